@@ -24,6 +24,7 @@ import participation
 import tasks
 from benchmark.errors import SettingError, from_pydantic
 from benchmark.schedules import SCHEDULES
+from benchmark.studies import STUDIES
 from participation import recording
 
 
@@ -45,6 +46,7 @@ KINDS = {
     "variation": Kind(participation.VARIATIONS, supplied=2),
     "algorithm": Kind(algorithms.ALGORITHMS, supplied=0),
     "schedule": Kind(SCHEDULES, supplied=1),
+    "study": Kind(STUDIES, supplied=1),
 }
 
 

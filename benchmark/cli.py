@@ -336,9 +336,11 @@ def _report(job: Any) -> dict[str, Any]:
     return {
         "trial": job.trial.name,
         "experiment": job.experiment,
-        "algorithm": job.trial.algorithm.label,
-        "participation": job.trial.participation.name,
-        "task": job.trial.task.name,
+        **{
+            kind: getattr(job.trial, kind).label
+            for kind in ("algorithm", "participation", "task", "study")
+            if hasattr(job.trial, kind)
+        },
         "seed": job.trial.seed,
         "state": job.folder.state,
         "folder": str(job.folder.path),

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
-    from benchmark.trial import Trial
+    from benchmark.spec import Spec
 
 State = Literal["absent", "running", "finished", "failed"]
 
@@ -53,7 +53,7 @@ class RunFolder:
         return self.status.get("state", "absent")
 
     @contextmanager
-    def running(self, trial: "Trial", *, device: str, threads: int) -> Iterator[None]:
+    def running(self, trial: "Spec", *, device: str, threads: int) -> Iterator[None]:
         """While a trial runs: its settings and status are written before it, and how it ended after it."""
         self.path.mkdir(parents=True, exist_ok=True)
         trial.save(self.path)

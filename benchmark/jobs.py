@@ -12,14 +12,15 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from benchmark.federation import Federation
 from benchmark.folder import RunFolder
 from benchmark.simulation import build, simulate
+from benchmark.study import Study
 from benchmark.trial import Trial
 
 
 @dataclass(frozen=True)
 class Job:
-    """A trial of an experiment, and the folder it is run in."""
+    """A trial or a study of an experiment, and the folder it is run in."""
 
-    trial: Trial
+    trial: Trial | Study
     experiment: str
     store: Path
 
@@ -84,10 +85,26 @@ def check(jobs: Iterable[Job]) -> None:
     """
     seen = set()
     for job in jobs:
+        if isinstance(job.trial, Study):
+            continue
         kind = job.trial.model_copy(update={"seed": 0}).digest
         if kind not in seen:
             seen.add(kind)
             build(job.trial)
+
+
+def carry_out(trial: Trial | Study, folder: Path, tell: Callable[[int], None]) -> None:
+    """Run a trial or conduct a study, in its folder.
+
+    Args:
+        trial: what is run.
+        folder: its run folder.
+        tell: is called with the number of rounds done, now and then.
+    """
+    if isinstance(trial, Study):
+        trial.conduct(folder)
+    else:
+        simulate(trial, folder=folder, callbacks=[Ticker(tell)])
 
 
 def run_inline(jobs: Iterable[Job], watcher: Watcher) -> None:
@@ -96,8 +113,7 @@ def run_inline(jobs: Iterable[Job], watcher: Watcher) -> None:
         watcher.started(job)
         error = None
         try:
-            ticker = Ticker(partial(watcher.progressed, job))
-            simulate(job.trial, folder=job.folder.path, callbacks=[ticker])
+            carry_out(job.trial, job.folder.path, partial(watcher.progressed, job))
         except Exception as raised:
             error = f"{type(raised).__name__}: {raised}"
         watcher.ended(job, error)

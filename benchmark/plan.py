@@ -1,21 +1,74 @@
-"""From an experiment to the trials that it consists of."""
+"""From an experiment to the trials and studies that it consists of."""
 
+from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
-from benchmark.experiment import Experiment, put
+from benchmark.errors import SettingError
+from benchmark.experiment import Each, Experiment, Panel, merged, put
+from benchmark.study import Study
 from benchmark.trial import Trial
 
 
-def trials(experiment: Experiment) -> list[Trial]:
-    """All trials of the grid, validated; its last axis runs fastest.
+@dataclass(frozen=True)
+class Place:
+    """A trial, or a study, and where in the experiment it stands.
+
+    Attributes:
+        labels: by axis of the grid, its panel under `panel`; without the seed.
+        trial: what is run.
+    """
+
+    labels: dict[str, str]
+    trial: Trial | Study
+
+
+def places(experiment: Experiment) -> list[Place]:
+    """All of an experiment, panel by panel, validated; the last axis of a grid runs fastest.
 
     Raises:
         SettingError: of the first trial that is not allowed.
     """
+    return [place for name, panel in experiment.panels.items() for place in _of_panel(experiment, name, panel)]
+
+
+def trials(experiment: Experiment) -> list[Trial | Study]:
+    """What is to be run; a trial that stands in several panels is there once."""
+    return list({place.trial.digest: place.trial for place in places(experiment)}.values())
+
+
+def read(spec: dict[str, Any]) -> Trial | Study:
+    """A study where the settings name one, else a trial.
+
+    Raises:
+        SettingError: a setting that is not allowed.
+    """
+    return Study.read(spec) if "study" in spec else Trial.read(spec)
+
+
+def _of_panel(experiment: Experiment, name: str, panel: Panel) -> list[Place]:
+    grid = {**experiment.grid, **panel.grid}
+    if panel.study is not None:
+        grid = {axis: values for axis, values in grid.items() if axis == "seed" or axis.startswith("study.")}
     found = []
-    for values in product(*experiment.grid.values()):
-        spec = dict(experiment.trial)
-        for path, value in zip(experiment.grid, values, strict=True):
-            spec = put(spec, path, value)
-        found.append(Trial.read(spec))
+    for labels in product(*grid.values()):
+        where = dict(zip(grid, labels, strict=True))
+        spec = {"study": panel.study} if panel.study is not None else merged(experiment.trial, panel.trial)
+        for axis, label in where.items():
+            spec = put(spec, axis, grid[axis][label])
+        shown = {"panel": name} | {axis: label for axis, label in where.items() if axis != "seed"}
+        spec = _adjusted(spec, shown, experiment.each)
+        try:
+            found.append(Place(shown, read(spec)))
+        except SettingError as error:
+            raise SettingError(f"panel {name}: {error}" if name else str(error)) from None
     return found
+
+
+def _adjusted(spec: dict[str, Any], labels: dict[str, str], each: tuple[Each, ...]) -> dict[str, Any]:
+    """The settings that follow from a place laid over what the grid says."""
+    for one in each:
+        if all(labels.get(axis) in meant for axis, meant in one.when.items()):
+            for path, value in one.set.items():
+                spec = put(spec, path, value)
+    return spec

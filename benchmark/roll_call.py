@@ -11,7 +11,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from benchmark.choices import Choice
 from benchmark.errors import SettingError, at
 from benchmark.experiment import Experiment
-from benchmark.plan import trials
+from benchmark.plan import places
 from benchmark.settings import Settings, load_yaml, validated
 from benchmark.simulation import build
 from benchmark.trial import ParticipationChoice, Trial
@@ -66,14 +66,15 @@ def load(spec: str) -> Participation:
 
 
 def _models(experiment: Experiment) -> dict[str, Trial]:
-    """A trial with each of an experiment's models, by the name of the model."""
+    """A trial with each of an experiment's models, by the label of the model."""
     found: dict[str, Trial] = {}
     seen: list[Choice] = []
-    for trial in trials(experiment):
-        if trial.participation not in seen:
-            seen.append(trial.participation)
-            same = sum(choice.name == trial.participation.name for choice in seen)
-            found[trial.participation.name + (f"#{same}" if same > 1 else "")] = trial
+    for place in places(experiment):
+        if isinstance(place.trial, Trial) and place.trial.participation not in seen:
+            seen.append(place.trial.participation)
+            label = place.labels.get("participation", place.trial.participation.name)
+            same = sum(name.partition("#")[0] == label for name in found)
+            found[f"{label}#{same + 1}" if same else label] = place.trial
     return found
 
 

@@ -25,8 +25,8 @@ import ray
 import torch
 from ray import tune
 
-from benchmark.jobs import Job, Ticker, Watcher
-from benchmark.simulation import simulate
+from benchmark.jobs import Job, Watcher, carry_out
+from benchmark.plan import read
 from tasks.datasets import root
 
 
@@ -65,14 +65,13 @@ def run_ray(jobs: Sequence[Job], watcher: Watcher, gpus_per_trial: float = 0.0) 
 def _trainable(config: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     os.environ["ROLLCALL_DATA"] = config["data"]  # a worker has a working directory of its own
-    spec, folder = config["specs"][config["job"]], config["folders"][config["job"]]
-    ticker = Ticker(lambda rounds: tune.report({"rounds": rounds, "error": None}))
+    trial, folder = read(config["specs"][config["job"]]), config["folders"][config["job"]]
     error = None
     try:
-        simulate(spec, folder=Path(folder), callbacks=[ticker])
+        carry_out(trial, Path(folder), lambda rounds: tune.report({"rounds": rounds, "error": None}))
     except Exception as raised:  # an answer like any other: Tune need not write it up
         error = f"{type(raised).__name__}: {raised}"
-    tune.report({"rounds": spec["rounds"], "error": error})
+    tune.report({"rounds": trial.rounds, "error": error})
 
 
 class _Relay(tune.Callback):

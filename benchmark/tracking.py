@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from benchmark.folder import RunFolder
+from benchmark.spec import flatten
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -131,25 +132,17 @@ def sync(store: Path, experiments: list[str]) -> dict[str, int]:
     return counts
 
 
-def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
-    """Nested settings as dotted names; a choice's own name stands under the choice."""
-    if not isinstance(spec, dict):
-        return {prefix: yaml.safe_dump(spec, default_flow_style=True, width=10**6).removesuffix("...\n").strip()}
-    flat: dict[str, str] = {}
-    for key, value in spec.items():
-        path = prefix if key == "name" else f"{prefix}.{key}".lstrip(".")
-        flat |= flatten(value, path)
-    return flat
-
-
 def _tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> dict[str, str]:
+    """What runs are sought by, and where they come from; a study goes for the algorithm."""
     return {
         "experiment": experiment,
-        "algorithm": settings["algorithm"].rpartition(":")[2],
-        "participation": settings["participation"],
-        "task": settings["task"],
+        "algorithm": settings.get("algorithm", settings.get("study", "")).rpartition(":")[2],
+        "participation": settings.get("participation", ""),
+        "task": settings.get("task", ""),
         "seed": settings["seed"],
         "commit": str(status["commit"]),
         "version": status["versions"]["rollcall"],
+        "device": status["device"],
+        "threads": str(status["threads"]),
         "rollcall.trial": status["digest"],
     }

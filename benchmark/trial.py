@@ -1,14 +1,9 @@
 """A trial: one task x participation x algorithm x seed, every setting of it validated."""
 
-import hashlib
-import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
-import yaml
 from pydantic import Field, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
 from algorithms import Setting
@@ -16,6 +11,7 @@ from benchmark.choices import Choice, read
 from benchmark.errors import SettingError, at
 from benchmark.evaluation import By
 from benchmark.settings import Settings, load_yaml, validated
+from benchmark.spec import Spec
 
 TaskChoice = Annotated[Choice, PlainValidator(partial(read, "task"))]
 ParticipationChoice = Annotated[Choice, PlainValidator(partial(read, "participation"))]
@@ -91,7 +87,7 @@ class Numerics(Settings):
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
 
-class Trial(Settings):
+class Trial(Spec):
     """Everything that decides a result.
 
     `Trial.read` takes what people write: a mapping, or the path of a YAML file with one.
@@ -133,43 +129,10 @@ class Trial(Settings):
             given = load_yaml(Path(given))
         return validated(cls, given)
 
-    def spec(self, array: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-        """The trial as plain data, complete with defaults; `array` says what stands for an array."""
-        return _plain(self, array)
+    @property
+    def label(self) -> str:
+        return self.algorithm.label
 
     @property
-    def digest(self) -> str:
-        """Ten hexadecimal digits that name these very settings, the code of a contributed algorithm included."""
-        spec = self.spec(
-            lambda a: [str(a.dtype), a.shape, hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()]
-        )
-        if self.algorithm.source:
-            spec["algorithm"]["name"] = self.algorithm.source
-        return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:10]
-
-    @property
-    def name(self) -> str:
-        """A name for people and folders: fedpbc-seed0-3f2a91c07d."""
-        return f"{self.algorithm.label}-seed{self.seed}-{self.digest}"
-
-    def save(self, folder: Path) -> None:
-        """Write trial.yaml, which `Trial.read` reads again; arrays lie beside it as .npy files."""
-
-        def beside(array: np.ndarray) -> str:
-            file = folder / f"{hashlib.sha256(array.tobytes()).hexdigest()[:10]}.npy"
-            np.save(file, array)
-            return file.name
-
-        (folder / "trial.yaml").write_text(yaml.safe_dump(self.spec(beside), sort_keys=False))
-
-
-def _plain(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
-    if isinstance(value, Settings):
-        return {key: _plain(getattr(value, key), array) for key in type(value).model_fields}
-    if isinstance(value, Choice):
-        return {"name": value.name} | {key: _plain(option, array) for key, option in value.options.items()}
-    if isinstance(value, np.ndarray):
-        return array(value)
-    if isinstance(value, tuple | list):
-        return [_plain(item, array) for item in value]
-    return value
+    def source(self) -> str | None:
+        return self.algorithm.source

@@ -11,7 +11,8 @@ from lightning.pytorch import Callback
 from benchmark import Trial, simulate
 from benchmark.folder import RunFolder
 from benchmark.jobs import Job
-from benchmark.tracking import Mirror, flatten
+from benchmark.spec import flatten
+from benchmark.tracking import Mirror
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
 

@@ -1,0 +1,88 @@
+"""What can be run and named: settings that decide a result, all of them."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+
+from benchmark.choices import Choice
+from benchmark.settings import Settings
+
+
+class Spec(Settings):
+    """The settings of one run folder."""
+
+    if TYPE_CHECKING:  # pydantic would list the fields of a base first
+        seed: int
+        rounds: int
+
+    @property
+    def label(self) -> str:
+        """What is run, in a word."""
+        raise NotImplementedError
+
+    @property
+    def source(self) -> str | None:
+        """A digest of code that is not the suite's own, if any is run."""
+        return None
+
+    def spec(self, array: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+        """The settings as plain data, complete with defaults; `array` says what stands for an array."""
+        return _plain(self, array)
+
+    @property
+    def digest(self) -> str:
+        """Ten hexadecimal digits that name these very settings, the code of a contributed algorithm included."""
+        spec = self.spec(
+            lambda a: [str(a.dtype), a.shape, hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()]
+        )
+        if self.source:
+            spec["algorithm"]["name"] = self.source
+        return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:10]
+
+    @property
+    def name(self) -> str:
+        """A name for people and folders: fedpbc-seed0-3f2a91c07d."""
+        return f"{self.label}-seed{self.seed}-{self.digest}"
+
+    def save(self, folder: Path) -> None:
+        """Write trial.yaml, which can be read again; arrays lie beside it as .npy files."""
+
+        def beside(array: np.ndarray) -> str:
+            file = array_file(array)
+            np.save(folder / file, array)
+            return file
+
+        (folder / "trial.yaml").write_text(yaml.safe_dump(self.spec(beside), sort_keys=False))
+
+
+def array_file(array: np.ndarray) -> str:
+    """The name of the file that an array is kept in."""
+    return f"{hashlib.sha256(array.tobytes()).hexdigest()[:10]}.npy"
+
+
+def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
+    """Nested settings as dotted names; a choice's own name stands under the choice."""
+    if not isinstance(spec, dict):
+        return {prefix: yaml.safe_dump(spec, default_flow_style=True, width=10**6).removesuffix("...\n").strip()}
+    flat: dict[str, str] = {}
+    for key, value in spec.items():
+        path = prefix if key == "name" else f"{prefix}.{key}".lstrip(".")
+        flat |= flatten(value, path)
+    return flat
+
+
+def _plain(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
+    if isinstance(value, Settings):
+        return {key: _plain(getattr(value, key), array) for key in type(value).model_fields}
+    if isinstance(value, Choice):
+        return {"name": value.name} | {key: _plain(option, array) for key, option in value.options.items()}
+    if isinstance(value, np.ndarray):
+        return array(value)
+    if isinstance(value, tuple | list):
+        return [_plain(item, array) for item in value]
+    return value
