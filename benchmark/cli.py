@@ -19,8 +19,10 @@ from rich.progress import track
 from rich.syntax import Syntax
 from rich.table import Table as Grid
 
+from benchmark import cli_papers
 from benchmark.cli_bench import bench
 from benchmark.cli_data import data
+from benchmark.cli_papers import Form
 from benchmark.errors import SettingError, at
 from benchmark.experiment import Experiment, Report, names, parse
 from benchmark.settings import validated
@@ -33,6 +35,8 @@ app = typer.Typer(
 )
 app.add_typer(data, name="data")
 app.command()(bench)
+app.command()(cli_papers.archive)
+app.command()(cli_papers.report)
 out = Console()
 err = Console(stderr=True)
 
@@ -174,31 +178,40 @@ def leaderboard(
         list[str] | None,
         typer.Option(metavar="NAME=max|min", help="Columns, the first one ranking; by default the experiment's."),
     ] = None,
+    form: Annotated[Form, typer.Option("--format", help="Of what is printed.")] = Form.terminal,
     to: Annotated[Path | None, typer.Option(help="Folder of the files; the experiment's by default.")] = None,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
-    """Print an experiment's table from what MLflow holds, and write it as Markdown, CSV and an HTML page."""
+    """Print an experiment's table and write it as files: a ranking, or for a paper's the paper's own table and claims.
+
+    Of a paper's experiment, runs that the suite keeps stand in for those that the store has not.
+    """
     chosen = Experiment.read(experiment)
+    if metric:
+        report = chosen.report.model_copy(update={"metrics": dict(_metric(given) for given in metric)})
+        chosen = chosen.model_copy(update={"report": validated(Report, report.model_dump())})
+    folder = to or store / chosen.name
+    if chosen.source:
+        cli_papers.show(chosen, store, folder, form)
+        return
     _need_mlflow()
     from benchmark.tracking import client
     from leaderboard import figures, load, pages, tabulate
+    from leaderboard.results import has
 
-    report = chosen.report
-    if metric:
-        report = validated(
-            Report, {"metrics": dict(_metric(given) for given in metric), "last_rounds": report.last_rounds}
-        )
-    runs = load(client(store), chosen.name, list(report.metrics))
+    runs = [run for run in load(client(store), chosen.name) if all(has(run, name) for name in chosen.report.metrics)]
     if not runs:
         raise SettingError(
-            f"experiment: {experiment!r} has no finished run in MLflow with {', '.join(report.metrics)}; "
+            f"experiment: {experiment!r} has no finished run in MLflow with {', '.join(chosen.report.metrics)}; "
             f"first: rollcall run {experiment}"
         )
-    table = tabulate(runs, report.metrics, report.last_rounds)
-    folder = to or store / chosen.name
-    folder.mkdir(parents=True, exist_ok=True)
+    table = tabulate(runs, chosen.report.metrics, chosen.report.last_rounds)
+    if form is not Form.terminal:
+        print({Form.md: pages.markdown, Form.csv: pages.comma_separated, Form.latex: pages.latex}[form](table), end="")
+        return
     figure = figures.curves(table)
+    folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "leaderboard.png", dpi=150)
     written = {
         "leaderboard.md": f"# {chosen.title}\n\n{pages.markdown(table)}",

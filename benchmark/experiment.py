@@ -66,6 +66,7 @@ class Experiment(Settings):
     report: Report = Report()
     reported: tuple[Reported, ...] = ()
     claims: tuple[Claim, ...] = ()
+    findings: tuple[str, ...] = Field((), description="what its results show beside the claims, with the evidence")
 
     @model_validator(mode="after")
     def _names_what_is_there(self) -> "Experiment":
@@ -113,8 +114,8 @@ class Experiment(Settings):
     @property
     def metrics(self) -> list[str]:
         """All that its report, its claims and its printed numbers speak of."""
-        asked = [claim.metric for claim in self.claims if claim.metric]
-        return list(dict.fromkeys([*self.report.metrics, *asked]))
+        asked = [*self.report.metrics, *(claim.metric for claim in self.claims if claim.metric)]
+        return list(dict.fromkeys(metric.removeprefix("round_of:").partition(">=")[0] for metric in asked))
 
     def as_(self, variant: str) -> "Experiment":
         """The experiment as a variant of it reads.
@@ -208,9 +209,11 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(base)
     for key, value in over.items():
         below = {"name": found[key]} if isinstance(found.get(key), str) else found.get(key)
-        both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        same = both and value.get("name", below.get("name")) == below.get("name")
-        found[key] = merged(below, value) if same else value
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            same = value.get("name", below.get("name")) == below.get("name")
+            found[key] = merged(below, value) if same else value
+        else:
+            found[key] = value
     return found
 
 

@@ -8,6 +8,7 @@ model.npz       the final `model` (as evaluated) and `server`, once finished
 """
 
 import json
+import os
 import platform
 import subprocess
 import time
@@ -70,6 +71,7 @@ class RunFolder:
             updated=time.time(),
             device=device,
             threads=threads,
+            machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
             python=platform.python_version(),
             versions={name: version(name) for name in ("rollcall", "torch", "lightning", "numpy")},
             commit=commit(),

@@ -44,6 +44,7 @@ class Claim(Settings):
     least: float | None = None
     most: float | None = None
     printed: float | None = Field(None, description="the quantity as the paper prints it")
+    cause: str = Field("", description="why it does not hold, where that is understood, with the evidence")
 
     @model_validator(mode="after")
     def _is_decidable(self) -> "Claim":

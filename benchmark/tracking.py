@@ -144,5 +144,6 @@ def _tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> 
         "version": status["versions"]["rollcall"],
         "device": status["device"],
         "threads": str(status["threads"]),
+        "machine": str(status.get("machine", "unknown")),
         "rollcall.trial": status["digest"],
     }

@@ -1,6 +1,6 @@
-"""Results into tables, figures and a page. Reads what MLflow holds, and nothing else."""
+"""Results into tables, verdicts, figures and pages. Reads what MLflow holds or the suite keeps, and experiments."""
 
-from leaderboard.results import Run, load
+from leaderboard.results import Run, archive, load, unarchive
 from leaderboard.table import Row, Table, Value, tabulate
 
-__all__ = ["Row", "Run", "Table", "Value", "load", "tabulate"]
+__all__ = ["Row", "Run", "Table", "Value", "archive", "load", "tabulate", "unarchive"]

@@ -1,9 +1,15 @@
-"""Learning curves: mean over seeds, with a band of one standard deviation."""
+"""Curves: mean over seeds, with a band of one standard deviation."""
 
 import io
+from collections.abc import Sequence
 
+import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
+from benchmark.experiment import Experiment
+from leaderboard.cells import Cell
+from leaderboard.results import has
 from leaderboard.table import Table, is_arena
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # Okabe and Ito's, for all eyes
@@ -41,6 +47,73 @@ def curves(table: Table) -> Figure:
     named = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(named.values(), named.keys(), loc="outside right upper", frameon=False)
     return figure
+
+
+def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
+    """The first metric of an experiment's cells: over rounds, a line for each cell with a band of one standard
+    deviation over seeds, or over the axis that the report names as `x`, a line for each of the other labels.
+
+    Every panel, and every label of the report's `columns`, has a picture of its own.
+    """
+    report = experiment.report
+    metric = next(iter(report.metrics))
+    found = [cell for cell in cells if any(has(run, metric) for run in cell.runs.values())]
+    if not found:
+        raise ValueError(f"metric: {metric!r} is not measured in any run")
+    across = [axis for axis in dict.fromkeys(["panel", *report.columns]) if _varies(found, axis)]
+    lines = [axis for axis in found[0].labels if axis not in (*across, report.x) and _varies(found, axis)]
+    for axis in dict.fromkeys(axis for cell in found for axis in cell.labels):
+        if axis not in (*across, *lines, report.x) and _varies(found, axis):
+            lines.append(axis)
+    groups = list(dict.fromkeys(_text(cell, across) for cell in found))
+    names = list(dict.fromkeys(_text(cell, lines) for cell in found))
+    columns = min(len(groups), 3)
+    rows = -(-len(groups) // columns)
+    figure = Figure(figsize=(2.2 + 4.6 * columns, 3.6 * rows), layout="constrained")
+    pictures = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes, group in zip(pictures, groups, strict=False):
+        mine = [cell for cell in found if _text(cell, across) == group]
+        for name in dict.fromkeys(_text(cell, lines) for cell in mine):
+            curve = _curve([cell for cell in mine if _text(cell, lines) == name], report.x, metric, report.last_rounds)
+            index = names.index(name)
+            colour, style = COLOURS[index % len(COLOURS)], ("-", "--", ":")[index // len(COLOURS) % 3]
+            mean, sd = curve.mean(axis=1), curve.std(axis=1, ddof=1).fillna(0.0)
+            marker = "o" if len(mean) < 3 or report.x != "round" else ""
+            axes.plot(mean.index, mean, style, marker=marker, markersize=4, color=colour, label=name, linewidth=1.6)
+            low = np.maximum(mean - sd, mean / 10) if "y" in report.log else mean - sd
+            axes.fill_between(mean.index, low, mean + sd, color=colour, alpha=0.15, linewidth=0)
+        axes.set_title(experiment.panels[group].title or group if group in experiment.panels else group, fontsize=9)
+        axes.set_xlabel(report.x)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.margins(x=0.02)
+        if "x" in report.log:
+            axes.set_xscale("log")
+        if "y" in report.log:
+            axes.set_yscale("log")
+    for axes in pictures[len(groups) :]:
+        axes.remove()
+    figure.axes[0].set_ylabel(metric)
+    named = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if len(named) > 1:
+        figure.legend(named.values(), named.keys(), loc="outside right upper", frameon=False, fontsize=8)
+    return figure
+
+
+def _varies(cells: Sequence[Cell], axis: str) -> bool:
+    return len({cell.labels.get(axis, "") for cell in cells}) > 1
+
+
+def _text(cell: Cell, axes: Sequence[str]) -> str:
+    return ", ".join(cell.labels[axis] for axis in axes if cell.labels.get(axis))
+
+
+def _curve(cells: Sequence[Cell], x: str, metric: str, last_rounds: int) -> pd.DataFrame:
+    """[points, seeds], indexed by what the curve runs over."""
+    if x == "round":
+        runs = {f"{i} {seed}": run for i, cell in enumerate(cells) for seed, run in cell.runs.items()}
+        return pd.DataFrame({name: run.history[metric].dropna() for name, run in runs.items() if has(run, metric)})
+    points = {float(cell.labels[x]): cell.ends(metric, last_rounds) for cell in cells if x in cell.labels}
+    return pd.DataFrame(points).T.sort_index()
 
 
 def svg(figure: Figure) -> str:

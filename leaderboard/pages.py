@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from rich.table import Table as Grid
 from rich.text import Text
 
+from leaderboard import sheet
 from leaderboard.table import Row, Table, Value
 
 
@@ -47,23 +48,25 @@ def caption(table: Table) -> str:
 
 def markdown(table: Table) -> str:
     """A GitHub table, the best values bold."""
+    return sheet.markdown(_sheet(table, "**{}**", "bold: best"))
+
+
+def latex(table: Table) -> str:
+    """A `tabular`, the best values starred."""
+    return sheet.latex(_sheet(table, "{} *", "* best"))
+
+
+def _sheet(table: Table, best: str, legend: str) -> sheet.Sheet:
+    """The table as text; `best` is what is written around a best value."""
 
     def shown(value: Value) -> str:
-        return f"**{value:±}**" if value.best else f"{value:±}"
+        return best.format(f"{value:±}") if value.best else f"{value:±}"
 
-    lines = [
-        header(table),
-        ["---:" if name in _numeric(table) else "---" for name in header(table)],
-        *(
-            [row.method, *_settings(table, row), *map(shown, row.values.values()), str(row.seeds), str(row.rounds)]
-            for row in table.rows
-        ),
-    ]
-    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     rows = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+        [row.method, *_settings(table, row), *map(shown, row.values.values()), str(row.seeds), str(row.rounds)]
+        for row in table.rows
     ]
-    return "\n".join([*rows, "", f"{caption(table)}; bold: best", ""])
+    return sheet.Sheet(header(table), rows, 1 + len(table.settings), f"{caption(table)}; {legend}")
 
 
 def comma_separated(table: Table) -> str:

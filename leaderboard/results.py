@@ -1,12 +1,18 @@
-"""What MLflow holds of an experiment."""
+"""What is known of the runs of an experiment: out of MLflow, or out of the files that the suite keeps of them."""
 
+import json
+import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+ARCHIVE = Path(__file__).parent / "results"
+"""Results of the papers' experiments, as made with the suite."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +22,7 @@ class Run:
     Attributes:
         tags: experiment, algorithm, participation, task, seed, commit, version, ...
         settings: all of them as text, by dotted name.
-        history: [evaluations], indexed by round, a column for each metric that was asked for.
+        history: [evaluations], indexed by round, a column for each metric.
     """
 
     tags: dict[str, str]
@@ -30,11 +36,11 @@ class Run:
 
     @property
     def rounds(self) -> int:
-        return int(self.settings["rounds"])
+        return int(self.settings.get("rounds", 1))
 
 
-def load(client: "MlflowClient", experiment: str, metrics: list[str]) -> list[Run]:
-    """The finished runs of an experiment that have all these metrics, oldest first, with their histories."""
+def load(client: "MlflowClient", experiment: str) -> list[Run]:
+    """The finished runs of an experiment, oldest first, with their histories."""
     found = client.get_experiment_by_name(experiment)
     if found is None:
         return []
@@ -45,12 +51,101 @@ def load(client: "MlflowClient", experiment: str, metrics: list[str]) -> list[Ru
         )
         for run in page:
             columns = {}
-            for metric in metrics:
+            for metric in run.data.metrics:
                 values = client.get_metric_history(run.info.run_id, metric)
                 columns[metric] = pd.Series({value.step: value.value for value in values}, dtype=float)
-            if any(values.empty for values in columns.values()):
-                continue  # measured on other splits
-            runs.append(Run(dict(run.data.tags), dict(run.data.params), pd.DataFrame(columns).sort_index()))
+            history = pd.DataFrame(columns).sort_index().rename_axis("round")
+            runs.append(Run(dict(run.data.tags), dict(run.data.params), history))
         token = page.token
         if not token:
             return runs
+
+
+def archive(runs: list[Run], experiment: str, metrics: list[str], folder: Path = ARCHIVE) -> Path:
+    """Keep runs beside those that are kept already, of which the same trial is replaced.
+
+    A CSV file holds the evaluations, six digits of each; a JSON file of the same name the settings and origins.
+
+    Args:
+        runs: finished ones.
+        experiment: whose.
+        metrics: those worth keeping.
+        folder: of the archive.
+
+    Returns:
+        the CSV file.
+    """
+    table = folder / f"{experiment}.csv"
+    kept = {run.tags["rollcall.trial"]: run for run in unarchive(experiment, folder)}
+    kept |= {run.tags["rollcall.trial"]: run for run in runs}
+    if not kept:
+        return table
+    table.parent.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for digest, run in sorted(kept.items()):
+        columns = [metric for metric in metrics if metric in run.history]
+        rows.append(run.history[columns].dropna(how="all").rename_axis("round").reset_index().assign(trial=digest))
+    whole = pd.concat(rows, ignore_index=True)
+    whole = whole[["trial", "round", *(metric for metric in metrics if metric in whole)]]
+    whole.to_csv(table, index=False, float_format="%.6g", lineterminator="\n")
+    origins = {digest: {"settings": run.settings, "tags": _own(run.tags)} for digest, run in sorted(kept.items())}
+    common = {part: _common([origin[part] for origin in origins.values()]) for part in ("settings", "tags")}
+    own = {
+        digest: {part: dict(sorted(origin[part].items() - common[part].items())) for part in origin}
+        for digest, origin in origins.items()
+    }
+    table.with_suffix(".json").write_text(json.dumps({"common": common, "trials": own}, indent=1) + "\n")
+    return table
+
+
+def unarchive(experiment: str, folder: Path = ARCHIVE) -> list[Run]:
+    """The runs that are kept of an experiment; none if there are none."""
+    table = folder / f"{experiment}.csv"
+    if not table.exists():
+        return []
+    known = json.loads(table.with_suffix(".json").read_text())
+    histories = pd.read_csv(table).set_index(["trial", "round"])
+    return [
+        Run(
+            known["common"]["tags"] | own["tags"],
+            known["common"]["settings"] | own["settings"],
+            histories.loc[digest].dropna(axis="columns", how="all"),
+        )
+        for digest, own in known["trials"].items()
+    ]
+
+
+def end(run: Run, metric: str, last_rounds: int = 1, at: int | None = None) -> float:
+    """What a run came to.
+
+    Args:
+        run: finished.
+        metric: of its evaluations; `round_of:NAME>=VALUE` is the first round whose evaluation reaches the value,
+            infinite if none does.
+        last_rounds: the mean over the evaluations after the last so many rounds.
+        at: instead, the evaluation after this round; NaN where there is none.
+    """
+    if metric.startswith("round_of:"):
+        name, _, value = metric.removeprefix("round_of:").partition(">=")
+        reached = run.history.index[run.history[name] >= float(value)]
+        return float(reached[0]) if len(reached) else math.inf
+    history = run.history[metric].dropna()
+    if at is not None:
+        return float(history.get(at, math.nan))
+    last = max(int(run.settings.get("rounds", 0)), history.index[-1])  # a study runs over what it likes
+    return float(history[history.index > last - last_rounds].mean())
+
+
+def has(run: Run, metric: str) -> bool:
+    """Whether a run was measured by a metric."""
+    return metric.removeprefix("round_of:").partition(">=")[0] in run.history
+
+
+def _own(tags: dict[str, str]) -> dict[str, str]:
+    """Ours, not MLflow's."""
+    return {key: value for key, value in tags.items() if not key.startswith("mlflow.")}
+
+
+def _common(mappings: list[dict[str, str]]) -> dict[str, str]:
+    shared = set.intersection(*(set(mapping.items()) for mapping in mappings))
+    return dict(sorted(shared))

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
-from leaderboard.results import Run
+from leaderboard.results import Run, end
 
 ARENA = ("participation", "task", "rounds")
 """Rows compete where these settings, their options included, are equal."""
@@ -142,7 +142,7 @@ def _row(
     ]
     values = {}
     for metric in metrics:
-        ends = pd.Series([_end(run.history[metric].dropna(), run.rounds, last_rounds) for run in runs])
+        ends = pd.Series([end(run, metric, last_rounds) for run in runs])
         values[metric] = Value(ends.mean(), ends.std(ddof=1))
     ranking = next(iter(metrics))
     return Row(
@@ -154,7 +154,3 @@ def _row(
         values=values,
         curves=pd.DataFrame({seed: run.history[ranking] for seed, run in by_seed.items()}),
     )
-
-
-def _end(history: pd.Series, rounds: int, last_rounds: int) -> float:
-    return float(history[history.index > rounds - last_rounds].mean())
