@@ -10,7 +10,7 @@ from leaderboard.cells import Cell, Estimate, cells, estimate
 from leaderboard.claims import Finding, Ruling, rule
 from leaderboard.printed import Printed, printed
 from leaderboard.results import ARCHIVE, Run, unarchive
-from leaderboard.sheet import Sheet, markdown, paper_table, printed_beside, shown
+from leaderboard.sheet import Sheet, markdown, paper_table, is_share, printed_beside, shown
 
 FILE = Path(__file__).parent / "REPRODUCTION.md"
 
@@ -55,19 +55,22 @@ def ruled(ruling: Ruling, metric: str) -> str:
     if len(run) < len(ruling.findings) and run:
         tally += f"{'; ' if tally else ''}{len(ruling.findings) - len(run)} of {len(ruling.findings)} places not run"
     lines = [f"- {mark}{f' ({tally})' if tally else ''}: {claim.says}"]
+    plain = "" if claim.over else claim.metric or metric
     bounds = " and ".join(
-        f"{word} {value:g}" for word, value in (("at least", claim.least), ("at most", claim.most)) if value is not None
+        f"{word} {shown(plain, value)}"
+        for word, value in (("at least", claim.least), ("at most", claim.most))
+        if value is not None
     )
     worst = sorted(run, key=lambda finding: ("fails", "undecided", "holds").index(finding.verdict))
     if worst:
-        of = f"{claim.metric or metric}{_kind(claim)}"
+        of = f"{claim.metric or metric}{' %' if is_share(plain) else ''}{_kind(claim)}"
         lines.append(
             f"  {of}, {bounds}: "
-            + "; ".join(_told(finding) for finding in worst[:6])
+            + "; ".join(_told(finding, plain) for finding in worst[:6])
             + ("; ..." if len(worst) > 6 else "")
         )
     if claim.printed is not None:
-        lines.append(f"  printed: {claim.printed:g}")
+        lines.append(f"  printed: {shown(plain, claim.printed)}")
     if claim.cause:
         lines.append(f"  {claim.cause}")
     return "\n".join(lines)
@@ -80,19 +83,18 @@ def _kind(claim: object) -> str:
     return ""
 
 
-def _told(finding: Finding) -> str:
+def _told(finding: Finding, metric: str) -> str:
     assert finding.quantity is not None
     where = ", ".join(finding.labels.values())
-    return f"{where + ': ' if where else ''}{interval(finding.quantity)}"
+    return f"{where + ': ' if where else ''}{interval(finding.quantity, metric)}"
 
 
-def interval(quantity: Estimate) -> str:
-    """A mean and its interval."""
+def interval(quantity: Estimate, metric: str = "") -> str:
+    """A mean and its interval, as values of a metric are shown."""
+    mean, low, high = (shown(metric, value) for value in (quantity.mean, quantity.low, quantity.high))
     if quantity.seeds == 1 and math.isinf(quantity.low):
-        return f"{quantity.mean:.4g} (one seed)"
-    if quantity.low == quantity.high:
-        return f"{quantity.mean:.4g}"
-    return f"{quantity.mean:.4g} [{quantity.low:.4g}, {quantity.high:.4g}]"
+        return f"{mean} (one seed)"
+    return mean if quantity.low == quantity.high else f"{mean} [{low}, {high}]"
 
 
 def _summary(experiment: Experiment, found: Sequence[Cell], rulings: Sequence[Ruling]) -> str:
@@ -201,9 +203,12 @@ def _agreement(experiment: Experiment, found: Sequence[Cell], numbers: Sequence[
             )
     if not rows:
         return []
-    count = ", ".join(f"{number} {verdict}" for verdict, number in Counter(row[0] for row in rows).items())
+    count = ", ".join(
+        f"{number} {verdict if number == 1 else verdict.replace('agrees', 'agree').replace('differs', 'differ')}"
+        for verdict, number in Counter(row[0] for row in rows).items()
+    )
     differing = [
-        f"- {where}, {metric}: {interval(quantity)}, printed {shown(metric, number.value)}"
+        f"- {where}, {metric}: {interval(quantity, metric)}, printed {shown(metric, number.value)}"
         for verdict, where, metric, number, quantity in rows
         if verdict == "differs"
     ]

@@ -48,7 +48,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     compared = {number.metric for number in numbers}
     header = list(down)
     for head, metric in product(heads, report.metrics):
-        name = " ".join([*head, f"{metric} %" if _percent(metric) else metric])
+        name = " ".join([*head, f"{metric} %" if is_share(metric) else metric])
         header += [name, "paper", "diff"] if metric in compared else [name]
     rows = []
     for labels in dict.fromkeys(tuple(cell.labels.get(axis, "") for axis in down) for cell in cells):
@@ -75,7 +75,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
 
 def shown(metric: str, value: float) -> str:
     """A value of a metric as people read it: accuracies in percent."""
-    return f"{100 * value:.1f}" if _percent(metric) else f"{value:.4g}"
+    return f"{100 * value:.1f}" if is_share(metric) else f"{value:.4g}"
 
 
 def terminal(sheet: Sheet, title: str) -> Grid:
@@ -147,7 +147,8 @@ def _span(run: list[int], full: int) -> str:
     return f"{low:,} of {full:,}" if low == high else f"{low:,} to {high:,} of {full:,}"
 
 
-def _percent(metric: str) -> bool:
+def is_share(metric: str) -> bool:
+    """Whether values of a metric are shown in percent."""
     return not metric.startswith("round_of:") and "accuracy" in metric
 
 

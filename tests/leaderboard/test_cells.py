@@ -1,0 +1,62 @@
+"""Runs find their places; intervals against a table of Student's t."""
+
+import math
+
+import pytest
+
+from leaderboard.cells import cells, estimate
+from tests.support.results import experiment, runs
+
+
+def test_every_run_finds_its_cell():
+    made = experiment()
+    found = cells(made, runs(made, lambda labels, seed: 0.1 * seed + (labels["algorithm"] == "mifa")))
+    assert [(cell.labels["participation"], cell.labels["algorithm"]) for cell in found] == [
+        ("often", "fedavg"), ("often", "mifa"), ("seldom", "fedavg"), ("seldom", "mifa"),
+    ]  # fmt: skip
+    assert found[1].ends("test/accuracy", 1).tolist() == pytest.approx([1.0, 1.1, 1.2])
+    assert not any(cell.reduced for cell in found)
+
+
+def test_the_longest_run_of_a_seed_counts_and_a_short_one_is_called_reduced():
+    made = experiment()
+    short = runs(made, lambda *_: 0.25, rounds=50)
+    found = cells(made, short)
+    assert all(cell.reduced and cell.rounds_run == 50 and len(cell.runs) == 3 for cell in found)
+    both = cells(made, [*runs(made, lambda *_: 0.75), *short])
+    assert both[0].ends("test/accuracy", 1).tolist() == [0.75] * 3
+    assert not both[0].reduced
+    assert cells(made, runs(made, lambda *_: 0.75, skip=(2,)))[0].reduced
+
+
+def test_a_run_of_other_settings_has_no_place():
+    other = experiment(trial={"task": experiment().trial["task"], "rounds": 100, "local": {"lr": 0.5}})
+    assert not any(cell.runs for cell in cells(experiment(), runs(other, lambda *_: 1.0)))
+
+
+def test_values_of_a_shortened_run_are_means_over_its_last_fifth_at_most():
+    made = experiment()
+    curve = [0.0] * 8 + [0.4, 0.6, 0.8]  # after 80, 90, 100 rounds
+    (whole, *_) = cells(made, runs(made, lambda *_: curve))
+    assert whole.ends("test/accuracy", 100).iloc[0] == pytest.approx(1.8 / 10)  # after rounds 10 to 100
+    longer = experiment(trial=made.trial | {"rounds": 1000})
+    (short, *_) = cells(longer, runs(longer, lambda *_: curve, rounds=100))
+    assert short.ends("test/accuracy", 100).iloc[0] == pytest.approx(1.4 / 2)  # after rounds 90 and 100
+    assert short.ends("test/accuracy", 1, at=90).iloc[0] == 0.6
+    assert short.ends("test/accuracy", 1, at=95).empty
+
+
+def test_rounds_to_reach_a_value():
+    made = experiment()
+    (cell, *_) = cells(made, runs(made, lambda labels, seed: [0.1, 0.2, 0.3] if seed else [0.0, 0.1, 0.1], rounds=20))
+    assert cell.ends("round_of:test/accuracy>=0.2", 1).tolist() == [math.inf, 10.0, 10.0]
+
+
+def test_students_interval():
+    found = estimate([1.0, 2.0, 6.0])  # mean 3, sd sqrt(7), t(0.975, 2) = 4.302653
+    half = 4.302653 * math.sqrt(7) / math.sqrt(3)
+    assert (found.mean, found.sd) == pytest.approx((3.0, math.sqrt(7)))
+    assert (found.low, found.high) == pytest.approx((3 - half, 3 + half))
+    alone = estimate([2.0])
+    assert (alone.low, alone.high) == (-math.inf, math.inf)
+    assert estimate([2.0], exact=True).low == 2.0

@@ -1,0 +1,137 @@
+"""Kept results, printed numbers, the papers' tables and REPRODUCTION.md, from made-up runs."""
+
+import pandas as pd
+import pytest
+
+from benchmark.cli_papers import papers
+from benchmark.experiment import Experiment
+from leaderboard import archive, figures, printed, sheet, unarchive
+from leaderboard.cells import cells
+from leaderboard.reproduction import FILE, reproduction
+from tests.support.results import experiment, runs
+
+
+def ends(labels, seed):
+    return 0.5 + 0.1 * seed + (0.2 if labels["algorithm"] == "mifa" else 0.0)
+
+
+COMPARED = experiment(
+    report={"metrics": {"test/accuracy": "max"}, "columns": ["participation"]},
+    reported=[
+        {
+            "file": "numbers",
+            "axes": {"participation": "scheme", "algorithm": "method"},
+            "metric": "{split}/accuracy",
+            "value": "percent",
+            "spread": "sd",
+            "scale": 0.01,
+        }
+    ],
+    claims=[{"says": "mifa leads", "of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}, "least": 0.1}],
+    findings=["Seen."],
+    choices={"local.lr": "the paper is silent"},
+    variants={"as_released": {"about": "raw updates", "grid": {"algorithm": {"mifa": {"name": "mifa", "memory": "updates"}}}}},
+)  # fmt: skip
+
+
+@pytest.fixture
+def numbers(tmp_path, monkeypatch):
+    (tmp_path / "numbers.csv").write_text(
+        "scheme,method,split,percent,sd\noften,fedavg|mifa,test,61.5,0.5\nseldom,fedavg,test,-,\nseldom,mifa,test,40,\n"
+    )
+    monkeypatch.setattr(printed, "FOLDER", tmp_path)
+    return printed.printed(COMPARED)
+
+
+def test_printed_numbers_in_our_units(numbers):
+    assert [(number.labels["participation"], number.labels["algorithm"]) for number in numbers] == [
+        ("often", "fedavg"), ("often", "mifa"), ("seldom", "mifa"),
+    ]  # fmt: skip
+    assert (numbers[0].metric, numbers[0].value, numbers[0].sd) == ("test/accuracy", pytest.approx(0.615), 0.005)
+    assert numbers[2].sd is None
+
+
+def test_the_table_as_the_paper_lays_it_out(numbers):
+    table = sheet.paper_table(COMPARED, cells(COMPARED, runs(COMPARED, ends, skip=(2,))), numbers)
+    assert table.header == [
+        "algorithm", "often test/accuracy %", "paper", "diff", "seldom test/accuracy %", "paper", "diff", "seeds", "rounds",
+    ]  # fmt: skip
+    assert table.rows == [
+        ["fedavg", "55.0 ± 7.1", "61.5 ± 0.5", "-6.5", "55.0 ± 7.1", "", "", "2 of 3", "100 of 100"],
+        ["mifa", "75.0 ± 7.1", "61.5 ± 0.5", "+13.5", "75.0 ± 7.1", "40.0", "+35.0", "2 of 3", "100 of 100"],
+    ]
+    lines = sheet.markdown(table).splitlines()
+    assert len({len(line) for line in lines[:4]}) == 1
+    assert sheet.comma_separated(table).splitlines()[1].startswith("fedavg,55.0 ± 7.1,61.5 ± 0.5,-6.5,")
+    assert r"fedavg & 55.0 $\pm$ 7.1 & 61.5 $\pm$ 0.5 & $-$6.5 &" in sheet.latex(table)
+    assert r"test/accuracy \% & paper" in sheet.latex(table)
+
+
+def test_results_are_kept_and_read_again(tmp_path):
+    made = runs(COMPARED, ends)
+    file = archive(made, "paper/fig", ["test/accuracy"], tmp_path)
+    again = {run.tags["rollcall.trial"]: run for run in unarchive("paper/fig", tmp_path)}
+    assert len(again) == 12
+    for run in made:
+        kept = again[run.tags["rollcall.trial"]]
+        assert (kept.settings, kept.tags) == (run.settings, run.tags)
+        pd.testing.assert_series_equal(kept.history["test/accuracy"], run.history["test/accuracy"], check_names=False)
+    before = file.read_text()
+    archive(made[:1], "paper/fig", ["test/accuracy"], tmp_path)  # the others stay
+    assert file.read_text() == before
+    assert unarchive("paper/other", tmp_path) == []
+
+
+def test_reproduction_tells_what_was_found(tmp_path, numbers):
+    assert "| not run | 1 not run |" in reproduction([COMPARED], tmp_path)
+    archive(runs(COMPARED, ends), "paper/fig", ["test/accuracy"], tmp_path)
+    raw = COMPARED.as_("as_released").only({"algorithm": ["mifa"]})
+    archive(runs(raw, lambda labels, seed: 0.6 + 0.1 * seed), "paper/fig", ["test/accuracy"], tmp_path)
+    text = reproduction([COMPARED], tmp_path)
+    assert text == reproduction([COMPARED], tmp_path)
+    assert "| [paper/fig](#paperfig) | [X] Fig. 1 | 4 of 4 cells | 1 holds |" in text
+    assert "- **holds** (holds at 2): mifa leads\n  test/accuracy %, difference, at least 10.0: often: 20.0" in text
+    # fedavg 0.5, 0.6, 0.7: 0.6 +- 0.248, printed 0.615; mifa 0.8 +- 0.248: 0.615 agrees, 0.4 does not
+    assert "Printed numbers: 2 agree, 1 differs." in text
+    assert "- seldom, mifa, test/accuracy: 80.0 [55.2, 104.8], printed 40.0" in text
+    assert "| often, mifa | 80.0  | 70.0        | -10.0 [-10.0, -10.0] | 3     | 100    |" in text
+    assert "- Seen." in text
+    assert "- `local.lr`: the paper is silent" in text
+    assert "15.0" not in text
+    short = reproduction([COMPARED.varied({"rounds": [1000]})], tmp_path)
+    assert "4 of 4 cells, reduced" in short
+    assert "**holds** (reduced)" in short
+    assert "Printed numbers: 3 undecided (reduced)." in short
+
+
+def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column(numbers):
+    found = cells(COMPARED, runs(COMPARED, ends))
+    figure = figures.paper_figure(COMPARED, found)
+    assert [axes.get_title() for axes in figure.axes] == ["often", "seldom"]
+    assert [line.get_label() for line in figure.axes[0].get_lines()] == ["fedavg", "mifa"]
+    assert figure.axes[0].get_lines()[1].get_ydata().tolist() == pytest.approx([0.0, 0.8])
+
+
+def test_figures_over_an_axis():
+    axis = experiment(
+        grid={"seed": [0, 1], "local.lr": [0.1, 0.2, 0.4], "algorithm": ["fedavg", "mifa"]},
+        report={"metrics": {"test/accuracy": "max"}, "x": "local.lr"},
+    )
+    found = cells(axis, runs(axis, lambda labels, seed: float(labels["local.lr"]) + seed))
+    (axes,) = figures.paper_figure(axis, found).axes
+    assert [line.get_label() for line in axes.get_lines()] == ["fedavg", "mifa"]
+    assert axes.get_lines()[0].get_xydata().ravel() == pytest.approx([0.1, 0.6, 0.2, 0.7, 0.4, 0.9])
+
+
+def test_the_committed_reproduction_is_that_of_the_committed_results():
+    assert FILE.read_text(encoding="utf-8") == reproduction(papers())
+
+
+@pytest.mark.parametrize("made", papers(), ids=lambda made: made.name)
+def test_printed_numbers_stand_beside_cells_that_there_are(made):
+    labels = [cell.labels for cell in cells(made, [])]
+    for number in printed.printed(made):
+        beside = [where for where in labels if number.labels.items() <= where.items()]
+        known = all(label in {where.get(axis) for where in labels} for axis, label in number.labels.items())
+        assert beside or not known
+    assert isinstance(made, Experiment)

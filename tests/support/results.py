@@ -1,0 +1,55 @@
+"""Results made up by hand: an experiment of four cells, and runs of its trials with given endings."""
+
+import pandas as pd
+
+from benchmark.experiment import Experiment
+from benchmark.plan import places
+from benchmark.spec import array_file, flatten
+from leaderboard import Run
+
+TASK = {"name": "quadratic", "targets": [[0.0], [1.0]]}
+
+
+def experiment(**changes):
+    """Two methods under two labelled participation models, three seeds of 100 rounds."""
+    content = {
+        "name": "paper/fig",
+        "title": "A figure",
+        "source": "[X] Fig. 1",
+        "trial": {"task": TASK, "rounds": 100, "evaluation": {"every": 10}},
+        "grid": {
+            "seed": [0, 1, 2],
+            "participation": {
+                "often": {"name": "bernoulli", "probability": [0.9, 0.9]},
+                "seldom": {"name": "bernoulli", "probability": [0.1, 0.1]},
+            },
+            "algorithm": ["fedavg", "mifa"],
+        },
+        "report": {"metrics": {"test/accuracy": "max"}},
+    }
+    return Experiment.model_validate(content | changes)
+
+
+def runs(of, ends, rounds=None, metric="test/accuracy", skip=()):
+    """A run for every trial; it ends, after evaluations at 0, with what `ends(labels, seed)` says.
+
+    Args:
+        of: the experiment.
+        ends: labels by axis and the seed to a value, or to the list of evaluations after 0, 10, 20, ... rounds.
+        rounds: instead of the experiment's.
+        metric: which the value is of.
+        skip: seeds that were not run.
+    """
+    found = []
+    for place in places(of):
+        if place.trial.seed in skip:
+            continue
+        trial = place.trial if rounds is None else place.trial.model_copy(update={"rounds": rounds})
+        value = ends(place.labels, trial.seed)
+        index = [0, trial.rounds] if not isinstance(value, list) else [10 * i for i in range(len(value))]
+        history = pd.DataFrame({metric: value if isinstance(value, list) else [0.0, value]}, index=index)
+        tags = {"seed": str(trial.seed), "commit": "abc", "version": "1", "rollcall.trial": trial.digest}
+        found.append(
+            Run(tags | {"rollcall.seconds": "36.0", "device": "cpu"}, flatten(trial.spec(array_file)), history)
+        )
+    return found
