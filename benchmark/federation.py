@@ -71,7 +71,7 @@ class Federation(LightningModule):
         splits: of the data, to be evaluated on.
         seed: of the minibatches, and of what the algorithm draws.
         groups: of samples, to be measured by themselves too.
-        engine: of `benchmark.engines`, or `auto`.
+        engine: of `benchmark.engines`.
 
     Attributes:
         t: rounds done, which is the number of the next one.
@@ -128,9 +128,8 @@ class Federation(LightningModule):
 
     def on_fit_start(self) -> None:
         samples = tuple(column.to(self.device) for column in self.data.splits["train"])
-        fastest = "vectorised" if self.device.type == "cuda" else "sequential"
-        name = fastest if self.engine_name == "auto" else self.engine_name
-        self.engine = ENGINES[name](self.model, Feed(self.model.task, samples, self.minibatches), self.steps)
+        feed = Feed(self.model.task, samples, self.minibatches)
+        self.engine = ENGINES[self.engine_name](self.model, feed, self.steps)
         self.known: dict[str, Tensor] = {"alpha": self._vector(self.alpha)}
         for name in self.algorithm.needs:
             if name != "probability":

@@ -86,7 +86,7 @@ class Numerics(Settings):
 
     dtype: Literal["float32", "float64"] = "float32"
     engine: Literal["auto", "sequential", "vectorised", "compiled"] = Field(
-        "auto", description="auto takes the fastest that fits the device"
+        "auto", description="auto takes the fastest for the device and the model"
     )
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
