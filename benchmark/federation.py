@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from lightning.pytorch import LightningModule
+from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
 from algorithms import Algorithm, Round
@@ -183,7 +184,9 @@ class Federation(LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         self.measured = self._tally.means() | self.costs.named(memory=floats(self.state))
-        self.log_dict(self.measured)
+        # For a small task logging costs more than all else in an evaluation, so only for those who read it.
+        if self.trainer.loggers or any(isinstance(one, EarlyStopping | Checkpoint) for one in self.trainer.callbacks):
+            self.log_dict(self.measured)
 
     def get_extra_state(self) -> dict[str, Any]:
         return {"t": self.t, "costs": dataclasses.asdict(self.costs)}

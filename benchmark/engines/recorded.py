@@ -8,7 +8,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_leaves
 
-WORTH_RECORDING = 20
+WORTH_RECORDING = 30
 """Calls: a recording costs about what so many calls lose without it."""
 
 
