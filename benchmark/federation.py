@@ -185,7 +185,7 @@ class Federation(LightningModule):
     def on_validation_epoch_end(self) -> None:
         self.measured = self._tally.means() | self.costs.named(memory=floats(self.state))
         # For a small task logging costs more than all else in an evaluation, so only for those who read it.
-        if self.trainer.loggers or any(isinstance(one, EarlyStopping | Checkpoint) for one in self.trainer.callbacks):
+        if self.trainer.loggers or any(isinstance(one, EarlyStopping | Checkpoint) for one in self.trainer.callbacks):  # type: ignore[attr-defined]
             self.log_dict(self.measured)
 
     def get_extra_state(self) -> dict[str, Any]:

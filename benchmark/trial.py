@@ -86,8 +86,8 @@ class Numerics(Settings):
 
     dtype: Literal["float32", "float64", "tf32", "bf16_mixed"] = Field(
         "float32",
-        description="of models; tf32 and bf16_mixed: float32, whose matrix products may be rounded to tf32 (by hardware "
-        "that can), or whose layers compute in bfloat16",
+        description="of models; tf32 and bf16_mixed: float32, whose matrix products may be rounded to tf32 (by a "
+        "device that can), or whose layers compute in bfloat16",
     )
     engine: Literal["auto", "sequential", "vectorised", "compiled"] = Field(
         "auto", description="auto takes the fastest for the device and the model"
