@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from lightning.pytorch import LightningModule
+from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
 from algorithms import Algorithm, Round
@@ -71,7 +72,7 @@ class Federation(LightningModule):
         splits: of the data, to be evaluated on.
         seed: of the minibatches, and of what the algorithm draws.
         groups: of samples, to be measured by themselves too.
-        engine: of `benchmark.engines`, or `auto`.
+        engine: of `benchmark.engines`.
 
     Attributes:
         t: rounds done, which is the number of the next one.
@@ -128,9 +129,8 @@ class Federation(LightningModule):
 
     def on_fit_start(self) -> None:
         samples = tuple(column.to(self.device) for column in self.data.splits["train"])
-        fastest = "vectorised" if self.device.type == "cuda" else "sequential"
-        name = fastest if self.engine_name == "auto" else self.engine_name
-        self.engine = ENGINES[name](self.model, Feed(self.model.task, samples, self.minibatches), self.steps)
+        feed = Feed(self.model.task, samples, self.minibatches)
+        self.engine = ENGINES[self.engine_name](self.model, feed, self.steps)
         self.known: dict[str, Tensor] = {"alpha": self._vector(self.alpha)}
         for name in self.algorithm.needs:
             if name != "probability":
@@ -184,7 +184,9 @@ class Federation(LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         self.measured = self._tally.means() | self.costs.named(memory=floats(self.state))
-        self.log_dict(self.measured)
+        # For a small task logging costs more than all else in an evaluation, so only for those who read it.
+        if self.trainer.loggers or any(isinstance(one, EarlyStopping | Checkpoint) for one in self.trainer.callbacks):  # type: ignore[attr-defined]
+            self.log_dict(self.measured)
 
     def get_extra_state(self) -> dict[str, Any]:
         return {"t": self.t, "costs": dataclasses.asdict(self.costs)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,29 @@ from benchmark.trial import Trial
 from participation import Population
 
 ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu"}
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What a `numerics.dtype` means to torch and to Lightning.
+
+    Attributes:
+        dtype: of models, states and samples.
+        lightning: the trainer's precision.
+        products: see `torch.set_float32_matmul_precision`.
+    """
+
+    dtype: torch.dtype
+    lightning: Literal["32-true", "64-true", "bf16-mixed"]
+    products: str = "highest"
+
+
+PRECISIONS = {
+    "float32": Precision(torch.float32, "32-true"),
+    "float64": Precision(torch.float64, "64-true"),
+    "tf32": Precision(torch.float32, "32-true", products="high"),
+    "bf16_mixed": Precision(torch.float32, "bf16-mixed"),
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +84,8 @@ def simulate(
     Args:
         trial: a `Trial`, a mapping as in an experiment file, or the path of a YAML file.
         folder: its run folder; without one nothing is written.
-        callbacks, logger: Lightning's, for whoever wants to watch.
+        callbacks, logger: Lightning's, for whoever wants to watch; a callback of one's own finds the last evaluation in
+            `federation.measured`.
         checkpoint_every: how much work a stop may lose; needs a folder.
 
     Raises:
@@ -75,13 +99,14 @@ def simulate(
         return Result(trial, *run.models(), run.history(), run.path)
     federation = build(trial)
     recorder = Recorder(run)
-    with quiet():
+    precision = PRECISIONS[trial.numerics.dtype]
+    with quiet(), matrix_products(precision.products):
         trainer = Trainer(
             max_epochs=1,
             max_steps=trial.rounds,
             accelerator=ACCELERATORS[trial.numerics.device],
             devices=1,
-            precision="64-true" if trial.numerics.dtype == "float64" else "32-true",
+            precision=precision.lightning,
             callbacks=[recorder, *callbacks, *([] if run is None else [Checkpoints(run, checkpoint_every)])],
             logger=logger,
             enable_checkpointing=False,
@@ -137,7 +162,7 @@ def build(trial: Trial) -> Federation:
     with at("evaluation"):
         found = [group(by, split, data, availability) for by in trial.evaluation.by for split in splits]
     groups = [some for some in found if some is not None]
-    dtype = {"float32": torch.float32, "float64": torch.float64}[trial.numerics.dtype]
+    dtype = PRECISIONS[trial.numerics.dtype].dtype
     data.splits = {
         split: tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)
         for split, samples in data.splits.items()
@@ -178,6 +203,17 @@ def _train(trainer: Trainer, federation: Federation, recorder: Recorder, every: 
 
 def _numpy(vector: torch.Tensor) -> np.ndarray:
     return vector.detach().cpu().numpy().copy()
+
+
+@contextmanager
+def matrix_products(precision: str) -> Iterator[None]:
+    """See `torch.set_float32_matmul_precision`, which is the process's own and put back."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @contextmanager

@@ -80,9 +80,13 @@ class Evaluation(Settings):
 class Numerics(Settings):
     """How it is computed, as far as it can show in the last digits."""
 
-    dtype: Literal["float32", "float64"] = "float32"
+    dtype: Literal["float32", "float64", "tf32", "bf16_mixed"] = Field(
+        "float32",
+        description="of models; tf32 and bf16_mixed: float32, whose matrix products may be rounded to tf32 (by a "
+        "device that can), or whose layers compute in bfloat16",
+    )
     engine: Literal["auto", "sequential", "vectorised", "compiled"] = Field(
-        "auto", description="auto takes the fastest that fits the device"
+        "auto", description="auto takes the fastest for the device and the model"
     )
     device: Literal["auto", "cpu", "cuda"] = "auto"
 

@@ -56,6 +56,7 @@ def quadratic(seed: int, *, targets: np.ndarray, curvature: np.ndarray | float =
     if not (h > 0).all():
         raise ValueError(f"curvature: {h[~(h > 0)].flat[0]:g} is not allowed; must be greater than 0")
     h = np.broadcast_to(h, len(u))
-    samples = (torch.from_numpy(u.copy()), torch.from_numpy(h.copy()))
+    # The targets themselves, which nobody writes to: of a million clients each copy counts.
+    samples = (torch.from_numpy(np.require(u, requirements=["C", "W"])), torch.from_numpy(h.copy()))
     task = Quadratic(torch.from_numpy(h @ u / h.sum()))
     return task, ClientData({"train": samples}, [np.array([i]) for i in range(len(u))], seed=seed)

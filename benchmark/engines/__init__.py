@@ -5,6 +5,7 @@ from functools import partial
 
 import torch
 
+from benchmark.engines.choosing import fastest
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat import FlatTask
 from benchmark.engines.sequential import Sequential
@@ -12,9 +13,10 @@ from benchmark.engines.vectorised import Vectorised
 from benchmark.engines.work import Engine, Work
 
 ENGINES: dict[str, Callable[[FlatTask, Feed, int], Engine]] = {
+    "auto": fastest,
     "sequential": Sequential,
     "vectorised": Vectorised,
     "compiled": partial(Vectorised, compiler=partial(torch.compile, dynamic=False)),
 }
 
-__all__ = ["ENGINES", "Engine", "Feed", "FlatTask", "Sequential", "Vectorised", "Work"]
+__all__ = ["ENGINES", "Engine", "Feed", "FlatTask", "Sequential", "Vectorised", "Work", "fastest"]

@@ -61,6 +61,9 @@ def deal(
         dtype: of the weights.
         shortest: minibatches are padded to this length at least.
     """
+    steps = len(rows[0])
+    if feed.always_same:
+        rows = [theirs[:1] for theirs in rows]
     lengths = np.array([[len(batch) for batch in theirs] for theirs in rows]).T
     K, a, b = *lengths.shape, max(int(lengths.max()), shortest)
     # A row more for the lengths, so that one transfer takes all.
@@ -73,16 +76,23 @@ def deal(
     device = feed.samples[0].device
     sent = to_device(drawn, device)
     index = sent[:, :, :b].flatten()
-    keys = torch.empty(K, a, b, 3, dtype=torch.int64, device=device)
-    keys[..., 0] = clients[:, None]
-    keys[..., 1] = torch.arange(first, first + K, device=device)[:, None, None]
-    keys[..., 2] = torch.arange(b, device=device)
-    augmented = feed.task.augment(tuple(column[index] for column in feed.samples), keys.view(-1, 3))
+    seen = tuple(column.index_select(0, index) for column in feed.samples)
+    if feed.augments:
+        keys = torch.empty(K, a, b, 3, dtype=torch.int64, device=device)
+        keys[..., 0] = clients[:, None]
+        keys[..., 1] = torch.arange(first, first + K, device=device)[:, None, None]
+        keys[..., 2] = torch.arange(b, device=device)
+        seen = feed.task.augment(seen, keys.view(-1, 3))
     weights = None
     if (lengths != b).any():
         length = sent[:, :, b:]
-        weights = (torch.arange(b, device=device) < length).to(dtype) / length
-    return Deal(tuple(column.reshape(K, a, b, *column.shape[1:]) for column in augmented), lengths, weights)
+        weights = ((torch.arange(b, device=device) < length).to(dtype) / length).expand(steps, a, b)
+    samples = tuple(column.reshape(K, a, b, *column.shape[1:]) for column in seen)
+    return Deal(
+        tuple(column.expand(steps, *column.shape[1:]) for column in samples),
+        lengths.repeat(steps // K, axis=0),
+        weights,
+    )
 
 
 def to_device(array: np.ndarray, device: torch.device) -> Tensor:

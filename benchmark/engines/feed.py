@@ -14,6 +14,10 @@ class Feed:
         task: which augments them.
         samples: all clients' training samples, on the device of the work.
         minibatches: which of them a client's step sees.
+
+    Attributes:
+        augments: whether the task changes what a step sees.
+        always_same: whether all steps of a client see the same.
     """
 
     def __init__(self, task: Task, samples: Samples, minibatches: Minibatches) -> None:
@@ -21,6 +25,7 @@ class Feed:
         self.samples = samples
         self.minibatches = minibatches
         self.augments = type(task).augment is not Task.augment
+        self.always_same = minibatches.size == "full" and not self.augments
 
     def batch(self, client: int, step: int) -> Samples:
         """What a client sees in a step, counted from the first round on."""

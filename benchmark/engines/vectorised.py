@@ -12,6 +12,7 @@ from benchmark.engines.dealing import Deal, deal, to_device
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat import FlatTask
 from benchmark.engines.probing import Loss, activations, is_mean_of_samples
+from benchmark.engines.recorded import Recorded
 from benchmark.errors import SettingError
 from tasks import Samples
 
@@ -70,8 +71,8 @@ class Vectorised:
         self.bytes_per_sample = 2 * activations(self.loss, few)
         self.bytes_per_step_sample = 16 * sum(column[0].numel() * column.element_size() for column in few)
         self.memory = _free(feed.samples[0].device) if memory is None else memory
-        self._gradients = vmap(grad(self._whole, has_aux=True))
-        self._padded_gradients: Gradients = vmap(grad(self._weighted, has_aux=True))
+        self._gradients = Recorded(vmap(grad(self._whole, has_aux=True)))
+        self._padded_gradients: Gradients = Recorded(vmap(grad(self._weighted, has_aux=True)))
         # Where shapes are to be few: the length of all minibatches, and the most clients.
         self.shortest = 0
         self.most: int | None = None
@@ -86,7 +87,7 @@ class Vectorised:
             longest = max(len(part) for part in feed.minibatches.parts)
             self.shortest = longest if size == "full" else min(longest, size)
             self.most = len(feed.minibatches.parts)
-            self._padded_gradients = compiler(self._padded_gradients)
+            self._padded_gradients = compiler(vmap(grad(self._weighted, has_aux=True)))
 
     def round(self, t: int, lr: float) -> "VectorisedWork":
         return VectorisedWork(self, t, lr)
@@ -210,7 +211,8 @@ class VectorisedWork:
         minibatches = self.engine.feed.minibatches
         rows = [[minibatches.rows(client, first + k) for k in range(steps)] for client in ids]
         longest = max((len(batch) for theirs in rows for batch in theirs), default=0)
-        size = self.engine.at_once(max(longest, self.engine.shortest), steps)
+        held = 1 if self.engine.feed.always_same else steps
+        size = self.engine.at_once(max(longest, self.engine.shortest), held)
         for begin in range(0, len(ids), size):
             part = slice(begin, begin + size)
             dtype = self.engine.model.parameters_[0].dtype

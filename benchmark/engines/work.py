@@ -1,6 +1,6 @@
 """What an engine is."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Int
 from torch import Tensor
@@ -8,6 +8,7 @@ from torch import Tensor
 from algorithms import LocalWork
 
 
+@runtime_checkable
 class Work(LocalWork, Protocol):
     """One round's local work; what a model learns besides parameters (BatchNorm's statistics) is kept in it too."""
 
@@ -19,6 +20,7 @@ class Work(LocalWork, Protocol):
         ...
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Made once a trial, with everything on the device of the work: the model, the clients' minibatches, and K."""
 

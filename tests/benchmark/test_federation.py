@@ -4,9 +4,12 @@ import json
 from datetime import timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.loggers import CSVLogger
 from torch import nn
 
 from algorithms import ALGORITHMS
@@ -227,3 +230,15 @@ def test_status_follows_about_once_a_second_and_ends_exact(tmp_path, monkeypatch
     assert seen == [0, 2, 2, 4]
     assert run.status["round"] == 5
     assert run.state == "finished"
+
+
+def test_who_reads_metrics_finds_them(tmp_path):
+    trial = {"task": {"name": "quadratic", "targets": np.array([[1.0], [3.0]])}, "algorithm": "fedavg", "rounds": 4}
+    trial |= {"evaluation": {"every": 1}, "numerics": {"dtype": "float64"}, "local": {"lr": 0.5}}
+    # x = 0, 1, 1.5, 1.75, 1.875: the first distance from 2 below 0.3 is the third.
+    stop = EarlyStopping("train/distance", stopping_threshold=0.3, patience=9)
+    assert simulate(trial, callbacks=[stop]).server.tolist() == [1.75]
+    assert simulate(trial, callbacks=[]).server.tolist() == [1.875]
+    simulate(trial, logger=CSVLogger(tmp_path, name="", version=""))
+    logged = pd.read_csv(tmp_path / "metrics.csv")
+    assert logged["train/distance"].dropna().tolist()[:4] == [2.0, 1.0, 0.5, 0.25]

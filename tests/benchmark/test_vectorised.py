@@ -15,11 +15,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from algorithms import ALGORITHMS, LocalWork
 from benchmark import SettingError, engines, simulate
-from benchmark.engines import Feed, FlatTask, Sequential, Vectorised
+from benchmark.engines import Feed, FlatTask, Sequential, Vectorised, recorded
 from benchmark.engines.dealing import deal
 from benchmark.engines.probing import Loss, activations, is_mean_of_samples
 from benchmark.engines.vectorised import round_number
-from tasks import AUGMENTATIONS, Minibatches, digits
+from tasks import AUGMENTATIONS, Minibatches, digits, ridge
 from tasks.base import Task
 from tasks.models import mlp
 from tasks.partitions import Parts
@@ -203,6 +203,51 @@ def test_a_deal_is_what_the_feed_gives_bit_for_bit(per):
                 expected = feed.batch(clients[row].item(), first + k)
                 assert all(torch.equal(column[i], theirs) for column, theirs in zip(alike, expected, strict=True))
     assert 4 < seen < 12
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_a_recording_gives_the_same_bits(wrap, monkeypatch):
+    clients, found = torch.tensor([5, 4, 3]), []
+    for worth in (2, 10**9):
+        monkeypatch.setattr(recorded, "WORTH_RECORDING", worth)
+        _, work, x = rigs(wrap=WRAPS[wrap])
+        ends = [work.sgd(clients, x.expand(3, -1)) for _ in range(3)]
+        found.append([*ends, *work.buffers(clients)])
+        kinds = sum(len(f.recordings) for f in (work.engine._gradients, work.engine._padded_gradients))
+        assert (kinds > 0) == (worth == 2)
+    assert all(map(torch.equal, *found))
+
+
+def test_what_was_recorded_is_played_back(monkeypatch):
+    monkeypatch.setattr(recorded, "WORTH_RECORDING", 2)
+    calls = []
+
+    def slope(x):
+        calls.append(len(x))
+        return torch.func.grad(lambda y: (y**3).sum())(x)
+
+    played = recorded.Recorded(slope)
+    for n in (2, 3, 2, 2, 3, 2):
+        x = torch.arange(n, dtype=torch.float64)
+        assert played(x).tolist() == [3.0 * i**2 for i in range(n)]
+    assert calls == [2, 3, 2, 2, 3, 3]  # twice when it is recorded, then no more
+    assert played(torch.tensor([2.0])).dtype == torch.float32
+
+
+def test_full_batches_are_dealt_once_a_round():
+    task, data = ridge(0, clients=3, samples=7, dimension=2)
+    parts = [np.arange(3), np.arange(3, 10), np.arange(10, 21)]
+    feed = Feed(task.double(), data.splits["train"], Minibatches(parts, "full", seed=0))
+    clients = torch.tensor([2, 0])
+    dealt = deal(feed, clients, 7, [[parts[i]] * 4 for i in (2, 0)], torch.float64)
+    assert all(len(column) == 4 and column.stride(0) == 0 for column in dealt.samples)
+    for k in range(4):
+        batch, weights = dealt.padded(k)
+        assert dealt.lengths[k].tolist() == [11, 3]
+        assert weights.tolist() == [[1 / 11] * 11, [1 / 3] * 3 + [0.0] * 8]
+        for row, client in enumerate((2, 0)):
+            for column, given in zip(batch, data.splits["train"], strict=True):
+                assert torch.equal(column[row, : len(parts[client])], given[parts[client]])
 
 
 def test_what_a_loss_depends_on_is_found_out():
@@ -402,12 +447,3 @@ def test_engines_learn_the_same_in_float32():
     )
     assert sequential.max() > 0.5
     assert np.abs(vectorised - sequential).max() <= 0.01
-
-
-def test_auto_takes_the_sequential_engine_on_a_cpu():
-    from benchmark.simulation import build
-    from benchmark.trial import Trial
-
-    federation = build(Trial.read(TRIAL | {"algorithm": "fedavg"}))
-    federation.on_fit_start()
-    assert isinstance(federation.engine, Sequential)
