@@ -208,9 +208,9 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(base)
     for key, value in over.items():
         below = {"name": found[key]} if isinstance(found.get(key), str) else found.get(key)
-        both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        same = both and value.get("name", below.get("name")) == below.get("name")
-        found[key] = merged(below, value) if same else value
+        if isinstance(below, Mapping) and isinstance(value, Mapping) and _same_choice(below, value):
+            value = merged(below, value)
+        found[key] = value
     return found
 
 
@@ -245,6 +245,10 @@ def parse(assignment: str) -> tuple[str, list[Any]]:
     if not (path and equals and parsed):
         raise SettingError(f"{assignment!r} is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE")
     return path, [_number(value) for value in parsed]
+
+
+def _same_choice(below: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    return value.get("name", below.get("name")) == below.get("name")
 
 
 def _kept(axis: str, there: Mapping[str, Any], wanted: list[Any]) -> dict[str, Any]:
