@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from lightning.pytorch import Callback
 from torch import Tensor, nn
 
+from benchmark.allocator import keep_freed_memory
 from benchmark.engines import ENGINES, Feed, FlatTask
 from benchmark.errors import SettingError
 from benchmark.simulation import simulate
@@ -141,6 +142,7 @@ def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool
         seconds: that a repetition lasts at least.
         augment: whether images are cropped and flipped.
     """
+    keep_freed_memory()
     loops: dict[tuple[str, str], Cost] = {}
     for case in cases:
         kind = case.engine, case.device

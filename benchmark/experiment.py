@@ -209,11 +209,9 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(base)
     for key, value in over.items():
         below = {"name": found[key]} if isinstance(found.get(key), str) else found.get(key)
-        if isinstance(below, Mapping) and isinstance(value, Mapping):
-            same = value.get("name", below.get("name")) == below.get("name")
-            found[key] = merged(below, value) if same else value
-        else:
-            found[key] = value
+        if isinstance(below, Mapping) and isinstance(value, Mapping) and _same_choice(below, value):
+            value = merged(below, value)
+        found[key] = value
     return found
 
 
@@ -259,6 +257,10 @@ def _kept(axis: str, there: Mapping[str, Any], wanted: list[Any]) -> dict[str, A
             raise SettingError(f"only {axis}: {value!r} is not allowed; must be of {', '.join(there)}")
         kept |= found
     return {label: item for label, item in there.items() if label in kept}
+
+
+def _same_choice(below: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    return value.get("name", below.get("name")) == below.get("name")
 
 
 def _name(value: Any) -> str:

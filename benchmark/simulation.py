@@ -16,6 +16,7 @@ import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
 
+from benchmark.allocator import keep_freed_memory
 from benchmark.errors import SettingError, at
 from benchmark.evaluation import group
 from benchmark.federation import Federation
@@ -97,6 +98,7 @@ def simulate(
         raise SettingError(f"folder: {run.path} is not allowed; it holds another trial, {run.status['name']}")
     if run is not None and run.state == "finished":
         return Result(trial, *run.models(), run.history(), run.path)
+    keep_freed_memory()
     federation = build(trial)
     recorder = Recorder(run)
     precision = PRECISIONS[trial.numerics.dtype]

@@ -18,7 +18,9 @@ class Spec(Settings):
 
     if TYPE_CHECKING:  # pydantic would list the fields of a base first
         seed: int
-        rounds: int
+
+        @property
+        def rounds(self) -> int: ...
 
     @property
     def label(self) -> str:

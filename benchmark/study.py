@@ -24,7 +24,7 @@ class Study(Spec):
         return self.study.label
 
     @property
-    def rounds(self) -> int:  # type: ignore[override]
+    def rounds(self) -> int:
         """A study is made in one go."""
         return 1
 

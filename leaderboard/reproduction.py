@@ -10,7 +10,7 @@ from leaderboard.cells import Cell, Estimate, cells, estimate
 from leaderboard.claims import Finding, Ruling, rule
 from leaderboard.printed import Printed, printed
 from leaderboard.results import ARCHIVE, Run, unarchive
-from leaderboard.sheet import Sheet, markdown, paper_table, is_share, printed_beside, shown
+from leaderboard.sheet import Sheet, is_share, markdown, paper_table, printed_beside, shown
 
 FILE = Path(__file__).parent / "REPRODUCTION.md"
 
