@@ -50,7 +50,8 @@ class Experiment(Settings):
     """What an experiment file holds.
 
     `trial` has the settings that all trials share; `grid` maps dotted settings (`algorithm`, `seed`, `local.lr`) to the
-    values each takes, and the trials are their product, in every panel anew.
+    values each takes, and the trials are their product, in every panel anew. An axis that is no setting (`p2`) has a
+    mapping of dotted settings for each value: panels that set different things can so share it.
     """
 
     name: str

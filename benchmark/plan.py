@@ -1,5 +1,6 @@
 """From an experiment to the trials and studies that it consists of."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -49,13 +50,13 @@ def read(spec: dict[str, Any]) -> Trial | Study:
 def _of_panel(experiment: Experiment, name: str, panel: Panel) -> list[Place]:
     grid = {**experiment.grid, **panel.grid}
     if panel.study is not None:
-        grid = {axis: values for axis, values in grid.items() if axis == "seed" or axis.startswith("study.")}
+        grid = {axis: values for axis, values in grid.items() if axis in panel.grid or axis.startswith(("seed", "study."))}
     found = []
     for labels in product(*grid.values()):
         where = dict(zip(grid, labels, strict=True))
         spec = {"study": panel.study} if panel.study is not None else merged(experiment.trial, panel.trial)
         for axis, label in where.items():
-            spec = put(spec, axis, grid[axis][label])
+            spec = _put(spec, axis, grid[axis][label])
         shown = {"panel": name} | {axis: label for axis, label in where.items() if axis != "seed"}
         spec = _adjusted(spec, shown, experiment.each)
         try:
@@ -63,6 +64,16 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> list[Place]:
         except SettingError as error:
             raise SettingError(f"panel {name}: {error}" if name else str(error)) from None
     return found
+
+
+def _put(spec: dict[str, Any], axis: str, value: Any) -> dict[str, Any]:
+    """A value of an axis; of one that is no setting, such as `p2`, all settings by dotted name that its value holds."""
+    first = axis.partition(".")[0]
+    if first in Trial.model_fields or first in Study.model_fields or not isinstance(value, Mapping):
+        return put(spec, axis, value)
+    for path, setting in value.items():
+        spec = put(spec, path, setting)
+    return spec
 
 
 def _adjusted(spec: dict[str, Any], labels: dict[str, str], each: tuple[Each, ...]) -> dict[str, Any]:

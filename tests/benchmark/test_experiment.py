@@ -4,7 +4,7 @@ import pytest
 
 from benchmark import SettingError
 from benchmark.experiment import LIBRARY, Experiment, names, parse, put
-from benchmark.plan import trials
+from benchmark.plan import places, trials
 
 BASE = {
     "name": "e",
@@ -38,6 +38,30 @@ def test_axes_can_be_cut_by_name():
     assert cells(experiment) == [(1, "mifa")]
     with pytest.raises(SettingError, match="only seed: 5 is not allowed; must be of 0, 1"):
         Experiment.model_validate(BASE).only({"seed": [5]})
+
+
+def test_panels_share_an_axis_that_is_no_setting():
+    panels = {
+        "measured": {"grid": {"far": {"1": {"rounds": 5, "local.lr": 0.1}, "2": {"rounds": 6, "local.lr": 0.2}}}},
+        "limit": {
+            "study": {"name": "prop1_limit", "targets": [0, 1]},
+            "grid": {"far": {"1": {"study.probability": [1, 0.5]}, "2": {"study.probability": [1, 0.25]}}},
+        },
+    }
+    found = places(Experiment.model_validate(BASE | {"grid": {"algorithm": ["fedavg"]}, "panels": panels}))
+    assert [place.labels for place in found] == [
+        {"panel": "measured", "algorithm": "fedavg", "far": "1"},
+        {"panel": "measured", "algorithm": "fedavg", "far": "2"},
+        {"panel": "limit", "far": "1"},
+        {"panel": "limit", "far": "2"},
+    ]
+    assert [(place.trial.rounds, place.trial.local.lr) for place in found[:2]] == [(5, 0.1), (6, 0.2)]
+    assert [place.trial.study.options["probability"][1] for place in found[2:]] == [0.5, 0.25]
+
+
+def test_a_mistyped_axis_is_named():
+    with pytest.raises(SettingError, match="algoritm: is not a setting"):
+        trials(Experiment.model_validate(BASE).varied({"algoritm": ["mifa"]}))
 
 
 def test_put():
