@@ -248,16 +248,17 @@ def grid(
 
 def _seconds_per_round(run: Callable[[int], object], device: str, seconds: float) -> float:
     """Rounds 1, 2, ... for at least so long."""
-    _synchronise(device)
+    synchronise(device)
     begin, rounds, spent = perf_counter(), 0, 0.0
     while spent < seconds:
         rounds += 1
         run(rounds)
-        _synchronise(device)
+        synchronise(device)
         spent = perf_counter() - begin
     return spent / rounds
 
 
-def _synchronise(device: str) -> None:
+def synchronise(device: str) -> None:
+    """Wait for what a GPU was told to do."""
     if device == "cuda":
         torch.cuda.synchronize()

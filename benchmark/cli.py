@@ -9,23 +9,26 @@ from functools import partial
 from importlib.util import find_spec
 from inspect import getdoc
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
-from rich.syntax import Syntax
 from rich.table import Table as Grid
 
 from benchmark import cli_papers
 from benchmark.cli_bench import bench
 from benchmark.cli_data import data
 from benchmark.cli_papers import Form
+from benchmark.cli_plan import how_long, plans_of, within
 from benchmark.errors import SettingError, at
 from benchmark.experiment import Experiment, Report, names, parse
 from benchmark.settings import validated
+
+if TYPE_CHECKING:
+    from benchmark.jobs import Job
 
 app = typer.Typer(
     help="Federated learning when not every client answers: run experiments, compare methods, read the tables.",
@@ -53,6 +56,13 @@ class Picture(StrEnum):
 
 
 Name = Annotated[str, typer.Argument(help="A name that `rollcall list` shows, or a YAML file.", metavar="EXPERIMENT")]
+Names = Annotated[
+    str,
+    typer.Argument(
+        help="A name that `rollcall list` shows, a paper for all of its, or a YAML file.", metavar="EXPERIMENT"
+    ),
+]
+Variant = Annotated[str, typer.Option(help="Another reading that the experiment has, such as as_released.")]
 Seeds = Annotated[str, typer.Option(metavar="SEED,...", help="Instead of the experiment's.")]
 Only = Annotated[
     list[str] | None, typer.Option(metavar="AXIS=VALUE,...", help="Only these values of an axis of the grid.")
@@ -75,22 +85,30 @@ def list_(as_json: Json = False) -> None:
     """Experiments, and the names that experiment files are made of."""
     from benchmark.choices import KINDS
 
-    found = {"experiment": {name: Experiment.read(name).title for name in names()}}
+    experiments = {name: Experiment.read(name) for name in names()}
+    found = {"experiment": {name: experiment.title for name, experiment in experiments.items()}}
     for kind, choices in KINDS.items():
         found[kind] = {name: _summary(kind, thing) for name, thing in choices.known.items()}
     if as_json:
         print(json.dumps(found, indent=1))
         return
-    for kind, things in found.items():
+    for paper in sorted({name.rpartition("/")[0] for name in experiments}):  # the suite's own, of no paper, first
         grid = Grid.grid(padding=(0, 3, 0, 0))
-        for name, summary in things.items():
+        for name, experiment in experiments.items():
+            if name.rpartition("/")[0] == paper:
+                grid.add_row(f"  [cyan]{name}[/cyan]", escape(experiment.title), escape(experiment.source))
+        out.print(f"[bold]experiment{'s of ' * bool(paper)}{paper}[/bold]", grid, "")
+    for kind in KINDS:
+        grid = Grid.grid(padding=(0, 3, 0, 0))
+        for name, summary in found[kind].items():
             grid.add_row(f"  [cyan]{name}[/cyan]", summary)
         out.print(f"[bold]{kind}[/bold]", grid, "")
 
 
 @app.command()
 def show(
-    experiment: Name,
+    experiment: Names,
+    variant: Variant = "",
     seeds: Seeds = "",
     only: Only = None,
     settings: Set = None,
@@ -98,34 +116,47 @@ def show(
     methods: Methods = None,
     partition: Annotated[bool, typer.Option("--partition", help="What the clients of the first trial hold.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw that into this file.", metavar="FILE")] = None,
+    estimate: Annotated[bool, typer.Option(help="Probe for a few seconds how long it would take here.")] = True,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
-    """An experiment's settings, grid and trials, and how many of these are done."""
-    chosen, jobs = _plan(experiment, seeds, only, settings, rounds, methods, store)
+    """An experiment's settings, grid and claims, how many trials are done, and how long all would take."""
+    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
     if partition or plot is not None:
-        _show_partition(jobs[0].trial, plot, as_json)
+        _show_partition(plans[0].places[0].trial, plot, as_json)
         return
     if as_json:
-        print(json.dumps([_report(job) for job in jobs], indent=1))
+        print(json.dumps([_report(job) for plan in plans for job in plan.jobs(store)], indent=1))
         return
-    finished = sum(job.folder.state == "finished" for job in jobs)
-    out.print(f"[bold]{chosen.title}[/bold]\n{chosen.about}\n")
-    for part in ("trial", "grid", "report"):
-        text = yaml.safe_dump({part: chosen.model_dump()[part]}, sort_keys=False, default_flow_style=None, width=100)
-        out.print(Syntax(text, "yaml", background_color="default"))
-    total = sum(job.trial.rounds for job in jobs)
-    out.print(f"{len(jobs)} trials, {total:,} rounds in all; {finished} finished in {store / chosen.name}")
+    from benchmark.card import card
+
+    for plan in plans:
+        jobs = plan.jobs(store)
+        out.print(card(plan.experiment, plan.places), "", highlight=False)
+        finished = sum(job.folder.state == "finished" for job in jobs)
+        total = sum(job.trial.rounds for job in jobs)
+        where = store / plan.experiment.name
+        out.print(
+            f"{len(jobs)} trials, {total:,} rounds in all; {finished} finished in {where}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        if estimate:
+            out.print(how_long(plan.places), "", highlight=False, soft_wrap=True)
 
 
 @app.command()
 def run(
-    experiment: Name,
+    experiment: Names,
+    variant: Variant = "",
     seeds: Seeds = "",
     only: Only = None,
     settings: Set = None,
     rounds: Rounds = None,
     methods: Methods = None,
+    budget: Annotated[
+        str, typer.Option(metavar="TIME", help="Cut rounds, then seeds, to about 30s, 90m or 2h: an estimate.")
+    ] = "",
     executor: Annotated[
         Executor, typer.Option(help="Ray Tune, or one trial at a time in this process.")
     ] = Executor.ray,
@@ -134,40 +165,20 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Again: go on with those that were stopped, skip those that are done."""
-    from benchmark.jobs import Everyone, Watcher, check, run_inline
-    from benchmark.progress import View
-
-    chosen, jobs = _plan(experiment, seeds, only, settings, rounds, methods, store)
-    todo = [job for job in jobs if job.folder.state != "finished"]
-    check(todo)
-    failed: dict[str, str] = {}
-    if todo:
-        with View(jobs, err) as view:
-            watchers: list[Watcher] = [view]
-            if find_spec("mlflow"):
-                from benchmark.tracking import Mirror
-
-                watchers.append(Mirror(store, chosen.name))
-            if executor is Executor.ray:
-                from benchmark.sweep import run_ray
-
-                run_ray(todo, Everyone(*watchers), gpus_per_trial)
-            else:
-                run_inline(todo, Everyone(*watchers))
-        failed = view.failed
+    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
+    if budget:
+        plans = within(plans, budget, store, gpus_per_trial if executor is Executor.ray else None)
+    failed = False
+    for plan in plans:
+        try:
+            failed |= _run(plan.experiment, plan.jobs(store), executor, gpus_per_trial, store, as_json)
+        except SettingError as error:
+            if len(plans) == 1:
+                raise
+            failed = True
+            print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
     if as_json:
-        print(json.dumps([_report(job) for job in jobs], indent=1))
-    else:
-        ran = f"{len(todo) - len(failed)} run now, {len(jobs) - len(todo)} before"
-        out.print(
-            f"{len(jobs)} trials: {ran}, {len(failed)} failed; in {store / chosen.name}",
-            highlight=False,
-            soft_wrap=True,
-        )
-        if not find_spec("mlflow"):
-            out.print("MLflow is not installed here; `rollcall sync` brings the run folders into it where it is.")
-    for name, reason in failed.items():
-        print(f"failed: {name}: {reason}", file=sys.stderr)
+        print(json.dumps([_report(job) for plan in plans for job in plan.jobs(store)], indent=1))
     raise typer.Exit(1 if failed else 0)
 
 
@@ -318,29 +329,42 @@ def main() -> None:
         sys.exit(2)
 
 
-def _plan(
-    name: str,
-    seeds: str,
-    only: list[str] | None,
-    settings: list[str] | None,
-    rounds: int | None,
-    methods: list[str] | None,
-    store: Path,
-) -> tuple[Experiment, list[Any]]:
-    """The experiment as the command line changes it, and its jobs."""
-    from benchmark.jobs import Job
-    from benchmark.plan import trials
+def _run(
+    experiment: Experiment, jobs: list["Job"], executor: Executor, gpus_per_trial: float, store: Path, as_json: bool
+) -> bool:
+    """Run what is not finished and tell how it went; whether any trial failed."""
+    from benchmark.jobs import Everyone, Watcher, check, run_inline
+    from benchmark.progress import View
 
-    chosen = Experiment.read(name)
-    if methods:
-        there = chosen.grid.get("algorithm") or [chosen.trial["algorithm"]]
-        chosen = chosen.varied({"algorithm": [*there, *map(yaml.safe_load, methods)]})
-    if seeds:
-        chosen = chosen.varied(dict([parse(f"seed={seeds}")]))
-    if rounds is not None:
-        chosen = chosen.varied({"rounds": [rounds]})
-    chosen = chosen.varied(dict(map(parse, settings or []))).only(dict(map(parse, only or [])))
-    return chosen, [Job(trial, chosen.name, store) for trial in trials(chosen)]
+    todo = [job for job in jobs if job.folder.state != "finished"]
+    check(todo)
+    failed: dict[str, str] = {}
+    if todo:
+        with View(jobs, err) as view:
+            watchers: list[Watcher] = [view]
+            if find_spec("mlflow"):
+                from benchmark.tracking import Mirror
+
+                watchers.append(Mirror(store, experiment.name))
+            if executor is Executor.ray:
+                from benchmark.sweep import run_ray
+
+                run_ray(todo, Everyone(*watchers), gpus_per_trial)
+            else:
+                run_inline(todo, Everyone(*watchers))
+        failed = view.failed
+    if not as_json:
+        ran = f"{len(todo) - len(failed)} run now, {len(jobs) - len(todo)} before"
+        out.print(
+            f"{len(jobs)} trials: {ran}, {len(failed)} failed; in {store / experiment.name}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        if not find_spec("mlflow"):
+            out.print("MLflow is not installed here; `rollcall sync` brings the run folders into it where it is.")
+    for name, reason in failed.items():
+        print(f"failed: {name}: {reason}", file=sys.stderr)
+    return bool(failed)
 
 
 def _report(job: Any) -> dict[str, Any]:

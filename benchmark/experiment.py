@@ -138,6 +138,21 @@ class Experiment(Settings):
         }
         return self.model_copy(update={"grid": changed(self.grid), "panels": panels, "each": self.each + other.each})
 
+    def joined(self, axis: str, values: Iterable[Any]) -> "Experiment":
+        """With more values on an axis, wherever it stands; where it stands nowhere, beside the trial's own."""
+        more = labelled(values)
+        panels = {
+            name: panel.model_copy(update={"grid": panel.grid | {axis: panel.grid[axis] | more}})
+            if axis in panel.grid
+            else panel
+            for name, panel in self.panels.items()
+        }
+        grid = self.grid
+        if axis in grid or panels == self.panels:
+            there = grid.get(axis) or labelled([self.trial[axis]] if axis in self.trial else [])
+            grid = grid | {axis: there | more}
+        return self.model_copy(update={"grid": grid, "panels": panels})
+
     def varied(self, settings: Mapping[str, Any]) -> "Experiment":
         """With these dotted settings taking these values; axes of the grid keep their place, new ones run fastest."""
         axes = {path: labelled(values) for path, values in settings.items()}
@@ -183,7 +198,7 @@ class Experiment(Settings):
 
 
 def names(of: str = "") -> list[str]:
-    """Those of the suite's own experiments; of one paper alone, if asked."""
+    """Those of the suite's own experiments; of one paper alone, which is a folder, if asked."""
     found = sorted(str(path.relative_to(LIBRARY).with_suffix("")) for path in LIBRARY.rglob("*.yaml"))
     return [name for name in found if name.startswith(f"{of}/")] if of else found
 

@@ -101,23 +101,9 @@ def simulate(
     keep_freed_memory()
     federation = build(trial)
     recorder = Recorder(run)
-    precision = PRECISIONS[trial.numerics.dtype]
-    with quiet(), matrix_products(precision.products):
-        trainer = Trainer(
-            max_epochs=1,
-            max_steps=trial.rounds,
-            accelerator=ACCELERATORS[trial.numerics.device],
-            devices=1,
-            precision=precision.lightning,
-            callbacks=[recorder, *callbacks, *([] if run is None else [Checkpoints(run, checkpoint_every)])],
-            logger=logger,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            num_sanity_val_steps=0,
-            check_val_every_n_epoch=None,
-            val_check_interval=min(trial.evaluation.every, trial.rounds),
-        )
+    with quiet(), matrix_products(PRECISIONS[trial.numerics.dtype].products):
+        watchers = [recorder, *callbacks, *([] if run is None else [Checkpoints(run, checkpoint_every)])]
+        trainer = trainer_of(trial, watchers, logger)
         if run is None:
             _train(trainer, federation, recorder, trial.evaluation.every, resume=None)
         else:
@@ -128,6 +114,34 @@ def simulate(
                 run.save_models(_numpy(federation.evaluated), _numpy(federation.server))
     return Result(
         trial, _numpy(federation.evaluated), _numpy(federation.server), recorder.history(), run.path if run else None
+    )
+
+
+def trainer_of(
+    trial: Trial, callbacks: Sequence[Callback], logger: Logger | bool = False, evaluation_batches: int | None = None
+) -> Trainer:
+    """A Lightning trainer whose steps are the trial's rounds.
+
+    Args:
+        trial: what is run.
+        callbacks, logger: Lightning's.
+        evaluation_batches: the most of each split that is evaluated; None for all.
+    """
+    return Trainer(
+        max_epochs=1,
+        max_steps=trial.rounds,
+        accelerator=ACCELERATORS[trial.numerics.device],
+        devices=1,
+        precision=PRECISIONS[trial.numerics.dtype].lightning,
+        callbacks=list(callbacks),
+        logger=logger,
+        limit_val_batches=evaluation_batches,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        check_val_every_n_epoch=None,
+        val_check_interval=min(trial.evaluation.every, trial.rounds),
     )
 
 

@@ -36,6 +36,11 @@ _DESCRIBED: tuple[Source, ...] = (
 SOURCES = {source.name: source for source in _DESCRIBED}
 
 
+def source_of(task: str) -> Source | None:
+    """The set that a task of this name learns from; None where it draws its own data."""
+    return SOURCES.get({"cinic10_enlarged": "cinic10"}.get(task, task))
+
+
 def root() -> Path:
     """Where data sets lie, in torchvision's layout: ROLLCALL_DATA, or ./data."""
     return Path(os.environ.get("ROLLCALL_DATA", "data"))
@@ -160,6 +165,7 @@ __all__ = [
     "load",
     "mnist",
     "root",
+    "source_of",
     "splits",
     "svhn",
 ]

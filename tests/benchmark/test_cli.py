@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from command import TINY, rollcall, write
 from real_data import needs_cifar10, needs_mnist
 from torchvision.datasets import MNIST
@@ -167,16 +168,161 @@ def test_show_tells_what_clients_hold(store, tmp_path, capsys):
 
 
 def test_show_and_list(store, tmp_path, capsys):
-    code, out, _ = rollcall(capsys, "show", "quickstart")
+    code, out, _ = rollcall(capsys, "show", "quickstart", "--no-estimate")
     assert code == 0
     assert "15 trials, 4,500 rounds in all; 0 finished" in out
     code, out, _ = rollcall(capsys, "list", "--json")
     assert code == 0
     listed = json.loads(out)
-    assert set(listed["experiment"]) == {"bias", "quickstart", "mnist", "cifar10"}
+    assert {"bias", "quickstart", "mnist", "cifar10"} <= set(listed["experiment"])
     assert set(listed["algorithm"]) == set(ALGORITHMS)
     assert {"full", "bernoulli", "minimum_separation", "trace"} <= set(listed["participation"])
     assert all(summary for things in listed.values() for summary in things.values())
+
+
+@pytest.fixture
+def paper(tmp_path, monkeypatch):
+    """A library with one experiment of its own and two of a paper."""
+    library = tmp_path / "library"
+    (library / "jones").mkdir(parents=True)
+    write(library, "alone", title="Alone")
+    write(library / "jones", "fig1", title="First", source="[J] Fig. 1")
+    variants = {"as_released": {"about": "A larger rate.", "trial": {"local": {"lr": 0.4}}}}
+    write(library / "jones", "table2", title="Second", source="[J] Table II", variants=variants)
+    monkeypatch.setattr("benchmark.experiment.LIBRARY", library)
+    return library
+
+
+def test_list_by_paper(paper, capsys):
+    lines = [line.split("   ") for line in rollcall(capsys, "list")[1].splitlines()]
+    rows = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+    assert rows[: rows.index(["task"])] == [
+        *(["experiment"], ["alone", "Alone"], []),
+        *(
+            ["experiments of jones"],
+            ["jones/fig1", "First", "[J] Fig. 1"],
+            ["jones/table2", "Second", "[J] Table II"],
+            [],
+        ),
+    ]
+    listed = json.loads(rollcall(capsys, "list", "--json")[1])
+    assert listed["experiment"] == {"alone": "Alone", "jones/fig1": "First", "jones/table2": "Second"}
+
+
+def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(paper, store, tmp_path, capsys):
+    broken = TINY["trial"] | {"evaluation": {"splits": ["test"]}}  # which is found out when the trial is built
+    write(paper / "jones", "fig1", trial=broken)
+    arguments = ("jones", "--executor", "inline", "--only", "algorithm=fedavg")
+    code, out, err = rollcall(capsys, "run", *arguments)
+    assert code == 1
+    assert "failed: jones/fig1: evaluation.splits: 'test' is not allowed with quadratic; must be of train" in err
+    assert "2 trials: 2 run now, 0 before, 0 failed" in out
+    assert len(list(store.rglob("model.npz"))) == 2
+    reports = json.loads(rollcall(capsys, "run", *arguments, "--json")[1])
+    assert [(one["experiment"], one["state"]) for one in reports] == [("jones/fig1", "absent")] * 2 + [
+        ("jones/table2", "finished")
+    ] * 2
+    code, out, err = rollcall(capsys, "run", "jones", "--only", "algorithm=mifa")
+    assert (code, out) == (2, "")
+    code, out, err = rollcall(capsys, "run", "jones", "--variant", "as_released")  # fig1 has none
+    assert (code, out) == (2, "")
+    assert err == "error: variant: 'as_released' is not allowed; must be left out, the experiment has none\n"
+    shown = rollcall(capsys, "show", "jones", "--no-estimate")[1]
+    assert [line for line in shown.splitlines() if "finished in" in line] == [
+        f"4 trials, 80 rounds in all; {done} finished in {store}/jones/{name}"
+        for name, done in (("fig1", 0), ("table2", 2))
+    ]
+
+
+def test_a_variant_is_run(paper, store, capsys):
+    arguments = ("jones/table2", "--variant", "as_released", "--seeds", "7")
+    assert "settings of all trials" in rollcall(capsys, "show", *arguments, "--no-estimate")[1]
+    assert rollcall(capsys, "run", *arguments, "--executor", "inline", "--only", "algorithm=fedavg")[0] == 0
+    (file,) = (store / "jones" / "table2").glob("*/trial.yaml")
+    trial = yaml.safe_load(file.read_text())
+    assert (trial["seed"], trial["local"]["lr"]) == (7, 0.4)
+
+
+def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
+    targets = [[float(i)] for i in range(30)]
+    file = write(
+        tmp_path,
+        source="[J] Fig. 1",
+        about="Thirty clients.",
+        trial=QUADRATIC | {"task": {"name": "quadratic", "targets": targets}},
+        grid={"seed": [0, 1], "algorithm": ["fedavg", "fedpbc"], "participation.probability": {"low": 0.1, "high": 0.9}},
+        panels={"short": {"title": "A look"}, "long": {"title": "To the end", "trial": {"rounds": 60}}},
+        each=[{"when": {"algorithm": "fedpbc"}, "set": {"local.lr": 0.05}, "found": "by hand"}],
+        choices={"local.steps": "the paper is silent"},
+        variants={"as_released": {"about": "As its code does."}},
+        claims=[{"says": "FedPBC ends nearer.", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}, "most": 0}],
+    )  # fmt: skip
+    code, out, err = rollcall(capsys, "show", file, "--no-estimate")
+    assert (code, err) == (0, "")
+    rows = [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in out.splitlines()]
+    for row in (
+        ["Source: [J] Fig. 1"],
+        ["task.targets", "30 x 1 numbers from 0 to 29"],
+        ["panel short: A look"],
+        ["participation.probability", "low, high"],
+        ["8 trials of 20 rounds"],
+        ["panel long: To the end"],
+        ["rounds", "60"],
+        ["8 trials of 60 rounds"],
+        ["algorithm fedpbc", "local.lr 0.05", "by hand"],
+        ["local.steps", "the paper is silent"],
+        ["as_released", "As its code does."],
+        ["1", "FedPBC ends nearer."],
+        ["train/distance ↓; mean of the last 10 rounds"],
+        [f"16 trials, 640 rounds in all; 0 finished in {store}/tiny"],
+    ):
+        assert row in rows, row
+    # One number for all panels, which then are the same trials.
+    out = rollcall(capsys, "show", file, "--no-estimate", "--rounds", "7")[1]
+    assert out.count("8 trials of 7 rounds") == 2
+    assert "8 trials, 56 rounds in all" in out
+
+
+def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeypatch):
+    from benchmark import estimate
+
+    monkeypatch.setattr(estimate.os, "cpu_count", lambda: 2)
+    # 0.5 s a round, 2.5 s an evaluation: 10 + 3 x 2.5 (after 0, 10 and 20 rounds), four times.
+    monkeypatch.setattr(estimate, "probe", lambda *_: estimate.Pace(loop=0.5, client=0.0, evaluation=2.5))
+    out = rollcall(capsys, "show", write(tmp_path))[1]
+    assert "about 35 s with 2 at once on this machine, 70 s one after another: estimated" in out
+    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
+    out = rollcall(capsys, "show", "mnist")[1]
+    assert "no estimate, for mnist is not here; first: rollcall data fetch mnist" in out
+    assert not (tmp_path / "empty").exists()
+
+
+def test_a_budget_cuts_is_told_and_recorded_and_holds_for_the_next_call(store, tmp_path, capsys, monkeypatch):
+    from benchmark import estimate
+
+    probes = []
+    monkeypatch.setattr(
+        estimate, "probe", lambda *_: probes.append(1) or estimate.Pace(loop=1.0, client=0.0, evaluation=0.0)
+    )
+    file = write(tmp_path, trial=QUADRATIC | {"rounds": 40})
+    arguments = ("run", file, "--executor", "inline", "--budget")
+    # Four trials of 40 seconds: 100 seconds are 25 each, hence 20 rounds.
+    code, out, err = rollcall(capsys, *arguments, "100s")
+    assert code == 0
+    assert err.startswith("tiny: about 80 s instead of 3 min (estimates)\n  rounds 40 -> 20\n")
+    assert "4 trials: 4 run now" in out
+    assert {RunFolder(file.parent).status["rounds"] for file in store.rglob("status.json")} == {20}
+    record = json.loads((store / "tiny" / "budget.json").read_text())
+    assert (record["budget"], record["full"], record["estimated"]) == (100, 160, 80)
+    assert "0 run now, 4 before" in rollcall(capsys, *arguments, "100s")[1]
+    assert len(probes) == 1
+    # 50 seconds: 20 rounds are the least, of one seed 40.
+    code, out, err = rollcall(capsys, *arguments, "50s")
+    assert err.startswith("tiny: about 40 s instead of 3 min (estimates)\n  rounds 40 -> 20; seeds 0, 1 -> 0\n")
+    assert "2 trials: 0 run now, 2 before" in out
+    code, _, err = rollcall(capsys, *arguments, "fast")
+    assert code == 2
+    assert err.startswith("error: budget: 'fast' is not allowed; must be a number above 0 with s, m or h")
 
 
 QUADRATIC = TINY["trial"]

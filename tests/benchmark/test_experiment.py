@@ -33,6 +33,21 @@ def test_settings_can_be_varied_also_below_an_axis():
     assert [t.algorithm.options for t in trials(below)] == [{"wait_for_all": True, "memory": "updates"}] * 2
 
 
+def test_an_axis_is_joined_where_it_stands():
+    joined = Experiment.model_validate(BASE).joined("algorithm", ["fedpbc"]).only({"seed": [0]})
+    assert [(t.algorithm.name, t.algorithm.options.get("wait_for_all")) for t in trials(joined)] == [
+        ("fedavg", None),
+        ("mifa", True),  # with its options
+        ("fedpbc", None),
+    ]
+    panels = {"a": {"grid": {"algorithm": ["fedavg"]}}, "b": {"trial": {"algorithm": "mifa"}}}
+    below = Experiment.model_validate(BASE | {"grid": {}, "panels": panels}).joined("algorithm", ["fedpbc"])
+    assert cells(below) == [(0, "fedavg"), (0, "fedpbc"), (0, "mifa")]
+    alone = {**BASE["trial"], "algorithm": "fedau"}
+    nowhere = Experiment.model_validate(BASE | {"trial": alone, "grid": {}}).joined("algorithm", ["fedpbc"])
+    assert cells(nowhere) == [(0, "fedau"), (0, "fedpbc")]
+
+
 def test_axes_can_be_cut_by_name():
     experiment = Experiment.model_validate(BASE).only({"algorithm": ["mifa"], "seed": [1]})
     assert cells(experiment) == [(1, "mifa")]
