@@ -18,13 +18,16 @@ def prop1_limit(seed: int, *, targets: np.ndarray, probability: np.ndarray) -> p
     The limit is the mean of the u_i under FedAvg's effective weights E[1{i in A}/|A|], whatever eta and K; for
     u = (0, 100), p_1 = 0.5 it is 150 p_2 / (1 + p_2).
 
+    Columns are x, and `train/bias` as the task `quadratic` has it: x less the mean of the u_i, which is the optimum.
+
     Args:
         seed: has no part in it.
         targets: u, [m].
         probability: p, [m].
     """
     weights = theory.normalised(theory.effective_weights_independent(np.asarray(probability, dtype=np.float64)))
-    return pd.DataFrame({"round": [0], "x": [float(weights @ targets)]})
+    x = float(weights @ targets)
+    return pd.DataFrame({"round": [0], "x": [x], "train/bias": [x - float(np.mean(targets))]})
 
 
 STUDIES: dict[str, Callable[..., pd.DataFrame]] = {

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tasks.augmentation import AUGMENTATIONS
 from tasks.base import Batches, ClientData, Samples, Task
+from tasks.fedpbc_quadratic import fedpbc_quadratic
 from tasks.images import cifar10, cifar100, cinic10, cinic10_enlarged, digits, fashion_mnist, mnist, svhn
 from tasks.leaf_synthetic import leaf_synthetic
 from tasks.minibatches import Minibatches
@@ -20,6 +21,7 @@ from tasks.sun_synthetic import sun_synthetic
 
 TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "quadratic": quadratic,
+    "fedpbc_quadratic": fedpbc_quadratic,
     "ridge": ridge,
     "sun_synthetic": sun_synthetic,
     "leaf_synthetic": leaf_synthetic,
@@ -49,6 +51,7 @@ __all__ = [
     "cinic10_enlarged",
     "digits",
     "fashion_mnist",
+    "fedpbc_quadratic",
     "leaf_synthetic",
     "mnist",
     "quadratic",

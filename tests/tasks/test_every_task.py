@@ -10,6 +10,7 @@ from tasks import TASKS, datasets
 QUADRATIC = {"targets": np.array([[0.0, 1.0], [2.0, -1.0], [1.0, 3.0], [0.5, 0.5]])}
 PLAIN = {
     "quadratic": QUADRATIC,
+    "fedpbc_quadratic": {"clients": 4, "dimension": 3},
     "ridge": {"clients": 4, "samples": 20, "dimension": 5},
     "sun_synthetic": {"clients": 4, "samples": 20, "dimension": 3},
     "leaf_synthetic": {"clients": 4},
