@@ -12,6 +12,7 @@ Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogene
                descending |lambda|, then by ascending pi; a pass ends before it would leave nobody
     x       += eta_g * sum over A of q_i D_i           clients with q_i = 0 do not train
     A empty, or all of it left out: x stays
+    the first `watch` rounds: x stays, nobody is asked, and who was there is noted for the estimates (Fig. 4)
 
 Differences from the paper:
     beta = 1 keeps no memory of losses; the paper prints "beta = 0" for its experiments and means this.
@@ -30,7 +31,7 @@ from torch import Tensor
 
 from algorithms.availability import Watch, observed
 from algorithms.base import Algorithm, LocalWork, Nothing, Promises, Round, Traffic
-from algorithms.options import Fraction, NonNegative
+from algorithms.options import Fraction, NonNegative, Rounds
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class CAFed(Algorithm[Losses]):
         ties: whether a client without which eps is the same is kept.
         bias_factor: the paper's 4.
         least: F*_i as the `running` minimum, or `zero`.
+        watch: rounds before the first that trains.
     """
 
     kappa2: NonNegative = 1.0
@@ -70,6 +72,7 @@ class CAFed(Algorithm[Losses]):
     ties: Literal["keep", "leave_out"] = "keep"
     bias_factor: NonNegative = 4.0
     least: Literal["running", "zero"] = "running"
+    watch: Rounds = 0
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -89,7 +92,7 @@ class CAFed(Algorithm[Losses]):
         self, state: Losses, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"] | None, Losses]:
         A, seen = call.active, observed(state.seen, call)
-        if len(A) == 0:
+        if len(A) == 0 or call.t < self.watch:
             return None, replace(state, seen=seen)
         _, F = work.gradients(A, x.expand(len(A), -1), 0)
         if state.Fh.isinf().all():
@@ -151,5 +154,7 @@ class CAFed(Algorithm[Losses]):
         return torch.tensor(included, device=alpha.device)
 
     def traffic(self, state: Losses, call: Round) -> Traffic:
+        if call.t < self.watch:
+            return Traffic(up=0, down=0)
         # All active clients get x to tell their loss of it; those left out send no model back.
         return Traffic(up=int((state.q[call.active] > 0).sum()), down=len(call.active))

@@ -283,6 +283,19 @@ def test_ca_fed_by_hand():
         assert method.traffic(state, call([0, 2])) == Traffic(up=1 + included[0], down=2)
 
 
+def test_ca_fed_watches_before_it_trains():
+    """Client 0 is there in rounds 0, 1 and 2, client 2 in 1 and 2; with a round on and one off before, of 3 + 2."""
+    method, work = CAFed(oracle=False, watch=2), Fixed()
+    state = method.init(X, 3)
+    for t, active in enumerate([[0], [0, 2]]):
+        update, state = method.round(state, X, call(active, t=t), work)
+        assert update is None
+        assert method.traffic(state, call(active, t=t)) == Traffic(up=0, down=0)
+    assert work.asked == []
+    update, _ = method.round(state, X, call([0, 2], t=2), work)
+    assert update.tolist() == pytest.approx([(1 / (4 / 5) - 4 / (3 / 5)) / 3, 6 / (3 / 5) / 3])
+
+
 def test_ca_fed_tries_the_most_correlated_first_and_leaves_somebody():
     """Read to the letter, ties leave all out but the last to be tried: by |lambda|, 2, 0, 1."""
     known = {"stationary": vector(0.5, 0.25, 0.8), "correlation": vector(0.1, 0.0, -0.5)}
