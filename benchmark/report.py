@@ -58,7 +58,7 @@ class Claim(Settings):
 class Reported(Settings):
     """Numbers the paper prints, from a file of `leaderboard/reported`."""
 
-    file: str
+    file: str = Field(description="its name, without .csv")
     axes: dict[str, str] = Field(description="axis of the grid, or `panel`, to the file's column of its labels")
     metric: str = Field(description="which metric a row speaks of; {column} stands for the row's entry")
     value: str = Field(description="column of the number")

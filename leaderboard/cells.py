@@ -3,9 +3,12 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from benchmark.experiment import Experiment
 from benchmark.plan import places
@@ -85,7 +88,8 @@ def estimate(values: Sequence[float] | pd.Series, exact: bool = False) -> Estima
 
 
 def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
-    """The cells of an experiment in the order of its file, with the runs that belong to them."""
+    """The cells of an experiment in the order of its file, with the runs that belong to them; then the user's own."""
+    runs = list(runs)
     by_key: dict[tuple[tuple[str, str], ...], dict[str, Run]] = {}
     for run in runs:
         seeds = by_key.setdefault(_key(run.settings), {})
@@ -94,7 +98,7 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
             seeds[seed] = run
     found: dict[tuple[tuple[str, str], ...], Cell] = {}
     wanted: dict[tuple[tuple[str, str], ...], set[str]] = {}
-    for place in places(experiment):
+    for place in places(_with_guests(experiment, runs)):
         where = tuple(place.labels.items())
         wanted.setdefault(where, set()).add(str(place.trial.seed))
         known = by_key.get(_key(flatten(place.trial.spec(array_file))), {})
@@ -102,6 +106,18 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         mine = {seed: run for seed, run in known.items() if seed == str(place.trial.seed)}
         found[where] = Cell(cell.labels, cell.rounds, len(wanted[where]), cell.runs | mine)
     return list(found.values())
+
+
+def _with_guests(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
+    """With the methods of the user's own that were run under it; whose files are gone are left out."""
+    guests: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        name = run.settings.get("algorithm", "")
+        if Path(name.partition(".py:")[0] + ".py").is_file():
+            given = {key: value for key, value in run.settings.items() if key.startswith("algorithm.")}
+            options = {key.removeprefix("algorithm."): yaml.safe_load(value) for key, value in given.items()}
+            guests[str({name: options})] = {"name": name, **options}
+    return experiment.joined("algorithm", guests.values()) if guests else experiment
 
 
 def _key(settings: dict[str, str]) -> tuple[tuple[str, str], ...]:

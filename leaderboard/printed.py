@@ -33,7 +33,7 @@ def printed(experiment: Experiment) -> list[Printed]:
 
 def _read(source: Reported) -> list[Printed]:
     found = []
-    with (FOLDER / source.file).open(newline="") as file:
+    with (FOLDER / f"{source.file}.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             if row[source.value] in ("", "-"):
                 continue

@@ -60,3 +60,14 @@ def test_students_interval():
     alone = estimate([2.0])
     assert (alone.low, alone.high) == (-math.inf, math.inf)
     assert estimate([2.0], exact=True).low == 2.0
+
+
+def test_a_method_of_the_users_own_stands_among_the_others(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("from algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    made = experiment()
+    joined = made.joined("algorithm", [f"{file}:Mine"])
+    found = cells(made, runs(joined, lambda labels, seed: float(labels["algorithm"] == "Mine")))
+    mine = [cell for cell in found if cell.labels["algorithm"] == "Mine"]
+    assert [cell.ends("test/accuracy", 1).tolist() for cell in mine] == [[1.0] * 3] * 2
+    assert [len(cell.runs) for cell in found] == [3] * 6

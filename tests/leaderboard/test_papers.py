@@ -19,7 +19,7 @@ COMPARED = experiment(
     report={"metrics": {"test/accuracy": "max"}, "columns": ["participation"]},
     reported=[
         {
-            "file": "numbers.csv",
+            "file": "numbers",
             "axes": {"participation": "scheme", "algorithm": "method"},
             "metric": "{split}/accuracy",
             "value": "percent",
