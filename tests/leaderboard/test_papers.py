@@ -94,7 +94,7 @@ def test_reproduction_tells_what_was_found(tmp_path, numbers):
     # fedavg 0.5, 0.6, 0.7: 0.6 +- 0.248, printed 0.615; mifa 0.8 +- 0.248: 0.615 agrees, 0.4 does not
     assert "Printed numbers: 2 agree, 1 differs." in text
     assert "- seldom, mifa, test/accuracy: 80.0 [55.2, 104.8], printed 40.0" in text
-    assert "| often, mifa | 80.0  | 70.0        | -10.0 [-10.0, -10.0] | 3     | 100    |" in text
+    assert "| often, mifa  | 80.0  | 70.0        | -10.0 [-10.0, -10.0] | 3     | 100    |" in text
     assert "- Seen." in text
     assert "- `local.lr`: the paper is silent" in text
     assert "15.0" not in text
