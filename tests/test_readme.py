@@ -63,6 +63,6 @@ def test_the_page_names_every_model():
 def test_names_are_all_there(capsys):
     listed = json.loads(rollcall(capsys, "list", "--json")[1])
     there = set(
-        re.findall(r"`([a-z0-9_]+)`", README[README.index("## What is there") : README.index("## Where things are")])
+        re.findall(r"`([a-z0-9_/]+)`", README[README.index("## What is there") : README.index("## Where things are")])
     )
     assert {name for kind, names in listed.items() for name in names if kind != "schedule"} <= there
