@@ -151,7 +151,7 @@ def first_half(m: int) -> Bool[np.ndarray, "m"]:
 
 
 def _class_scores(name: str, population: Population, sigma0: float, realised: bool) -> Float[np.ndarray, "m"]:
-    """<r, nu_i>, with one r of the seed: C lognormal(0, sigma0^2) draws divided by their sum."""
+    """<r, nu_i>, with the one r of the seed."""
     nu, histogram = population.classes, population.histogram
     if nu is None or (realised and histogram is None):
         raise ValueError(f"probability: {name} is not allowed here; the task's data must have classes")
@@ -159,9 +159,14 @@ def _class_scores(name: str, population: Population, sigma0: float, realised: bo
         raise ValueError(f"probability.sigma0: {sigma0} is not allowed; must be at least 0")
     if realised and histogram is not None:
         nu = histogram / histogram.sum(axis=1, keepdims=True)
-    log_r = sigma0 * stream(population.seed, "probabilities").standard_normal(size=nu.shape[1])
+    return nu @ class_weights(population.seed, nu.shape[1], sigma0)
+
+
+def class_weights(seed: int, classes: int, sigma0: float) -> Float[np.ndarray, "C"]:
+    """r of `class_coupled`: C lognormal(0, sigma0^2) draws divided by their sum."""
+    log_r = sigma0 * stream(seed, "probabilities").standard_normal(size=classes)
     r = np.exp(log_r - np.max(log_r))
-    return nu @ (r / r.sum())
+    return r / r.sum()
 
 
 def resolve(

@@ -38,6 +38,7 @@ from participation.theory.separation import (
     chain_separation,
     separation_chain,
     separation_mixing,
+    separation_shares,
     simulated_separation,
     stationary_separation,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "second_eigenvalue",
     "separation_chain",
     "separation_mixing",
+    "separation_shares",
     "simulated_separation",
     "staleness_distribution",
     "stationary_separation",

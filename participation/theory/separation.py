@@ -363,6 +363,38 @@ def separation_mixing(
     return Mixing(eta, pi, np.abs(eta - pi).sum(axis=1) / 2, error, floor, False)
 
 
+def separation_shares(
+    p: Float[np.ndarray, "M"], R: int, horizon: int, seed: int = 0, chains: int = 200
+) -> tuple[Float[np.ndarray, "T"], Float[np.ndarray, "T"]]:
+    """How far a roll call's own record is from pi_R: the mean TV of the shares of the first t + 1 draws to pi_R, B = 1.
+
+    Not the law of a draw but the shares drawn so far, of one roll call: at R = M - 1 they are even after every cycle.
+
+    Args:
+        p: weights, at least 0.
+        R: minimum separation.
+        horizon: T, rounds.
+        seed: of the simulation.
+        chains: roll calls averaged over, at least 2.
+
+    Returns:
+        The distances [T] for t = 0..T-1, and their standard errors.
+
+    Raises:
+        ValueError: as `stationary_separation`, a horizon below 1, or chains below 2.
+    """
+    check_least("horizon", horizon, 1)
+    check_least("chains", chains, 2)
+    pi = stationary_separation(p, R)
+    counts = np.zeros((chains, len(p)))
+    distance, error = np.empty(horizon), np.empty(horizon)
+    for t, (_, (drawn,)) in zip(range(horizon), _walk(p, R, 1, chains, seed), strict=False):
+        counts[np.arange(chains), drawn] += 1
+        off = np.abs(counts / (t + 1) - pi).sum(axis=1) / 2
+        distance[t], error[t] = off.mean(), off.std(ddof=1) / np.sqrt(chains)
+    return distance, error
+
+
 def _check_draw(p: np.ndarray, B: int) -> None:
     check_least("B", B, 1)
     if not np.isfinite(p).all() or (p < 0).any() or not (p > 0).any():
