@@ -135,7 +135,7 @@ def show(
         out.print(card(plan.experiment, plan.places), "", highlight=False)
         finished = sum(job.folder.state == "finished" for job in jobs)
         total = sum(job.trial.rounds for job in jobs)
-        where = store / plan.experiment.name
+        where = store / plan.experiment.home
         out.print(
             f"{len(jobs)} trials, {total:,} rounds in all; {finished} finished in {where}",
             highlight=False,
@@ -211,7 +211,7 @@ def leaderboard(
     from leaderboard import figures, load, pages, tabulate
     from leaderboard.results import has
 
-    runs = [run for run in load(client(store), chosen.name) if all(has(run, name) for name in chosen.report.metrics)]
+    runs = [run for run in load(client(store), chosen.home) if all(has(run, name) for name in chosen.report.metrics)]
     if not runs:
         raise SettingError(
             f"experiment: {experiment!r} has no finished run in MLflow with {', '.join(chosen.report.metrics)}; "
@@ -345,7 +345,7 @@ def _run(
             if find_spec("mlflow"):
                 from benchmark.tracking import Mirror
 
-                watchers.append(Mirror(store, experiment.name))
+                watchers.append(Mirror(store, experiment.home))
             if executor is Executor.ray:
                 from benchmark.sweep import run_ray
 
@@ -356,7 +356,7 @@ def _run(
     if not as_json:
         ran = f"{len(todo) - len(failed)} run now, {len(jobs) - len(todo)} before"
         out.print(
-            f"{len(jobs)} trials: {ran}, {len(failed)} failed; in {store / experiment.name}",
+            f"{len(jobs)} trials: {ran}, {len(failed)} failed; in {store / experiment.home}",
             highlight=False,
             soft_wrap=True,
         )

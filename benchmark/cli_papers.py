@@ -77,9 +77,11 @@ def archive(
     from leaderboard.results import archive, load
 
     for experiment in papers(experiments):
-        runs = load(client(store), experiment.name)
+        if experiment.base:
+            continue  # kept with the base's
+        runs = load(client(store), experiment.home)
         if runs:
-            file = archive(runs, experiment.name, experiment.metrics)
+            file = archive(runs, experiment.home, experiment.metrics)
             out.print(f"{experiment.name}: {len(runs)} runs in {file}", highlight=False, soft_wrap=True)
 
 
@@ -101,9 +103,9 @@ def _runs(experiment: Experiment, store: Path) -> list[Any]:
     """What is kept, and what the store has, which counts where both have a trial."""
     from leaderboard.results import load, unarchive
 
-    runs = unarchive(experiment.name)
+    runs = unarchive(experiment.home)
     if find_spec("mlflow"):
         from benchmark.tracking import client
 
-        runs += load(client(store), experiment.name)
+        runs += load(client(store), experiment.home)
     return runs

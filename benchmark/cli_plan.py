@@ -30,7 +30,7 @@ class Plan:
         from benchmark.jobs import Job
 
         trials = {place.trial.digest: place.trial for place in self.places}
-        return [Job(trial, self.experiment.name, store) for trial in trials.values()]
+        return [Job(trial, self.experiment.home, store) for trial in trials.values()]
 
 
 def plans_of(
@@ -82,7 +82,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
 
     seconds = cutting.read_budget(budget)
     machine = INLINE if gpus_per_trial is None else by_ray(gpus_per_trial)
-    folders = [store / plan.experiment.name for plan in plans]
+    folders = [store / plan.experiment.home for plan in plans]
     records = [cutting.Record.read(folder, plan.places, seconds) for folder, plan in zip(folders, plans, strict=True)]
     if None in records:
         trials = [place.trial for plan in plans for place in plan.places]

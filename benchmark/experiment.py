@@ -58,6 +58,8 @@ class Experiment(Settings):
     title: str
     about: str = ""
     source: str = Field("", description="paper, and its table or figure")
+    base: str = Field("", description="another experiment, of whose trials this one is made; all else is as there")
+    keep: Labels = Field({}, description="axes of the base, cut down to these labels")
     trial: dict[str, Any] = Field({}, description="settings that all trials share")
     grid: dict[str, Axis] = Field({}, description="values by dotted setting")
     panels: dict[str, Panel] = Field({"": Panel()}, min_length=1)
@@ -107,10 +109,18 @@ class Experiment(Settings):
         content = load_yaml(path)
         if not isinstance(content, dict):
             raise SettingError(f"{path}: holds no mapping; must have title, trial and grid")
+        own = {"name": path.stem if path == Path(name) else name} | content
         try:
-            return validated(cls, {"name": path.stem if path == Path(name) else name} | content)
+            given = cls.read(content["base"]).model_dump() | own if "base" in content else own
+            found = validated(cls, given)
+            return found.only({axis: list(labels) for axis, labels in found.keep.items()})
         except SettingError as error:
             raise SettingError(f"{path.name}: {error}") from None
+
+    @property
+    def home(self) -> str:
+        """The name under which its runs are kept."""
+        return self.base or self.name
 
     @property
     def metrics(self) -> list[str]:

@@ -36,7 +36,7 @@ def reproduction(experiments: Sequence[Experiment], archive: Path = ARCHIVE) -> 
     """
     parts, summary = [], []
     for experiment in experiments:
-        runs = unarchive(experiment.name, archive)
+        runs = unarchive(experiment.home, archive)
         sorted_in = cells(experiment, runs)
         rulings = [rule(claim, experiment.report, sorted_in) for claim in experiment.claims]
         summary.append(_summary(experiment, sorted_in, rulings))

@@ -1,6 +1,7 @@
 """Experiments: grids and how the command line changes them."""
 
 import pytest
+import yaml
 
 from benchmark import SettingError
 from benchmark.experiment import LIBRARY, Experiment, names, parse, put
@@ -115,3 +116,18 @@ def test_readable_errors(tmp_path):
     (tmp_path / "half.yaml").write_text("title: Half")
     with pytest.raises(SettingError, match=r"half.yaml: trial: is missing"):
         Experiment.read(str(tmp_path / "half.yaml"))
+
+
+def test_an_experiment_made_of_anothers_trials(tmp_path):
+    base = {key: value for key, value in BASE.items() if key != "name"} | {"claims": [{"says": "so", "least": 0}]}
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(base))
+    other = {"title": "O", "base": str(tmp_path / "base.yaml"), "keep": {"algorithm": "mifa"}, "claims": []}
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
+    found = Experiment.read(str(tmp_path / "other.yaml"))
+    assert cells(found) == [(0, "mifa"), (1, "mifa")]
+    assert (found.title, found.claims, found.home) == ("O", (), str(tmp_path / "base.yaml"))
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"keep": {"algorithm": "scaffold"}}))
+    with pytest.raises(
+        SettingError, match=r"other.yaml: only algorithm: 'scaffold' is not allowed; must be of fedavg, mifa"
+    ):
+        Experiment.read(str(tmp_path / "other.yaml"))
