@@ -50,7 +50,9 @@ def read(spec: dict[str, Any]) -> Trial | Study:
 def _of_panel(experiment: Experiment, name: str, panel: Panel) -> list[Place]:
     grid = {**experiment.grid, **panel.grid}
     if panel.study is not None:
-        grid = {axis: values for axis, values in grid.items() if axis in panel.grid or axis.startswith(("seed", "study."))}
+        grid = {
+            axis: values for axis, values in grid.items() if axis in panel.grid or axis.startswith(("seed", "study."))
+        }
     found = []
     for labels in product(*grid.values()):
         where = dict(zip(grid, labels, strict=True))
