@@ -16,7 +16,6 @@ from participation.probabilities import Source, class_weights
 from participation.streams import stream
 from tasks import streams
 
-
 UnitLaw: TypeAlias = Literal["uniform", "exponential", "power_law"]
 
 
