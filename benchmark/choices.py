@@ -11,7 +11,7 @@ import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any
@@ -95,12 +95,12 @@ def read(kind: str, value: Any) -> Choice:
     else:
         raise SettingError(f"name: {name!r} is not allowed; must be one of {', '.join(KINDS[kind].known)}")
     given = {key: option for key, option in value.items() if key != "name"}
-    fields = options(factory, KINDS[kind].supplied)
+    model = _model(factory, KINDS[kind].supplied)
     for key in given:
-        if key not in fields:
-            raise SettingError(f"{key}: is not an option of {name}; allowed: {', '.join(fields) or 'none'}")
+        if key not in model.model_fields:
+            raise SettingError(f"{key}: is not an option of {name}; allowed: {', '.join(model.model_fields) or 'none'}")
     try:
-        return Choice(name, dict(_model(name, fields).model_validate(given)), factory, source)
+        return Choice(name, dict(model.model_validate(given)), factory, source)
     except ValidationError as error:
         raise from_pydantic(error) from None
 
@@ -111,16 +111,17 @@ def options(factory: Callable[..., Any], supplied: int) -> dict[str, inspect.Par
     return dict(list(parameters.items())[supplied:])
 
 
-def _model(name: str, fields: Mapping[str, inspect.Parameter]) -> type[BaseModel]:
+@cache
+def _model(factory: Callable[..., Any], supplied: int) -> type[BaseModel]:
     """A pydantic model with the options of a choice for fields."""
     settings = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     types: dict[str, Any] = {}
-    for key, field in fields.items():
+    for key, field in options(factory, supplied).items():
         default = ... if field.default is inspect.Parameter.empty else field.default
         if callable(default):  # a default such as model=mlp: the choice of that name, without options
             default = read(key, default.__name__)
         types[key] = (_annotation(key, field.annotation), default)
-    return create_model(name, __config__=settings, **types)
+    return create_model("options", __config__=settings, **types)
 
 
 def _annotation(key: str, annotation: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import track
 
 from benchmark.errors import SettingError
 from benchmark.experiment import Experiment, names
@@ -22,6 +23,7 @@ class Form(StrEnum):
 Store = Annotated[Path, typer.Option(envvar="ROLLCALL_STORE", help="Where run folders lie.")]
 STORE = Path("runs")
 out = Console()
+err = Console(stderr=True)
 
 
 def show(experiment: Experiment, store: Path, folder: Path, form: Form) -> None:
@@ -86,10 +88,19 @@ def archive(
 
 
 def report() -> None:
-    """Write leaderboard/REPRODUCTION.md from the kept results: every claim and printed number, and what came of it."""
-    from leaderboard.reproduction import FILE, reproduction
+    """Write leaderboard/REPRODUCTION.md and its figures from the kept results: every claim, and what came of it."""
+    from leaderboard import figures, unarchive
+    from leaderboard.cells import cells
+    from leaderboard.reproduction import FIGURES, FILE, reproduction
 
-    FILE.write_text(reproduction(papers()), encoding="utf-8")
+    experiments = papers()
+    FILE.write_text(reproduction(experiments), encoding="utf-8")
+    for experiment in track(experiments, "figures", console=err, transient=True, disable=not err.is_terminal):
+        found = cells(experiment, unarchive(experiment.home))
+        if any(cell.runs for cell in found):
+            picture = FIGURES / f"{experiment.name}.png"
+            picture.parent.mkdir(parents=True, exist_ok=True)
+            figures.paper_figure(experiment, found).savefig(picture, dpi=90)
     out.print(str(FILE), highlight=False, soft_wrap=True)
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,12 +71,22 @@ def array_file(array: np.ndarray) -> str:
 def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
     """Nested settings as dotted names; a choice's own name stands under the choice."""
     if not isinstance(spec, dict):
-        return {prefix: yaml.safe_dump(spec, default_flow_style=True, width=10**6).removesuffix("...\n").strip()}
+        return {prefix: _text(spec) if isinstance(spec, list) else _scalar(type(spec), spec)}
     flat: dict[str, str] = {}
     for key, value in spec.items():
         path = prefix if key == "name" else f"{prefix}.{key}".lstrip(".")
         flat |= flatten(value, path)
     return flat
+
+
+@cache
+def _scalar(kind: type, value: Any) -> str:
+    """YAML is slow, and most settings are the same all over; 1, 1.0 and True are equal, so that the kind counts too."""
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    return yaml.safe_dump(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()
 
 
 def _plain(value: Any, array: Callable[[np.ndarray], Any]) -> Any:

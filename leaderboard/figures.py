@@ -57,6 +57,8 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
     """
     report = experiment.report
     metric = next(iter(report.metrics))
+    if report.x == "round":
+        metric = metric.removeprefix("round_of:").partition(">=")[0]  # whose curve it is the first crossing of
     found = [cell for cell in cells if any(has(run, metric) for run in cell.runs.values())]
     if not found:
         raise ValueError(f"metric: {metric!r} is not measured in any run")

@@ -13,6 +13,7 @@ from leaderboard.results import ARCHIVE, Run, unarchive
 from leaderboard.sheet import Sheet, is_share, markdown, paper_table, printed_beside, shown
 
 FILE = Path(__file__).parent / "REPRODUCTION.md"
+FIGURES = Path(__file__).parent / "figures"
 
 INTRODUCTION = """\
 # What the papers print, and what we measured
@@ -130,6 +131,7 @@ def _section(experiment: Experiment, runs: Sequence[Run], found: Sequence[Cell],
         numbers = printed(experiment)
         lines += [markdown(paper_table(experiment, there, numbers))]
         lines += _agreement(experiment, there, numbers)
+        lines += [f"![{experiment.title}](figures/{experiment.name}.png)", ""]
         lines += _variants(experiment, runs, found)
         lines += [_origin(runs), ""]
     for what, things in (

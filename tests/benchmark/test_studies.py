@@ -30,7 +30,7 @@ def test_one_step_of_fedpbc_fig3_stands_for_a_hundred():
         return simulate(spec | {"rounds": 4}).server
 
     experiment = Experiment.read("fedpbc/fig3")
-    hundred, one = end(experiment), end(experiment.as_("as_printed"))
+    one, hundred = end(experiment), end(experiment.as_("as_printed"))
     assert np.abs(hundred).min() > 1e-4
     assert one == pytest.approx(hundred, rel=1e-11)
 
