@@ -21,6 +21,9 @@ class Report(Settings):
     )
     last_rounds: PositiveInt = Field(1, description="values are means over the evaluations of the last so many rounds")
     columns: tuple[str, ...] = Field((), description="axes whose labels head the columns; by default a plain ranking")
+    pictures: tuple[str, ...] = Field(
+        (), description="axes beside the panel whose labels have a picture each; by default those of the columns"
+    )
     x: str = Field("round", description="what curves run over: rounds, or an axis whose labels are numbers")
     log: tuple[Literal["x", "y"], ...] = Field((), description="axes of the figure with a logarithmic scale")
 

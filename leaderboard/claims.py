@@ -65,7 +65,7 @@ def rule(claim: Claim, report: Report, cells: Sequence[Cell]) -> Ruling:
     metric = claim.metric or next(iter(report.metrics))
     findings, reduced = [], False
     for cell, other in _pairs(claim, cells):
-        quantity = _quantity(claim, metric, report.last_rounds, cell, other)
+        quantity = _quantity(claim, metric, report, cell, other)
         reduced |= quantity is not None and any(one.reduced for one in (cell, other) if one is not None)
         findings.append(Finding(_where(cell, other, claim), quantity, _verdict(claim, quantity)))
     return Ruling(claim, tuple(_told_apart(findings)), reduced)
@@ -104,11 +104,13 @@ def _alike(cell: Cell, other: Cell, apart: dict[str, tuple[str, ...]]) -> bool:
     )
 
 
-def _quantity(claim: Claim, metric: str, last_rounds: int, cell: Cell, other: Cell | None) -> Estimate | None:
-    mine = cell.ends(metric, last_rounds, claim.at)
+def _quantity(claim: Claim, metric: str, report: Report, cell: Cell, other: Cell | None) -> Estimate | None:
+    mine = cell.ends(metric, report.last_rounds, claim.at)
     if other is None:
+        if len(mine) and "y" in report.log:  # over decades
+            return _geometric(mine.to_numpy(), _exact(cell))
         return estimate(mine, _exact(cell)) if len(mine) else None
-    theirs = other.ends(metric, last_rounds, claim.at)
+    theirs = other.ends(metric, report.last_rounds, claim.at)
     if _exact(other) and len(theirs):  # what depends on no seed is beside every seed
         theirs = pd.Series(theirs.iloc[0], index=mine.index)
     both = mine.index.intersection(theirs.index)
@@ -118,10 +120,15 @@ def _quantity(claim: Claim, metric: str, last_rounds: int, cell: Cell, other: Ce
     a, b = mine[both].to_numpy(), theirs[both].to_numpy()
     if claim.over is None:
         return estimate(a - b, exact)
-    if (a > 0).all() and (b > 0).all():  # ratios are averaged as ratios are: twice and half come to one
-        logs = estimate(np.log(a / b), exact)
-        return Estimate(math.exp(logs.mean), logs.sd, _exp(logs.low), _exp(logs.high), logs.seeds)
-    return estimate(a / b, exact)
+    return _geometric(a / b, exact)  # twice and half come to one
+
+
+def _geometric(values: np.ndarray, exact: bool) -> Estimate:
+    """The interval of a quantity above 0 taken in its logarithm; of one that is not, in the quantity itself."""
+    if not (values > 0).all():
+        return estimate(values, exact)
+    logs = estimate(np.log(values), exact)
+    return Estimate(math.exp(logs.mean), logs.sd, _exp(logs.low), _exp(logs.high), logs.seeds)
 
 
 def _exp(value: float) -> float:

@@ -53,7 +53,7 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
     """The first metric of an experiment's cells: over rounds, a line for each cell with a band of one standard
     deviation over seeds, or over the axis that the report names as `x`, a line for each of the other labels.
 
-    Every panel, and every label of the report's `columns`, has a picture of its own.
+    Every panel, and every label of the report's `pictures` or `columns`, has a picture of its own.
     """
     report = experiment.report
     metric = next(iter(report.metrics))
@@ -62,7 +62,7 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
     found = [cell for cell in cells if any(has(run, metric) for run in cell.runs.values())]
     if not found:
         raise ValueError(f"metric: {metric!r} is not measured in any run")
-    across = [axis for axis in dict.fromkeys(["panel", *report.columns]) if _varies(found, axis)]
+    across = [axis for axis in dict.fromkeys(["panel", *(report.pictures or report.columns)]) if _varies(found, axis)]
     lines = [axis for axis in found[0].labels if axis not in (*across, report.x) and _varies(found, axis)]
     for axis in dict.fromkeys(axis for cell in found for axis in cell.labels):
         if axis not in (*across, *lines, report.x) and _varies(found, axis):

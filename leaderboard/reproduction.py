@@ -93,7 +93,7 @@ def _told(finding: Finding, metric: str) -> str:
 def interval(quantity: Estimate, metric: str = "") -> str:
     """A mean and its interval, as values of a metric are shown."""
     mean, low, high = (shown(metric, value) for value in (quantity.mean, quantity.low, quantity.high))
-    if quantity.seeds == 1 and math.isinf(quantity.low):
+    if quantity.seeds == 1 and math.isinf(quantity.high):
         return f"{mean} (one seed)"
     return mean if quantity.low == quantity.high else f"{mean} [{low}, {high}]"
 
@@ -133,6 +133,7 @@ def _section(experiment: Experiment, runs: Sequence[Run], found: Sequence[Cell],
         lines += _agreement(experiment, there, numbers)
         lines += [f"![{experiment.title}](figures/{experiment.name}.png)", ""]
         lines += _variants(experiment, runs, found)
+        lines += _orders(experiment, there, numbers)
         lines += [_origin(runs), ""]
     for what, things in (
         ("Choices, where the paper is silent", experiment.choices),
@@ -174,11 +175,29 @@ def _variants(experiment: Experiment, runs: Sequence[Run], found: Sequence[Cell]
     return lines
 
 
+def _orders(experiment: Experiment, found: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
+    """The methods from best to worst at each place, as measured and as printed, where the paper prints numbers."""
+    metric, end = next(iter(experiment.report.metrics.items()))
+    places: dict[str, list[Cell]] = {}
+    for cell in found:
+        where = ", ".join(label for axis, label in cell.labels.items() if axis != "algorithm" and label)
+        if printed_beside(cell, metric, numbers) is not None and len(cell.ends(metric, 1)):
+            places.setdefault(where, []).append(cell)
+    lines = []
+    for where, mine in places.items():
+        measured = {cell.labels["algorithm"]: cell.ends(metric, experiment.report.last_rounds).mean() for cell in mine}
+        beside = {cell.labels["algorithm"]: printed_beside(cell, metric, numbers) for cell in mine}
+        paper = {method: number.value for method, number in beside.items() if number is not None}
+        ranks = [" > ".join(sorted(by, key=by.__getitem__, reverse=end == "max")) for by in (measured, paper)]
+        lines += [f"- {where}: {ranks[0]}; printed: {ranks[1]}"]
+    return [f"From best to worst by {metric}:", "", *lines, ""] if lines else []
+
+
 def _signed(metric: str, change: Estimate) -> str:
     def text(value: float) -> str:
         return f"{'+' if value >= 0 else '-'}{shown(metric, abs(value))}"
 
-    if math.isinf(change.low):
+    if math.isinf(change.high):
         return text(change.mean)
     return f"{text(change.mean)} [{text(change.low)}, {text(change.high)}]"
 
@@ -196,7 +215,7 @@ def _agreement(experiment: Experiment, found: Sequence[Cell], numbers: Sequence[
             slack = number.sd or 0.0
             if cell.reduced:
                 verdict = "undecided (reduced)"
-            elif math.isinf(quantity.low):
+            elif math.isinf(quantity.high):
                 verdict = "undecided (one seed)"
             else:
                 verdict = "agrees" if quantity.low - slack <= number.value <= quantity.high + slack else "differs"

@@ -45,16 +45,17 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         down.append("algorithm")
     across = [axis for axis in report.columns if axis in varying]
     heads = list(product(*(dict.fromkeys(cell.labels.get(axis, "") for cell in cells) for axis in across)))
+    metrics = [metric for metric in report.metrics if any(len(cell.ends(metric, 1)) for cell in cells)]
     compared = {number.metric for number in numbers}
     header = list(down)
-    for head, metric in product(heads, report.metrics):
+    for head, metric in product(heads, metrics):
         name = " ".join([*head, f"{metric} %" if is_share(metric) else metric])
         header += [name, "paper", "diff"] if metric in compared else [name]
     rows = []
     for labels in dict.fromkeys(tuple(cell.labels.get(axis, "") for axis in down) for cell in cells):
         mine = [cell for cell in cells if tuple(cell.labels.get(axis, "") for axis in down) == labels]
         row = list(labels)
-        for head, metric in product(heads, report.metrics):
+        for head, metric in product(heads, metrics):
             there = [cell for cell in mine if tuple(cell.labels.get(axis, "") for axis in across) == head]
             row += _entry(there[0] if there else None, metric, report.last_rounds, numbers, metric in compared)
         rows.append(

@@ -63,6 +63,16 @@ def test_ratios_are_averaged_as_ratios():
     assert finding.quantity.high == pytest.approx(math.exp(4.302653 * math.log(2) / math.sqrt(3)), rel=1e-5)
 
 
+def test_a_quantity_over_decades_has_its_interval_in_the_logarithm():
+    made = experiment(report={"metrics": {"test/accuracy": "max"}, "log": ["y"]})
+    found = cells(made, runs(made, lambda labels, seed: (1e-4, 1e-2, 1e-3)[seed]))
+    claim = validated(Claim, {"says": "so", "of": {"algorithm": "mifa"}, "least": 1e-6})
+    ruling = rule(claim, made.report, found)
+    assert ruling.findings[0].quantity.mean == pytest.approx(1e-3)
+    assert ruling.findings[0].quantity.low == pytest.approx(10 ** (-3 - 4.302653 / math.sqrt(3)), rel=1e-5)
+    assert ruling.verdict == "holds"
+
+
 def test_along_an_axis():
     def rising(labels, seed):
         return 0.1 * seed + (1.0 if labels["participation"] == "seldom" else 0.0)

@@ -96,6 +96,8 @@ def test_reproduction_tells_what_was_found(tmp_path, numbers):
     assert "- seldom, mifa, test/accuracy: 80.0 [55.2, 104.8], printed 40.0" in text
     assert "| often, mifa  | 80.0  | 70.0        | -10.0 [-10.0, -10.0] | 3     | 100    |" in text
     assert "- Seen." in text
+    assert "- seldom: mifa; printed: mifa" in text  # fedavg's number is not printed there
+    assert "- often: mifa > fedavg; printed: fedavg > mifa" in text
     assert "- `local.lr`: the paper is silent" in text
     assert "15.0" not in text
     short = reproduction([COMPARED.varied({"rounds": [1000]})], tmp_path)
