@@ -382,7 +382,7 @@ def test_unknown_experiments_and_missing_runs(store, tmp_path, capsys):
     assert code == 2
     assert (
         err
-        == "error: experiment: 'quickstrat' is not known; must be one of bias, cifar10, mnist, quickstart, or a .yaml file\n"
+        == f"error: experiment: 'quickstrat' is not known; must be one of {', '.join(names())}, or a .yaml file\n"
     )
     code, _, err = rollcall(capsys, "leaderboard", write(tmp_path))
     assert code == 2
