@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +71,7 @@ def array_file(array: np.ndarray) -> str:
 def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
     """Nested settings as dotted names; a choice's own name stands under the choice."""
     if not isinstance(spec, dict):
-        return {prefix: _text(spec) if isinstance(spec, list) else _scalar(type(spec), spec)}
+        return {prefix: _text(spec) if isinstance(spec, list) else _scalar(type(spec).__name__, spec)}
     flat: dict[str, str] = {}
     for key, value in spec.items():
         path = prefix if key == "name" else f"{prefix}.{key}".lstrip(".")
@@ -80,7 +80,7 @@ def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
 
 
 @cache
-def _scalar(kind: type, value: Any) -> str:
+def _scalar(kind: str, value: Hashable) -> str:
     """YAML is slow, and most settings are the same all over; 1, 1.0 and True are equal, so that the kind counts too."""
     return _text(value)
 

@@ -114,8 +114,8 @@ def uplink(
     if not 0 <= client < clients:
         raise ValueError(f"client: {client} is not allowed; must be in [0, {clients - 1}]")
     model = participation(Population(clients, seed))
-    p = [model.probability(t) for t in range(rounds)]
-    if any(now is None for now in p):
+    p = [now for now in map(model.probability, range(rounds)) if now is not None]
+    if len(p) < rounds:
         raise ValueError("participation: is not allowed here; must be a model that knows p_i^t")
     on = [int(client in model.active(t)) for t in range(rounds)]
     return pd.DataFrame({"round": np.arange(rounds), "probability": [float(now[client]) for now in p], "uplink": on})

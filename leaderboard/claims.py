@@ -119,15 +119,15 @@ def _quantity(claim: Claim, metric: str, report: Report, cell: Cell, other: Cell
     exact = _exact(cell) and _exact(other)
     a, b = mine[both].to_numpy(), theirs[both].to_numpy()
     if claim.over is None:
-        return estimate(a - b, exact)
+        return estimate((a - b).tolist(), exact)
     return _geometric(a / b, exact)  # twice and half come to one
 
 
 def _geometric(values: np.ndarray, exact: bool) -> Estimate:
     """The interval of a quantity above 0 taken in its logarithm; of one that is not, in the quantity itself."""
     if not (values > 0).all():
-        return estimate(values, exact)
-    logs = estimate(np.log(values), exact)
+        return estimate(values.tolist(), exact)
+    logs = estimate(np.log(values).tolist(), exact)
     return Estimate(math.exp(logs.mean), logs.sd, _exp(logs.low), _exp(logs.high), logs.seeds)
 
 

@@ -13,6 +13,7 @@ from real_data import needs_cifar10, needs_mnist
 from torchvision.datasets import MNIST
 
 from algorithms import ALGORITHMS
+from benchmark.experiment import names
 from benchmark.folder import RunFolder
 from tasks import TASKS
 
@@ -381,8 +382,7 @@ def test_unknown_experiments_and_missing_runs(store, tmp_path, capsys):
     code, _, err = rollcall(capsys, "run", "quickstrat")
     assert code == 2
     assert (
-        err
-        == f"error: experiment: 'quickstrat' is not known; must be one of {', '.join(names())}, or a .yaml file\n"
+        err == f"error: experiment: 'quickstrat' is not known; must be one of {', '.join(names())}, or a .yaml file\n"
     )
     code, _, err = rollcall(capsys, "leaderboard", write(tmp_path))
     assert code == 2
