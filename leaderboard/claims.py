@@ -67,7 +67,7 @@ def rule(claim: Claim, report: Report, cells: Sequence[Cell]) -> Ruling:
     for cell, other in _pairs(claim, cells):
         quantity = _quantity(claim, metric, report, cell, other)
         reduced |= quantity is not None and any(one.reduced for one in (cell, other) if one is not None)
-        findings.append(Finding(_where(cell, other, claim), quantity, _verdict(claim, quantity)))
+        findings.append(Finding(_where(cell, other), quantity, _verdict(claim, quantity)))
     return Ruling(claim, tuple(_told_apart(findings)), reduced)
 
 
@@ -151,7 +151,7 @@ def _verdict(claim: Claim, quantity: Estimate | None) -> Verdict:
     return "fails" if quantity.high < least or quantity.low > most else "undecided"
 
 
-def _where(cell: Cell, other: Cell | None, claim: Claim) -> dict[str, str]:
+def _where(cell: Cell, other: Cell | None) -> dict[str, str]:
     labels = {axis: label for axis, label in cell.labels.items() if label}
     if other is not None:
         labels |= {
