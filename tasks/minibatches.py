@@ -12,6 +12,9 @@ from tasks.streams import stream
 class Minibatches:
     """Epochs over each client's samples, in an order drawn anew for each; the last batch of an epoch may be short.
 
+    A client with no more than one batch sees all its samples at every step, as they lie: their order within a batch
+    would change nothing but the rounding.
+
     The position follows the federation's clock: round t begins with step t * K of every client, whether or not it took
     part before. So the minibatches of a round are the same for every algorithm and roll call of a seed, and a resumed
     run needs no loader's state.
@@ -32,7 +35,7 @@ class Minibatches:
     def rows(self, client: int, step: int) -> Int[np.ndarray, "b"]:
         """The rows of a client's step, counted from the first round on."""
         part = self.parts[client]
-        if self.size == "full":
+        if self.size == "full" or len(part) <= self.size:
             return part
         epoch, batch = divmod(step, -(-len(part) // self.size))
         return self._order(client, epoch)[batch * self.size : (batch + 1) * self.size]

@@ -1,12 +1,12 @@
 """Functions whose Python takes longer than their kernels, by the kernels alone."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._pytree import tree_leaves
 
 WORTH_RECORDING = 30
 """Calls: a recording costs about what so many calls lose without it."""
@@ -17,7 +17,7 @@ class Recorded:
     `torch.func` and autograd do to find them.
 
     Args:
-        function: of tensors, in dictionaries, tuples or by themselves; of nothing else that changes.
+        function: of tensors, and of nothing else that changes.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -25,18 +25,17 @@ class Recorded:
         self.met: Counter[Hashable] = Counter()
         self.recordings: dict[Hashable, Callable[..., Any]] = {}
 
-    def __call__(self, *arguments: Any) -> Any:
-        kind = _kind(arguments)
+    def __call__(self, *tensors: Tensor) -> Any:
+        kind = _kind(tensors)
         if kind in self.recordings:
-            return self.recordings[kind](*arguments)
+            return self.recordings[kind](*tensors)
         self.met[kind] += 1
         if self.met[kind] == WORTH_RECORDING:
-            self.recordings[kind] = make_fx(lambda *given: self.function(*given))(*arguments)
-        return self.function(*arguments)
+            # Past nn.Module's own call, which takes longer than small kernels.
+            self.recordings[kind] = make_fx(lambda *given: self.function(*given))(*tensors).forward
+        return self.function(*tensors)
 
 
-def _kind(arguments: Any) -> Hashable:
+def _kind(tensors: Sequence[Tensor]) -> Hashable:
     """All that decides on the kernels."""
-    leaves = tree_leaves(arguments)
-    device = leaves[0].device.type
-    return torch.is_autocast_enabled(device), *((leaf.dtype, leaf.shape, leaf.stride()) for leaf in leaves)
+    return torch.is_autocast_enabled(tensors[0].device.type), *((x.dtype, x.shape, x.stride()) for x in tensors)

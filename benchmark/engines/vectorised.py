@@ -19,8 +19,9 @@ from tasks import Samples
 Named = dict[str, Tensor]
 """Parameters or buffers by name; with clients first where they are stacked."""
 
-Gradients = Callable[[Named, Samples, Tensor], tuple[Named, Tensor]]
-"""Parameters, batches and the samples' weights, clients first, to gradients and losses."""
+Gradients = Callable[..., list[Tensor]]
+"""Tensors, clients first: parameters, buffers and columns of the batches or columns and weights, to gradients, losses
+and next buffers."""
 
 
 class Vectorised:
@@ -31,7 +32,9 @@ class Vectorised:
     and each group is computed as it is, so that any module gives what the sequential engine gives; full batches of
     clients that all differ in size are then computed one by one.
 
-    The host draws which samples a round sees and waits for the device only to learn the ids of the clients asked.
+    The host draws which samples a round sees and waits for the device only to learn the ids of the clients asked. A
+    batch of kernels is recorded for each of its shapes, so that these are to be few: where minibatches may be padded,
+    so are the clients, to 1, 2, ... 8, 10, 12, 14, 16, 20, 24 ... or all.
 
     Args:
         model: the task. Its loss must go through `torch.func.vmap`, and may not draw random numbers (dropout): those
@@ -40,8 +43,7 @@ class Vectorised:
         steps: K.
         memory: bytes that the clients computed at once may take; by default half of what the GPU has free, and 1 GiB on
             a CPU.
-        compiler: such as `torch.compile`. What it is given meets few shapes, so that little is compiled: all
-            minibatches are padded to one length, and the clients to 1, 2, 3, 4, 6, 8, 12, 16, 24 ... or all.
+        compiler: such as `torch.compile`; minibatches are then all padded to one length, so that less is compiled.
 
     Raises:
         SettingError: a loss that cannot be vectorised, or not be padded where it is to be compiled.
@@ -71,11 +73,10 @@ class Vectorised:
         self.bytes_per_sample = 2 * activations(self.loss, few)
         self.bytes_per_step_sample = 16 * sum(column[0].numel() * column.element_size() for column in few)
         self.memory = _free(feed.samples[0].device) if memory is None else memory
-        self._gradients = Recorded(vmap(grad(self._whole, has_aux=True)))
-        self._padded_gradients: Gradients = Recorded(vmap(grad(self._weighted, has_aux=True)))
-        # Where shapes are to be few: the length of all minibatches, and the most clients.
+        self._gradients: Gradients = Recorded(self._of_whole_batches)
+        self._padded_gradients: Gradients = Recorded(self._of_padded_batches)
+        self.compiled = False
         self.shortest = 0
-        self.most: int | None = None
         self._try(few)
         if compiler is not None:
             if not self.padding:
@@ -83,42 +84,62 @@ class Vectorised:
                     "numerics.engine: 'compiled' is not allowed with this model, in which the samples of a batch "
                     "depend on each other; must be vectorised or sequential"
                 )
+            self.compiled = True
             size = feed.minibatches.size
             longest = max(len(part) for part in feed.minibatches.parts)
             self.shortest = longest if size == "full" else min(longest, size)
-            self.most = len(feed.minibatches.parts)
-            self._padded_gradients = compiler(vmap(grad(self._weighted, has_aux=True)))
+            self._padded_gradients = compiler(self._of_padded_batches)
 
     def round(self, t: int, lr: float) -> "VectorisedWork":
         return VectorisedWork(self, t, lr)
 
     def at_once(self, length: int, steps: int) -> int:
-        """How many clients with minibatches of that length fit into the memory."""
+        """How many clients with minibatches of that length fit into the memory; a number that needs no padding."""
         each = self.bytes_per_client + length * (self.bytes_per_sample + steps * self.bytes_per_step_sample)
-        return max(1, self.memory // each)
+        fitting = max(1, self.memory // each)
+        quarter = max(1, (1 << fitting.bit_length()) // 8)
+        return fitting // quarter * quarter
 
     def differentiate(
         self, x: Float[Tensor, "a d"], buffers: Named, batch: Samples, weights: Float[Tensor, "a b"] | None
     ) -> tuple[list[Tensor], Float[Tensor, "a"], Named]:
         """Gradients (in the shapes of the parameters), losses and next buffers of clients, on batches [a, b, ...]."""
         a = len(x)
-        if self.most is not None:
+        if self.compiled and weights is None:
             b = len(batch[0][0])
-            weights = x.new_full((a, b), 1 / b) if weights is None else weights
-            x, weights, *columns = (_lengthened(part, round_number(a, self.most)) for part in (x, weights, *batch))
-            batch = tuple(columns)
-        parameters = dict(zip(self.names, self.split(x), strict=True))
+            weights = x.new_full((a, b), 1 / b)
+        if self.padding:
+            n = round_number(a, len(self.feed.minibatches.parts))
+            x, *columns = (_lengthened(part, n) for part in (x, *batch))
+            batch, weights = tuple(columns), None if weights is None else _lengthened(weights, n)
         if weights is None:
-            gradients, (losses, buffers) = self._gradients(parameters, buffers, batch)
+            found = self._gradients(*self.split(x), *buffers.values(), *batch)
         else:
-            gradients, losses = self._padded_gradients(parameters, batch, weights)
-        return [gradient[:a] for gradient in gradients.values()], losses[:a], buffers
+            found = self._padded_gradients(*self.split(x), *batch, weights)
+        n = len(self.names)
+        gradients, losses, changed = found[:n], found[n], found[n + 1 :]
+        if len(losses) != a:
+            gradients, losses = [gradient[:a] for gradient in gradients], losses[:a]
+        return gradients, losses, dict(zip(buffers, changed, strict=True))
 
     def split(self, x: Float[Tensor, "a d"]) -> list[Tensor]:
         """The rows as views in the shapes of the parameters, clients first."""
         shapes = [parameter.shape for parameter in self.model.parameters_]
         pieces = x.split([shape.numel() for shape in shapes], dim=1)
         return [piece.view(-1, *shape) for piece, shape in zip(pieces, shapes, strict=True)]
+
+    def _of_whole_batches(self, *tensors: Tensor) -> list[Tensor]:
+        n, b = len(self.names), len(self.buffer_names)
+        parameters = dict(zip(self.names, tensors[:n], strict=True))
+        buffers = dict(zip(self.buffer_names, tensors[n : n + b], strict=True))
+        gradients, (losses, buffers) = vmap(grad(self._whole, has_aux=True))(parameters, buffers, tensors[n + b :])
+        return [*gradients.values(), losses, *buffers.values()]
+
+    def _of_padded_batches(self, *tensors: Tensor) -> list[Tensor]:
+        n = len(self.names)
+        parameters = dict(zip(self.names, tensors[:n], strict=True))
+        gradients, losses = vmap(grad(self._weighted, has_aux=True))(parameters, tensors[n:-1], tensors[-1])
+        return [*gradients.values(), losses]
 
     def _whole(self, parameters: Named, buffers: Named, batch: Samples) -> tuple[Tensor, tuple[Tensor, Named]]:
         buffers = {name: buffer.clone() for name, buffer in buffers.items()}  # those given are not to change
@@ -263,14 +284,15 @@ class VectorisedWork:
 
 
 def round_number(n: int, most: int) -> int:
-    """The next of 1, 2, 3, 4, 6, 8, 12, 16, 24, ..., less than half as many again; or `most`."""
-    power = 1 << max(n - 1, 0).bit_length()
-    return min(most, power if 4 * n > 3 * power else max(1, 3 * power // 4))
+    """The next of 1, 2, ..., 8, 10, 12, 14, 16, 20, 24, ..., less than a quarter more; or `most`, if that is less."""
+    quarter = max(1, (1 << max(n - 1, 0).bit_length()) // 8)
+    return max(n, min(most, -(-n // quarter) * quarter))
 
 
 def _lengthened(rows: Tensor, n: int) -> Tensor:
     """With the first row repeated at the end, n in all, one after another in memory."""
-    return rows.contiguous() if len(rows) == n else torch.cat([rows, rows[:1].expand(n - len(rows), *rows.shape[1:])])
+    missing = n - len(rows)
+    return torch.cat([rows, rows[:1].expand(missing, *rows.shape[1:])]) if missing else rows.contiguous()
 
 
 def _free(device: torch.device) -> int:

@@ -19,15 +19,17 @@ def test_an_epoch_shows_every_sample_once():
 
 def test_epochs_and_clients_are_shuffled_apart():
     parts = [np.arange(50), np.arange(50)]
-    batches = Minibatches(parts, 50, seed=1)
-    orders = {tuple(batches.rows(client, epoch)) for client in (0, 1) for epoch in (0, 1)}
-    orders |= {tuple(Minibatches(parts, 50, seed=2).rows(0, 0))}
+    batches = Minibatches(parts, 49, seed=1)
+    orders = {tuple(batches.rows(client, 2 * epoch)) for client in (0, 1) for epoch in (0, 1)}
+    orders |= {tuple(Minibatches(parts, 49, seed=2).rows(0, 0))}
     assert len(orders) == 5
 
 
 def test_a_small_client_sees_all_it_has():
     batches = Minibatches(PARTS, 3, seed=1)
     assert [batches.rows(1, step).tolist() for step in range(3)] == [[3], [3], [3]]
+    batches = Minibatches(PARTS, 4, seed=1)
+    assert [batches.rows(2, step).tolist() for step in range(3)] == [[20, 21, 22, 23]] * 3
     whole = Minibatches(PARTS, "full", seed=1)
     assert [whole.rows(client, 5).tolist() for client in range(3)] == [part.tolist() for part in PARTS]
 
