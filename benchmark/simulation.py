@@ -186,7 +186,7 @@ def build(trial: Trial) -> Federation:
     parameters = sum(parameter.numel() for parameter in task.parameters())
     refuse_what_cannot_fit(algorithm, trial.algorithm.label, parameters, data.clients, dtype)
     schedule = trial.local.schedule.bound()
-    sizes = np.array([len(part) for part in data.parts], dtype=np.float64)
+    sizes = data.parts.sizes.astype(np.float64)
     weights = np.ones_like(sizes) if trial.target == "uniform" else sizes
     return Federation(
         task.to(dtype),

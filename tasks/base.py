@@ -1,7 +1,7 @@
 """A task: a loss and its metrics, with the data that clients hold."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from lightning.pytorch import LightningDataModule, LightningModule
 from torch import Tensor
 
+from tasks.holdings import Holdings
 from tasks.streams import stream
 
 Samples: TypeAlias = tuple[Tensor, ...]
@@ -107,7 +108,7 @@ class ClientData(LightningDataModule):
     def __init__(
         self,
         splits: dict[str, Samples],
-        parts: list[Int[np.ndarray, "_"]],
+        parts: Sequence[Int[np.ndarray, "_"]],
         *,
         owners: dict[str, Int[np.ndarray, "_"]] | None = None,
         classes: Float[np.ndarray, "m C"] | None = None,
@@ -118,7 +119,7 @@ class ClientData(LightningDataModule):
     ) -> None:
         super().__init__()
         self.splits = splits
-        self.parts = parts
+        self.parts = Holdings.of(parts)
         self.owners = owners or {}
         self.classes = classes
         self.histogram = histogram
@@ -134,10 +135,7 @@ class ClientData(LightningDataModule):
         """Whose each sample of a split is; None where they are nobody's."""
         if split != "train":
             return self.owners.get(split)
-        owner = np.empty(len(self.splits["train"][0]), dtype=np.int64)
-        for client, rows in enumerate(self.parts):
-            owner[rows] = client
-        return owner
+        return self.parts.owners()
 
     def evaluation(self, split: str) -> Batches:
         """A split in order, in large batches."""

@@ -1,11 +1,13 @@
 """Which samples a client's local step sees."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
 
+from tasks.holdings import Holdings
 from tasks.streams import stream
 
 
@@ -25,8 +27,8 @@ class Minibatches:
         seed: the trial's seed.
     """
 
-    def __init__(self, parts: list[Int[np.ndarray, "_"]], size: int | Literal["full"], seed: int) -> None:
-        self.parts = parts
+    def __init__(self, parts: Sequence[Int[np.ndarray, "_"]], size: int | Literal["full"], seed: int) -> None:
+        self.parts = Holdings.of(parts)
         self.size = size
         self.seed = seed
         # Consecutive steps of a client share an epoch; the cache need not outlive a round of all clients by much.

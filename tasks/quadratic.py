@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tasks.base import ClientData, Samples, Task
+from tasks.holdings import Holdings
 
 
 class Quadratic(Task):
@@ -59,4 +60,4 @@ def quadratic(seed: int, *, targets: np.ndarray, curvature: np.ndarray | float =
     # The targets themselves, which nobody writes to: of a million clients each copy counts.
     samples = (torch.from_numpy(np.require(u, requirements=["C", "W"])), torch.from_numpy(h.copy()))
     task = Quadratic(torch.from_numpy(h @ u / h.sum()))
-    return task, ClientData({"train": samples}, [np.array([i]) for i in range(len(u))], seed=seed)
+    return task, ClientData({"train": samples}, Holdings(np.arange(len(u)), np.ones(len(u), dtype=np.int64)), seed=seed)

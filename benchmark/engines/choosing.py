@@ -31,7 +31,7 @@ def is_small(model: FlatTask, feed: Feed) -> bool:
     """Whether Python, and not arithmetic, is most of a client's step: few parameters, few numbers in the longest
     minibatch, and no convolution, whose weights have four dimensions. One or two clients gain nothing together."""
     size, parts = feed.minibatches.size, feed.minibatches.parts
-    longest = max(len(part) for part in parts)
+    longest = int(parts.sizes.max())
     length = longest if size == "full" else min(longest, size)
     numbers = length * sum(column[0].numel() for column in feed.samples)
     convolves = any(parameter.dim() == 4 for parameter in model.parameters_)

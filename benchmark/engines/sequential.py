@@ -43,8 +43,7 @@ class Sequential:
         seconds = 0.0
         if self.on_cpu:
             with self.kernels_of_one_thread():
-                parts = feed.minibatches.parts
-                largest = max(range(len(parts)), key=lambda client: len(parts[client]))
+                largest = int(feed.minibatches.parts.sizes.argmax())
                 self.channels_last = takes_channels_last(model, feed.batch(largest, 0))
                 batch = self.batch(largest, 0)
                 self.pools_first = may_pool_first(model, batch)

@@ -86,7 +86,7 @@ class Vectorised:
                 )
             self.compiled = True
             size = feed.minibatches.size
-            longest = max(len(part) for part in feed.minibatches.parts)
+            longest = int(feed.minibatches.parts.sizes.max())
             self.shortest = longest if size == "full" else min(longest, size)
             self._padded_gradients = compiler(self._of_padded_batches)
 

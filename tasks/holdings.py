@@ -1,0 +1,48 @@
+"""What each of many clients holds, without an object for each."""
+
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+from jaxtyping import Int
+
+
+class Holdings(Sequence[Int[np.ndarray, "_"]]):
+    """The rows of each client, in one array: of a million clients a list would take more memory than their samples.
+
+    Args:
+        rows: of all clients, client after client.
+        sizes: [m], how many each holds.
+
+    Attributes:
+        sizes: as given.
+    """
+
+    def __init__(self, rows: Int[np.ndarray, "n"], sizes: Int[np.ndarray, "m"]) -> None:
+        self.sizes = sizes
+        self._rows = rows
+        self._ends = np.cumsum(sizes)
+
+    @classmethod
+    def of(cls, parts: Sequence[Int[np.ndarray, "_"]]) -> "Holdings":
+        """The same rows, from an array for each client."""
+        return parts if isinstance(parts, cls) else cls(np.concatenate(parts), np.array([len(part) for part in parts]))
+
+    def owners(self) -> Int[np.ndarray, "n"]:
+        """Whose each row is, of rows that together are 0, 1, ..., n - 1."""
+        owner = np.empty_like(self._rows)
+        owner[self._rows] = np.repeat(np.arange(len(self)), self.sizes)
+        return owner
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @overload
+    def __getitem__(self, client: int) -> Int[np.ndarray, "_"]: ...
+    @overload
+    def __getitem__(self, client: slice) -> "Holdings": ...
+    def __getitem__(self, client: int | slice) -> "Int[np.ndarray, '_'] | Holdings":
+        if isinstance(client, slice):
+            return Holdings.of([self[i] for i in range(len(self))[client]])
+        end = self._ends[client]
+        return self._rows[end - self.sizes[client] : end]

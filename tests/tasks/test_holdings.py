@@ -1,0 +1,24 @@
+"""Holdings: a list of arrays in one."""
+
+import numpy as np
+import pytest
+
+from tasks.holdings import Holdings
+
+PARTS = [np.array([4, 0, 2]), np.array([5]), np.array([3, 1])]
+
+
+def test_a_client_s_rows_are_those_given():
+    held = Holdings.of(PARTS)
+    assert [rows.tolist() for rows in held] == [part.tolist() for part in PARTS]
+    assert [held[i].tolist() for i in (2, -1, 0)] == [[3, 1], [3, 1], [4, 0, 2]]
+    assert [rows.tolist() for rows in held[1:]] == [[5], [3, 1]]
+    assert len(held) == 3
+    assert held.sizes.tolist() == [3, 1, 2]
+    assert Holdings.of(held) is held
+    with pytest.raises(IndexError):
+        held[3]
+
+
+def test_every_row_has_its_owner():
+    assert Holdings.of(PARTS).owners().tolist() == [0, 2, 0, 2, 0, 1]
