@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Float, Int
 from lightning.pytorch import Callback
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from benchmark.allocator import keep_freed_memory
 from benchmark.engines import ENGINES, Feed, FlatTask
@@ -87,6 +88,12 @@ class Federated:
         self.plain = Plain(self.task, self.feed, case.steps)
         self.engine = ENGINES[case.engine](model_, self.feed, case.steps)
 
+    def flop(self) -> int:
+        """Floating point operations of a client's products and convolutions in a round, forward and backward."""
+        with FlopCounterMode(display=False) as counter:
+            self.plainly(0, 1)
+        return counter.get_total_flops()
+
     def active(self, t: int) -> Int[Tensor, "a"]:
         """Who answers in round t, ascending."""
         found = np.sort(stream(0, "bench active", t).choice(self.case.clients, self.case.active, replace=False))
@@ -99,6 +106,22 @@ class Federated:
     def plainly(self, t: int, most: int | None = None) -> Float[Tensor, "a d"]:
         """The same, client after client; of no more than `most` clients."""
         return self.plain.round(t, LR, self.active(t).tolist()[:most])
+
+
+class Products:
+    """What the machine is capable of: large matrix products, of which there is nothing faster to do arithmetic with.
+
+    Args:
+        device: where.
+    """
+
+    def __init__(self, device: str) -> None:
+        n = 4096 if device == "cuda" else 1024
+        self.a, self.b = (torch.rand(n, n, device=device) for _ in range(2))
+        self.flop = 2 * n**3
+
+    def multiply(self, t: int) -> None:
+        torch.mm(self.a, self.b)
 
 
 class Plain:
@@ -134,7 +157,8 @@ class Plain:
 def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool) -> Iterator[dict[str, Any]]:
     """A row for each case, in the words of `rollcall bench --json`.
 
-    Engine and plain loop take turns, so that a busy machine is equally busy for both.
+    Engine, plain loop and large matrix products take turns, so that a busy machine is equally busy for all. The floor
+    is the time in which the machine would do a client's arithmetic at the rate of these products.
 
     Args:
         cases: what to measure.
@@ -147,7 +171,7 @@ def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool
     for case in cases:
         kind = case.engine, case.device
         if kind not in loops:
-            loops[kind] = Cost(tuple(loop_rate(*kind, rounds=max(100, int(1000 * seconds))) for _ in range(repeat)))
+            loops[kind] = Cost(tuple(loop_rate(*kind, rounds=max(100, int(2000 * seconds))) for _ in range(repeat)))
         if case.device == "cuda":
             torch.cuda.reset_peak_memory_stats()
         rig = Federated(case, augment)
@@ -155,8 +179,12 @@ def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool
         rig.by_engine(0)  # untimed: what is done but once, such as allocations and the choice of kernels
         memory = peak_memory_mb(case.device)
         rig.plainly(0, some)
-        by_engine, plainly = [], []
+        products, flop = Products(case.device), rig.flop()
+        products.multiply(0)
+        by_engine, plainly, floor = [], [], []
         for _ in range(repeat):
+            rate = products.flop / _seconds_per_round(products.multiply, case.device, seconds / 4)
+            floor.append(flop / rate * 1000)
             by_engine.append(_seconds_per_round(rig.by_engine, case.device, seconds) * 1000 / case.active)
             plainly.append(_seconds_per_round(partial(rig.plainly, most=some), case.device, seconds) * 1000 / some)
         yield {
@@ -164,6 +192,7 @@ def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool
             "augment": augment,
             **Cost(tuple(by_engine)).named("ms_per_client_round"),
             **Cost(tuple(plainly)).named("reference_ms_per_client_round"),
+            **Cost(tuple(floor)).named("floor_ms_per_client_round"),
             "peak_memory_mb": memory,
             **loops[kind].named("loop_rounds_per_second"),
             "threads": torch.get_num_threads(),
@@ -184,7 +213,7 @@ class Clock(Callback):
 def loop_rate(engine: str, device: str, rounds: int) -> float:
     """Rounds a second of a whole trial whose local work is next to nothing: 100 quadratics in R^100, K = 1.
 
-    With metrics every 50 rounds; without what a trial needs to start.
+    With metrics every 50 rounds; over the second half, when what is done but once is done, such as recording kernels.
     """
     clock = Clock()
     trial = {
@@ -196,7 +225,8 @@ def loop_rate(engine: str, device: str, rounds: int) -> float:
         "numerics": {"engine": engine, "device": device},
     }
     simulate(trial, callbacks=[clock])
-    return (rounds - 1) / (clock.times[-1] - clock.times[0])
+    half = rounds // 2
+    return half / (clock.times[-1] - clock.times[-1 - half])
 
 
 def peak_memory_mb(device: str) -> float:

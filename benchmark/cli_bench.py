@@ -72,13 +72,16 @@ def bench(
         return
     counted = [name for name in COUNTS if name in ("clients", "active") or len({row[name] for row in rows}) > 1]
     grid_ = Grid(box=None, padding=(0, 2, 0, 0))
-    for name in ("engine", *(COUNTS[name] for name in counted), "ms/client-round", "plain loop", "faster", "MiB"):
+    counts = (COUNTS[name] for name in counted)
+    for name in ("engine", *counts, "ms/client-round", "plain loop", "faster", "floor", "MiB"):
         grid_.add_column(name, justify="left" if name == "engine" else "right", no_wrap=True)
     for row in rows:
         counts = (f"{row[name]:,}" for name in counted)
         faster = row["reference_ms_per_client_round"] / row["ms_per_client_round"]
-        times = (_spread(row, key) for key in ("ms_per_client_round", "reference_ms_per_client_round"))
-        grid_.add_row(str(row["engine"]), *counts, *times, f"{faster:.2f}x", f"{row['peak_memory_mb']:,.0f}")
+        plain, floor = (_short(row[f"{of}_ms_per_client_round"]) for of in ("reference", "floor"))
+        memory = f"{row['peak_memory_mb']:,.0f}"
+        cost = _spread(row, "ms_per_client_round")
+        grid_.add_row(str(row["engine"]), *counts, cost, plain, f"{faster:.2f}x", floor, memory)
     out.print(grid_)
     for name, row in {str(row["engine"]): row for row in rows}.items():
         rate = _spread(row, "loop_rounds_per_second")
@@ -86,7 +89,7 @@ def bench(
     memory = "MiB: of the GPU while the engine worked" if device == "cuda" else "MiB: the most this process had so far"
     out.print(
         f"{task}, K {steps}, batch {batch}; on {rows[0]['device_name']}, {rows[0]['threads']} threads; "
-        f"median (least-most) of {repeat} repetitions; {memory}",
+        f"median (least-most) of {repeat} repetitions; floor: this arithmetic at the rate of large products; {memory}",
         highlight=False,
     )
 
@@ -99,11 +102,9 @@ def _numbers(name: str, text: str) -> list[int]:
 
 
 def _spread(row: dict, name: str) -> str:
-    median, least, most = (
-        f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}" for value in _three(row, name)
-    )
+    median, least, most = (_short(row[f"{name}{end}"]) for end in ("", "_min", "_max"))
     return f"{median} ({least}-{most})"
 
 
-def _three(row: dict, name: str) -> tuple[float, float, float]:
-    return row[name], row[f"{name}_min"], row[f"{name}_max"]
+def _short(value: float) -> str:
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
