@@ -9,7 +9,7 @@ demo: .venv/installed  ## run the quickstart benchmark and print its leaderboard
 	$(BIN)/rollcall leaderboard quickstart
 
 test: .venv/installed  ## run the tests
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 check: .venv/installed  ## style and types
 	$(BIN)/ruff format --check .

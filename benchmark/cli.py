@@ -355,8 +355,10 @@ def _run(
         failed = view.failed
     if not as_json:
         ran = f"{len(todo) - len(failed)} run now, {len(jobs) - len(todo)} before"
+        spent = [sum(job.folder.status.get(f"{of}seconds", 0) for job in todo) for of in ("evaluation_", "")]
+        evaluating = f"; {spent[0] / spent[1]:.0%} of the time in evaluations" if spent[0] else ""
         out.print(
-            f"{len(jobs)} trials: {ran}, {len(failed)} failed; in {store / experiment.home}",
+            f"{len(jobs)} trials: {ran}, {len(failed)} failed; in {store / experiment.home}{evaluating}",
             highlight=False,
             soft_wrap=True,
         )

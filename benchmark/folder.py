@@ -60,6 +60,7 @@ class RunFolder:
         trial.save(self.path)
         before = self.status.get("seconds", 0.0)
         self._started = time.monotonic() - before
+        self._evaluating = self.status.get("evaluation_seconds", 0.0)
         self._round = self.status.get("round", 0)
         self._write(
             state="running",
@@ -68,6 +69,7 @@ class RunFolder:
             rounds=trial.rounds,
             round=self._round,
             seconds=before,
+            evaluation_seconds=self._evaluating,
             updated=time.time(),
             device=device,
             threads=threads,
@@ -83,8 +85,9 @@ class RunFolder:
             raise
         self._update(state="finished")
 
-    def append(self, row: dict[str, float]) -> None:
-        """Add an evaluation."""
+    def append(self, row: dict[str, float], seconds: float = 0.0) -> None:
+        """Add an evaluation that took so long."""
+        self._evaluating += seconds
         with (self.path / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
         self._round = row["round"]
@@ -114,7 +117,11 @@ class RunFolder:
             return file["model"], file["server"]
 
     def _update(self, **changes: Any) -> None:
-        clocks = {"seconds": round(time.monotonic() - self._started, 3), "updated": time.time()}
+        clocks = {
+            "seconds": round(time.monotonic() - self._started, 3),
+            "evaluation_seconds": round(self._evaluating, 3),
+            "updated": time.time(),
+        }
         self._write(**self.status | {"round": self._round} | clocks | changes)
 
     def _write(self, **status: Any) -> None:

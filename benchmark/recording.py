@@ -21,12 +21,15 @@ class Recorder(Callback):
         self.run = run
         self.rows: list[dict[str, float]] = []
 
+    def on_validation_start(self, trainer: Trainer, federation: LightningModule) -> None:
+        self.began = monotonic()
+
     def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
         assert isinstance(federation, Federation)
         row = {"round": federation.t, **federation.measured}
         self.rows.append(row)
         if self.run is not None:
-            self.run.append(row)
+            self.run.append(row, monotonic() - self.began)
 
     def history(self) -> pd.DataFrame:
         return self.run.history() if self.run is not None else pd.DataFrame(self.rows or {"round": []})

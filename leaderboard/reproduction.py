@@ -21,10 +21,11 @@ INTRODUCTION = """\
 Written by `rollcall report` from the results in `leaderboard/results`; do not edit it by hand.
 
 A claim **holds** where the 95 % interval over seeds of the quantity that decides it lies within its bounds, **fails**
-where it lies outside, and is **undecided** where it does neither, as with one seed, which gives no interval. A claim
-that is about several places holds where it does at all of them that were run. A printed number **agrees** where it lies
-within the interval, widened by the paper's own standard deviation. *Reduced* marks results from fewer rounds or seeds
-than the paper's: they say little about where the paper's curves end.
+where it lies outside, and is **undecided** where it does neither, as with one seed, which gives no interval. The
+interval is Student's, over differences seed by seed; of ratios, and of what is plotted on a logarithmic axis, it is
+that of the logarithms. A claim that is about several places holds where it does at all of them that were run. A printed
+number **agrees** where it lies within the interval, widened by the paper's own standard deviation. *Reduced* marks
+results from fewer rounds or seeds than the paper's: they say little about where the paper's curves end.
 """
 
 

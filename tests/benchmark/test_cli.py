@@ -38,6 +38,10 @@ def test_run_twice_then_leaderboard(store, tmp_path, capsys):
     code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
     assert code == 0
     assert "4 trials: 4 run now, 0 before, 0 failed" in out
+    spent = [RunFolder(file.parent).status for file in store.rglob("status.json")]
+    share = sum(one["evaluation_seconds"] for one in spent) / sum(one["seconds"] for one in spent)
+    assert f"; {share:.0%} of the time in evaluations" in out
+    assert 0 < share < 1
     assert err.count("finished") == 4
     folders = [path for path in (store / "tiny").iterdir() if path.is_dir()]
     assert len(folders) == 4

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -223,13 +224,26 @@ def test_status_follows_about_once_a_second_and_ends_exact(tmp_path, monkeypatch
     seen = []
     with run.running(Trial.read(DIGITS | {"algorithm": "fedavg"}), device="cpu", threads=1):
         for t, now in ((1, 100.5), (2, 101.0), (3, 101.5), (4, 102.5)):  # noqa: B007
-            run.append({"round": t})
+            run.append({"round": t}, seconds=0.25)
             seen.append(run.status["round"])
         run.append({"round": 5})
         assert run.history()["round"].tolist() == [1, 2, 3, 4, 5]
     assert seen == [0, 2, 2, 4]
     assert run.status["round"] == 5
     assert run.state == "finished"
+    assert (run.status["seconds"], run.status["evaluation_seconds"]) == (2.5, 1.0)
+    with run.running(Trial.read(DIGITS | {"algorithm": "fedavg"}), device="cpu", threads=1):
+        run.append({"round": 6}, seconds=0.5)
+        now += 3.0
+    assert (run.status["seconds"], run.status["evaluation_seconds"]) == (5.5, 1.5)
+
+
+def test_the_time_of_evaluations_is_kept(tmp_path, monkeypatch):
+    ticks = count()
+    monkeypatch.setattr("benchmark.recording.monotonic", lambda: next(ticks))
+    trial = DIGITS | {"algorithm": "fedavg", "rounds": 4, "evaluation": {"every": 2}}
+    simulate(trial, folder=tmp_path / "run")
+    assert RunFolder(tmp_path / "run").status["evaluation_seconds"] == 3  # a second each: rounds 0, 2 and 4
 
 
 def test_who_reads_metrics_finds_them(tmp_path):
