@@ -19,6 +19,7 @@ from algorithms.focus import Focus
 from algorithms.local_sgd import LocalSGD
 from algorithms.mifa import MIFA
 from algorithms.more_available import MoreAvailable
+from algorithms.rows import Rows
 from algorithms.scaffnew import Scaffnew
 from algorithms.scaffold import Scaffold
 from algorithms.unbiased import Unbiased
@@ -73,6 +74,7 @@ __all__ = [
     "Nothing",
     "Promises",
     "Round",
+    "Rows",
     "Scaffnew",
     "Scaffold",
     "Setting",

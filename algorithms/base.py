@@ -132,8 +132,9 @@ State = TypeVar("State")
 class Algorithm(ABC, Generic[State]):
     """A federated method; as a rule a frozen dataclass whose fields are its hyper-parameters.
 
-    Its state is a dataclass of tensors (or of such dataclasses), those per client with clients first. The engine
-    carries the state from round to round and through checkpoints and never looks inside.
+    Its state is a dataclass of tensors (or of such dataclasses), those per client with clients first; vectors of
+    clients in `Rows`, which stores those of clients that have taken part. The engine carries the state from round to
+    round and through checkpoints and never looks inside.
     """
 
     @property

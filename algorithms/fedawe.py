@@ -23,13 +23,14 @@ from torch import Tensor
 
 from algorithms.base import Algorithm, LocalWork, Promises, Round, Setting, refuse_server_optimizer
 from algorithms.options import Positive
+from algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
 class StaleModels:
     """models: x_i of every client, [m, d]; tau: the last round each was active in, [m]."""
 
-    models: Float[Tensor, "m d"]
+    models: Rows
     tau: Int[Tensor, "m"]
 
 
@@ -52,7 +53,7 @@ class FedAWE(Algorithm[StaleModels]):
         refuse_server_optimizer("fedawe", setting)
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> StaleModels:
-        return StaleModels(x.repeat(clients, 1), torch.full((clients,), -1, dtype=torch.int64, device=x.device))
+        return StaleModels(Rows.begin(x, clients), torch.full((clients,), -1, dtype=torch.int64, device=x.device))
 
     def round(
         self, state: StaleModels, x: Float[Tensor, "d"], call: Round, work: LocalWork
@@ -65,7 +66,7 @@ class FedAWE(Algorithm[StaleModels]):
         if self.clip is not None:
             update = update * (self.clip / torch.linalg.vector_norm(update)).clamp(max=1.0)
         sent_back = (x + update).expand(len(A), -1)
-        return update, StaleModels(state.models.index_copy(0, A, sent_back), state.tau.index_fill(0, A, call.t))
+        return update, StaleModels(state.models.put(A, sent_back), state.tau.index_fill(0, A, call.t))
 
     def evaluated(self, state: StaleModels, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
-        return x if self.evaluate == "server" else state.models.mean(dim=0)
+        return x if self.evaluate == "server" else state.models.mean()

@@ -17,17 +17,19 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from algorithms.base import Algorithm, LocalWork, Promises, Round
+from algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
 class Updates:
     """y: the last update of every client, [m, d]; ybar: their mean, [d]."""
 
-    y: Float[Tensor, "m d"]
+    y: Rows
     ybar: Float[Tensor, "d"]
 
 
@@ -36,7 +38,7 @@ class FedVARP(Algorithm[Updates]):
     promises: ClassVar[Promises] = Promises(limit="optimum")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Updates:
-        return Updates(x.new_zeros(clients, len(x)), x.new_zeros(len(x)))
+        return Updates(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x))
 
     def round(
         self, state: Updates, x: Float[Tensor, "d"], call: Round, work: LocalWork
@@ -47,4 +49,4 @@ class FedVARP(Algorithm[Updates]):
         D = work.sgd(A, x.expand(len(A), -1)) - x
         news = D - state.y[A]
         v = news.mean(dim=0) + state.ybar
-        return v, Updates(state.y.index_copy(0, A, D), state.ybar + news.sum(dim=0) / m)
+        return v, Updates(state.y.put(A, D), state.ybar + news.sum(dim=0) / m)

@@ -25,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from algorithms.base import Algorithm, LocalWork, Promises, Round
+from algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Tracking:
     """y: the server's tracker, [d]; h: the stored gradient of each client, [m, d]."""
 
     y: Float[Tensor, "d"]
-    h: Float[Tensor, "m d"]
+    h: Rows
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Focus(Algorithm[Tracking]):
     promises: ClassVar[Promises] = Promises(limit="optimum", step="sum")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Tracking:
-        return Tracking(x.new_zeros(len(x)), x.new_zeros(clients, len(x)))
+        return Tracking(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))
 
     def round(
         self, state: Tracking, x: Float[Tensor, "d"], call: Round, work: LocalWork
@@ -63,4 +64,4 @@ class Focus(Algorithm[Tracking]):
             h = g
             z = z - eta * y_i
         y = state.y + y_i.sum(dim=0)
-        return -eta * y, Tracking(y, state.h.index_copy(0, A, h))
+        return -eta * y, Tracking(y, state.h.put(A, h))

@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from algorithms.base import Algorithm, LocalWork, Promises, Round
+from algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
 class Memory:
-    """G: the last update of every client, [m, d]; seen: who was heard so far, [m]."""
+    """G: the last update of every client, [m, d]."""
 
-    G: Float[Tensor, "m d"]
-    seen: Bool[Tensor, "m"]
+    G: Rows
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,14 @@ class MIFA(Algorithm[Memory]):
     promises: ClassVar[Promises] = Promises(limit="optimum")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Memory:
-        return Memory(x.new_zeros(clients, len(x)), torch.zeros(clients, dtype=torch.bool, device=x.device))
+        return Memory(Rows.begin(torch.zeros_like(x), clients))
 
     def round(
         self, state: Memory, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"] | None, Memory]:
         A = call.active
         eta = call.lr if self.memory == "gradients" else 1.0
-        G = state.G.index_copy(0, A, (x - work.sgd(A, x.expand(len(A), -1))) / eta)
-        seen = state.seen.index_fill(0, A, True)
-        state = Memory(G, seen)
-        if self.wait_for_all and not seen.all():
-            return None, state
-        return -eta * G.mean(dim=0), state
+        G = state.G.put(A, (x - work.sgd(A, x.expand(len(A), -1))) / eta)
+        if self.wait_for_all and not G.stored.all():
+            return None, Memory(G)
+        return -eta * G.mean(), Memory(G)

@@ -25,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from algorithms.base import Algorithm, LocalWork, Promises, Round, Setting, refuse_server_optimizer
+from algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Shifts:
         rate: eta of them, [m]; infinite before the first, when there is nothing to correct.
     """
 
-    h: Float[Tensor, "m d"]
-    xh: Float[Tensor, "m d"]
+    h: Rows
+    xh: Rows
     rate: Float[Tensor, "m"]
 
 
@@ -57,7 +58,8 @@ class Scaffnew(Algorithm[Shifts]):
         refuse_server_optimizer("scaffnew", setting)
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Shifts:
-        return Shifts(x.new_zeros(clients, len(x)), x.new_zeros(clients, len(x)), x.new_full((clients,), inf))
+        none = Rows.begin(torch.zeros_like(x), clients)
+        return Shifts(none, none, x.new_full((clients,), inf))
 
     def round(
         self, state: Shifts, x: Float[Tensor, "d"], call: Round, work: LocalWork
@@ -70,9 +72,8 @@ class Scaffnew(Algorithm[Shifts]):
         for k in range(self._iterations(call, K)):
             g, _ = work.gradients(A, xh, k)
             xh = xh - call.lr * (g - h)
-        return xh.mean(dim=0) - x, Shifts(
-            state.h.index_copy(0, A, h), state.xh.index_copy(0, A, xh), state.rate.index_fill(0, A, call.lr)
-        )
+        after = Shifts(state.h.put(A, h), state.xh.put(A, xh), state.rate.index_fill(0, A, call.lr))
+        return xh.mean(dim=0) - x, after
 
     def _iterations(self, call: Round, K: int) -> int:
         if self.schedule == "deterministic" or K == 1:

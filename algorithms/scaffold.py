@@ -24,6 +24,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from algorithms.base import Algorithm, LocalWork, Promises, Round, Traffic
+from algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Controls:
     """c: of the server, [d]; c_i: of each client, [m, d]."""
 
     c: Float[Tensor, "d"]
-    c_i: Float[Tensor, "m d"]
+    c_i: Rows
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Scaffold(Algorithm[Controls]):
     promises: ClassVar[Promises] = Promises(limit="optimum")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Controls:
-        return Controls(x.new_zeros(len(x)), x.new_zeros(clients, len(x)))
+        return Controls(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))
 
     def round(
         self, state: Controls, x: Float[Tensor, "d"], call: Round, work: LocalWork
@@ -60,7 +61,7 @@ class Scaffold(Algorithm[Controls]):
             new = torch.stack([work.gradients(A, start, k)[0] for k in range(K)]).mean(dim=0)
         else:
             new = c_i - c + (x - y) / (K * call.lr)
-        return (y - x).mean(dim=0), Controls(c + (new - c_i).sum(dim=0) / m, state.c_i.index_copy(0, A, new))
+        return (y - x).mean(dim=0), Controls(c + (new - c_i).sum(dim=0) / m, state.c_i.put(A, new))
 
     def traffic(self, state: Controls, call: Round) -> Traffic:
         return Traffic(up=2 * len(call.active), down=2 * len(call.active))  # model and control variate

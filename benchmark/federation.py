@@ -15,41 +15,9 @@ from algorithms import Algorithm, Round
 from benchmark.costs import Costs, Counted, floats
 from benchmark.engines import ENGINES, Feed, FlatTask, Work
 from benchmark.evaluation import Groups, Tally
+from benchmark.state import StateBuffers
 from participation import Participation
 from tasks import Batches, ClientData, Minibatches, Samples, Task
-
-
-class StateBuffers(nn.Module):
-    """An algorithm's state as buffers, so that it follows the module to devices and into checkpoints.
-
-    Args:
-        state: a dataclass of tensors, or of such dataclasses.
-    """
-
-    def __init__(self, state: Any) -> None:
-        super().__init__()
-        self.kind = type(state)
-        self.names = [field.name for field in dataclasses.fields(state)]
-        for name in self.names:
-            value = getattr(state, name)
-            if dataclasses.is_dataclass(value):
-                self.add_module(name, StateBuffers(value))
-            else:
-                # Loading a checkpoint writes into buffers, so no two may share their memory.
-                self.register_buffer(name, value.clone())
-
-    def get(self) -> Any:
-        return self.kind(*(part.get() if isinstance(part, StateBuffers) else part for part in self._parts()))
-
-    def _parts(self) -> list[Any]:
-        return [getattr(self, name) for name in self.names]
-
-    def set(self, state: Any) -> None:
-        for name, part in zip(self.names, self._parts(), strict=True):
-            if isinstance(part, StateBuffers):
-                part.set(getattr(state, name))
-            else:
-                setattr(self, name, getattr(state, name))
 
 
 class Federation(LightningModule):
@@ -73,6 +41,7 @@ class Federation(LightningModule):
         seed: of the minibatches, and of what the algorithm draws.
         groups: of samples, to be measured by themselves too.
         engine: of `benchmark.engines`.
+        client_memory: where the stored rows of clients are: on the module's device, or with the host.
 
     Attributes:
         t: rounds done, which is the number of the next one.
@@ -99,6 +68,7 @@ class Federation(LightningModule):
         seed: int,
         groups: Sequence[Groups] = (),
         engine: str = "auto",
+        client_memory: Literal["device", "host"] = "device",
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -117,7 +87,7 @@ class Federation(LightningModule):
         self.seed = seed
         self.minibatches = Minibatches(data.parts, batch_size, seed)
         self.server = nn.Parameter(self.model.vector())
-        self.state = StateBuffers(algorithm.init(self.server.detach(), data.clients))
+        self.state = StateBuffers(algorithm.init(self.server.detach(), data.clients), host=client_memory == "host")
         self.t = 0
         self.costs = Costs()
         self.measured: dict[str, float] = {}

@@ -184,7 +184,9 @@ def build(trial: Trial) -> Federation:
         for split, samples in data.splits.items()
     }
     parameters = sum(parameter.numel() for parameter in task.parameters())
-    refuse_what_cannot_fit(algorithm, trial.algorithm.label, parameters, data.clients, dtype)
+    refuse_what_cannot_fit(
+        algorithm, trial.algorithm.label, parameters, dtype, participation, trial.rounds, trial.numerics
+    )
     schedule = trial.local.schedule.bound()
     sizes = data.parts.sizes.astype(np.float64)
     weights = np.ones_like(sizes) if trial.target == "uniform" else sizes
@@ -203,6 +205,7 @@ def build(trial: Trial) -> Federation:
         seed=trial.seed,
         groups=groups,
         engine=trial.numerics.engine,
+        client_memory=trial.numerics.client_memory,
     )
 
 

@@ -13,6 +13,9 @@ import yaml
 from benchmark.choices import Choice
 from benchmark.settings import Settings
 
+SINCE = {("numerics", "client_memory"): "device"}
+"""Settings that came later, and what was done before: a digest leaves them out at that, and older runs keep theirs."""
+
 
 class Spec(Settings):
     """The settings of one run folder."""
@@ -45,6 +48,9 @@ class Spec(Settings):
         )
         if self.source:
             spec["algorithm"]["name"] = self.source
+        for (section, setting), before in SINCE.items():
+            if spec.get(section, {}).get(setting) == before:
+                del spec[section][setting]
         return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:10]
 
     @property

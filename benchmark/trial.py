@@ -89,6 +89,9 @@ class Numerics(Settings):
         "auto", description="auto takes the fastest for the device and the model"
     )
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    client_memory: Literal["device", "host"] = Field(
+        "device", description="where a method with a memory of clients stores their rows"
+    )
 
 
 class Trial(Spec):

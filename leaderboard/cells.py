@@ -15,7 +15,7 @@ from benchmark.plan import places
 from benchmark.spec import array_file, flatten
 from leaderboard.results import Run, end, has
 
-FREE = ("rounds", "seed", "evaluation", "numerics.engine", "numerics.device")
+FREE = ("rounds", "seed", "evaluation", "numerics.engine", "numerics.device", "numerics.client_memory")
 """Settings in which a run may differ from the experiment's file and still stand for a trial of it."""
 
 

@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from algorithms import Round
 from benchmark.conformance.subject import EVERYONE, LR, MASK, H, P, Step, Subject, U, by_client, leaves, shares, shifted
-from benchmark.federation import StateBuffers
 from benchmark.simulation import simulate
+from benchmark.state import StateBuffers
 
 
 class Broken(Exception):
@@ -72,14 +73,18 @@ def inputs_unmodified(subject: Subject) -> None:
     state = method.init(x, len(U))
     for t, active in enumerate(MASK):
         call = subject.call(t, active)
-        given = {"x": x} | {f"state.{name}": leaf for name, leaf in leaves(state).items()}
-        given |= {f"call.{name}": value for name, value in vars(call).items() if isinstance(value, Tensor)}
-        copies = {name: tensor.clone() for name, tensor in given.items()}
+        copies = {name: tensor.clone() for name, tensor in _given(x, state, call).items()}
         update, after = method.round(state, x, call, subject.work())
-        for name, tensor in given.items():
+        for name, tensor in _given(x, state, call).items():
             if not torch.equal(tensor, copies[name]):
                 raise Broken(f"{name} unchanged by the round", f"it was written to in round {t}")
         x, state = x if update is None else x + update, after
+
+
+def _given(x: Tensor, state: Any, call: Round) -> dict[str, Tensor]:
+    """What a round is given, by name."""
+    of_call = {f"call.{name}": value for name, value in vars(call).items() if isinstance(value, Tensor)}
+    return {"x": x} | {f"state.{name}": leaf for name, leaf in leaves(state).items()} | of_call
 
 
 def deterministic(subject: Subject) -> None:

@@ -10,10 +10,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from algorithms import Algorithm, Round, Setting
+from algorithms import Algorithm, Round, Rows, Setting
 from benchmark.choices import Choice
 from benchmark.errors import SettingError
-from benchmark.federation import StateBuffers
 
 LR = 0.05
 U = np.array([[1.2, -0.4], [-0.7, 0.9], [0.3, 1.5], [-1.6, -0.8], [0.5, 0.1]])
@@ -162,7 +161,9 @@ class Step:
 
 
 def leaves(state: Any, prefix: str = "") -> dict[str, Tensor]:
-    """The tensors of a state by name, those of a dataclass within it as `outer.inner`."""
+    """The tensors of a state by name, those of a dataclass within it as `outer.inner`, those of `Rows` dense."""
+    if isinstance(state, Rows):
+        return {prefix.rstrip(".") or "rows": state.dense(), f"{prefix}stored": state.stored}
     found: dict[str, Tensor] = {}
     for field in dataclasses.fields(state):
         value = getattr(state, field.name)
@@ -180,12 +181,15 @@ def by_client(state: Any, clients: int) -> dict[str, Tensor]:
 
 def shifted(state: Any, client: int) -> Any:
     """The state with other numbers in a client's rows."""
-    buffers = StateBuffers(state)
-    for name in by_client(state, len(U)):
-        owner, _, leaf = name.rpartition(".")
-        row = getattr(buffers.get_submodule(owner), leaf)[client]
-        row.copy_(~row if row.dtype == torch.bool else row + 3)
-    return buffers.get()
+    one = torch.tensor([client])
+    if isinstance(state, Rows):
+        return state.put(one, state[one] + 3)
+    if dataclasses.is_dataclass(state) and not isinstance(state, type):
+        inner = {field.name: shifted(getattr(state, field.name), client) for field in dataclasses.fields(state)}
+        return dataclasses.replace(state, **inner)
+    if not state.ndim or len(state) != len(U):
+        return state
+    return state.index_copy(0, one, ~state[one] if state.dtype == torch.bool else state[one] + 3)
 
 
 def shares(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:

@@ -101,12 +101,12 @@ def test_fedpbc_keeps_what_the_silent_learnt():
 def test_mifa_steps_in_an_empty_round_too():
     state = MIFA().init(X, 3)
     update, state = MIFA().round(state, X, call([0, 2], lr=0.5), Fixed())
-    assert state.G.tolist() == [[-2.0, 0.0], [0.0, 0.0], [8.0, -12.0]]
+    assert state.G.dense().tolist() == [[-2.0, 0.0], [0.0, 0.0], [8.0, -12.0]]
     assert update.tolist() == [-1.0, 2.0]
     # Under half the rate the remembered gradients weigh half.
     update, state = MIFA().round(state, X, call([], lr=0.25), Fixed())
     assert update.tolist() == [-0.5, 1.0]
-    assert state.seen.tolist() == [True, False, True]
+    assert state.G.stored.tolist() == [True, False, True]
 
 
 def test_mifa_can_wait_for_all():
@@ -227,12 +227,12 @@ def test_scaffold_by_hand():
     method = Scaffold()
     update, state = method.round(method.init(X, 3), X, call([0, 2]), Fixed())
     assert update.tolist() == [-1.5, 3.0]
-    assert state.c_i.tolist() == [[-1.0, 0.0], [0.0, 0.0], [4.0, -6.0]]
+    assert state.c_i.dense().tolist() == [[-1.0, 0.0], [0.0, 0.0], [4.0, -6.0]]
     assert state.c.tolist() == [1.0, -2.0]  # divided by 3 clients, not by 2
     update, state = method.round(state, X, call([1], t=1), Fixed())
     # These clients add their correction once: (0, 2) - c + c_1.
     assert update.tolist() == [-1.0, 4.0]
-    assert state.c_i[1].tolist() == [0 - 1 + 1, 0 + 2 - 4]
+    assert state.c_i.dense()[1].tolist() == [0 - 1 + 1, 0 + 2 - 4]
 
 
 def test_fedawe_makes_up_for_silence():
@@ -243,7 +243,7 @@ def test_fedawe_makes_up_for_silence():
     update, state = method.round(state, x, call([0, 2], t=1), Fixed())
     # Client 0 from (11, 20) by 1 x (1, 0); client 2 from its own (10, 20) by 2 x (-4, 6).
     assert (x + update).tolist() == [(12 + 2) / 2, (20 + 32) / 2]
-    assert state.models.tolist() == [[7, 26], [10, 20], [7, 26]]
+    assert state.models.dense().tolist() == [[7, 26], [10, 20], [7, 26]]
     assert state.tau.tolist() == [1, -1, 1]
     clipped, _ = FedAWE(clip=0.5).round(FedAWE().init(X, 3), X, call([2]), Fixed())
     assert clipped.tolist() == pytest.approx([-4 * 0.5 / 52**0.5, 6 * 0.5 / 52**0.5])

@@ -43,6 +43,8 @@ WRONG = {
     "Overconfident": ("under biased uplinks it ends where promises.limit says", "the optimum is"),
     "EmptyMean": ("a round without anybody is defined", "nan"),
     "Meddling": ("the state of silent clients is not touched", "became"),
+    "Hoarder": ("the state of silent clients is not touched", "False became True"),
+    "Misplacing": ("the state of silent clients is not touched", "became"),
     "Favourite": ("the clients' numbers mean nothing", "after round 0"),
 }
 
@@ -69,7 +71,7 @@ def test_a_broken_method_fails_for_its_reason(name, failures):
     assert failure["expected"]
 
 
-@pytest.mark.parametrize("name", ["ZeroWeights", "HomeBody", "Overconfident"])
+@pytest.mark.parametrize("name", ["ZeroWeights", "HomeBody", "Overconfident", "Hoarder"])
 def test_and_for_no_other(name, failures):
     assert len(failures[name]) == 1
 

@@ -1,7 +1,7 @@
 """Methods that are wrong in one way each, for `rollcall check` to find out."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -54,8 +54,10 @@ class Overwriting(MIFA):
 
     def round(self, state, x, call, work):
         A = call.active
-        state.G[A] = (x - work.sgd(A, x.expand(len(A), -1))) / call.lr
-        return -call.lr * state.G.mean(dim=0), Memory(state.G, state.seen.index_fill(0, A, True))
+        news = (x - work.sgd(A, x.expand(len(A), -1))) / call.lr
+        state.G.values[state.G.place[A]] = news
+        G = state.G.put(A, news)
+        return -call.lr * G.mean(), Memory(G)
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,10 @@ class Secretive(MIFA):
         object.__setattr__(self, "mine", {})
 
     def round(self, state, x, call, work):
-        state = Memory(self.mine.get(call.t, state.G), state.seen)
+        state = Memory(self.mine.get(call.t, state.G))
         update, state = super().round(state, x, call, work)
         self.mine[call.t + 1] = state.G
-        return update, Memory(torch.zeros_like(state.G), state.seen)
+        return update, Memory(replace(state.G, values=torch.zeros_like(state.G.values)))
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,26 @@ class Meddling(Scaffold):
 
     def round(self, state, x, call, work):
         update, after = super().round(state, x, call, work)
-        return update, Controls(after.c, after.c_i * 0.99)
+        return update, Controls(after.c, replace(after.c_i, values=after.c_i.values * 0.99))
+
+
+@dataclass(frozen=True)
+class Hoarder(MIFA):
+    """Stores rows for everybody in the first round."""
+
+    def round(self, state, x, call, work):
+        everyone = torch.arange(call.clients, device=x.device)
+        return super().round(Memory(state.G.put(everyone, state.G[everyone])), x, call, work)
+
+
+@dataclass(frozen=True)
+class Misplacing(MIFA):
+    """Stores its rows as if those who answer were the first clients."""
+
+    def round(self, state, x, call, work):
+        update, after = super().round(state, x, call, work)
+        shifted = torch.arange(len(call.active), device=x.device)
+        return update, Memory(state.G.put(shifted, after.G[call.active]))
 
 
 @dataclass(frozen=True)

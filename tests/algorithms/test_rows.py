@@ -1,0 +1,137 @@
+"""Rows of those who have taken part, against a dense matrix of all clients."""
+
+import numpy as np
+import pytest
+import torch
+from elsewhere import THERE, Elsewhere
+
+from algorithms import ALGORITHMS, Round, Rows
+from benchmark.conformance.subject import LR, MASK, Quadratics
+from benchmark.conformance.subject import H as CURVATURES
+from benchmark.conformance.subject import U as TARGETS
+from benchmark.state import StateBuffers, stored_rows
+
+
+def ids(*clients):
+    return torch.tensor(clients, dtype=torch.int64)
+
+
+def rows(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_by_hand():
+    start = Rows.begin(rows(1.0, -1.0), 5)
+    one = start.put(ids(1, 3), rows([2.0, 4.0], [6.0, 8.0]))
+    two = one.put(ids(0, 3), rows([-3.0, 0.0], [5.0, 5.0]))
+    assert start.values.tolist() == [[1, -1]]
+    assert one.values.tolist() == [[1, -1], [2, 4], [6, 8]]
+    assert two.values.tolist() == [[1, -1], [2, 4], [5, 5], [-3, 0]]
+    assert two.dense().tolist() == [[-3, 0], [2, 4], [1, -1], [5, 5], [1, -1]]
+    assert two[ids(4, 0, 1)].tolist() == [[1, -1], [-3, 0], [2, 4]]
+    assert [at.stored.tolist() for at in (start, one, two)] == [
+        [False] * 5,
+        [False, True, False, True, False],
+        [True, True, False, True, False],
+    ]
+    assert start.mean().tolist() == [1, -1]
+    assert one.mean().tolist() == [(3 + 2 + 6) / 5, (-3 + 4 + 8) / 5]
+    assert two.mean().tolist() == [(2 - 3 + 2 + 5) / 5, (-2 + 0 + 4 + 5) / 5]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_like_a_dense_matrix(dtype):
+    """Uneven rounds, empty ones, one of everybody; what was given before stays as it was."""
+    draw = np.random.default_rng(3)
+    m, d = 23, 4
+    first = draw.normal(size=d)
+    kept, dense, seen, past = Rows.begin(torch.tensor(first, dtype=dtype), m), np.tile(first, (m, 1)), set(), []
+    for t in range(60):
+        active = np.arange(m) if t == 40 else np.flatnonzero(draw.random(m) < draw.choice([0, 0.02, 0.2]))
+        news = draw.normal(size=(len(active), d)).astype(np.float32)
+        past.append((kept, kept.values.clone(), kept.place.clone()))
+        kept = kept.put(torch.from_numpy(active), torch.tensor(news, dtype=dtype))
+        dense[active] = news
+        seen |= set(active.tolist())
+        assert len(kept.values) == 1 + len(seen)
+        assert np.flatnonzero(kept.stored.numpy()).tolist() == sorted(seen)
+        assert torch.equal(kept.dense(), torch.tensor(dense, dtype=dtype))
+        asked = draw.permutation(m)[:5]
+        assert torch.equal(kept[torch.from_numpy(asked)], torch.tensor(dense[asked], dtype=dtype))
+        assert kept.mean().double().numpy() == pytest.approx(dense.mean(axis=0), abs=1e-6)
+        assert kept.mean().dtype == dtype
+    assert len({len(values) for _, values, _ in past}) > 5
+    for before, values, place in past:
+        assert torch.equal(before.values, values)
+        assert torch.equal(before.place, place)
+
+
+def test_numbers_of_another_type_or_length_are_no_rows():
+    kept = Rows.begin(torch.zeros(2, dtype=torch.float64), 3)
+    for wrong in (torch.zeros(1, 2), torch.zeros(1, 3, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)):
+        with pytest.raises((RuntimeError, IndexError, TypeError)):
+            kept.put(ids(1), wrong)
+
+
+def test_the_second_device_is_one():
+    here, inner = torch.arange(3.0), torch.tensor([1, 2])
+    with Elsewhere() as device:
+        there = here.to(THERE)
+        for mixed in (
+            lambda: here + there,
+            lambda: there[inner],
+            lambda: here.clone().index_copy_(0, inner, there[:2]),
+        ):
+            with pytest.raises(RuntimeError, match="two devices"):
+                mixed()
+        assert (there + there).to("cpu").tolist() == [0, 2, 4]
+    assert device.sent == [("meta", 3), ("cpu", 3)]
+
+
+WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe")
+
+
+def run(name, device, host):
+    """The models of ten rounds, computed on a device, with rows there or on the host."""
+    method, path = ALGORITHMS[name](), []
+    u, h = torch.tensor(TARGETS).to(device), torch.tensor(CURVATURES).to(device)
+    x = torch.zeros(2, dtype=torch.float64, device=device)
+    buffers = StateBuffers(method.init(torch.zeros(2, dtype=torch.float64), len(TARGETS)), host=host).to(device)
+    for t, on in enumerate(MASK):
+        active = torch.from_numpy(np.flatnonzero(on)).to(device)
+        call = Round(t, active, LR, torch.full((5,), 0.2, dtype=torch.float64, device=device))
+        update, state = method.round(buffers.get(), x, call, Quadratics(u, h, 3, LR))
+        buffers.set(state)
+        x = x if update is None else x + update
+        path.append(x.to("cpu").tolist())
+    assert {part.device.type for part in stored_rows(buffers)} == {"cpu" if host else torch.device(device).type}
+    others = [part for name, part in buffers.named_buffers() if not name.endswith("values")]
+    assert {part.device.type for part in others} == {torch.device(device).type}
+    return path
+
+
+@pytest.mark.parametrize("name", WITH_ROWS)
+def test_rows_on_the_host_of_another_device(name):
+    with torch.no_grad():
+        expected = run(name, "cpu", host=False)
+        assert run(name, "cpu", host=True) == expected
+        with Elsewhere():
+            assert run(name, THERE, host=False) == expected
+            assert run(name, THERE, host=True) == expected
+
+
+def test_only_what_is_asked_for_goes_from_one_device_to_the_other():
+    m, d = 1000, 3
+    kept = Rows.begin(torch.zeros(d), m).put(torch.arange(500), torch.ones(500, d))
+    with torch.no_grad(), Elsewhere() as device:
+        kept = Rows(kept.values, kept.place.to(THERE))
+        clients = torch.tensor([7, 900]).to(THERE)
+        device.sent.clear()
+        found = kept[clients]
+        assert device.sent == [("cpu", 2), ("meta", 2, d)]
+        device.sent.clear()
+        kept.put(clients, found)
+        assert device.sent == [("cpu", 2), ("cpu", 2, d)]
+        device.sent.clear()
+        kept.mean()
+        assert device.sent == [("meta", d)]
