@@ -81,7 +81,7 @@ def archive(
     for experiment in papers(experiments):
         if experiment.base:
             continue  # kept with the base's
-        runs = load(client(store), experiment.home)
+        runs = load(client(store), experiment.home, experiment.metrics)
         if runs:
             file = archive(runs, experiment.home, experiment.metrics)
             out.print(f"{experiment.name}: {len(runs)} runs in {file}", highlight=False, soft_wrap=True)
@@ -118,5 +118,5 @@ def _runs(experiment: Experiment, store: Path) -> list[Any]:
     if find_spec("mlflow"):
         from benchmark.tracking import client
 
-        runs += load(client(store), experiment.home)
+        runs += load(client(store), experiment.home, experiment.metrics)
     return runs

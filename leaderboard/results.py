@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,8 +40,14 @@ class Run:
         return int(self.settings.get("rounds", 1))
 
 
-def load(client: "MlflowClient", experiment: str) -> list[Run]:
-    """The finished runs of an experiment, oldest first, with their histories."""
+def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
+    """The finished runs of an experiment, oldest first, with their histories.
+
+    Args:
+        client: of the MLflow store.
+        experiment: its name there.
+        metrics: those to read; by default all, which takes long where each client was measured.
+    """
     found = client.get_experiment_by_name(experiment)
     if found is None:
         return []
@@ -52,6 +59,8 @@ def load(client: "MlflowClient", experiment: str) -> list[Run]:
         for run in page:
             columns = {}
             for metric in run.data.metrics:
+                if metrics is not None and metric not in metrics:
+                    continue
                 values = client.get_metric_history(run.info.run_id, metric)
                 columns[metric] = pd.Series({value.step: value.value for value in values}, dtype=float)
             history = pd.DataFrame(columns).sort_index().rename_axis("round")
