@@ -71,7 +71,7 @@ def bench(
         print(json.dumps(rows, indent=1))
         return
     counted = [name for name in COUNTS if name in ("clients", "active") or len({row[name] for row in rows}) > 1]
-    grid_ = Grid(box=None, padding=(0, 2, 0, 0))
+    grid_ = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     counts = (COUNTS[name] for name in counted)
     for name in ("engine", *counts, "ms/client-round", "plain loop", "faster", "floor", "MiB"):
         grid_.add_column(name, justify="left" if name == "engine" else "right", no_wrap=True)
