@@ -15,6 +15,10 @@ from leaderboard.table import Table, is_arena
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # Okabe and Ito's, for all eyes
 
 
+OFF_THE_PICTURE = 1e3
+"""How far above where all began a curve that diverges leaves a logarithmic picture."""
+
+
 def curves(table: Table) -> Figure:
     """The ranking metric against rounds: a panel for each arena, in it the best row of every method."""
     arenas = [
@@ -51,7 +55,8 @@ def curves(table: Table) -> Figure:
 
 def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
     """The first metric of an experiment's cells: over rounds, a line for each cell with a band of one standard
-    deviation over seeds, or over the axis that the report names as `x`, a line for each of the other labels.
+    deviation over seeds, or over the axis that the report names as `x`, a line for each of the other labels. On a
+    logarithmic axis both are of the logarithms.
 
     Every panel, and every label of the report's `pictures` or `columns`, has a picture of its own.
     """
@@ -79,11 +84,10 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
             curve = _curve([cell for cell in mine if _text(cell, lines) == name], report.x, metric, report.last_rounds)
             index = names.index(name)
             colour, style = COLOURS[index % len(COLOURS)], ("-", "--", ":")[index // len(COLOURS) % 3]
-            mean, sd = curve.mean(axis=1), curve.std(axis=1, ddof=1).fillna(0.0)
+            mean, low, high = _band(curve, logarithmic="y" in report.log)
             marker = "o" if len(mean) < 3 or report.x != "round" else ""
             axes.plot(mean.index, mean, style, marker=marker, markersize=4, color=colour, label=name, linewidth=1.6)
-            low = np.maximum(mean - sd, mean / 10) if "y" in report.log else mean - sd
-            axes.fill_between(mean.index, low, mean + sd, color=colour, alpha=0.15, linewidth=0)
+            axes.fill_between(mean.index, low, high, color=colour, alpha=0.15, linewidth=0)
         axes.set_title(experiment.panels[group].title or group if group in experiment.panels else group, fontsize=9)
         axes.set_xlabel(report.x)
         axes.spines[["top", "right"]].set_visible(False)
@@ -92,6 +96,9 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
             axes.set_xscale("log")
         if "y" in report.log:
             axes.set_yscale("log")
+            most = OFF_THE_PICTURE * max(line.get_ydata()[0] for line in axes.lines)
+            if report.x == "round" and axes.get_ylim()[1] > most:
+                axes.set_ylim(top=most)
     for axes in pictures[len(groups) :]:
         axes.remove()
     figure.axes[0].set_ylabel(metric)
@@ -99,6 +106,15 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
     if len(named) > 1:
         figure.legend(named.values(), named.keys(), loc="outside right upper", frameon=False, fontsize=8)
     return figure
+
+
+def _band(curve: pd.DataFrame, logarithmic: bool) -> tuple[pd.Series, pd.Series, pd.Series]:
+    """Mean, and a standard deviation below and above; of the logarithms if asked and all values have one."""
+    if logarithmic and (curve.min() > 0).all():
+        mean, low, high = _band(curve.map(np.log), logarithmic=False)
+        return mean.map(np.exp), low.map(np.exp), high.map(np.exp)
+    mean, sd = curve.mean(axis=1), curve.std(axis=1, ddof=1).fillna(0.0)
+    return mean, mean - sd, mean + sd
 
 
 def _varies(cells: Sequence[Cell], axis: str) -> bool:

@@ -125,6 +125,21 @@ def test_figures_over_an_axis():
     assert axes.get_lines()[0].get_xydata().ravel() == pytest.approx([0.1, 0.6, 0.2, 0.7, 0.4, 0.9])
 
 
+def test_figures_over_decades():
+    decades = experiment(report={"metrics": {"test/accuracy": "min"}, "columns": ["participation"], "log": ["y"]})
+    values = {"fedavg": [2.0, 10.0**6], "mifa": [1.0, 1e-4]}
+    found = cells(decades, runs(decades, lambda labels, seed: [v * 10**seed for v in values[labels["algorithm"]]]))
+    axes = figures.paper_figure(decades, found).axes[0]
+    # Seeds a decade apart: the middle one is the mean of the logarithms, and the band a decade wide on both sides.
+    assert [line.get_ydata().tolist() for line in axes.get_lines()] == [
+        pytest.approx([20.0, 10.0**7]),
+        pytest.approx([10.0, 1e-3]),
+    ]
+    band = axes.collections[1].get_paths()[0].vertices[:, 1]
+    assert (band.min(), band.max()) == pytest.approx((1e-4, 100.0))
+    assert axes.get_ylim()[1] == pytest.approx(20e3)  # what diverges leaves the picture
+
+
 def test_the_committed_reproduction_is_that_of_the_committed_results():
     assert FILE.read_text(encoding="utf-8") == reproduction(papers())
 
