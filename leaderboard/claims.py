@@ -119,7 +119,8 @@ def _quantity(claim: Claim, metric: str, report: Report, cell: Cell, other: Cell
     exact = _exact(cell) and _exact(other)
     a, b = mine[both].to_numpy(), theirs[both].to_numpy()
     if claim.over is None:
-        return estimate((a - b).tolist(), exact)
+        with np.errstate(invalid="ignore"):  # where neither got to a value: no number, which decides nothing
+            return estimate((a - b).tolist(), exact)
     return _geometric(a / b, exact)  # twice and half come to one
 
 
