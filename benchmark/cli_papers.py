@@ -78,13 +78,14 @@ def archive(
     from benchmark.tracking import client
     from leaderboard.results import archive, load
 
-    for experiment in papers(experiments):
-        if experiment.base:
-            continue  # kept with the base's
-        runs = load(client(store), experiment.home, experiment.metrics)
+    everyone = papers()
+    for home in dict.fromkeys(experiment.home for experiment in papers(experiments)):
+        # Experiments that share a home share its runs, and each speaks of other metrics.
+        metrics = {metric: None for one in everyone if one.home == home for metric in one.metrics}
+        runs = load(client(store), home, list(metrics))
         if runs:
-            file = archive(runs, experiment.home, experiment.metrics)
-            out.print(f"{experiment.name}: {len(runs)} runs in {file}", highlight=False, soft_wrap=True)
+            file = archive(runs, home, list(metrics))
+            out.print(f"{home}: {len(runs)} runs in {file}", highlight=False, soft_wrap=True)
 
 
 def report() -> None:

@@ -3,10 +3,8 @@
 from dataclasses import asdict, dataclass
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
-from algorithms import LocalWork, Traffic
+from algorithms import Traffic
 
 
 @dataclass
@@ -31,39 +29,6 @@ class Costs:
     def named(self, memory: int) -> dict[str, float]:
         """As columns of the history, with the floats that the method keeps between rounds."""
         return {f"cost/{name}": value for name, value in (asdict(self) | {"memory": memory}).items()}
-
-
-class Counted:
-    """Local work that counts its gradients: see `algorithms.LocalWork`.
-
-    Attributes:
-        count: how many minibatch gradients the clients have computed.
-    """
-
-    def __init__(self, work: LocalWork) -> None:
-        self.work = work
-        self.count = 0
-
-    @property
-    def steps(self) -> int:
-        return self.work.steps
-
-    def gradients(
-        self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
-    ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
-        self.count += len(clients)
-        return self.work.gradients(clients, x, step)
-
-    def sgd(
-        self,
-        clients: Int[Tensor, "a"],
-        start: Float[Tensor, "a d"],
-        *,
-        scale: Float[Tensor, "a"] | None = None,
-        correct: Float[Tensor, "a d"] | None = None,
-    ) -> Float[Tensor, "a d"]:
-        self.count += len(clients) * self.steps
-        return self.work.sgd(clients, start, scale=scale, correct=correct)
 
 
 def floats(state: torch.nn.Module) -> int:

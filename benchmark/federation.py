@@ -12,10 +12,12 @@ from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
 from algorithms import Algorithm, Round
-from benchmark.costs import Costs, Counted, floats
+from benchmark.costs import Costs, floats
 from benchmark.engines import ENGINES, Feed, FlatTask, Work
 from benchmark.evaluation import Groups, Tally
+from benchmark.observed import Observed
 from benchmark.state import StateBuffers
+from benchmark.weights import Classes, Weights
 from participation import Participation
 from tasks import Batches, ClientData, Minibatches, Samples, Task
 
@@ -42,6 +44,7 @@ class Federation(LightningModule):
         groups: of samples, to be measured by themselves too.
         engine: of `benchmark.engines`.
         client_memory: where the stored rows of clients are: on the module's device, or with the host.
+        classes: of clients, whose cumulative weights are to be measured.
 
     Attributes:
         t: rounds done, which is the number of the next one.
@@ -69,6 +72,7 @@ class Federation(LightningModule):
         groups: Sequence[Groups] = (),
         engine: str = "auto",
         client_memory: Literal["device", "host"] = "device",
+        classes: Classes | None = None,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -88,6 +92,7 @@ class Federation(LightningModule):
         self.minibatches = Minibatches(data.parts, batch_size, seed)
         self.server = nn.Parameter(self.model.vector())
         self.state = StateBuffers(algorithm.init(self.server.detach(), data.clients), host=client_memory == "host")
+        self.weights = None if classes is None else Weights(algorithm, classes, self.server.dtype)
         self.t = 0
         self.costs = Costs()
         self.measured: dict[str, float] = {}
@@ -109,11 +114,13 @@ class Federation(LightningModule):
     def training_step(self, batch: int, batch_idx: int) -> None:
         call = self._call(self.t)
         work = self.engine.round(self.t, call.lr)
-        counted = Counted(work)
+        observed = Observed(work)
         with torch.no_grad():
-            update, state = self.algorithm.round(self.state.get(), self.server.detach(), call, counted)
+            update, state = self.algorithm.round(self.state.get(), self.server.detach(), call, observed)
             self._average_buffers(work, call)
-        self.costs.add(counted.count, self.algorithm.traffic(state, call), len(self.server))
+            if self.weights is not None:
+                self.weights.round(call, observed)
+        self.costs.add(observed.count, self.algorithm.traffic(state, call), len(self.server))
         # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.
         self.server.grad = None if update is None else -update
         self.optimizers().step()  # type: ignore[union-attr]
@@ -136,7 +143,7 @@ class Federation(LightningModule):
             buffer.copy_(mean)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        return self.optimizer([self.server])
+        return self.optimizer([self.server] if self.weights is None else [self.server, self.weights.given])
 
     def train_dataloader(self) -> range:
         return range(self.rounds)  # only counted: a round's content follows from self.t
@@ -153,7 +160,8 @@ class Federation(LightningModule):
         self._tally.take(self.splits[dataloader_idx], first, len(batch[0]), self.model.task.metrics(batch))
 
     def on_validation_epoch_end(self) -> None:
-        self.measured = self._tally.means() | self.costs.named(memory=floats(self.state))
+        weights = {} if self.weights is None else self.weights.measured()
+        self.measured = self._tally.means() | weights | self.costs.named(memory=floats(self.state))
         # For a small task logging costs more than all else in an evaluation, so only for those who read it.
         if self.trainer.loggers or any(isinstance(one, EarlyStopping | Checkpoint) for one in self.trainer.callbacks):  # type: ignore[attr-defined]
             self.log_dict(self.measured)

@@ -25,6 +25,7 @@ from benchmark.memory import refuse_what_cannot_fit
 from benchmark.recording import Checkpoints, Recorder, save_checkpoint
 from benchmark.servers import OPTIMIZERS
 from benchmark.trial import Trial
+from benchmark.weights import classes
 from participation import Population
 
 ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu"}
@@ -178,6 +179,11 @@ def build(trial: Trial) -> Federation:
     with at("evaluation"):
         found = [group(by, split, data, availability) for by in trial.evaluation.by for split in splits]
     groups = [some for some in found if some is not None]
+    sizes = data.parts.sizes.astype(np.float64)
+    alpha = np.ones_like(sizes) if trial.target == "uniform" else sizes
+    alpha /= alpha.sum()
+    with at("evaluation"):
+        alike = classes(trial.evaluation.weights, participation, alpha) if trial.evaluation.weights else None
     dtype = PRECISIONS[trial.numerics.dtype].dtype
     data.splits = {
         split: tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)
@@ -188,8 +194,6 @@ def build(trial: Trial) -> Federation:
         algorithm, trial.algorithm.label, parameters, dtype, participation, trial.rounds, trial.numerics
     )
     schedule = trial.local.schedule.bound()
-    sizes = data.parts.sizes.astype(np.float64)
-    weights = np.ones_like(sizes) if trial.target == "uniform" else sizes
     return Federation(
         task.to(dtype),
         data,
@@ -198,7 +202,7 @@ def build(trial: Trial) -> Federation:
         steps=trial.local.steps,
         batch_size=trial.local.batch_size,
         rate=lambda t: trial.local.lr * schedule(t),
-        alpha=weights / weights.sum(),
+        alpha=alpha,
         optimizer=partial(OPTIMIZERS[trial.server.optimizer], **trial.server.options()),
         rounds=trial.rounds,
         splits=splits,
@@ -206,6 +210,7 @@ def build(trial: Trial) -> Federation:
         groups=groups,
         engine=trial.numerics.engine,
         client_memory=trial.numerics.client_memory,
+        classes=alike,
     )
 
 

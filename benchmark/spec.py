@@ -13,7 +13,7 @@ import yaml
 from benchmark.choices import Choice
 from benchmark.settings import Settings
 
-SINCE = {("numerics", "client_memory"): "device"}
+SINCE = {("numerics", "client_memory"): "device", ("evaluation", "weights"): []}
 """Settings that came later, and what was done before: a digest leaves them out at that, and older runs keep theirs."""
 
 

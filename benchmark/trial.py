@@ -12,6 +12,7 @@ from benchmark.errors import SettingError, at
 from benchmark.evaluation import By
 from benchmark.settings import Settings, load_yaml, validated
 from benchmark.spec import Spec
+from benchmark.weights import Alike
 
 TaskChoice = Annotated[Choice, PlainValidator(partial(read, "task"))]
 ParticipationChoice = Annotated[Choice, PlainValidator(partial(read, "participation"))]
@@ -75,6 +76,9 @@ class Evaluation(Settings):
     every: PositiveInt = Field(10, description="rounds")
     splits: tuple[str, ...] | None = Field(None, description="of the task's data; by default all")
     by: tuple[By, ...] = Field((), description="measure groups of samples too")
+    weights: tuple[Alike, ...] = Field(
+        (), description="measure the clients' cumulative weights, summed over clients that are alike in all of this"
+    )
 
 
 class Numerics(Settings):
@@ -121,6 +125,11 @@ class Trial(Spec):
             method.check(Setting(self.local.steps, self.server.plain))
         except ValueError as error:
             raise SettingError(str(error)) from None
+        if self.evaluation.weights and self.server.optimizer != "sgd":
+            raise SettingError(
+                f"evaluation.weights: is not allowed with server.optimizer {self.server.optimizer}, "
+                "which is not linear in what clients send; must be left out"
+            )
         return self
 
     @classmethod

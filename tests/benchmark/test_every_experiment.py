@@ -16,7 +16,6 @@ from benchmark.choices import read
 from benchmark.experiment import Experiment, names
 from benchmark.plan import places
 from benchmark.study import Study
-from benchmark.trial import Evaluation
 from tasks import Batches, datasets
 from tasks.base import ClientData
 
@@ -64,14 +63,21 @@ def short(trial):
     local = trial.local
     if "model" in trial.task.options:
         local = local.model_copy(update={"steps": 1, "batch_size": 2})
-    evaluation = Evaluation(every=1, splits=trial.evaluation.splits, by=trial.evaluation.by)
+    evaluation = trial.evaluation.model_copy(update={"every": 1})
     return trial.model_copy(update={"rounds": 2, "local": local, "evaluation": evaluation})
+
+
+def small(study):
+    """A study of ten units at most, at the least two separations, in two rounds."""
+    options = study.study.options
+    tiny = {"units": 10, "rounds": 2, "separation": 2, "separations": np.array([0, 9])}
+    return replace(study.study, options=options | {name: tiny[name] for name in tiny if name in options})
 
 
 def kind(trial):
     """What of a trial is code rather than numbers, its network aside."""
     code = trial.task.name, trial.algorithm.name, trial.participation.name
-    return *code, trial.evaluation.splits, trial.evaluation.by
+    return *code, trial.evaluation.splits, trial.evaluation.by, trial.evaluation.weights
 
 
 def linear(trial):
@@ -84,7 +90,10 @@ def linear(trial):
 def columns(trial, seen):
     """What a trial or a study measures."""
     if isinstance(trial, Study):
-        return set(trial.study.build(trial.seed))
+        study = small(trial)
+        if str(study) not in seen:
+            seen[str(study)] = set(study.build(trial.seed))
+        return seen[str(study)]
     model = trial.task.options.get("model")
     if model is not None and (trial.task.name, model.name) not in seen:
         seen[trial.task.name, model.name] = run(trial)
