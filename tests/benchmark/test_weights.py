@@ -91,6 +91,18 @@ def test_by_hand():
     assert weights(history, CLIENTS[:3])[-1] == pytest.approx([3 * 1.5 / 2, 3 * 0.5 / 2, 0])
 
 
+def test_the_servers_momentum_by_hand():
+    """Client 0, nobody, client 1: the first update counts once more, by half, in the third round and not in the second."""
+    participation = {"name": "trace", "mask": np.array([[1, 0], [0, 0], [0, 1]])}
+    task = {"name": "quadratic", "targets": U[:2]}
+    by = {"every": 1, "weights": ["client"]}
+    server = {"lr": 0.6, "momentum": 0.5}
+    history = simulate(
+        trial("fedavg", task=task, participation=participation, rounds=3, evaluation=by, server=server)
+    ).history
+    assert weights(history, CLIENTS[:2])[1:].ravel() == pytest.approx([2, 0, 2, 0, 2 * 1.5 / 2.5, 2 * 1 / 2.5])
+
+
 def test_a_class_is_measured_by_its_part_in_the_objective():
     population = Population(4, 0, None, None)
     trace = Trace(population, mask=np.ones((1, 4)), stationary=np.array([0.1, 0.9, 0.9, 0.2]))
