@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from benchmark.errors import SettingError
 from benchmark.experiment import Experiment
 from leaderboard.cells import Cell
 from leaderboard.results import has
@@ -66,7 +67,7 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
         metric = metric.removeprefix("round_of:").partition(">=")[0]  # whose curve it is the first crossing of
     found = [cell for cell in cells if any(has(run, metric) for run in cell.runs.values())]
     if not found:
-        raise ValueError(f"metric: {metric!r} is not measured in any run")
+        raise SettingError(f"metric: {metric!r} was measured in no run of {experiment.name}")
     across = [axis for axis in dict.fromkeys(["panel", *(report.pictures or report.columns)]) if _varies(found, axis)]
     lines = [axis for axis in found[0].labels if axis not in (*across, report.x) and _varies(found, axis)]
     for axis in dict.fromkeys(axis for cell in found for axis in cell.labels):

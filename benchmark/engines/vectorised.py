@@ -97,8 +97,7 @@ class Vectorised:
         """How many clients with minibatches of that length fit into the memory; a number that needs no padding."""
         each = self.bytes_per_client + length * (self.bytes_per_sample + steps * self.bytes_per_step_sample)
         fitting = max(1, self.memory // each)
-        quarter = max(1, (1 << fitting.bit_length()) // 8)
-        return fitting // quarter * quarter
+        return fitting - fitting % _step(fitting)
 
     def differentiate(
         self, x: Float[Tensor, "a d"], buffers: Named, batch: Samples, weights: Float[Tensor, "a b"] | None
@@ -285,8 +284,12 @@ class VectorisedWork:
 
 def round_number(n: int, most: int) -> int:
     """The next of 1, 2, ..., 8, 10, 12, 14, 16, 20, 24, ..., less than a quarter more; or `most`, if that is less."""
-    quarter = max(1, (1 << max(n - 1, 0).bit_length()) // 8)
-    return max(n, min(most, -(-n // quarter) * quarter))
+    return max(n, min(most, n + -n % _step(n)))
+
+
+def _step(n: int) -> int:
+    """From one round number to the next, around n."""
+    return max(1, (1 << n.bit_length()) // 8)
 
 
 def _lengthened(rows: Tensor, n: int) -> Tensor:

@@ -357,6 +357,16 @@ def test_round_numbers():
     assert found == [next(number for number in numbers if number >= n) for n in range(1, 101)]
 
 
+def test_as_many_at_once_as_fit_and_need_no_padding():
+    _, work, _ = rigs()
+    engine = work.engine
+    each = engine.bytes_per_client + 16 * (engine.bytes_per_sample + STEPS * engine.bytes_per_step_sample)
+    numbers = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96]
+    for fitting in range(1, 101):
+        engine.memory = fitting * each
+        assert engine.at_once(16, STEPS) == max(number for number in numbers if number <= fitting)
+
+
 def test_a_loss_that_cannot_be_padded_is_not_compiled():
     for wrap in (Normalising, Standardising):
         with pytest.raises(
