@@ -3,6 +3,7 @@
 trial.yaml      the settings, complete
 metrics.jsonl   a line for each evaluation, append-only
 status.json     where it stands, and with what and on what it ran
+lock            held while it runs
 last.ckpt       Lightning's checkpoint of the last minutes
 model.npz       the final `model` (as evaluated) and `server`, once finished
 """
@@ -20,6 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+from filelock import FileLock, Timeout
+
+from benchmark.errors import SettingError
 
 if TYPE_CHECKING:
     from benchmark.spec import Spec
@@ -55,35 +59,39 @@ class RunFolder:
 
     @contextmanager
     def running(self, trial: "Spec", *, device: str, threads: int) -> Iterator[None]:
-        """While a trial runs: its settings and status are written before it, and how it ended after it."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        trial.save(self.path)
-        before = self.status.get("seconds", 0.0)
-        self._started = time.monotonic() - before
-        self._evaluating = self.status.get("evaluation_seconds", 0.0)
-        self._round = self.status.get("round", 0)
-        self._write(
-            state="running",
-            name=trial.name,
-            digest=trial.digest,
-            rounds=trial.rounds,
-            round=self._round,
-            seconds=before,
-            evaluation_seconds=self._evaluating,
-            updated=time.time(),
-            device=device,
-            threads=threads,
-            machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-            python=platform.python_version(),
-            versions={name: version(name) for name in ("rollcall", "torch", "lightning", "numpy")},
-            commit=commit(),
-        )
-        try:
-            yield
-        except Exception as error:
-            self._update(state="failed", error=f"{type(error).__name__}: {error}")
-            raise
-        self._update(state="finished")
+        """While a trial runs: its settings and status are written before it, and how it ended after it.
+
+        Raises:
+            SettingError: another process runs it.
+        """
+        with self._locked():
+            trial.save(self.path)
+            before = self.status.get("seconds", 0.0)
+            self._started = time.monotonic() - before
+            self._evaluating = self.status.get("evaluation_seconds", 0.0)
+            self._round = self.status.get("round", 0)
+            self._write(
+                state="running",
+                name=trial.name,
+                digest=trial.digest,
+                rounds=trial.rounds,
+                round=self._round,
+                seconds=before,
+                evaluation_seconds=self._evaluating,
+                updated=time.time(),
+                device=device,
+                threads=threads,
+                machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+                python=platform.python_version(),
+                versions={name: version(name) for name in ("rollcall", "torch", "lightning", "numpy")},
+                commit=commit(),
+            )
+            try:
+                yield
+            except Exception as error:
+                self._update(state="failed", error=f"{type(error).__name__}: {error}")
+                raise
+            self._update(state="finished")
 
     def append(self, row: dict[str, float], seconds: float = 0.0) -> None:
         """Add an evaluation that took so long."""
@@ -115,6 +123,19 @@ class RunFolder:
         """The final model as evaluated and the server's, each [d]."""
         with np.load(self.path / "model.npz") as file:
             return file["model"], file["server"]
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / "lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise SettingError(f"folder: {self.path} is in use; another process runs this very trial") from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _update(self, **changes: Any) -> None:
         clocks = {

@@ -42,7 +42,7 @@ class Study(Spec):
         run = RunFolder(folder)
         if run.state == "finished":
             return
-        (folder / "metrics.jsonl").unlink(missing_ok=True)  # of one that was stopped
         with run.running(self, device="cpu", threads=torch.get_num_threads()):
+            (folder / "metrics.jsonl").unlink(missing_ok=True)  # of one that was stopped
             for row in self.study.build(self.seed).to_dict("records"):
                 run.append({str(name): value for name, value in row.items()})

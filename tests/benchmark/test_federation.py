@@ -192,6 +192,20 @@ def test_a_run_folder_tells_the_whole_story(tmp_path):
     assert np.array_equal(simulate(tmp_path / "run" / "trial.yaml").model, result.model)
 
 
+def test_a_folder_is_run_by_one_process_at_a_time(tmp_path):
+    trial = DIGITS | {"algorithm": "fedpbc"}
+
+    class Another(Callback):
+        def on_train_batch_end(self, trainer, federation, *_):
+            if federation.t == 5:
+                with pytest.raises(SettingError, match=r"folder: .*run is in use; another process"):
+                    simulate(trial, folder=tmp_path / "run")
+
+    disturbed = simulate(trial, folder=tmp_path / "run", callbacks=[Another()])
+    assert RunFolder(tmp_path / "run").state == "finished"
+    assert disturbed.history.equals(simulate(trial).history)
+
+
 def test_a_folder_belongs_to_one_trial(tmp_path):
     simulate(DIGITS | {"algorithm": "fedavg", "rounds": 1}, folder=tmp_path / "run")
     with pytest.raises(SettingError, match=r"folder: .*run is not allowed; it holds another trial, fedavg-seed0-"):
