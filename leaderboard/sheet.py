@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -79,6 +80,14 @@ def shown(metric: str, value: float) -> str:
     return f"{100 * value:.1f}" if is_share(metric) else f"{value:.4g}"
 
 
+def with_spread(metric: str, mean: float, sd: float) -> str:
+    """`mean ± sd`; where neither is in percent, both down to the second digit of sd."""
+    if is_share(metric) or not 1e-6 < sd < 1e6:
+        return f"{shown(metric, mean)} ± {shown(metric, sd)}"
+    digits = max(0, 1 - math.floor(math.log10(sd)))
+    return f"{mean:.{digits}f} ± {sd:.{digits}f}"
+
+
 def terminal(sheet: Sheet, title: str) -> Grid:
     """A rich table."""
     grid = Grid(
@@ -121,14 +130,15 @@ def _entry(cell: Cell | None, metric: str, last_rounds: int, numbers: Sequence[P
     """Measured, and where the paper prints the metric anywhere in the table, printed and difference."""
     values = pd.Series(dtype=float) if cell is None else cell.ends(metric, last_rounds)
     mean = float(values.mean()) if len(values) else None
-    spread = f" ± {shown(metric, float(values.std(ddof=1)))}" if len(values) > 1 else ""
-    measured = "" if mean is None else shown(metric, mean) + spread
+    measured = "" if mean is None else shown(metric, mean)
+    if mean is not None and len(values) > 1:
+        measured = with_spread(metric, mean, float(values.std(ddof=1)))
     if not compared:
         return [measured]
     known = None if cell is None else printed_beside(cell, metric, numbers)
     if known is None:
         return [measured, "", ""]
-    paper = shown(metric, known.value) + (f" ± {shown(metric, known.sd)}" if known.sd is not None else "")
+    paper = shown(metric, known.value) if known.sd is None else with_spread(metric, known.value, known.sd)
     difference = (
         "" if mean is None else f"{'+' if mean >= known.value else '-'}{shown(metric, abs(mean - known.value))}"
     )

@@ -67,6 +67,20 @@ def test_the_table_as_the_paper_lays_it_out(numbers):
     assert r"test/accuracy \% & paper" in sheet.latex(table)
 
 
+def test_numbers_end_where_their_spread_does():
+    shown = {
+        ("test/accuracy", 0.8877, 0.0291): "88.8 ± 2.9",
+        ("weight/rare", 0.8877, 0.29): "0.89 ± 0.29",
+        ("train/loss", 1234.5, 23.4): "1234 ± 23",
+        ("train/loss", 99.96, 0.04): "99.960 ± 0.040",
+        ("train/loss", 123456.0, 2345.0): "123456 ± 2345",
+        ("train/loss", 1.23456e-9, 3e-10): "1.235e-09 ± 3e-10",
+        ("train/loss", 0.5, 0.0): "0.5 ± 0",
+    }
+    for given, text in shown.items():
+        assert sheet.with_spread(*given) == text
+
+
 def test_results_are_kept_and_read_again(tmp_path):
     made = runs(COMPARED, ends)
     file = archive(made, "paper/fig", ["test/accuracy"], tmp_path)
