@@ -68,7 +68,8 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
     found = [cell for cell in cells if any(has(run, metric) for run in cell.runs.values())]
     if not found:
         raise SettingError(f"metric: {metric!r} was measured in no run of {experiment.name}")
-    across = [axis for axis in dict.fromkeys(["panel", *(report.pictures or report.columns)]) if _varies(found, axis)]
+    shared = dict.fromkeys(["panel", *(report.pictures or report.columns)])
+    across = [axis for axis in shared if axis != report.x and _varies(found, axis)]
     lines = [axis for axis in found[0].labels if axis not in (*across, report.x) and _varies(found, axis)]
     for axis in dict.fromkeys(axis for cell in found for axis in cell.labels):
         if axis not in (*across, *lines, report.x) and _varies(found, axis):

@@ -93,7 +93,8 @@ def _told(finding: Finding, metric: str) -> str:
 
 def interval(quantity: Estimate, metric: str = "") -> str:
     """A mean and its interval, as values of a metric are shown."""
-    mean, low, high = (shown(metric, value) for value in (quantity.mean, quantity.low, quantity.high))
+    width = (quantity.high - quantity.low) / 2
+    mean, low, high = (shown(metric, value, width) for value in (quantity.mean, quantity.low, quantity.high))
     if quantity.seeds == 1 and math.isinf(quantity.high):
         return f"{mean} (one seed)"
     return mean if quantity.low == quantity.high else f"{mean} [{low}, {high}]"
@@ -196,7 +197,7 @@ def _orders(experiment: Experiment, found: Sequence[Cell], numbers: Sequence[Pri
 
 def _signed(metric: str, change: Estimate) -> str:
     def text(value: float) -> str:
-        return f"{'+' if value >= 0 else '-'}{shown(metric, abs(value))}"
+        return f"{'+' if value >= 0 else '-'}{shown(metric, abs(value), (change.high - change.low) / 2)}"
 
     if math.isinf(change.high):
         return text(change.mean)

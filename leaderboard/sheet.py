@@ -75,17 +75,17 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     return Sheet([*header, "seeds", "rounds"], rows, len(down), caption)
 
 
-def shown(metric: str, value: float) -> str:
-    """A value of a metric as people read it: accuracies in percent."""
-    return f"{100 * value:.1f}" if is_share(metric) else f"{value:.4g}"
+def shown(metric: str, value: float, spread: float = 0.0) -> str:
+    """A value of a metric as people read it: accuracies in percent, others down to the second digit of their spread."""
+    if is_share(metric):
+        return f"{100 * value:.1f}"
+    if not 1e-6 < spread < 1e6:
+        return f"{value:.4g}"
+    return f"{value:.{max(0, 1 - math.floor(math.log10(spread)))}f}"
 
 
 def with_spread(metric: str, mean: float, sd: float) -> str:
-    """`mean ± sd`; where neither is in percent, both down to the second digit of sd."""
-    if is_share(metric) or not 1e-6 < sd < 1e6:
-        return f"{shown(metric, mean)} ± {shown(metric, sd)}"
-    digits = max(0, 1 - math.floor(math.log10(sd)))
-    return f"{mean:.{digits}f} ± {sd:.{digits}f}"
+    return f"{shown(metric, mean, sd)} ± {shown(metric, sd, sd)}"
 
 
 def terminal(sheet: Sheet, title: str) -> Grid:

@@ -131,7 +131,7 @@ def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column(numbers
 def test_figures_over_an_axis():
     axis = experiment(
         grid={"seed": [0, 1], "local.lr": [0.1, 0.2, 0.4], "algorithm": ["fedavg", "mifa"]},
-        report={"metrics": {"test/accuracy": "max"}, "x": "local.lr"},
+        report={"metrics": {"test/accuracy": "max"}, "x": "local.lr", "columns": ["local.lr"]},  # which are no pictures
     )
     found = cells(axis, runs(axis, lambda labels, seed: float(labels["local.lr"]) + seed))
     (axes,) = figures.paper_figure(axis, found).axes
