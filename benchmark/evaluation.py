@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from tasks import ClientData
@@ -32,8 +32,8 @@ class Groups:
 
 
 def group(by: By, split: str, data: ClientData, availability: Float[np.ndarray, "m"] | None) -> Groups | None:
-    """The samples of a split by class, by the client that holds them, or by how often that client is there: less than
-    the median client (`rare`) or not (`often`). None where the split's samples belong to no client.
+    """The samples of a split by class, by the client that holds them, or by how often that client is there
+    (`is_often`: `often`, else `rare`). None where the split's samples belong to no client.
 
     Raises:
         ValueError: data without classes, or clients of whose availability nothing is known.
@@ -49,8 +49,12 @@ def group(by: By, split: str, data: ClientData, availability: Float[np.ndarray, 
         return Groups(split, [f"client{i}" for i in range(data.clients)], torch.from_numpy(owner), "client_mean")
     if availability is None:
         raise ValueError("by: 'availability' is not allowed; the participation model must tell it, and does not")
-    often = availability >= np.median(availability)
-    return Groups(split, ["rare", "often"], torch.from_numpy(often[owner].astype(np.int64)))
+    return Groups(split, ["rare", "often"], torch.from_numpy(is_often(availability)[owner].astype(np.int64)))
+
+
+def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
+    """Who is there at least as often as clients are on average; the mean of equal numbers may round to just above."""
+    return availability >= availability.mean() * (1 - 1e-6)
 
 
 class Tally:

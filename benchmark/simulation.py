@@ -183,7 +183,8 @@ def build(trial: Trial) -> Federation:
     alpha = np.ones_like(sizes) if trial.target == "uniform" else sizes
     alpha /= alpha.sum()
     with at("evaluation"):
-        alike = classes(trial.evaluation.weights, participation, alpha) if trial.evaluation.weights else None
+        asked = trial.evaluation.weights
+        alike = classes(asked, alpha, availability, participation.correlation) if asked else None
     dtype = PRECISIONS[trial.numerics.dtype].dtype
     data.splits = {
         split: tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)

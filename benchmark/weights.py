@@ -16,9 +16,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from algorithms import Algorithm, Round
+from benchmark.evaluation import is_often
 from benchmark.observed import Observed
 from benchmark.state import StateBuffers
-from participation import Participation
 
 Alike: TypeAlias = Literal["client", "availability", "correlation"]
 
@@ -41,9 +41,14 @@ class Classes:
     alpha: Float[np.ndarray, "c"]
 
 
-def classes(alike: Sequence[Alike], participation: Participation, alpha: Float[np.ndarray, "m"]) -> Classes:
-    """Clients that are alike in all of this: `availability`, less than the median client's (`rare`) or not (`often`);
-    `correlation` of one round with the next, above a half (`lasting`) or not (`fleeting`); or each `client` alone.
+def classes(
+    alike: Sequence[Alike],
+    alpha: Float[np.ndarray, "m"],
+    availability: Float[np.ndarray, "m"] | None,
+    correlation: Float[np.ndarray, "m"] | None,
+) -> Classes:
+    """Clients that are alike in all of this: `availability` (`often` as in `is_often`, else `rare`); `correlation` of
+    one round with the next, above a half (`lasting`) or not (`fleeting`); or each `client` alone.
 
     Raises:
         ValueError: the participation model does not know it, or there are too many clients.
@@ -51,27 +56,21 @@ def classes(alike: Sequence[Alike], participation: Participation, alpha: Float[n
     m = len(alpha)
     if m > MOST_CLIENTS:
         raise ValueError(f"weights: is not allowed with {m:,} clients; must be left out above {MOST_CLIENTS:,}")
-    labels = [""] * m
+    words: dict[Alike, Sequence[str] | None] = {
+        "client": [f"client{i}" for i in range(m)],
+        "availability": None if availability is None else np.where(is_often(availability), "often", "rare").tolist(),
+        "correlation": None if correlation is None else np.where(correlation > 0.5, "lasting", "fleeting").tolist(),
+    }
+    chosen = []
     for one in alike:
-        theirs = _labels(one, participation)
-        labels = [f"{label}-{new}".lstrip("-") for label, new in zip(labels, theirs, strict=True)]
-    names, of = np.unique(labels, return_inverse=True) if alike != ("client",) else (labels, np.arange(m))
-    return Classes(list(map(str, names)), of, np.bincount(of, alpha))
-
-
-def _labels(alike: Alike, participation: Participation) -> list[str]:
-    if alike == "client":
-        return [f"client{i}" for i in range(participation.clients)]
-    if alike == "availability":
-        values, names = participation.stationary, ("rare", "often")
-        if values is None:
-            values = participation.probability(0)
-    else:
-        values, names = participation.correlation, ("fleeting", "lasting")
-    if values is None:
-        raise ValueError(f"weights: {alike!r} is not allowed; the participation model must tell it, and does not")
-    above = values >= np.median(values) if alike == "availability" else values > 0.5
-    return [names[int(one)] for one in above]
+        theirs = words[one]
+        if theirs is None:
+            raise ValueError(f"weights: {one!r} is not allowed; the participation model must tell it, and does not")
+        chosen.append(theirs)
+    labels = ["-".join(parts) for parts in zip(*chosen, strict=True)]
+    names = list(dict.fromkeys(labels))
+    of = np.array([names.index(label) for label in labels])
+    return Classes(names, of, np.bincount(of, alpha))
 
 
 class Weights(nn.Module):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from benchmark import SettingError, simulate
-from benchmark.evaluation import Groups, Tally, group
+from benchmark.evaluation import Groups, Tally, group, is_often
 from tasks import ClientData, digits
 from tasks.partitions import dirichlet
 
@@ -41,12 +41,18 @@ def test_groups():
     assert group("class", "test", DATA, None).of.tolist() == [2, 0]
     assert group("client", "train", DATA, None).of.tolist() == [0, 1, 2, 2, 0, 2]
     assert group("client", "test", DATA, None).of.tolist() == [1, 1]
-    by = group("availability", "train", DATA, np.array([0.9, 0.2, 0.5]))  # the median client is there half the time
+    by = group("availability", "train", DATA, np.array([0.9, 0.2, 0.6]))  # 0.57 on average
     assert by.names == ["rare", "often"]
     assert by.of.tolist() == [1, 0, 1, 1, 1, 1]
     assert group("client", "validation", DATA, None) is None
     with pytest.raises(ValueError, match=r"by: 'availability' is not allowed"):
         group("availability", "train", DATA, None)
+
+
+def test_who_is_often_there():
+    assert is_often(np.array([0.02, 0.02, 0.02, 0.5])).tolist() == [False, False, False, True]
+    assert is_often(np.array([0.1, 0.9, 0.9, 0.9])).tolist() == [False, True, True, True]
+    assert is_often(np.full(7, 0.1)).all()  # whose mean is 0.09999999999999999 or 0.1
 
 
 def test_a_trial_by_class_client_and_availability():

@@ -11,7 +11,6 @@ from algorithms import ALGORITHMS
 from benchmark import SettingError, simulate
 from benchmark.trial import Trial
 from benchmark.weights import classes
-from participation import Population, Trace
 
 M, D, T, LR = 6, 4, 20, 0.05
 DRAW = np.random.default_rng(3)
@@ -104,13 +103,11 @@ def test_the_servers_momentum_by_hand():
 
 
 def test_a_class_is_measured_by_its_part_in_the_objective():
-    population = Population(4, 0, None, None)
-    trace = Trace(population, mask=np.ones((1, 4)), stationary=np.array([0.1, 0.9, 0.9, 0.2]))
-    found = classes(("availability",), trace, np.array([0.1, 0.2, 0.3, 0.4]))
-    assert found.names == ["often", "rare"]
-    assert found.of.tolist() == [1, 0, 0, 1]
+    found = classes(("availability",), np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.1, 0.9, 0.9, 0.2]), None)
+    assert found.names == ["rare", "often"]
+    assert found.of.tolist() == [0, 1, 1, 0]
     assert found.alpha == pytest.approx([0.5, 0.5])
-    assert classes(("client",), trace, np.full(4, 0.25)).names == [f"client{i}" for i in range(4)]
+    assert classes(("client",), np.full(4, 0.25), None, None).names == [f"client{i}" for i in range(4)]
 
 
 @pytest.mark.parametrize("name", ["ca_fed", "fedpbc", "scaffold", "fedau"])
@@ -141,9 +138,8 @@ def test_refusals():
     unknown = {"name": "minimum_separation", "groups": 3, "probability": 1.0, "separation": 1}
     with pytest.raises(SettingError, match=r"weights: 'correlation' .* must tell it"):
         simulate(trial("fedavg", participation=unknown, evaluation={"weights": ["correlation"]}))
-    population = Population(6_000, 0, None, None)
     with pytest.raises(ValueError, match=r"6,000 clients; must be left out above 5,000"):
-        classes(("client",), Trace(population, mask=np.ones((1, 6_000))), np.full(6_000, 1 / 6_000))
+        classes(("client",), np.full(6_000, 1 / 6_000), None, None)
 
 
 def test_the_same_trial_without_weights_keeps_its_old_name():
