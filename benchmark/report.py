@@ -24,6 +24,10 @@ class Report(Settings):
     pictures: tuple[str, ...] = Field(
         (), description="axes beside the panel whose labels have a picture each; by default those of the columns"
     )
+    overlay: bool = Field(False, description="panels share pictures instead of having their own")
+    drawn: tuple[str, ...] = Field(
+        (), description="metrics that have a picture each; by default the first that was measured in a panel"
+    )
     x: str = Field("round", description="what curves run over: rounds, or an axis whose labels are numbers")
     log: tuple[Literal["x", "y"], ...] = Field((), description="axes of the figure with a logarithmic scale")
 

@@ -210,3 +210,12 @@ STUDIES: dict[str, Callable[..., pd.DataFrame]] = {
     "separation_simulated": separation_simulated,
     "separation_mixing": separation_mixing,
 }
+
+RUNS_OVER = {
+    "class_weights_sorted": "class, from the heaviest",
+    "probabilities_sorted": "client, from the rarest",
+    "probabilities_histogram": "part of [0, 1]",
+    "separation_distance": "R",
+    "separation_simulated": "R",
+}
+"""What the column `round` of a study stands for, if not for rounds."""

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmark.errors import SettingError
 from benchmark.experiment import Experiment
+from benchmark.report import Report
 from leaderboard.cells import Cell
+from leaderboard.pictures import Picture, pictures
 from leaderboard.results import has
 from leaderboard.table import Table, is_arena
 
@@ -18,6 +20,9 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 
 OFF_THE_PICTURE = 1e3
 """How far above where all began a curve that diverges leaves a logarithmic picture."""
+
+FEW_POINTS = 12
+"""Fewer than so many are marked."""
 
 
 def curves(table: Table) -> Figure:
@@ -55,59 +60,61 @@ def curves(table: Table) -> Figure:
 
 
 def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
-    """The first metric of an experiment's cells: over rounds, a line for each cell with a band of one standard
-    deviation over seeds, or over the axis that the report names as `x`, a line for each of the other labels. On a
-    logarithmic axis both are of the logarithms.
+    """An experiment's `pictures`: over rounds, a line for each cell with a band of one standard deviation over seeds,
+    or over the axis that the report names as `x`, a line for each of the other labels. On a logarithmic axis both are
+    of the logarithms. What is only ever on or off has a row for each cell instead.
 
-    Every panel, and every label of the report's `pictures` or `columns`, has a picture of its own.
+    Raises:
+        SettingError: nothing that could be drawn was measured.
     """
     report = experiment.report
-    metric = next(iter(report.metrics))
-    if report.x == "round":
-        metric = metric.removeprefix("round_of:").partition(">=")[0]  # whose curve it is the first crossing of
-    found = [cell for cell in cells if any(has(run, metric) for run in cell.runs.values())]
-    if not found:
-        raise SettingError(f"metric: {metric!r} was measured in no run of {experiment.name}")
-    shared = dict.fromkeys(["panel", *(report.pictures or report.columns)])
-    across = [axis for axis in shared if axis != report.x and _varies(found, axis)]
-    lines = [axis for axis in found[0].labels if axis not in (*across, report.x) and _varies(found, axis)]
-    for axis in dict.fromkeys(axis for cell in found for axis in cell.labels):
-        if axis not in (*across, *lines, report.x) and _varies(found, axis):
-            lines.append(axis)
-    groups = list(dict.fromkeys(_text(cell, across) for cell in found))
-    names = list(dict.fromkeys(_text(cell, lines) for cell in found))
-    columns = min(len(groups), 3)
-    rows = -(-len(groups) // columns)
+    made = pictures(experiment, cells)
+    names = list(dict.fromkeys(name for picture in made for name in picture.lines))
+    columns = min(len(made), 2 if len(report.drawn) in (2, 4) else 3)
+    rows = -(-len(made) // columns)
     figure = Figure(figsize=(2.2 + 4.6 * columns, 3.6 * rows), layout="constrained")
-    pictures = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for axes, group in zip(pictures, groups, strict=False):
-        mine = [cell for cell in found if _text(cell, across) == group]
-        for name in dict.fromkeys(_text(cell, lines) for cell in mine):
-            curve = _curve([cell for cell in mine if _text(cell, lines) == name], report.x, metric, report.last_rounds)
-            index = names.index(name)
-            colour, style = COLOURS[index % len(COLOURS)], ("-", "--", ":")[index // len(COLOURS) % 3]
-            mean, low, high = _band(curve, logarithmic="y" in report.log)
-            marker = "o" if len(mean) < 3 or report.x != "round" else ""
-            axes.plot(mean.index, mean, style, marker=marker, markersize=4, color=colour, label=name, linewidth=1.6)
-            axes.fill_between(mean.index, low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.set_title(experiment.panels[group].title or group if group in experiment.panels else group, fontsize=9)
-        axes.set_xlabel(report.x)
+    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for index, (axes, picture) in enumerate(zip(grid, made, strict=False)):
+        _draw(axes, picture, report, names)
+        axes.set_title(picture.title, fontsize=9)
+        axes.set_xlabel(picture.x)
+        if index == 0 or picture.metric != made[index - 1].metric:
+            axes.set_ylabel(picture.metric)
         axes.spines[["top", "right"]].set_visible(False)
         axes.margins(x=0.02)
-        if "x" in report.log:
-            axes.set_xscale("log")
-        if "y" in report.log:
-            axes.set_yscale("log")
-            most = OFF_THE_PICTURE * max(line.get_ydata()[0] for line in axes.lines)
-            if report.x == "round" and axes.get_ylim()[1] > most:
-                axes.set_ylim(top=most)
-    for axes in pictures[len(groups) :]:
+    for axes in grid[len(made) :]:
         axes.remove()
-    figure.axes[0].set_ylabel(metric)
     named = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if len(named) > 1:
         figure.legend(named.values(), named.keys(), loc="outside right upper", frameon=False, fontsize=8)
     return figure
+
+
+def _draw(axes: Axes, picture: Picture, report: Report, names: Sequence[str]) -> None:
+    """The lines of a picture, each in the colour and style of its place among all names of the figure."""
+    values = {
+        name: _curve(cells, report.x, picture.metric, report.last_rounds) for name, cells in picture.lines.items()
+    }
+    starts = []
+    on_or_off = all(theirs.isin((0, 1)).all(axis=None) for theirs in values.values())
+    for name, theirs in values.items():
+        mean, low, high = _band(theirs, "y" in report.log)
+        starts.append(float(mean.iloc[0]))
+        number = names.index(name)
+        colour, style = COLOURS[number % len(COLOURS)], ("-", "--", ":")[number // len(COLOURS) % 3]
+        if on_or_off:
+            axes.fill_between(mean.index, -number, 0.8 * mean - number, step="mid", color=colour, linewidth=0)
+            axes.set_yticks([])
+            continue
+        marker = "o" if len(mean) < FEW_POINTS else ""
+        axes.plot(mean.index, mean, style, marker=marker, markersize=4, color=colour, label=name, linewidth=1.6)
+        axes.fill_between(mean.index, low, high, color=colour, alpha=0.15, linewidth=0)
+    if "x" in report.log:
+        axes.set_xscale("log")
+    if "y" in report.log:
+        axes.set_yscale("log")
+        if report.x == "round" and axes.get_ylim()[1] > OFF_THE_PICTURE * max(starts):
+            axes.set_ylim(top=OFF_THE_PICTURE * max(starts))
 
 
 def _band(curve: pd.DataFrame, logarithmic: bool) -> tuple[pd.Series, pd.Series, pd.Series]:
@@ -117,14 +124,6 @@ def _band(curve: pd.DataFrame, logarithmic: bool) -> tuple[pd.Series, pd.Series,
         return mean.map(np.exp), low.map(np.exp), high.map(np.exp)
     mean, sd = curve.mean(axis=1), curve.std(axis=1, ddof=1).fillna(0.0)
     return mean, mean - sd, mean + sd
-
-
-def _varies(cells: Sequence[Cell], axis: str) -> bool:
-    return len({cell.labels.get(axis, "") for cell in cells}) > 1
-
-
-def _text(cell: Cell, axes: Sequence[str]) -> str:
-    return ", ".join(cell.labels[axis] for axis in axes if cell.labels.get(axis))
 
 
 def _curve(cells: Sequence[Cell], x: str, metric: str, last_rounds: int) -> pd.DataFrame:

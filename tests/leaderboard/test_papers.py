@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from benchmark.cli_papers import papers
+from benchmark.errors import SettingError
 from benchmark.experiment import Experiment
 from leaderboard import archive, figures, printed, sheet, unarchive
 from leaderboard.cells import cells
@@ -137,6 +138,49 @@ def test_figures_over_an_axis():
     (axes,) = figures.paper_figure(axis, found).axes
     assert [line.get_label() for line in axes.get_lines()] == ["fedavg", "mifa"]
     assert axes.get_lines()[0].get_xydata().ravel() == pytest.approx([0.1, 0.6, 0.2, 0.7, 0.4, 0.9])
+
+
+def drawn(experiment, cells):
+    figure = figures.paper_figure(experiment, cells)
+    return [(axes.get_title(), [line.get_label() for line in axes.get_lines()]) for axes in figure.axes]
+
+
+PANELS = {
+    "grid": {"seed": [0]},
+    "panels": {
+        "many": {"title": "", "grid": {"algorithm": ["fedavg", "mifa"], "local.lr": [0.1, 0.2]}},
+        "one": {"title": "beside", "trial": {"local": {"steps": 9}}, "grid": {"algorithm": ["fedavg"]}},
+    },
+}
+
+
+def test_panels_have_pictures_of_their_own_or_share_them():
+    apart = experiment(**PANELS, report={"metrics": {"test/accuracy": "max"}, "columns": ["local.lr"]})
+    assert drawn(apart, cells(apart, runs(apart, lambda labels, seed: 0.5))) == [
+        ("many, lr 0.1", ["fedavg", "mifa"]), ("many, lr 0.2", ["fedavg", "mifa"]), ("beside", ["fedavg"])
+    ]  # fmt: skip
+    shared = apart.model_copy(update={"report": apart.report.model_copy(update={"overlay": True})})
+    # The panel without a rate stands in both pictures.
+    assert drawn(shared, cells(shared, runs(shared, lambda labels, seed: 0.5))) == [
+        ("lr 0.1", ["fedavg", "mifa", "beside, fedavg"]), ("lr 0.2", ["fedavg", "mifa", "beside, fedavg"])
+    ]  # fmt: skip
+
+
+def test_metrics_may_have_pictures_of_their_own():
+    report = {"metrics": {"test/accuracy": "max", "test/other": "min"}, "drawn": ["test/accuracy", "test/other"]}
+    two = experiment(report=report)
+    made = runs(two, ends)
+    for run in made:
+        run.history["test/other"] = [1.0, 0.0]
+    figure = figures.paper_figure(two, cells(two, made))
+    assert [axes.get_ylabel() for axes in figure.axes] == ["test/accuracy", "test/other"]
+    lines, switches = figure.axes
+    assert len(lines.get_lines()) == 4
+    assert switches.get_lines() == []  # only ever on or off: a row for each
+    assert len(switches.collections) == 4
+    nothing = two.model_copy(update={"report": two.report.model_copy(update={"drawn": ("train/none",)})})
+    with pytest.raises(SettingError, match=r"metric: 'train/none' was measured in no run of paper/fig"):
+        figures.paper_figure(nothing, cells(nothing, made))
 
 
 def test_figures_over_decades():
