@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from benchmark.cli_papers import archive as keep
 from benchmark.cli_papers import papers
 from benchmark.errors import SettingError
 from benchmark.experiment import Experiment
@@ -97,6 +98,22 @@ def test_results_are_kept_and_read_again(tmp_path):
     assert unarchive("paper/other", tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("named", "home", "metric"),
+    [
+        ("ca_fed/fig1", "ca_fed/fig1", "weight/rare-lasting"),  # of Fig. 1 (d), which shares its runs
+        ("ca_fed/fig1d", "ca_fed/fig1", "test/accuracy/client_mean"),
+    ],
+)
+def test_what_is_kept_serves_all_experiments_that_share_the_runs(named, home, metric, monkeypatch):
+    asked = {}
+    monkeypatch.setattr("benchmark.tracking.client", lambda store: None)
+    monkeypatch.setattr("leaderboard.results.load", lambda client, name, metrics: asked.update({name: metrics}) or [])
+    keep([named])
+    assert list(asked) == [home]
+    assert metric in asked[home]
+
+
 def test_reproduction_tells_what_was_found(tmp_path, numbers):
     assert "| not run | 1 not run |" in reproduction([COMPARED], tmp_path)
     archive(runs(COMPARED, ends), "paper/fig", ["test/accuracy"], tmp_path)
@@ -169,7 +186,7 @@ def test_panels_have_pictures_of_their_own_or_share_them():
 def test_metrics_may_have_pictures_of_their_own():
     report = {"metrics": {"test/accuracy": "max", "test/other": "min"}, "drawn": ["test/accuracy", "test/other"]}
     two = experiment(report=report)
-    made = runs(two, ends)
+    made = runs(two, lambda labels, seed: 0.0 if labels["algorithm"] == "fedavg" else 0.5)  # fedavg's stays at 0
     for run in made:
         run.history["test/other"] = [1.0, 0.0]
     figure = figures.paper_figure(two, cells(two, made))
