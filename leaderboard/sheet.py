@@ -50,7 +50,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     compared = {number.metric for number in numbers}
     header = list(down)
     for head, metric in product(heads, metrics):
-        name = " ".join([*head, f"{metric} %" if is_share(metric) else metric])
+        name = " ".join([*filter(None, head), f"{metric} %" if is_share(metric) else metric])
         header += [name, "paper", "diff"] if metric in compared else [name]
     rows = []
     for labels in dict.fromkeys(tuple(cell.labels.get(axis, "") for axis in down) for cell in cells):
