@@ -78,8 +78,9 @@ def archive(
     from benchmark.tracking import client
     from leaderboard.results import archive, load
 
-    everyone = papers()
-    for home in dict.fromkeys(experiment.home for experiment in papers(experiments)):
+    chosen = papers(experiments)
+    everyone = [*chosen, *papers()]
+    for home in dict.fromkeys(experiment.home for experiment in chosen):
         # Experiments that share a home share its runs, and each speaks of other metrics.
         metrics = {metric: None for one in everyone if one.home == home for metric in one.metrics}
         runs = load(client(store), home, list(metrics))

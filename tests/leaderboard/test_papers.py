@@ -98,20 +98,36 @@ def test_results_are_kept_and_read_again(tmp_path):
     assert unarchive("paper/other", tmp_path) == []
 
 
+@pytest.fixture
+def asked(monkeypatch):
+    """Of which experiments' runs which metrics are read, to be kept."""
+    found = {}
+    monkeypatch.setattr("benchmark.tracking.client", lambda store: None)
+    monkeypatch.setattr("leaderboard.results.load", lambda client, name, metrics: found.update({name: metrics}) or [])
+    return found
+
+
 @pytest.mark.parametrize(
-    ("named", "home", "metric"),
+    ("named", "metric"),
     [
-        ("ca_fed/fig1", "ca_fed/fig1", "weight/rare-lasting"),  # of Fig. 1 (d), which shares its runs
-        ("ca_fed/fig1d", "ca_fed/fig1", "test/accuracy/client_mean"),
+        ("ca_fed/fig1", "weight/rare-lasting"),  # of Fig. 1 (d), which shares its runs
+        ("ca_fed/fig1d", "test/accuracy/client_mean"),
     ],
 )
-def test_what_is_kept_serves_all_experiments_that_share_the_runs(named, home, metric, monkeypatch):
-    asked = {}
-    monkeypatch.setattr("benchmark.tracking.client", lambda store: None)
-    monkeypatch.setattr("leaderboard.results.load", lambda client, name, metrics: asked.update({name: metrics}) or [])
+def test_what_is_kept_serves_all_experiments_that_share_the_runs(named, metric, asked):
     keep([named])
-    assert list(asked) == [home]
-    assert metric in asked[home]
+    assert list(asked) == ["ca_fed/fig1"]
+    assert metric in asked["ca_fed/fig1"]
+
+
+def test_results_of_an_experiment_of_ones_own_are_kept(tmp_path, asked):
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "title: Mine\nsource: me\ntrial: {task: digits, rounds: 3}\ngrid: {algorithm: [fedavg]}\n"
+        "report: {metrics: {test/loss: min}}\n"
+    )
+    keep([str(file)])
+    assert asked == {"mine": ["test/loss"]}
 
 
 def test_reproduction_tells_what_was_found(tmp_path, numbers):
