@@ -118,12 +118,15 @@ class Promises:
         ages: the fields of its state in which a silent client's row changes as well.
         step: with full participation and K = 1 the first round is a step of gradient descent on F of size eta
             (`mean`), m eta (`sum`), or `some` other.
+        linear: whether all it does with clients' vectors is to add, scale and store them (`evaluation.weights`);
+            `rollcall check` takes its word for it.
     """
 
     limit: Literal["optimum", "optimum on average", "shares", "probabilities", "elsewhere"] = "optimum on average"
     asks_all: bool = False
     ages: tuple[str, ...] = ()
     step: Literal["mean", "sum", "some"] = "mean"
+    linear: bool = True
 
 
 State = TypeVar("State")

@@ -15,7 +15,7 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -47,7 +47,9 @@ class FedAWE(Algorithm[StaleModels]):
     clip: Positive | None = None
     evaluate: Literal["server", "mean_of_clients"] = "server"
 
-    promises: ClassVar[Promises] = Promises(limit="elsewhere")
+    @property
+    def promises(self) -> Promises:
+        return Promises(limit="elsewhere", linear=self.clip is None)
 
     def check(self, setting: Setting) -> None:
         refuse_server_optimizer("fedawe", setting)

@@ -125,10 +125,11 @@ class Trial(Spec):
             method.check(Setting(self.local.steps, self.server.plain))
         except ValueError as error:
             raise SettingError(str(error)) from None
-        if self.evaluation.weights and self.server.optimizer != "sgd":
+        bent = f"server.optimizer {self.server.optimizer}" if self.server.optimizer != "sgd" else ""
+        bent = bent or ("" if method.promises.linear else f"these options of {self.algorithm.name}")
+        if self.evaluation.weights and bent:
             raise SettingError(
-                f"evaluation.weights: is not allowed with server.optimizer {self.server.optimizer}, "
-                "which is not linear in what clients send; must be left out"
+                f"evaluation.weights: is not allowed with {bent}, not linear in what clients send; must be left out"
             )
         return self
 

@@ -3,7 +3,8 @@
 Methods are linear in the clients' work: they add, scale, store and subtract vectors. So a second run of the same
 rounds, on vectors of length m instead of d, in which all that client i ever does is to move coordinate i by 1, ends at
 the clients' cumulative weights: for FedAvg the sum of 1/a over the rounds that a client answered in, for CA-Fed the sum
-of its q_i ([CAF] Fig. 1d). What else decides the course of a method, the losses, is taken from the run.
+of its q_i ([CAF] Fig. 1d). What else decides the course of a method, the losses, is taken from the run. Methods
+that are not linear, such as those that clip by norms, have no such weights and say so (`Promises.linear`).
 """
 
 from collections.abc import Sequence
@@ -68,9 +69,9 @@ def classes(
             raise ValueError(f"weights: {one!r} is not allowed; the participation model must tell it, and does not")
         chosen.append(theirs)
     labels = ["-".join(parts) for parts in zip(*chosen, strict=True)]
-    names = list(dict.fromkeys(labels))
-    of = np.array([names.index(label) for label in labels])
-    return Classes(names, of, np.bincount(of, alpha))
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    of = np.array([numbers[label] for label in labels])
+    return Classes(list(numbers), of, np.bincount(of, alpha))
 
 
 class Weights(nn.Module):

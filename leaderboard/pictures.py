@@ -16,8 +16,8 @@ class Picture:
 
     Attributes:
         title: what its lines have in common.
-        metric: what they show, over
-        x: which is said so.
+        metric: what its lines show.
+        x: what they run over, in words.
         lines: the cells of each, by name; several where the line runs over an axis of the grid.
     """
 
@@ -36,7 +36,7 @@ def pictures(experiment: Experiment, cells: Sequence[Cell]) -> list[Picture]:
         SettingError: nothing that could be drawn was measured.
     """
     report = experiment.report
-    drawable = [_curve(metric, report.x) for metric in report.drawn or report.metrics]
+    drawable = [_drawable(metric, report.x) for metric in report.drawn or report.metrics]
     found = [cell for cell in cells if any(_measured(cell, metric) for metric in drawable)]
     if not found:
         raise SettingError(f"metric: {drawable[0]!r} was measured in no run of {experiment.name}")
@@ -96,7 +96,7 @@ def _over(experiment: Experiment, cells: Sequence[Cell]) -> str:
     return known.pop() if len(known) == 1 else "round"
 
 
-def _curve(metric: str, x: str) -> str:
+def _drawable(metric: str, x: str) -> str:
     """The metric whose curve is drawn; for the first round that reaches something, of what is to reach it."""
     return metric.removeprefix("round_of:").partition(">=")[0] if x == "round" else metric
 

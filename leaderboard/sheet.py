@@ -85,6 +85,7 @@ def shown(metric: str, value: float, spread: float = 0.0) -> str:
 
 
 def with_spread(metric: str, mean: float, sd: float) -> str:
+    """`mean ± sd`."""
     return f"{shown(metric, mean, sd)} ± {shown(metric, sd, sd)}"
 
 

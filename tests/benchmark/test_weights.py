@@ -76,13 +76,13 @@ def test_every_method_against_numpy(name, server, monkeypatch):
 
 
 def test_by_hand():
-    """Two rounds on three clients: FedAvg's halves and a whole, and an objective that follows the samples."""
+    """Three rounds on three clients, of whom the last never answers, and nobody in the second: FedAvg's halves and a whole."""
     mask = np.array([[1, 1, 0], [0, 0, 0], [1, 0, 0]])
     participation = {"name": "trace", "mask": mask, "stationary": [0.5, 0.4, 0.1], "correlation": [0.6, 0.6, -0.9]}
     task = {"name": "quadratic", "targets": U[:3]}
     by = {"every": 1, "weights": ["availability", "correlation"]}
     history = simulate(trial("fedavg", task=task, participation=participation, rounds=3, evaluation=by)).history
-    # Clients 0 and 1 are often there and lasting, 2 is neither; of 3 weights in all they have 2, of the objective 2/3.
+    # Clients 0 and 1 are often there and lasting, 2 is neither; they have all of the weight, and 2/3 of the objective.
     assert history["weight/often-lasting"].tolist() == pytest.approx([0, 1.5, 1.5, 1.5])
     assert history["weight/rare-fleeting"].tolist() == [0, 0, 0, 0]
     by = {"every": 3, "weights": ["client"]}
@@ -135,6 +135,8 @@ def test_a_stopped_run_goes_on_with_its_weights(name, tmp_path):
 def test_refusals():
     with pytest.raises(SettingError, match=r"evaluation.weights: .*adam.* must be left out"):
         Trial.read(trial("fedavg", server={"optimizer": "adam"}))
+    with pytest.raises(SettingError, match=r"evaluation.weights: .* these options of fedawe, .* must be left out"):
+        Trial.read(trial({"name": "fedawe", "clip": 0.5}))
     unknown = {"name": "minimum_separation", "groups": 3, "probability": 1.0, "separation": 1}
     with pytest.raises(SettingError, match=r"weights: 'correlation' .* must tell it"):
         simulate(trial("fedavg", participation=unknown, evaluation={"weights": ["correlation"]}))

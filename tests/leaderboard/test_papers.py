@@ -9,6 +9,7 @@ from benchmark.errors import SettingError
 from benchmark.experiment import Experiment
 from leaderboard import archive, figures, printed, sheet, unarchive
 from leaderboard.cells import cells
+from leaderboard.pictures import pictures
 from leaderboard.reproduction import FILE, reproduction
 from tests.support.results import experiment, runs
 
@@ -197,6 +198,20 @@ def test_panels_have_pictures_of_their_own_or_share_them():
     assert drawn(shared, cells(shared, runs(shared, lambda labels, seed: 0.5))) == [
         ("lr 0.1", ["fedavg", "mifa", "beside, fedavg"]), ("lr 0.2", ["fedavg", "mifa", "beside, fedavg"])
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sun/fig1", ["R"]),  # a study's own, over two panels
+        ("fedpbc/fig4", ["class, from the heaviest", "client, from the rarest", "part of [0, 1]"]),
+        ("fedpbc/fig2", ["p2"]),
+        ("sun/fig5", ["round", "round"]),
+    ],
+)
+def test_pictures_say_what_they_run_over(name, words):
+    (paper,) = papers([name])
+    assert [picture.x for picture in pictures(paper, cells(paper, unarchive(paper.home)))] == words
 
 
 def test_metrics_may_have_pictures_of_their_own():
