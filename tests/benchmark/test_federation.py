@@ -90,6 +90,18 @@ def test_all_algorithms_of_a_seed_meet_the_same_roll_call_data_and_start():
     assert np.array_equal(first.minibatches.rows(3, 9), second.minibatches.rows(3, 9))
 
 
+def test_the_objective_weighs_clients_alike_or_by_their_samples():
+    told = {}
+    for target in ("uniform", "samples"):
+        federation = build(Trial.read(DIGITS | {"algorithm": "fedavg", "target": target}))
+        federation.on_fit_start()
+        told[target] = federation._call(0).alpha.tolist()
+    sizes = federation.data.parts.sizes
+    assert len(set(sizes)) > 1
+    assert told["uniform"] == pytest.approx([1 / len(sizes)] * len(sizes))
+    assert told["samples"] == pytest.approx((sizes / sizes.sum()).tolist())
+
+
 def test_evaluation_is_exact_over_uneven_batches():
     federation = build(Trial.read(DIGITS | {"algorithm": "fedavg", "numerics": {"dtype": "float64"}}))
     federation.data.evaluation_batch = 100
