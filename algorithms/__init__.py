@@ -1,7 +1,7 @@
 """The methods, one file each, read beside their papers. They know nothing of data, Lightning or schedules."""
 
 from algorithms.adafed import AdaFed
-from algorithms.base import Algorithm, LocalWork, Memoryless, Nothing, Promises, Round, Setting, Traffic
+from algorithms.base import Algorithm, LocalWork, Memoryless, Nothing, Promises, Round, Setting, Traffic, local_steps
 from algorithms.ca_fed import CAFed
 from algorithms.f3ast import F3AST
 from algorithms.fedau import FedAU
@@ -80,4 +80,5 @@ __all__ = [
     "Setting",
     "Traffic",
     "Unbiased",
+    "local_steps",
 ]

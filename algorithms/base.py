@@ -6,6 +6,7 @@ from the loop around it.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -20,12 +21,14 @@ class Setting:
     """What is the same in all rounds of a run, for a method to refuse what makes no sense.
 
     Attributes:
-        steps: K, local steps.
+        steps: K, local steps; None where clients take different numbers of them (epochs).
         plain_server: whether the server just adds the update to its model: rate 1, no momentum, no adaptivity.
+        momentum: of the clients' SGD.
     """
 
-    steps: int
+    steps: int | None
     plain_server: bool = True
+    momentum: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Round:
         seed: the trial's; see `generator`.
         probability: p_i^t [m], stationary: pi [m], correlation: lambda [m], share: c_i = E[1{i in A}/a] [m]: what an
             oracle may be told by the participation model; None where it does not know, or was not asked.
+        optimum: F*_i [m], the least training loss of each client; None where the task does not know, or was not asked.
     """
 
     t: int
@@ -51,6 +55,7 @@ class Round:
     stationary: Float[Tensor, "m"] | None = None
     correlation: Float[Tensor, "m"] | None = None
     share: Float[Tensor, "m"] | None = None
+    optimum: Float[Tensor, "m"] | None = None
 
     @property
     def clients(self) -> int:
@@ -65,20 +70,35 @@ class Round:
 
 @runtime_checkable
 class LocalWork(Protocol):
-    """The clients of one round, as the engine supplies them. Neither method changes what it is given.
+    """The clients of one round, as the engine supplies them. No method changes what it is given.
 
     In one round step k of client i always meets the same minibatch, whoever asks and however often.
     """
 
     @property
     def steps(self) -> int:
-        """K, the number of local steps."""
+        """K, the number of local steps; where clients take different numbers of them (epochs), the largest K_i."""
+        ...
+
+    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
+        """K_i of each client."""
         ...
 
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
-        """Gradients g_i [a, d] and losses [a] at x on each client's minibatch of a local step."""
+        """Gradients g_i [a, d] and losses [a] at x on each client's minibatch of a local step.
+
+        With weight decay a gradient has weight_decay x added, and the loss is without it, as in torch.
+        """
+        ...
+
+    def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
+        """Each client's mean loss [a] at x over all that it holds of a split, such as `validation`.
+
+        Raises:
+            ValueError: the split is not there, or belongs to no clients.
+        """
         ...
 
     def sgd(
@@ -89,8 +109,27 @@ class LocalWork(Protocol):
         scale: Float[Tensor, "a"] | None = None,
         correct: Float[Tensor, "a d"] | None = None,
     ) -> Float[Tensor, "a d"]:
-        """x_i(K) [a, d] after K steps `y -= eta * scale_i * (g_i(y) + correct_i)` from start."""
+        """x_i(K) [a, d] after K_i steps `y -= eta * scale_i * v` from start, v = momentum * v + g_i(y) + correct_i."""
         ...
+
+
+def local_steps(
+    clients: Int[Tensor, "a"], K: Int[Tensor, "a"]
+) -> Iterator[tuple[int, Int[Tensor, "n"], slice | Int[Tensor, "n"]]]:
+    """Steps k = 0, 1, ... of clients that take K_i of them.
+
+    Yields:
+        k, the clients that take this step, and their rows among all of them.
+    """
+    if len(clients) == 0:
+        return
+    fewest, most = int(K.min()), int(K.max())
+    for k in range(most):
+        if k < fewest:
+            yield k, clients, slice(None)
+        else:
+            rows = (k < K).nonzero().flatten()
+            yield k, clients[rows], rows
 
 
 @dataclass(frozen=True)
@@ -212,6 +251,18 @@ def refuse_local_steps(name: str, setting: Setting) -> None:
         ValueError: more than one local step.
     """
     if setting.steps != 1:
+        given = "epochs of minibatches" if setting.steps is None else setting.steps
+        raise ValueError(f"local.steps: {given} is not allowed with {name}, which takes one gradient a round; must be 1")
+
+
+def refuse_momentum(name: str, setting: Setting) -> None:
+    """For a method whose clients step along directions of its own, which momentum would mix with older ones.
+
+    Raises:
+        ValueError: the clients' SGD has momentum.
+    """
+    if setting.momentum:
         raise ValueError(
-            f"local.steps: {setting.steps} is not allowed with {name}, which takes one gradient a round; must be 1"
+            f"local.momentum: {setting.momentum:g} is not allowed with {name}, whose clients step along directions of "
+            "its own; must be 0"
         )

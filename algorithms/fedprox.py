@@ -3,7 +3,7 @@
 Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, *Federated Optimization in Heterogeneous Networks* (MLSys 2020),
 Algorithm 2.
 
-    x_i -= eta (g_i(x_i) + mu (x_i - x))   K times from x: SGD on f_i(x_i) + (mu/2) ||x_i - x||^2
+    x_i -= eta (g_i(x_i) + mu (x_i - x))   K_i times from x: SGD on f_i(x_i) + (mu/2) ||x_i - x||^2
     x   += eta_g * mean over A of x_i - x
     A empty: x stays
 
@@ -17,7 +17,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Promises, Round
+from algorithms.base import LocalWork, Memoryless, Nothing, Promises, Round, Setting, local_steps, refuse_momentum
 from algorithms.options import NonNegative
 
 
@@ -32,6 +32,9 @@ class FedProx(Memoryless):
 
     promises: ClassVar[Promises] = Promises(limit="shares")
 
+    def check(self, setting: Setting) -> None:
+        refuse_momentum("fedprox", setting)
+
     def round(
         self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"] | None, Nothing]:
@@ -39,7 +42,8 @@ class FedProx(Memoryless):
         if len(A) == 0:
             return None, state
         x_i = x.repeat(len(A), 1)
-        for k in range(work.steps):
-            g, _ = work.gradients(A, x_i, k)
-            x_i = x_i - call.lr * (g + self.mu * (x_i - x))
+        for k, i, rows in local_steps(A, work.steps_of(A)):
+            y = x_i[rows]
+            g, _ = work.gradients(i, y, k)
+            x_i[rows] = y - call.lr * (g + self.mu * (y - x))
         return x_i.mean(dim=0) - x, state

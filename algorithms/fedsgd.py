@@ -15,7 +15,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Promises, Round, Setting, refuse_local_steps
+from algorithms.base import LocalWork, Memoryless, Nothing, Promises, Round, Setting, refuse_local_steps, refuse_momentum
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class FedSGD(Memoryless):
 
     def check(self, setting: Setting) -> None:
         refuse_local_steps("fedsgd", setting)
+        refuse_momentum("fedsgd", setting)
 
     def round(
         self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork

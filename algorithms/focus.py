@@ -4,7 +4,7 @@
 and 2 (with minibatches: SG-FOCUS), equations 13 to 22.
 
     y, h_i        the server's tracker and each client's stored gradient, 0 at first
-    z = x, y_i = 0, then K times, for i in A:
+    z = x, y_i = 0, then K_i times, for i in A:
         g    = g_i(z)
         y_i += g - h_i        h_i: at first the last gradient of the client's previous participation
         h_i  = g
@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round
+from algorithms.base import Algorithm, LocalWork, Promises, Round, Setting, local_steps, refuse_momentum
 from algorithms.rows import Rows
 
 
@@ -47,6 +47,9 @@ class Focus(Algorithm[Tracking]):
 
     promises: ClassVar[Promises] = Promises(limit="optimum", step="sum")
 
+    def check(self, setting: Setting) -> None:
+        refuse_momentum("focus", setting)
+
     def init(self, x: Float[Tensor, "d"], clients: int) -> Tracking:
         return Tracking(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))
 
@@ -58,10 +61,10 @@ class Focus(Algorithm[Tracking]):
             return None, state
         z, h = x.repeat(len(A), 1), state.h[A]
         y_i = torch.zeros_like(z)
-        for k in range(work.steps):
-            g, _ = work.gradients(A, z, k)
-            y_i = y_i + (g - h)
-            h = g
-            z = z - eta * y_i
+        for k, i, rows in local_steps(A, work.steps_of(A)):
+            g, _ = work.gradients(i, z[rows], k)
+            y_i[rows] += g - h[rows]
+            h[rows] = g
+            z[rows] = z[rows] - eta * y_i[rows]
         y = state.y + y_i.sum(dim=0)
         return -eta * y, Tracking(y, state.h.put(A, h))

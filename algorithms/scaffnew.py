@@ -17,14 +17,23 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from math import ceil, inf, log
+from math import inf, log
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round, Setting, refuse_server_optimizer
+from algorithms.base import (
+    Algorithm,
+    LocalWork,
+    Promises,
+    Round,
+    Setting,
+    local_steps,
+    refuse_momentum,
+    refuse_server_optimizer,
+)
 from algorithms.rows import Rows
 
 
@@ -56,6 +65,7 @@ class Scaffnew(Algorithm[Shifts]):
 
     def check(self, setting: Setting) -> None:
         refuse_server_optimizer("scaffnew", setting)
+        refuse_momentum("scaffnew", setting)
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Shifts:
         none = Rows.begin(torch.zeros_like(x), clients)
@@ -64,19 +74,21 @@ class Scaffnew(Algorithm[Shifts]):
     def round(
         self, state: Shifts, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"] | None, Shifts]:
-        A, K = call.active, work.steps
+        A = call.active
         if len(A) == 0:
             return None, state
+        K = work.steps_of(A)
         h = state.h[A] + (x - state.xh[A]) / (K * state.rate[A])[:, None]
         xh = x.repeat(len(A), 1)
-        for k in range(self._iterations(call, K)):
-            g, _ = work.gradients(A, xh, k)
-            xh = xh - call.lr * (g - h)
+        for k, i, rows in local_steps(A, self._iterations(call, K)):
+            g, _ = work.gradients(i, xh[rows], k)
+            xh[rows] = xh[rows] - call.lr * (g - h[rows])
         after = Shifts(state.h.put(A, h), state.xh.put(A, xh), state.rate.index_fill(0, A, call.lr))
         return xh.mean(dim=0) - x, after
 
-    def _iterations(self, call: Round, K: int) -> int:
-        if self.schedule == "deterministic" or K == 1:
+    def _iterations(self, call: Round, K: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
+        """L of each client: the same coins for all, each tossed at the client's own chance 1/K_i."""
+        if self.schedule == "deterministic":
             return K
         u = 1 - torch.rand((), generator=call.generator(), dtype=torch.float64, device="cpu").item()  # in (0, 1]
-        return max(1, ceil(log(u) / log(1 - 1 / K)))
+        return (log(u) / torch.log1p(-1 / K.double())).ceil().clamp(min=1).long()

@@ -4,16 +4,16 @@ Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, *SCAFFOLD: Stochastic Controlled
 (ICML 2020), Algorithm 1.
 
     c, c_i              control variates of the server and of each client, 0 at first
-    y_i -= eta (g_i(y_i) - c_i + c)            K times from x, for i in A
+    y_i -= eta (g_i(y_i) - c_i + c)            K_i times from x, for i in A
     c_i' = g_i(x)                              option I
-    c_i' = c_i - c + (x - y_i) / (K eta)       option II
+    c_i' = c_i - c + (x - y_i) / (K_i eta)     option II
     x   += eta_g * mean over A of y_i - x
     c   += (1/m) sum over A of c_i' - c_i      m, not a
     c_i  = c_i'                                for i in A
     A empty: nothing changes
 
 Differences from the paper:
-    Option I takes g_i(x) as the mean over the round's K minibatches: a pass over the data that the client sees anyway.
+    Option I takes g_i(x) as the mean over the round's K_i minibatches: a pass over the data that the client sees anyway.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round, Traffic
+from algorithms.base import Algorithm, LocalWork, Promises, Round, Setting, Traffic, local_steps, refuse_momentum
 from algorithms.rows import Rows
 
 
@@ -46,19 +46,26 @@ class Scaffold(Algorithm[Controls]):
 
     promises: ClassVar[Promises] = Promises(limit="optimum")
 
+    def check(self, setting: Setting) -> None:
+        refuse_momentum("scaffold", setting)
+
     def init(self, x: Float[Tensor, "d"], clients: int) -> Controls:
         return Controls(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))
 
     def round(
         self, state: Controls, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"] | None, Controls]:
-        A, m, K = call.active, call.clients, work.steps
+        A, m = call.active, call.clients
         if len(A) == 0:
             return None, state
+        K = work.steps_of(A)[:, None]
         start, c, c_i = x.expand(len(A), -1), state.c, state.c_i[A]
         y = work.sgd(A, start, correct=c - c_i)
         if self.option == "I":
-            new = torch.stack([work.gradients(A, start, k)[0] for k in range(K)]).mean(dim=0)
+            new = torch.zeros_like(c_i)
+            for k, i, rows in local_steps(A, K[:, 0]):
+                new[rows] += work.gradients(i, start[rows], k)[0]
+            new = new / K
         else:
             new = c_i - c + (x - y) / (K * call.lr)
         return (y - x).mean(dim=0), Controls(c + (new - c_i).sum(dim=0) / m, state.c_i.put(A, new))

@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmark.allocator import keep_freed_memory
-from benchmark.engines import ENGINES, Feed, FlatTask
+from benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining
+from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.errors import SettingError
 from benchmark.simulation import simulate
 from tasks import AUGMENTATIONS, MODELS, Minibatches, Task
@@ -86,7 +87,8 @@ class Federated:
         model_ = FlatTask(self.task)
         self.x = model_.vector()
         self.plain = Plain(self.task, self.feed, case.steps)
-        self.engine = ENGINES[case.engine](model_, self.feed, case.steps)
+        with kernels_of_one_thread() as threads:
+            self.engine = ENGINES[case.engine](model_, self.feed, LocalTraining(case.steps), threads)
 
     def flop(self) -> int:
         """Floating point operations of a client's products and convolutions in a round, forward and backward."""
@@ -101,7 +103,8 @@ class Federated:
 
     def by_engine(self, t: int) -> Float[Tensor, "a d"]:
         """A FedAvg round's local work."""
-        return self.engine.round(t, LR).sgd(self.active(t), self.x.expand(self.case.active, -1))
+        with kernels_of_one_thread():
+            return self.engine.round(t, LR).sgd(self.active(t), self.x.expand(self.case.active, -1))
 
     def plainly(self, t: int, most: int | None = None) -> Float[Tensor, "a d"]:
         """The same, client after client; of no more than `most` clients."""

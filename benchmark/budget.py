@@ -11,9 +11,9 @@ from typing import Any
 
 from benchmark.errors import SettingError
 from benchmark.estimate import Estimate, duration, wall
-from benchmark.plan import Place
+from benchmark.plan import Place, distinct
 from benchmark.study import Study
-from benchmark.trial import Trial
+from benchmark.trial import Evaluation, Trial
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -26,13 +26,13 @@ class Item:
     """A trial as far as a budget sees it.
 
     Attributes:
-        rounds, every: of its settings; it is evaluated every so many.
+        rounds, evaluation: of its settings.
         rank: which seed of its panel it has, from 0.
         estimate: of its seconds.
     """
 
     rounds: int
-    every: int
+    evaluation: Evaluation
     rank: int
     estimate: Estimate
 
@@ -78,7 +78,8 @@ def fit(items: Sequence[Item], budget: float, at_once: int) -> Cut:
         at_once: trials at the same time.
     """
     # Between two of these factors no trial's rounds change.
-    steps = {Fraction(k * item.every, item.rounds) for item in items for k in range(1, item.rounds // item.every + 1)}
+    lengths = {(item.rounds, item.evaluation.step) for item in items}
+    steps = {Fraction(k * step, rounds) for rounds, step in lengths for k in range(1, rounds // step + 1)}
     factors = sorted({LEAST, Fraction(1)} | {step for step in steps if step > LEAST})
     for seeds in range(max((item.rank + 1 for item in items), default=1), 0, -1):
         fitting = bisect_right(factors, budget, key=lambda factor: spent(items, Cut(factor, seeds), at_once))
@@ -90,7 +91,10 @@ def fit(items: Sequence[Item], budget: float, at_once: int) -> Cut:
 def spent(items: Sequence[Item], cut: Cut, at_once: int) -> float:
     """Seconds of what is left."""
     left = [item for item in items if item.rank < cut.seeds]
-    return wall([item.estimate.seconds(cut.rounds(item.rounds, item.every), item.every) for item in left], at_once)
+    seconds = [
+        item.estimate.seconds(cut.rounds(item.rounds, item.evaluation.step), item.evaluation) for item in left
+    ]
+    return wall(seconds, at_once)
 
 
 def items(places: Sequence[Place], estimates: dict[str, Estimate]) -> list[Item]:
@@ -98,10 +102,9 @@ def items(places: Sequence[Place], estimates: dict[str, Estimate]) -> list[Item]
     ranks: dict[str, int] = {}
     for place, rank in _ranked(places):
         ranks[place.trial.digest] = min(rank, ranks.get(place.trial.digest, rank))
-    trials = {place.trial.digest: place.trial for place in places}
     return [
-        Item(trial.rounds, trial.evaluation.every, ranks[digest], estimates[digest])
-        for digest, trial in trials.items()
+        Item(trial.rounds, trial.evaluation, ranks[trial.digest], estimates[trial.digest])
+        for trial in distinct(places)
         if isinstance(trial, Trial)
     ]
 
@@ -114,7 +117,7 @@ def apply(places: Sequence[Place], cut: Cut) -> list[Place]:
         if isinstance(trial, Study):
             left.append(place)
         elif rank < cut.seeds:
-            rounds = cut.rounds(trial.rounds, trial.evaluation.every)
+            rounds = cut.rounds(trial.rounds, trial.evaluation.step)
             left.append(Place(place.labels, trial.model_copy(update={"rounds": rounds})))
     return left
 
@@ -186,7 +189,7 @@ def panels(places: Sequence[Place], cut: Cut) -> dict[str, Any]:
         trials = [place.trial for place in places if place.labels["panel"] == name]
         own = [trial for trial in trials if isinstance(trial, Trial)]
         if own:
-            lengths = sorted({(trial.rounds, trial.evaluation.every) for trial in own})
+            lengths = sorted({(trial.rounds, trial.evaluation.step) for trial in own})
             seeds = list(dict.fromkeys(trial.seed for trial in own))
             found[name] = {
                 "trials": len(own),

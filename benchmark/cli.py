@@ -29,6 +29,7 @@ from benchmark.settings import validated
 
 if TYPE_CHECKING:
     from benchmark.jobs import Job
+    from benchmark.progress import View
 
 app = typer.Typer(
     help="Federated learning when not every client answers: run experiments, compare methods, read the tables.",
@@ -78,6 +79,8 @@ Methods = Annotated[
 Store = Annotated[Path, typer.Option(envvar="ROLLCALL_STORE", help="Where run folders lie.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 STORE = Path("runs")
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended, as shells have it."""
 
 
 @app.command("list")
@@ -133,7 +136,7 @@ def show(
     for plan in plans:
         jobs = plan.jobs(store)
         out.print(card(plan.experiment, plan.places), "", highlight=False)
-        finished = sum(job.folder.state == "finished" for job in jobs)
+        finished = sum(job.finished for job in jobs)
         total = sum(job.trial.rounds for job in jobs)
         where = store / plan.experiment.home
         out.print(
@@ -164,22 +167,27 @@ def run(
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
-    """Run an experiment's trials. Again: go on with those that were stopped, skip those that are done."""
+    """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
     if budget:
         plans = within(plans, budget, store, gpus_per_trial if executor is Executor.ray else None)
-    failed = False
+    failed = interrupted = False
     for plan in plans:
         try:
-            failed |= _run(plan.experiment, plan.jobs(store), executor, gpus_per_trial, store, as_json)
+            view = _run(plan.experiment, plan.jobs(store), executor, gpus_per_trial, store, as_json)
         except SettingError as error:
             if len(plans) == 1:
                 raise
             failed = True
             print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
+            continue
+        failed |= bool(view.failed)
+        interrupted = view.stopped
+        if interrupted:
+            break
     if as_json:
         print(json.dumps([_report(job) for plan in plans for job in plan.jobs(store)], indent=1))
-    raise typer.Exit(1 if failed else 0)
+    raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
 @app.command()
@@ -331,42 +339,46 @@ def main() -> None:
 
 def _run(
     experiment: Experiment, jobs: list["Job"], executor: Executor, gpus_per_trial: float, store: Path, as_json: bool
-) -> bool:
-    """Run what is not finished and tell how it went; whether any trial failed."""
+) -> "View":
+    """Run what is not finished and tell how it went."""
     from benchmark.jobs import Everyone, Watcher, check, run_inline
     from benchmark.progress import View
 
-    todo = [job for job in jobs if job.folder.state != "finished"]
+    todo = [job for job in jobs if not job.finished]
     check(todo)
-    failed: dict[str, str] = {}
-    if todo:
-        with View(jobs, err) as view:
-            watchers: list[Watcher] = [view]
-            if find_spec("mlflow"):
-                from benchmark.tracking import Mirror
+    with View(jobs, err) as view:
+        watchers: list[Watcher] = [view]
+        if todo and find_spec("mlflow"):
+            from benchmark.tracking import Mirror
 
-                watchers.append(Mirror(store, experiment.home))
-            if executor is Executor.ray:
-                from benchmark.sweep import run_ray
+            watchers.append(Mirror(store, experiment.home))
+        if todo and executor is Executor.ray:
+            from benchmark.sweep import run_ray
 
-                run_ray(todo, Everyone(*watchers), gpus_per_trial)
-            else:
-                run_inline(todo, Everyone(*watchers))
-        failed = view.failed
+            run_ray(todo, Everyone(*watchers), gpus_per_trial)
+        elif todo:
+            run_inline(todo, Everyone(*watchers))
     if not as_json:
-        ran = f"{len(todo) - len(failed)} run now, {len(jobs) - len(todo)} before"
+        counts = [f"{view.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(view.failed)} failed"]
+        if view.stopped:
+            counts += [f"{view.interrupted} interrupted", f"{view.waiting} not begun"]
         spent = [sum(job.folder.status.get(f"{of}seconds", 0) for job in todo) for of in ("evaluation_", "")]
         evaluating = f"; {spent[0] / spent[1]:.0%} of the time in evaluations" if spent[0] else ""
         out.print(
-            f"{len(jobs)} trials: {ran}, {len(failed)} failed; in {store / experiment.home}{evaluating}",
+            f"{len(jobs)} trials: {', '.join(counts)}; in {store / experiment.home}{evaluating}",
             highlight=False,
             soft_wrap=True,
         )
+        if view.stopped:
+            out.print(
+                "Interrupted. The trials that were running have saved their last round. Rerun the command to resume.",
+                soft_wrap=True,
+            )
         if not find_spec("mlflow"):
             out.print("MLflow is not installed here; `rollcall sync` brings the run folders into it where it is.")
-    for name, reason in failed.items():
+    for name, reason in view.failed.items():
         print(f"failed: {name}: {reason}", file=sys.stderr)
-    return bool(failed)
+    return view
 
 
 def _report(job: Any) -> dict[str, Any]:

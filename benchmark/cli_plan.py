@@ -28,9 +28,9 @@ class Plan:
     def jobs(self, store: Path) -> list["Job"]:
         """What is to be run, each once."""
         from benchmark.jobs import Job
+        from benchmark.plan import distinct
 
-        trials = {place.trial.digest: place.trial for place in self.places}
-        return [Job(trial, self.experiment.home, store) for trial in trials.values()]
+        return [Job(trial, self.experiment.home, store) for trial in distinct(self.places)]
 
 
 def plans_of(
@@ -104,16 +104,17 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
 def how_long(places: list["Place"]) -> str:
     """How long all trials would take, not counting those that are done."""
     from benchmark.estimate import by_ray, duration, estimates, missing, wall
+    from benchmark.plan import distinct
     from benchmark.trial import Trial
 
-    trials = list({place.trial.digest: place.trial for place in places}.values())
+    trials = distinct(places)
     absent = missing(trials)
     if absent:
         return f"no estimate, for {', '.join(absent)} is not here; first: rollcall data fetch {' '.join(absent)}"
     machine = by_ray()
     costs = estimates(trials, machine, _probing)
     seconds = [
-        costs[trial.digest].seconds(trial.rounds, trial.evaluation.every)
+        costs[trial.digest].seconds(trial.rounds, trial.evaluation)
         for trial in trials
         if isinstance(trial, Trial)
     ]

@@ -78,9 +78,9 @@ class Estimate:
     round: float
     evaluation: float
 
-    def seconds(self, rounds: int, every: int) -> float:
-        """Of a whole trial; it is evaluated before the first round, every so many, and after the last."""
-        return rounds * self.round + (1 + ceil(rounds / every)) * self.evaluation
+    def seconds(self, rounds: int, evaluation: Evaluation) -> float:
+        """Of a whole trial with its evaluations."""
+        return rounds * self.round + evaluation.times(rounds) * self.evaluation
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def work(trial: Trial, device: Literal["auto", "cpu"] = "auto") -> Trial:
     return Trial(
         task=trial.task,
         algorithm=read("algorithm", "fedavg"),
-        local=Local(steps=trial.local.steps, batch_size=trial.local.batch_size, lr=1e-3),
+        local=trial.local.model_copy(update={"lr": 1e-3, "schedule": read("schedule", "constant")}),
         rounds=10_000,  # more than a probe comes to
         evaluation=Evaluation(every=10_000, splits=trial.evaluation.splits),
         numerics=numerics,

@@ -1,7 +1,8 @@
 """The federated loop as a LightningModule: one round is one training step."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any, Literal
 
 import numpy as np
@@ -11,15 +12,23 @@ from lightning.pytorch import LightningModule
 from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
-from algorithms import Algorithm, Round
+from algorithms import Algorithm, Round, Rows
 from benchmark.costs import Costs, floats
-from benchmark.engines import ENGINES, Feed, FlatTask, Work
+from benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out
 from benchmark.evaluation import Groups, Tally
 from benchmark.observed import Observed
 from benchmark.state import StateBuffers
 from benchmark.weights import Classes, Weights
 from participation import Participation
 from tasks import Batches, ClientData, Minibatches, Samples, Task
+
+
+class Rounds:
+    """Lightning's training batches. A round's content follows from `Federation.t`, so they are only counted, and there
+    is no last one: a checkpoint of a finished run is one from which the run can go on."""
+
+    def __iter__(self) -> Iterator[int]:
+        return count()
 
 
 class Federation(LightningModule):
@@ -33,18 +42,18 @@ class Federation(LightningModule):
         data: the clients' samples, and the splits to evaluate on.
         participation: who answers in which round.
         algorithm: what the clients are asked, and what becomes of the answers.
-        steps: K, local steps.
-        batch_size: samples of a local step, or `full`.
+        minibatches: what a client's local step sees.
+        local: what a client does in a round.
         rate: eta of round t.
         alpha: [m], the clients' weights in the objective.
         optimizer: makes the server's optimizer from its parameters.
-        rounds: T.
         splits: of the data, to be evaluated on.
-        seed: of the minibatches, and of what the algorithm draws.
+        seed: of what the algorithm draws.
         groups: of samples, to be measured by themselves too.
         engine: of `benchmark.engines`.
         client_memory: where the stored rows of clients are: on the module's device, or with the host.
         classes: of clients, whose cumulative weights are to be measured.
+        workers: threads that compute side by side; see `benchmark.engines.threads`.
 
     Attributes:
         t: rounds done, which is the number of the next one.
@@ -61,18 +70,18 @@ class Federation(LightningModule):
         participation: Participation,
         algorithm: Algorithm,
         *,
-        steps: int,
-        batch_size: int | Literal["full"],
+        minibatches: Minibatches,
+        local: LocalTraining,
         rate: Callable[[int], float],
         alpha: Float[np.ndarray, "m"],
         optimizer: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
-        rounds: int,
         splits: Sequence[str],
         seed: int,
         groups: Sequence[Groups] = (),
         engine: str = "auto",
         client_memory: Literal["device", "host"] = "device",
         classes: Classes | None = None,
+        workers: int = 1,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -80,18 +89,24 @@ class Federation(LightningModule):
         self.data = data
         self.participation = participation
         self.algorithm = algorithm
-        self.steps = steps
+        self.minibatches = minibatches
+        self.local = local
         self.rate = rate
         self.alpha = alpha
         self.optimizer = optimizer
         self.engine_name = engine
         self.groups = groups
-        self.rounds = rounds
         self.splits = list(splits)
         self.seed = seed
-        self.minibatches = Minibatches(data.parts, batch_size, seed)
+        self.workers = workers
+        self.evaluator = Evaluator(task, workers)
         self.server = nn.Parameter(self.model.vector())
-        self.state = StateBuffers(algorithm.init(self.server.detach(), data.clients), host=client_memory == "host")
+        on_host = client_memory == "host"
+        self.state = StateBuffers(algorithm.init(self.server.detach(), data.clients), host=on_host)
+        self.momentum: StateBuffers | None = None
+        if local.keep_momentum:
+            at_rest = Rows.begin(torch.zeros_like(self.server.detach()), data.clients)
+            self.momentum = StateBuffers(at_rest, host=on_host)
         self.weights = None if classes is None else Weights(algorithm, classes, self.server.dtype)
         self.t = 0
         self.costs = Costs()
@@ -104,16 +119,18 @@ class Federation(LightningModule):
 
     def on_fit_start(self) -> None:
         samples = tuple(column.to(self.device) for column in self.data.splits["train"])
-        feed = Feed(self.model.task, samples, self.minibatches)
-        self.engine = ENGINES[self.engine_name](self.model, feed, self.steps)
+        feed = Feed(self.model.task, samples, self.minibatches, held_out(self.data, self.device))
+        self.engine = ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
         self.known: dict[str, Tensor] = {"alpha": self._vector(self.alpha)}
         for name in self.algorithm.needs:
-            if name != "probability":
+            if name == "optimum":
+                self.known[name] = self._vector(self.model.task.optimum(self.data))
+            elif name != "probability":
                 self.known[name] = self._vector(getattr(self.participation, name))
 
     def training_step(self, batch: int, batch_idx: int) -> None:
         call = self._call(self.t)
-        work = self.engine.round(self.t, call.lr)
+        work = self.engine.round(self.t, call.lr, None if self.momentum is None else self.momentum.get())
         observed = Observed(work)
         with torch.no_grad():
             update, state = self.algorithm.round(self.state.get(), self.server.detach(), call, observed)
@@ -125,6 +142,8 @@ class Federation(LightningModule):
         self.server.grad = None if update is None else -update
         self.optimizers().step()  # type: ignore[union-attr]
         self.state.set(state)
+        if self.momentum is not None:
+            self.momentum.set(work.momentum)
         self.t += 1
 
     def _call(self, t: int) -> Round:
@@ -145,8 +164,8 @@ class Federation(LightningModule):
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return self.optimizer([self.server] if self.weights is None else [self.server, self.weights.given])
 
-    def train_dataloader(self) -> range:
-        return range(self.rounds)  # only counted: a round's content follows from self.t
+    def train_dataloader(self) -> Iterable[int]:
+        return Rounds()
 
     def val_dataloader(self) -> list[Batches]:
         return [self.data.evaluation(split) for split in self.splits]
@@ -157,7 +176,7 @@ class Federation(LightningModule):
 
     def validation_step(self, batch: Samples, batch_idx: int, dataloader_idx: int = 0) -> None:
         first = batch_idx * self.data.evaluation_batch
-        self._tally.take(self.splits[dataloader_idx], first, len(batch[0]), self.model.task.metrics(batch))
+        self._tally.take(self.splits[dataloader_idx], first, len(batch[0]), self.evaluator.metrics(batch))
 
     def on_validation_epoch_end(self) -> None:
         weights = {} if self.weights is None else self.weights.measured()

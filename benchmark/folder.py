@@ -4,8 +4,8 @@ trial.yaml      the settings, complete
 metrics.jsonl   a line for each evaluation, append-only
 status.json     where it stands, and with what and on what it ran
 lock            held while it runs
-last.ckpt       Lightning's checkpoint of the last minutes
-model.npz       the final `model` (as evaluated) and `server`, once finished
+last.ckpt       Lightning's checkpoint, at most minutes old
+model.npz       `model` (as evaluated) and `server` after the last round, once finished
 """
 
 import json
@@ -24,11 +24,12 @@ import pandas as pd
 from filelock import FileLock, Timeout
 
 from benchmark.errors import SettingError
+from benchmark.interruption import Interrupted
 
 if TYPE_CHECKING:
     from benchmark.spec import Spec
 
-State = Literal["absent", "running", "finished", "failed"]
+State = Literal["absent", "running", "finished", "interrupted", "failed"]
 
 
 class RunFolder:
@@ -57,6 +58,12 @@ class RunFolder:
     def state(self) -> State:
         return self.status.get("state", "absent")
 
+    @property
+    def finished(self) -> int:
+        """Rounds of the longest run that ended here; 0 before. A run that is asked for more keeps it while it grows."""
+        status = self.status
+        return status.get("finished", status["rounds"] if status.get("state") == "finished" else 0)
+
     @contextmanager
     def running(self, trial: "Spec", *, device: str, threads: int) -> Iterator[None]:
         """While a trial runs: its settings and status are written before it, and how it ended after it.
@@ -66,7 +73,7 @@ class RunFolder:
         """
         with self._locked():
             trial.save(self.path)
-            before = self.status.get("seconds", 0.0)
+            finished, before = self.finished, self.status.get("seconds", 0.0)
             self._started = time.monotonic() - before
             self._evaluating = self.status.get("evaluation_seconds", 0.0)
             self._round = self.status.get("round", 0)
@@ -75,6 +82,7 @@ class RunFolder:
                 name=trial.name,
                 digest=trial.digest,
                 rounds=trial.rounds,
+                finished=finished,
                 round=self._round,
                 seconds=before,
                 evaluation_seconds=self._evaluating,
@@ -88,10 +96,13 @@ class RunFolder:
             )
             try:
                 yield
+            except (Interrupted, KeyboardInterrupt, SystemExit):
+                self._update(state="interrupted")
+                raise
             except Exception as error:
                 self._update(state="failed", error=f"{type(error).__name__}: {error}")
                 raise
-            self._update(state="finished")
+            self._update(state="finished", finished=trial.rounds)
 
     def append(self, row: dict[str, float], seconds: float = 0.0) -> None:
         """Add an evaluation that took so long."""
@@ -101,6 +112,11 @@ class RunFolder:
         self._round = row["round"]
         if time.monotonic() - self._written >= 1:  # for those who look on; `running` writes how it ended
             self._update()
+
+    def reached(self, t: int) -> None:
+        """Note that t rounds are done and saved."""
+        self._round = t
+        self._update()
 
     def save_models(self, model: np.ndarray, server: np.ndarray) -> None:
         """Write the final model as evaluated and the server's, each [d]."""

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from benchmark.federation import Federation
 from benchmark.folder import RunFolder
+from benchmark.interruption import Interrupted, stop_requests
 from benchmark.simulation import build, simulate
 from benchmark.study import Study
 from benchmark.trial import Trial
@@ -28,6 +29,24 @@ class Job:
     def folder(self) -> RunFolder:
         return RunFolder(self.store / self.experiment / self.trial.name)
 
+    @property
+    def finished(self) -> bool:
+        """Whether its folder has all rounds that are asked for; it may have more."""
+        return self.folder.finished >= self.trial.rounds
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        state: in a word.
+        error: what went wrong, where it failed.
+    """
+
+    state: Literal["finished", "interrupted", "failed"]
+    error: str = ""
+
 
 @runtime_checkable
 class Watcher(Protocol):
@@ -37,7 +56,7 @@ class Watcher(Protocol):
 
     def progressed(self, job: Job, rounds: int) -> None: ...
 
-    def ended(self, job: Job, error: str | None) -> None: ...
+    def ended(self, job: Job, outcome: Outcome) -> None: ...
 
 
 class Everyone:
@@ -54,9 +73,9 @@ class Everyone:
         for watcher in self.watchers:
             watcher.progressed(job, rounds)
 
-    def ended(self, job: Job, error: str | None) -> None:
+    def ended(self, job: Job, outcome: Outcome) -> None:
         for watcher in self.watchers:
-            watcher.ended(job, error)
+            watcher.ended(job, outcome)
 
 
 class Ticker(Callback):
@@ -93,27 +112,39 @@ def check(jobs: Iterable[Job]) -> None:
             build(job.trial)
 
 
-def carry_out(trial: Trial | Study, folder: Path, tell: Callable[[int], None]) -> None:
+def carry_out(
+    trial: Trial | Study, folder: Path, tell: Callable[[int], None], stop: Callable[[], bool]
+) -> Outcome:
     """Run a trial or conduct a study, in its folder.
 
     Args:
         trial: what is run.
         folder: its run folder.
         tell: is called with the number of rounds done, now and then.
+        stop: whether to stop, asked after every round.
     """
-    if isinstance(trial, Study):
-        trial.conduct(folder)
-    else:
-        simulate(trial, folder=folder, callbacks=[Ticker(tell)])
+    try:
+        if isinstance(trial, Study):
+            trial.conduct(folder)
+        else:
+            simulate(trial, folder=folder, callbacks=[Ticker(tell)], stop=stop)
+    except Interrupted:
+        return Outcome("interrupted")
+    except Exception as error:
+        return Outcome("failed", f"{type(error).__name__}: {error}")
+    return Outcome("finished")
 
 
 def run_inline(jobs: Iterable[Job], watcher: Watcher) -> None:
-    """One trial after another in this process, on all its threads; one that fails does not stop the others."""
-    for job in jobs:
-        watcher.started(job)
-        error = None
-        try:
-            carry_out(job.trial, job.folder.path, partial(watcher.progressed, job))
-        except Exception as raised:
-            error = f"{type(raised).__name__}: {raised}"
-        watcher.ended(job, error)
+    """One trial after another in this process, on all its threads; one that fails does not stop the others.
+
+    After SIGINT or SIGTERM the trial that is running saves a checkpoint, and no other one begins.
+    """
+    with stop_requests() as requested:
+        for job in jobs:
+            if requested():
+                return
+            watcher.started(job)
+            watcher.ended(
+                job, carry_out(job.trial, job.folder.path, partial(watcher.progressed, job), requested)
+            )

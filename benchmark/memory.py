@@ -32,6 +32,10 @@ class Need:
         row = sum(buffer.numel() * buffer.element_size() for buffer in stored_rows(state))
         return cls(sum(buffer.numel() * buffer.element_size() for buffer in state.buffers()) - row, row)
 
+    def with_rows(self, d: int, dtype: torch.dtype) -> "Need":
+        """Together with one more vector of each client, such as its momentum."""
+        return Need(self.fixed, self.row + d * dtype.itemsize)
+
     def twice(self, clients: int) -> int:
         """A round makes the next state while the last one is there."""
         return 2 * (self.fixed + self.row * (1 + clients))
@@ -85,21 +89,27 @@ def taking_part(participation: Participation, rounds: int, most: int) -> tuple[i
 
 
 def refuse_what_cannot_fit(
-    algorithm: Algorithm,
+    need: Need,
     label: str,
     d: int,
-    dtype: torch.dtype,
     participation: Participation,
     rounds: int,
     numerics: Numerics,
 ) -> None:
     """Refuse a run whose state will not fit into the memory that it is meant for.
 
+    Args:
+        need: of the state.
+        label: of the method.
+        d: parameters of the model.
+        participation: the roll call.
+        rounds: T.
+        numerics: where the state will be.
+
     Raises:
         SettingError: it will not.
     """
     m = participation.clients
-    need = Need.of(algorithm, d, m, dtype)
     least = min(memories(need, numerics), key=lambda memory: memory.room(m))
     with_host = memories(need, numerics.model_copy(update={"client_memory": "host"}))
     room, room_with_host = least.room(m), min(memory.room(m) for memory in with_host)

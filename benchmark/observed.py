@@ -11,24 +11,32 @@ class Observed:
 
     Attributes:
         count: how many minibatch gradients the clients have computed.
-        losses: what each call of `gradients` has told the method, [a].
+        told: the losses that each call of `gradients` or `losses` has told the method, [a].
     """
 
     def __init__(self, work: LocalWork) -> None:
         self.work = work
         self.count = 0
-        self.losses: list[Tensor] = []
+        self.told: list[Tensor] = []
 
     @property
     def steps(self) -> int:
         return self.work.steps
+
+    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
+        return self.work.steps_of(clients)
+
+    def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
+        losses = self.work.losses(clients, x, split)
+        self.told.append(losses)
+        return losses
 
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
         self.count += len(clients)
         gradients, losses = self.work.gradients(clients, x, step)
-        self.losses.append(losses)
+        self.told.append(losses)
         return gradients, losses
 
     def sgd(
@@ -39,5 +47,5 @@ class Observed:
         scale: Float[Tensor, "a"] | None = None,
         correct: Float[Tensor, "a d"] | None = None,
     ) -> Float[Tensor, "a d"]:
-        self.count += len(clients) * self.steps
+        self.count += int(self.work.steps_of(clients).sum())
         return self.work.sgd(clients, start, scale=scale, correct=correct)

@@ -1,6 +1,6 @@
 """From an experiment to the trials and studies that it consists of."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -34,8 +34,18 @@ def places(experiment: Experiment) -> list[Place]:
 
 
 def trials(experiment: Experiment) -> list[Trial | Study]:
-    """What is to be run; a trial that stands in several panels is there once."""
-    return list({place.trial.digest: place.trial for place in places(experiment)}.values())
+    """What is to be run."""
+    return distinct(places(experiment))
+
+
+def distinct(places: Iterable[Place]) -> list[Trial | Study]:
+    """What stands at these places, each run once, with the most rounds that a place asks of it."""
+    found: dict[str, Trial | Study] = {}
+    for place in places:
+        known = found.get(place.trial.digest)
+        if known is None or known.rounds < place.trial.rounds:
+            found[place.trial.digest] = place.trial
+    return list(found.values())
 
 
 def read(spec: dict[str, Any]) -> Trial | Study:

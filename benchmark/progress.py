@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from benchmark.jobs import Job
+from benchmark.jobs import Job, Outcome
 
 
 class RoundsPerSecond(ProgressColumn):
@@ -26,15 +26,18 @@ class View:
 
     Attributes:
         failed: what went wrong, by trial.
+        finished, interrupted, waiting: how many trials ended now, were stopped and saved, and have not begun.
     """
 
     def __init__(self, jobs: Sequence[Job], console: Console) -> None:
         self.console = console
         self.trials = len(jobs)
-        self.done = sum(job.folder.state == "finished" for job in jobs)
+        self.done = sum(job.finished for job in jobs)
         self.running = 0
         self.failed: dict[str, str] = {}
-        self.rounds = {job.trial.name: job.folder.status.get("round", 0) for job in jobs}
+        self.finished = self.interrupted = 0
+        self.waiting = self.trials - self.done
+        self.rounds = {job.trial.name: min(job.folder.status.get("round", 0), job.trial.rounds) for job in jobs}
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -59,24 +62,34 @@ class View:
     ) -> None:
         self.progress.stop()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the sweep ended before its trials did."""
+        return self.interrupted + self.waiting > 0
+
     def started(self, job: Job) -> None:
         self.running += 1
+        self.waiting -= 1
         self._draw()
 
     def progressed(self, job: Job, rounds: int) -> None:
         self.rounds[job.trial.name] = rounds
         self._draw()
 
-    def ended(self, job: Job, error: str | None) -> None:
+    def ended(self, job: Job, outcome: Outcome) -> None:
         self.running -= 1
-        self.done += 1
-        if error is None:
-            self.rounds[job.trial.name] = job.trial.rounds
+        if outcome.state == "interrupted":
+            self.interrupted += 1
         else:
-            self.failed[job.trial.name] = error
+            self.done += 1
+        if outcome.state == "finished":
+            self.finished += 1
+            self.rounds[job.trial.name] = job.trial.rounds
+        elif outcome.state == "failed":
+            self.failed[job.trial.name] = outcome.error
         if not self.console.is_terminal:
             self.console.print(
-                f"{self.done:>4}/{self.trials}  {job.trial.name}  {error or 'finished'}",
+                f"{self.done:>4}/{self.trials}  {job.trial.name}  {outcome.error or outcome.state}",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -87,4 +100,5 @@ class View:
 
     def _description(self) -> str:
         failed = f", [red]{len(self.failed)} failed[/red]" if self.failed else ""
-        return f"[bold]{self.done}[/bold]/{self.trials} trials, {self.running} running{failed}"
+        interrupted = f", {self.interrupted} interrupted" if self.interrupted else ""
+        return f"[bold]{self.done}[/bold]/{self.trials} trials, {self.running} running{interrupted}{failed}"

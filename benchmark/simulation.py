@@ -2,8 +2,8 @@
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -17,16 +17,20 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
 
 from benchmark.allocator import keep_freed_memory
+from benchmark.engines import LocalTraining
+from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.errors import SettingError, at
 from benchmark.evaluation import group
 from benchmark.federation import Federation
 from benchmark.folder import RunFolder
-from benchmark.memory import refuse_what_cannot_fit
-from benchmark.recording import Checkpoints, Recorder, save_checkpoint
+from benchmark.memory import Need, refuse_what_cannot_fit
+from benchmark.interruption import stop_requests
+from benchmark.recording import Checkpoints, Evaluations, Recorder, Stop
 from benchmark.servers import OPTIMIZERS
 from benchmark.trial import Trial
 from benchmark.weights import classes
 from participation import Population
+from tasks import Minibatches, Task
 
 ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu"}
 
@@ -80,38 +84,54 @@ def simulate(
     callbacks: Sequence[Callback] = (),
     logger: Logger | bool = False,
     checkpoint_every: timedelta = timedelta(minutes=2),
+    stop: Callable[[], bool] | None = None,
 ) -> Result:
-    """Run a trial, or go on with it where its folder was left, or read its result if it is finished.
+    """Run a trial, or resume it from its folder, or read its result there if it is finished.
+
+    A finished run of fewer rounds goes on from its last round, and ends bit for bit like a run of all rounds.
 
     Args:
         trial: a `Trial`, a mapping as in an experiment file, or the path of a YAML file.
         folder: its run folder; without one nothing is written.
         callbacks, logger: Lightning's, for whoever wants to watch; a callback of one's own finds the last evaluation in
             `federation.measured`.
-        checkpoint_every: how much work a stop may lose; needs a folder.
+        checkpoint_every: how much work a kill may lose; needs a folder.
+        stop: asked after every round whether to stop; by default whether SIGINT (Ctrl-C) or SIGTERM was received.
 
     Raises:
         SettingError: a setting that is not allowed; nothing has been written then.
+        Interrupted: the run was asked to stop; its folder has a checkpoint of the last round.
     """
     trial = Trial.read(trial)
     run = None if folder is None else RunFolder(Path(folder))
     if run is not None and run.status.get("digest", trial.digest) != trial.digest:
         raise SettingError(f"folder: {run.path} is not allowed; it holds another trial, {run.status['name']}")
-    if run is not None and run.state == "finished":
-        return Result(trial, *run.models(), run.history(), run.path)
+    if run is not None and run.finished >= trial.rounds:
+        if run.finished > trial.rounds:
+            raise SettingError(
+                f"rounds: {trial.rounds} is not allowed with {run.path}, which holds {run.finished} rounds of this "
+                "trial; must be at least as many"
+            )
+        history = run.history()
+        return Result(trial, *run.models(), history[history["round"] <= trial.rounds], run.path)
     keep_freed_memory()
-    federation = build(trial)
-    recorder = Recorder(run)
-    with quiet(), matrix_products(PRECISIONS[trial.numerics.dtype].products):
-        watchers = [recorder, *callbacks, *([] if run is None else [Checkpoints(run, checkpoint_every)])]
-        trainer = trainer_of(trial, watchers, logger)
+    with (
+        quiet(),
+        matrix_products(PRECISIONS[trial.numerics.dtype].products),
+        kernels_of_one_thread() as threads,
+        stop_requests() if stop is None else nullcontext(stop) as requested,
+    ):
+        federation = build(trial, threads)
+        recorder = Recorder(run)
+        ours: list[Callback] = [recorder, *callbacks]
+        if run is not None:
+            ours.append(Checkpoints(run, trial.rounds, checkpoint_every))
+        trainer = trainer_of(trial, [*ours, Stop(run, trial.rounds, requested)], logger)
         if run is None:
-            _train(trainer, federation, recorder, trial.evaluation.every, resume=None)
+            _train(trainer, federation, recorder, trial, resume=None)
         else:
-            with run.running(trial, device=trainer.strategy.root_device.type, threads=torch.get_num_threads()):
-                resume = run.checkpoint if run.checkpoint.exists() else None
-                _train(trainer, federation, recorder, trial.evaluation.every, resume)
-                save_checkpoint(trainer, run)
+            with run.running(trial, device=trainer.strategy.root_device.type, threads=threads):
+                _train(trainer, federation, recorder, trial, resume=run.checkpoint if run.checkpoint.exists() else None)
                 run.save_models(_numpy(federation.evaluated), _numpy(federation.server))
     return Result(
         trial, _numpy(federation.evaluated), _numpy(federation.server), recorder.history(), run.path if run else None
@@ -134,7 +154,7 @@ def trainer_of(
         accelerator=ACCELERATORS[trial.numerics.device],
         devices=1,
         precision=PRECISIONS[trial.numerics.dtype].lightning,
-        callbacks=list(callbacks),
+        callbacks=[Evaluations(lambda t: trial.evaluation.due(t, trial.rounds)), *callbacks],
         logger=logger,
         limit_val_batches=evaluation_batches,
         enable_checkpointing=False,
@@ -142,12 +162,16 @@ def trainer_of(
         enable_model_summary=False,
         num_sanity_val_steps=0,
         check_val_every_n_epoch=None,
-        val_check_interval=min(trial.evaluation.every, trial.rounds),
+        val_check_interval=1,  # see `recording.Evaluations`
     )
 
 
-def build(trial: Trial) -> Federation:
+def build(trial: Trial, workers: int = 1) -> Federation:
     """The federation of a trial: its data loaded, its roll call and its initial model drawn.
+
+    Args:
+        trial: the settings.
+        workers: threads that compute side by side.
 
     Raises:
         SettingError: a setting that its task, participation model or algorithm does not allow.
@@ -162,11 +186,15 @@ def build(trial: Trial) -> Federation:
     with at("algorithm"):
         algorithm = trial.algorithm.build()
     for knowledge in algorithm.needs:
-        known = participation.probability(0) if knowledge == "probability" else getattr(participation, knowledge)
-        if known is None:
+        if knowledge == "optimum":
+            source, known = trial.task.name, type(task).optimum is not Task.optimum
+        else:
+            told = participation.probability(0) if knowledge == "probability" else getattr(participation, knowledge)
+            source, known = trial.participation.name, told is not None
+        if not known:
             raise SettingError(
-                f"algorithm.name: {trial.algorithm.label!r} is not allowed with {trial.participation.name}, which "
-                f"knows no {knowledge}; must be a method that does not need it"
+                f"algorithm.name: {trial.algorithm.label!r} is not allowed with {source}, which knows no {knowledge}; "
+                "must be a method that does not need it"
             )
     splits = trial.evaluation.splits or tuple(data.splits)
     for split in splits:
@@ -191,35 +219,45 @@ def build(trial: Trial) -> Federation:
         for split, samples in data.splits.items()
     }
     parameters = sum(parameter.numel() for parameter in task.parameters())
-    refuse_what_cannot_fit(
-        algorithm, trial.algorithm.label, parameters, dtype, participation, trial.rounds, trial.numerics
-    )
+    need = Need.of(algorithm, parameters, data.clients, dtype)
+    if trial.local.keep_momentum:
+        need = need.with_rows(parameters, dtype)
+    refuse_what_cannot_fit(need, trial.algorithm.label, parameters, participation, trial.rounds, trial.numerics)
     schedule = trial.local.schedule.bound()
+    minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
+    local = LocalTraining(
+        steps=trial.local.steps or (trial.local.epochs or 1) * minibatches.per_epoch,
+        momentum=trial.local.momentum,
+        weight_decay=trial.local.weight_decay,
+        keep_momentum=trial.local.keep_momentum,
+    )
     return Federation(
         task.to(dtype),
         data,
         participation,
         algorithm,
-        steps=trial.local.steps,
-        batch_size=trial.local.batch_size,
+        minibatches=minibatches,
+        local=local,
         rate=lambda t: trial.local.lr * schedule(t),
         alpha=alpha,
         optimizer=partial(OPTIMIZERS[trial.server.optimizer], **trial.server.options()),
-        rounds=trial.rounds,
         splits=splits,
         seed=trial.seed,
         groups=groups,
         engine=trial.numerics.engine,
         client_memory=trial.numerics.client_memory,
         classes=alike,
+        workers=workers,
     )
 
 
-def _train(trainer: Trainer, federation: Federation, recorder: Recorder, every: int, resume: Path | None) -> None:
+def _train(trainer: Trainer, federation: Federation, recorder: Recorder, trial: Trial, resume: Path | None) -> None:
     """All rounds, with an evaluation before the first, after the last, and where a stop lost one."""
     if resume is not None:
         federation.load_state_dict(torch.load(resume, map_location="cpu", weights_only=True)["state_dict"])
-    if federation.t % every == 0 and not recorder.has(federation.t):
+        if federation.t > trial.rounds:
+            raise SettingError(f"rounds: {trial.rounds} is not allowed; must be at least {federation.t}, which are done")
+    if trial.evaluation.due(federation.t, trial.rounds) and not recorder.has(federation.t):
         trainer.validate(federation, verbose=False)
     trainer.fit(federation, ckpt_path=resume)
     if not recorder.has(federation.t):

@@ -13,8 +13,20 @@ import yaml
 from benchmark.choices import Choice
 from benchmark.settings import Settings
 
-SINCE = {("numerics", "client_memory"): "device", ("evaluation", "weights"): []}
-"""Settings that came later, and what was done before: a digest leaves them out at that, and older runs keep theirs."""
+SINCE: dict[tuple[str, ...], Any] = {
+    ("numerics", "client_memory"): "device",
+    ("evaluation", "weights"): [],
+    ("evaluation", "last"): None,
+    ("local", "epochs"): None,
+    ("local", "last_batch"): "keep",
+    ("local", "momentum"): 0.0,
+    ("local", "keep_momentum"): False,
+    ("local", "weight_decay"): 0.0,
+    ("server", "weight_decay"): 0.0,
+    ("task", "augmentation", "fill"): "black",
+}
+"""Settings that were added later, and what was done before. A digest leaves them out at that value, so that older runs
+keep theirs."""
 
 
 class Spec(Settings):
@@ -42,15 +54,23 @@ class Spec(Settings):
 
     @property
     def digest(self) -> str:
-        """Ten hexadecimal digits that name these very settings, the code of a contributed algorithm included."""
+        """Ten hexadecimal digits that name a run: its settings and the code of a contributed algorithm.
+
+        The number of rounds is left out, so that a run can grow. Nothing in a round depends on it: a setting that
+        follows a horizon names its own, as `fedavg_debiased: {horizon: 500}` does.
+        """
         spec = self.spec(
             lambda a: [str(a.dtype), a.shape, hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()]
         )
+        spec.pop("rounds", None)
         if self.source:
             spec["algorithm"]["name"] = self.source
-        for (section, setting), before in SINCE.items():
-            if spec.get(section, {}).get(setting) == before:
-                del spec[section][setting]
+        for (*sections, setting), before in SINCE.items():
+            inner: Any = spec
+            for section in sections:
+                inner = inner.get(section) if isinstance(inner, dict) else None
+            if isinstance(inner, dict) and setting in inner and inner[setting] == before:
+                del inner[setting]
         return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:10]
 
     @property
@@ -83,6 +103,13 @@ def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
         path = prefix if key == "name" else f"{prefix}.{key}".lstrip(".")
         flat |= flatten(value, path)
     return flat
+
+
+def known_since(settings: dict[str, str]) -> dict[str, str]:
+    """Settings as text without those that were added later and say what was done before, as in `SINCE`. Runs of
+    different ages can so be compared."""
+    later = {".".join(path): _text(value) for path, value in SINCE.items()}
+    return {key: value for key, value in settings.items() if later.get(key) != value}
 
 
 @cache

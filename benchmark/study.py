@@ -40,7 +40,7 @@ class Study(Spec):
     def conduct(self, folder: Path) -> None:
         """Compute it and write its run folder; `round` in its history is what the study runs over."""
         run = RunFolder(folder)
-        if run.state == "finished":
+        if run.finished:
             return
         with run.running(self, device="cpu", threads=torch.get_num_threads()):
             (folder / "metrics.jsonl").unlink(missing_ok=True)  # of one that was stopped

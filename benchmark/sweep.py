@@ -5,27 +5,32 @@ One Tune trial is one whole federated run in one process.
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
-# Read when Ray is imported: no usage statistics, no second progress table, no result files beside our run folders, and
-# no GPU in sight of a trial that asked for none (all would crowd on it).
+# Read when Ray is imported: no usage statistics, no second progress table, no result files beside our run folders, no
+# GPU in sight of a trial that asked for none (all would crowd on it), and no handling of Ctrl-C but ours.
 os.environ.update(
     RAY_USAGE_STATS_ENABLED="0",
     RAY_AIR_NEW_OUTPUT="0",
     TUNE_DISABLE_AUTO_CALLBACK_LOGGERS="1",
     RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="1",
+    TUNE_DISABLE_SIGINT_HANDLER="1",  # it ends the sweep as if all were well, and no trial saves anything
 )
 
 import ray
 import torch
 from ray import tune
+from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
-from benchmark.jobs import Job, Watcher, carry_out
+from benchmark.interruption import stop_requests
+from benchmark.jobs import Job, Outcome, Watcher, carry_out
 from benchmark.plan import read
 from tasks.datasets import root
 
@@ -34,6 +39,7 @@ def run_ray(jobs: Sequence[Job], watcher: Watcher, gpus_per_trial: float = 0.0) 
     """All jobs, one core and one torch thread each; one that fails does not stop the others.
 
     Connects to the cluster that RAY_ADDRESS names; otherwise uses this machine. The store must be visible to all.
+    After SIGINT or SIGTERM every trial that is running ends with a checkpoint of its last round, and no other begins.
 
     Args:
         jobs: what to run.
@@ -43,7 +49,8 @@ def run_ray(jobs: Sequence[Job], watcher: Watcher, gpus_per_trial: float = 0.0) 
     ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
     try:
         # Tune insists on a place for its own bookkeeping; ours is the run folder.
-        with TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
+        with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
+            relay = _Relay(jobs, watcher, requested)
             tune.Tuner(
                 tune.with_resources(_trainable, {"cpu": 1, "gpu": gpus_per_trial}),
                 param_space={
@@ -51,11 +58,16 @@ def run_ray(jobs: Sequence[Job], watcher: Watcher, gpus_per_trial: float = 0.0) 
                     "specs": [job.trial.spec(np.asarray) for job in jobs],
                     "folders": [str(job.folder.path.resolve()) for job in jobs],
                     "data": str(root().resolve()),
+                    "stop": relay.key,
                 },
                 # A fresh process would import torch anew for every trial.
                 tune_config=tune.TuneConfig(reuse_actors=True),
                 run_config=tune.RunConfig(
-                    name="rollcall", storage_path=bookkeeping, verbose=0, callbacks=[_Relay(jobs, watcher)]
+                    name="rollcall",
+                    storage_path=bookkeeping,
+                    verbose=0,
+                    callbacks=[relay],
+                    stop=_StopWhenSaved(relay),
                 ),
             ).fit()
     finally:
@@ -65,21 +77,48 @@ def run_ray(jobs: Sequence[Job], watcher: Watcher, gpus_per_trial: float = 0.0) 
 def _trainable(config: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     os.environ["ROLLCALL_DATA"] = config["data"]  # a worker has a working directory of its own
-    trial, folder = read(config["specs"][config["job"]]), config["folders"][config["job"]]
-    error = None
-    try:
-        carry_out(trial, Path(folder), lambda rounds: tune.report({"rounds": rounds, "error": None}))
-    except Exception as raised:  # an answer like any other: Tune need not write it up
-        error = f"{type(raised).__name__}: {raised}"
-    tune.report({"rounds": trial.rounds, "error": error})
+    requested = _polled(config["stop"])
+    outcome = Outcome("interrupted")
+    if not requested():
+        trial, folder = read(config["specs"][config["job"]]), config["folders"][config["job"]]
+        outcome = carry_out(trial, Path(folder), lambda rounds: tune.report({"rounds": rounds}), requested)
+    # A failure is an answer like any other: Tune need not write it up.
+    tune.report({"rounds": 0, "state": outcome.state, "error": outcome.error})
+
+
+def _polled(key: str) -> Callable[[], bool]:
+    """Whether the driver has asked all trials to stop; it is asked itself every half second at most."""
+    stopped, asked = False, -1.0
+
+    def requested() -> bool:
+        nonlocal stopped, asked
+        if not stopped and monotonic() - asked > 0.5:
+            stopped, asked = _internal_kv_get(key) is not None, monotonic()
+        return stopped
+
+    return requested
 
 
 class _Relay(tune.Callback):
-    """Hands on what Tune hears from its trials."""
+    """Hands on what Tune hears from its trials, and a request to stop to the trials.
 
-    def __init__(self, jobs: Sequence[Job], watcher: Watcher) -> None:
+    Attributes:
+        key: under which Ray keeps the request, on all machines.
+        saving: the trials that were running when it came and have not ended yet; None before.
+    """
+
+    def __init__(self, jobs: Sequence[Job], watcher: Watcher, requested: Callable[[], bool]) -> None:
         self.jobs = jobs
         self.watcher = watcher
+        self.requested = requested
+        self.key = f"rollcall-stop-{uuid4()}"
+        self.running: set[int] = set()
+        self.saving: set[int] | None = None
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
+        if self.saving is None and self.requested():
+            _internal_kv_put(self.key, b"1")
+            self.saving = set(self.running)
 
     def __getstate__(self) -> dict[str, Any]:
         # Tune saves its callbacks for a resumption that we do not use; a live view cannot be saved.
@@ -89,14 +128,39 @@ class _Relay(tune.Callback):
         return self.jobs[trial.config["job"]]
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        self.watcher.started(self._job(trial))
+        if self.saving is None:
+            self.running.add(trial.config["job"])
+            self.watcher.started(self._job(trial))
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any) -> None:
-        if result["error"] is None:
+        if "state" not in result:
             self.watcher.progressed(self._job(trial), result["rounds"])
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        self.watcher.ended(self._job(trial), trial.last_result["error"])
+        result = trial.last_result or {}
+        self._ended(trial, Outcome(result.get("state", "interrupted"), result.get("error", "")))
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        self.watcher.ended(self._job(trial), "its process died")
+        self._ended(trial, Outcome("failed", "its process died"))
+
+    def _ended(self, trial: Any, outcome: Outcome) -> None:
+        job = trial.config["job"]
+        if job not in self.running:  # it began after the request to stop, and did nothing
+            return
+        self.running.discard(job)
+        if self.saving is not None:
+            self.saving.discard(job)
+        self.watcher.ended(self._job(trial), outcome)
+
+
+class _StopWhenSaved(tune.Stopper):
+    """Ends the sweep when all trials that were asked to stop have ended; Tune begins those that wait until then."""
+
+    def __init__(self, relay: _Relay) -> None:
+        self.relay = relay
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return self.relay.saving is not None and not self.relay.saving

@@ -19,9 +19,12 @@ from benchmark.spec import flatten
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-    from benchmark.jobs import Job
+    from benchmark.jobs import Job, Outcome
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read when MLflow is imported
+
+MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
+"""What a run folder's states are called there."""
 
 INTERVAL = 10.0
 """Seconds between two pushes of a trial that is still running."""
@@ -64,7 +67,7 @@ class Mirror:
             self._try_to_push(job.folder)
             self.pushed[job.folder.path] = monotonic()
 
-    def ended(self, job: "Job", error: str | None) -> None:
+    def ended(self, job: "Job", outcome: "Outcome") -> None:
         self._try_to_push(job.folder)
 
     def _try_to_push(self, folder: RunFolder) -> None:
@@ -87,8 +90,11 @@ class Mirror:
             run = self.client.create_run(
                 self.id, run_name=status["name"], tags=_tags(self.experiment, settings, status)
             )
-            params = [Param(key, value) for key, value in settings.items()]
+            # Parameters never change in MLflow, and a run can grow: its rounds are a tag.
+            params = [Param(key, value) for key, value in settings.items() if key != "rounds"]
             self.client.log_batch(run.info.run_id, params=params)
+        if run.data.tags.get("rollcall.rounds") != str(status["rounds"]):
+            self.client.set_tag(run.info.run_id, "rollcall.rounds", str(status["rounds"]))
             self.client.log_artifact(run.info.run_id, str(folder.path / "trial.yaml"))
         history = folder.history()
         new = history[history["round"] > float(run.data.tags.get("rollcall.round", -1))]
@@ -103,10 +109,12 @@ class Mirror:
         if len(new):
             tags = {"rollcall.round": str(int(new["round"].iloc[-1])), "rollcall.seconds": str(status["seconds"])}
             self.client.log_batch(run.info.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
+        if folder.finished and run.data.tags.get("rollcall.finished") != str(folder.finished):
+            self.client.set_tag(run.info.run_id, "rollcall.finished", str(folder.finished))
         if status["state"] == "running":
             self.client.update_run(run.info.run_id, "RUNNING")
         else:
-            self.client.set_terminated(run.info.run_id, status["state"].upper())
+            self.client.set_terminated(run.info.run_id, MLFLOW_STATES[status["state"]])
 
     def _run(self, digest: str) -> Any:
         runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{digest}'", max_results=1)

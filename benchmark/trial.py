@@ -1,10 +1,11 @@
 """A trial: one task x participation x algorithm x seed, every setting of it validated."""
 
 from functools import partial
+from math import lcm
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
 from algorithms import Setting
 from benchmark.choices import Choice, read
@@ -29,13 +30,45 @@ def _batch_size(value: Any) -> int | str:
 BatchSize = Annotated[int | Literal["full"], PlainValidator(_batch_size)]
 
 
+Momentum = Annotated[float, Field(ge=0, lt=1)]
+
+
 class Local(Settings):
     """What a client does in a round."""
 
-    steps: PositiveInt = Field(1, description="K, local SGD steps")
+    steps: PositiveInt | None = Field(1, description="K, local SGD steps; null where epochs are given")
+    epochs: PositiveInt | None = Field(
+        None, description="E, passes over the client's samples, instead of steps; K_i then differs by client"
+    )
     lr: PositiveFloat = Field(0.1, description="eta, before the schedule")
     batch_size: BatchSize = Field("full", description="samples a step; full: all the client has")
+    last_batch: Literal["keep", "drop"] = Field("keep", description="whether an epoch ends with a short minibatch")
+    momentum: Momentum = Field(0.0, description="of the clients' SGD")
+    keep_momentum: bool = Field(False, description="whether a client's momentum buffer persists over its rounds")
+    weight_decay: NonNegativeFloat = Field(0.0, description="of the clients' SGD: adds weight_decay x to the gradient")
     schedule: ScheduleChoice = Field(read("schedule", "constant"), description="factor of lr in round t")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _steps_or_epochs(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("epochs") is not None:
+            if given.get("steps") is not None:
+                raise SettingError(f"epochs: {given['epochs']} is not allowed beside steps; must be one of the two")
+            return given | {"steps": None}
+        if isinstance(given, dict) and given.get("steps", 1) is None:
+            raise SettingError("steps: null is not allowed without epochs; must be one of the two")
+        return given
+
+    @model_validator(mode="after")
+    def _keeps_what_is_there(self) -> "Local":
+        if self.keep_momentum and not self.momentum:
+            raise SettingError("keep_momentum: true is not allowed without momentum; must be false")
+        return self
+
+    @property
+    def common_steps(self) -> int | None:
+        """K where it is the same for all clients whatever they hold, else None."""
+        return self.epochs if self.steps is None and self.batch_size == "full" else self.steps
 
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
@@ -46,13 +79,14 @@ class Server(Settings):
 
     optimizer: Literal["sgd", "adam", "yogi"] = "sgd"
     lr: PositiveFloat = Field(1.0, description="eta_g")
-    momentum: float = Field(0.0, ge=0, lt=1, description="of sgd (FedAvgM)")
+    momentum: Momentum = Field(0.0, description="of sgd (FedAvgM)")
+    weight_decay: NonNegativeFloat = Field(0.0, description="of sgd: adds weight_decay x to the gradient")
     betas: tuple[Decay, Decay] = Field((0.9, 0.99), description="of adam and yogi")
     eps: PositiveFloat = Field(1e-3, description="of adam and yogi: tau of Reddi et al.")
 
     @model_validator(mode="after")
     def _options_are_of_the_optimizer(self) -> "Server":
-        for option in ("betas", "eps") if self.optimizer == "sgd" else ("momentum",):
+        for option in ("betas", "eps") if self.optimizer == "sgd" else ("momentum", "weight_decay"):
             value, default = getattr(self, option), type(self).model_fields[option].default
             if value != default:
                 raise SettingError(f"{option}: {value} is not allowed with {self.optimizer}; must be left out")
@@ -61,7 +95,7 @@ class Server(Settings):
     def options(self) -> dict[str, Any]:
         """What the optimizer is made with."""
         if self.optimizer == "sgd":
-            return {"lr": self.lr, "momentum": self.momentum}
+            return {"lr": self.lr, "momentum": self.momentum, "weight_decay": self.weight_decay}
         return {"lr": self.lr, "betas": self.betas, "eps": self.eps}
 
     @property
@@ -70,15 +104,45 @@ class Server(Settings):
         return self == Server()
 
 
-class Evaluation(Settings):
-    """When and on what the model is measured; the first and the last round always are."""
+class LastRounds(Settings):
+    """The rounds at the end of a run that a table averages over."""
 
-    every: PositiveInt = Field(10, description="rounds")
+    rounds: PositiveInt = Field(description="how many rounds these are")
+    every: PositiveInt = Field(description="rounds between two evaluations among them")
+
+
+class Evaluation(Settings):
+    """When and on what the model is measured. It always is before the first round and after the last."""
+
+    every: PositiveInt = Field(10, description="rounds between two evaluations")
+    last: LastRounds | None = Field(None, description="more evaluations in the last rounds: {rounds: 100, every: 10}")
     splits: tuple[str, ...] | None = Field(None, description="of the task's data; by default all")
     by: tuple[By, ...] = Field((), description="measure groups of samples too")
     weights: tuple[Alike, ...] = Field(
         (), description="measure the clients' cumulative weights, summed over clients that are alike in all of this"
     )
+
+    @property
+    def step(self) -> int:
+        """Rounds between two evaluations where a table looks."""
+        return self.every if self.last is None else self.last.every
+
+    def due(self, t: int, rounds: int) -> bool:
+        """Whether the model after t of so many rounds is measured."""
+        if t in (0, rounds) or t % self.every == 0:
+            return True
+        return self.last is not None and t > rounds - self.last.rounds and t % self.last.every == 0
+
+    def times(self, rounds: int) -> int:
+        """How often the model is measured in so many rounds."""
+        count = 1 + rounds // self.every
+        also = rounds % self.every != 0  # after the last round
+        if self.last is not None:
+            first = max(0, rounds - self.last.rounds)
+            both = lcm(self.every, self.last.every)
+            count += (rounds // self.last.every - first // self.last.every) - (rounds // both - first // both)
+            also = also and rounds % self.last.every != 0
+        return count + also
 
 
 class Numerics(Settings):
@@ -122,7 +186,7 @@ class Trial(Spec):
         with at("algorithm"):
             method = self.algorithm.build()
         try:
-            method.check(Setting(self.local.steps, self.server.plain))
+            method.check(Setting(self.local.common_steps, self.server.plain, self.local.momentum))
         except ValueError as error:
             raise SettingError(str(error)) from None
         bent = f"server.optimizer {self.server.optimizer}" if self.server.optimizer != "sgd" else ""

@@ -123,14 +123,24 @@ class UnitWork:
     """
 
     def __init__(self, observed: Observed, lr: float) -> None:
-        self.steps = observed.steps
+        self.observed = observed
         self.lr = lr
-        self._losses = iter(observed.losses)
+        self._told = iter(observed.told)
+
+    @property
+    def steps(self) -> int:
+        return self.observed.steps
+
+    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
+        return self.observed.steps_of(clients)
+
+    def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a m"], split: str) -> Float[Tensor, "a"]:
+        return next(self._told)
 
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a m"], step: int
     ) -> tuple[Float[Tensor, "a m"], Float[Tensor, "a"]]:
-        return self._gradients(clients, x), next(self._losses)
+        return self._gradients(clients, x), next(self._told)
 
     def sgd(
         self,
@@ -141,8 +151,9 @@ class UnitWork:
         correct: Float[Tensor, "a m"] | None = None,
     ) -> Float[Tensor, "a m"]:
         steps = self._gradients(clients, start) if correct is None else self._gradients(clients, start) + correct
-        path = self.lr * self.steps * steps
+        path = self.lr * self.steps_of(clients)[:, None] * steps
         return start - (path if scale is None else path * scale[:, None])
 
     def _gradients(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a m"]) -> Float[Tensor, "a m"]:
-        return torch.zeros_like(x).scatter_(1, clients[:, None], -1 / (self.lr * self.steps))
+        move = -1 / (self.lr * self.steps_of(clients).to(x.dtype))
+        return torch.zeros_like(x).scatter_(1, clients[:, None], move[:, None])

@@ -12,7 +12,7 @@ import yaml
 
 from benchmark.experiment import Experiment
 from benchmark.plan import places
-from benchmark.spec import array_file, flatten
+from benchmark.spec import array_file, flatten, known_since
 from leaderboard.results import Run, end, has
 
 FREE = ("rounds", "seed", "evaluation", "numerics.engine", "numerics.device", "numerics.client_memory")
@@ -104,6 +104,8 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         known = by_key.get(_key(flatten(place.trial.spec(array_file))), {})
         cell = found.get(where, Cell(place.labels, place.trial.rounds, 0))
         mine = {seed: run for seed, run in known.items() if seed == str(place.trial.seed)}
+        if "rounds" in place.labels:  # an axis: what each run had come to after so many rounds
+            mine = {seed: run.until(place.trial.rounds) for seed, run in mine.items()}
         found[where] = Cell(cell.labels, cell.rounds, len(wanted[where]), cell.runs | mine)
     return list(found.values())
 
@@ -123,7 +125,7 @@ def _with_guests(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
 def _key(settings: dict[str, str]) -> tuple[tuple[str, str], ...]:
     kept = {
         key: value
-        for key, value in settings.items()
+        for key, value in known_since(settings).items()
         if not any(key == free or key.startswith(f"{free}.") for free in FREE)
     }
     return tuple(sorted(kept.items()))

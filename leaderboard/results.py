@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from benchmark.spec import known_since
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
@@ -33,15 +35,27 @@ class Run:
     @property
     def cell(self) -> tuple[tuple[str, str], ...]:
         """All settings but the seed: what the trials of one cell have in common."""
-        return tuple(sorted((key, value) for key, value in self.settings.items() if key != "seed"))
+        return tuple(sorted((key, value) for key, value in known_since(self.settings).items() if key != "seed"))
+
+    @property
+    def identity(self) -> tuple[tuple[str, str], ...]:
+        """All settings but the rounds, of which a run may have more later."""
+        return tuple(sorted((key, value) for key, value in known_since(self.settings).items() if key != "rounds"))
 
     @property
     def rounds(self) -> int:
         return int(self.settings.get("rounds", 1))
 
+    def until(self, rounds: int) -> "Run":
+        """The run as it was after so many rounds, or whole if it has fewer."""
+        settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
+        return Run(self.tags, settings, self.history[self.history.index <= rounds])
+
 
 def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
     """The finished runs of an experiment, oldest first, with their histories.
+
+    A run that was finished and is now being continued counts with the rounds that it had finished.
 
     Args:
         client: of the MLflow store.
@@ -53,10 +67,14 @@ def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | Non
         return []
     runs, token = [], None
     while True:
-        page = client.search_runs(
-            [found.experiment_id], "attributes.status = 'FINISHED'", order_by=["start_time"], page_token=token
-        )
+        page = client.search_runs([found.experiment_id], order_by=["start_time"], page_token=token)
         for run in page:
+            settings = dict(run.data.params)
+            finished = run.data.tags.get("rollcall.finished")
+            if finished is None and run.info.status != "FINISHED":
+                continue
+            if finished is not None and "study" not in settings:
+                settings["rounds"] = finished
             columns = {}
             for metric in run.data.metrics:
                 if metrics is not None and metric not in metrics:
@@ -64,14 +82,15 @@ def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | Non
                 values = client.get_metric_history(run.info.run_id, metric)
                 columns[metric] = pd.Series({value.step: value.value for value in values}, dtype=float)
             history = pd.DataFrame(columns).sort_index().rename_axis("round")
-            runs.append(Run(dict(run.data.tags), dict(run.data.params), history))
+            one = Run(dict(run.data.tags), settings, history)
+            runs.append(one.until(one.rounds) if "rounds" in settings else one)
         token = page.token
         if not token:
             return runs
 
 
 def archive(runs: list[Run], experiment: str, metrics: list[str], folder: Path = ARCHIVE) -> Path:
-    """Keep runs beside those that are kept already, of which the same trial is replaced.
+    """Keep runs beside those that are kept already, of which the same trial of no more rounds is replaced.
 
     A CSV file holds the evaluations, six digits of each; a JSON file of the same name the settings and origins.
 
@@ -85,10 +104,14 @@ def archive(runs: list[Run], experiment: str, metrics: list[str], folder: Path =
         the CSV file.
     """
     table = folder / f"{experiment}.csv"
-    kept = {run.tags["rollcall.trial"]: run for run in unarchive(experiment, folder)}
-    kept |= {run.tags["rollcall.trial"]: run for run in runs}
-    if not kept:
+    by_identity = {run.identity: run for run in unarchive(experiment, folder)}
+    for run in runs:
+        known = by_identity.get(run.identity)
+        if known is None or known.rounds <= run.rounds:
+            by_identity[run.identity] = run
+    if not by_identity:
         return table
+    kept = {run.tags["rollcall.trial"]: run for run in by_identity.values()}
     table.parent.mkdir(parents=True, exist_ok=True)
     rows = []
     for digest, run in sorted(kept.items()):

@@ -4,61 +4,86 @@ Each sample's draws follow from the seed and its key alone (client, step, positi
 """
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal, Protocol, TypeAlias
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Num
 from torch import Tensor
 from torch.nn.functional import pad
 
 from tasks.counters import uniforms
 
-Augment: TypeAlias = Callable[[UInt8[Tensor, "n c h w"], Int[Tensor, "n 3"]], UInt8[Tensor, "n c h w"]]
-"""Pixels and keys to pixels of the same shape."""
+
+class Augment(Protocol):
+    """Images and keys to images of the same shape and type.
+
+    Attributes:
+        on_normalised: whether it is applied to normalised images, in which 0 is the mean colour, or to pixels (uint8),
+            in which 0 is black.
+    """
+
+    @property
+    def on_normalised(self) -> bool: ...
+
+    def __call__(self, images: Num[Tensor, "n c h w"], keys: Int[Tensor, "n 3"]) -> Num[Tensor, "n c h w"]: ...
+
 
 Augmentation: TypeAlias = Callable[[int], Augment]
 """From the trial's seed."""
 
 
-def crop_flip(
-    seed: int, *, padding: int = 4, flip: bool = True, per: Literal["sample", "minibatch"] = "sample"
-) -> Augment:
-    """A crop of the image's own size out of the image padded with black, and a horizontal flip of every other one.
+@dataclass(frozen=True)
+class CropFlip:
+    """A crop of the image's own size out of the image with a border, and a horizontal flip of every other image.
 
-    As all five papers' image experiments have it; each place of the crop is equally likely.
+    Each place of the crop is equally likely. The papers' codes differ in the order: who crops before normalising has a
+    black border (FOCUS), who crops after it has a border of the mean colour (FedPBC, FedAU).
 
     Args:
         seed: the trial's.
-        padding: on each side, pixels.
+        padding: width of the border on each side, pixels.
+        fill: its colour: `black`, or the `mean` of each channel by which images are normalised.
         flip: whether to flip; SVHN's digits are not.
         per: draw for each `sample`, or once for a `minibatch` (the FedPBC authors' released code).
 
     Raises:
         ValueError: a negative padding.
     """
-    if padding < 0:
-        raise ValueError(f"augmentation.padding: {padding} is not allowed; must be at least 0")
 
-    def augment(pixels: UInt8[Tensor, "n c h w"], keys: Int[Tensor, "n 3"]) -> UInt8[Tensor, "n c h w"]:
-        if per == "minibatch":
+    seed: int
+    _: KW_ONLY
+    padding: int = 4
+    fill: Literal["black", "mean"] = "black"
+    flip: bool = True
+    per: Literal["sample", "minibatch"] = "sample"
+
+    def __post_init__(self) -> None:
+        if self.padding < 0:
+            raise ValueError(f"augmentation.padding: {self.padding} is not allowed; must be at least 0")
+
+    @property
+    def on_normalised(self) -> bool:
+        return self.fill == "mean"
+
+    def __call__(self, images: Num[Tensor, "n c h w"], keys: Int[Tensor, "n 3"]) -> Num[Tensor, "n c h w"]:
+        if self.per == "minibatch":
             keys = keys.clone()
             keys[:, 2] = 0
         down, right, mirror = (
-            uniforms(seed, torch.cat([keys, torch.full_like(keys[:, :1], draw)], dim=1)) for draw in range(3)
+            uniforms(self.seed, torch.cat([keys, torch.full_like(keys[:, :1], draw)], dim=1)) for draw in range(3)
         )
-        n, _, h, w = pixels.shape
-        places = 2 * padding + 1
-        rows = (down * places).long()[:, None] + torch.arange(h, device=pixels.device)
-        columns = torch.arange(w, device=pixels.device).expand(n, w)
-        if flip:
+        n, _, h, w = images.shape
+        places = 2 * self.padding + 1
+        rows = (down * places).long()[:, None] + torch.arange(h, device=images.device)
+        columns = torch.arange(w, device=images.device).expand(n, w)
+        if self.flip:
             columns = columns.where(mirror[:, None] < 0.5, w - 1 - columns)
         columns = (right * places).long()[:, None] + columns
-        padded = pad(pixels, (padding,) * 4)
-        sample = torch.arange(n, device=pixels.device)[:, None, None]
+        padded = pad(images, (self.padding,) * 4)
+        sample = torch.arange(n, device=images.device)[:, None, None]
         # Indexed dimensions come first: [n, h, w, c].
         return padded[sample, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
-    return augment
 
-
-AUGMENTATIONS: dict[str, Callable[..., Augment]] = {"crop_flip": crop_flip}
+AUGMENTATIONS: dict[str, Callable[..., Augment]] = {"crop_flip": CropFlip}

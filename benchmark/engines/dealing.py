@@ -46,7 +46,7 @@ class Deal:
 def deal(
     feed: Feed,
     clients: Int[Tensor, "a"],
-    first: int,
+    firsts: list[int],
     rows: list[list[Int[np.ndarray, "_"]]],
     dtype: torch.dtype,
     shortest: int = 0,
@@ -56,7 +56,7 @@ def deal(
     Args:
         feed: the samples, on the device.
         clients: ids [a], on the device.
-        first: the step, counted from the first round on, that `rows` begin with.
+        firsts: of each client, the step, counted from the first round on, that its `rows` begin with.
         rows: of each client, for each of K steps, what `Minibatches` drew.
         dtype: of the weights.
         shortest: minibatches are padded to this length at least.
@@ -80,7 +80,8 @@ def deal(
     if feed.augments:
         keys = torch.empty(K, a, b, 3, dtype=torch.int64, device=device)
         keys[..., 0] = clients[:, None]
-        keys[..., 1] = torch.arange(first, first + K, device=device)[:, None, None]
+        first = to_device(np.array(firsts, dtype=np.int64), device)
+        keys[..., 1] = (torch.arange(K, device=device)[:, None] + first)[:, :, None]
         keys[..., 2] = torch.arange(b, device=device)
         seen = feed.task.augment(seen, keys.view(-1, 3))
     weights = None

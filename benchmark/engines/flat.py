@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tasks import Task
+from tasks import Samples, Task
 
 Buffers = list[Tensor]
 """What a model learns besides its parameters (BatchNorm's running statistics)."""
@@ -44,3 +44,10 @@ class FlatTask(nn.Module):
     def buffers_(self) -> Buffers:
         """The learnt buffers themselves, not copies."""
         return [self.task.get_buffer(name) for name in self.buffer_names]
+
+
+def in_channels_last(batch: Samples) -> Samples:
+    """The same numbers, images [n, c, h, w] among them with their channels side by side in memory."""
+    return tuple(
+        column.contiguous(memory_format=torch.channels_last) if column.dim() == 4 else column for column in batch
+    )

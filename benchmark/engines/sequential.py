@@ -2,19 +2,20 @@
 faster engine."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from itertools import pairwise
 from queue import SimpleQueue
 from time import perf_counter
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from benchmark.engines.feed import Feed
-from benchmark.engines.flat import Buffers, FlatTask
+from algorithms import Rows
+from benchmark.engines.feed import Feed, held_out_losses
+from benchmark.engines.flat import Buffers, FlatTask, in_channels_last
+from benchmark.engines.local import LocalTraining
+from benchmark.engines.threads import prepare_thread
 from tasks import Samples
 from tasks.streams import torch_stream
 
@@ -25,41 +26,34 @@ WORTH_A_THREAD = 2e-3
 class Sequential:
     """See `benchmark.engines.Engine`.
 
-    On a CPU each thread that torch may use works on a client of its own, with kernels of one thread. So results do not
-    depend on the number of threads.
-
     Args:
         model: the task, of which the engine works on copies.
         feed: the clients' minibatches.
-        steps: K.
+        local: what a client does in a round.
+        workers: threads; on a CPU each works on a client of its own.
     """
 
-    def __init__(self, model: FlatTask, feed: Feed, steps: int) -> None:
+    def __init__(self, model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1) -> None:
         self.model = model
         self.feed = feed
-        self.steps = steps
-        self.on_cpu = model.parameters_[0].device.type == "cpu"
-        self.channels_last = self.pools_first = self.draws = False
-        seconds = 0.0
-        if self.on_cpu:
-            with self.kernels_of_one_thread():
-                largest = int(feed.minibatches.parts.sizes.argmax())
-                self.channels_last = takes_channels_last(model, feed.batch(largest, 0))
-                batch = self.batch(largest, 0)
-                self.pools_first = may_pool_first(model, batch)
-                self.draws, seconds = self._try(batch)
-        # torch's own generator, which layers such as dropout draw from, is one for all threads.
-        alone = self.draws or seconds < WORTH_A_THREAD
-        self.threads = 1 if alone else torch.get_num_threads()
-        self.replicas = [Replica(model, self.pools_first) for _ in range(self.threads)]
+        self.local = local
+        self.channels_last = self.draws = False
+        self.threads = 1
+        if model.parameters_[0].device.type == "cpu":
+            largest = int(feed.minibatches.parts.sizes.argmax())
+            self.channels_last = takes_channels_last(model, feed.batch(largest, 0))
+            self.draws, seconds = self._try(self.batch(largest, 0))
+            # torch's own generator, which layers such as dropout draw from, is one for all threads.
+            self.threads = 1 if self.draws or seconds < WORTH_A_THREAD else workers
+        self.replicas = [Replica(model) for _ in range(self.threads)]
         self.idle: SimpleQueue[Replica] = SimpleQueue()
         for replica in self.replicas:
             self.idle.put(replica)
         self.home = model.vector()
         self.pool = ThreadPoolExecutor(self.threads, initializer=prepare_thread)
 
-    def round(self, t: int, lr: float) -> "SequentialWork":
-        return SequentialWork(self, t, lr)
+    def round(self, t: int, lr: float, momentum: Rows | None = None) -> "SequentialWork":
+        return SequentialWork(self, t, lr, momentum)
 
     def batch(self, client: int, step: int) -> Samples:
         """A minibatch in the layout that suits the model."""
@@ -68,7 +62,7 @@ class Sequential:
 
     def _try(self, batch: Samples) -> tuple[bool, float]:
         """Whether a step draws random numbers, and how long it takes."""
-        replica = Replica(self.model, self.pools_first)
+        replica = Replica(self.model)
         with torch_stream(0, "noise"):
             before = torch.get_rng_state()
             replica.differentiate(batch)
@@ -77,29 +71,28 @@ class Sequential:
             replica.differentiate(batch)
             return draws, perf_counter() - began
 
-    @contextmanager
-    def kernels_of_one_thread(self) -> Iterator[None]:
-        threads = torch.get_num_threads()
-        if threads == 1 or not self.on_cpu:
-            yield
-            return
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
-
 
 class SequentialWork:
     """One round's local work: see `benchmark.engines.Work`."""
 
-    def __init__(self, engine: Sequential, t: int, lr: float) -> None:
+    def __init__(self, engine: Sequential, t: int, lr: float, momentum: Rows | None) -> None:
         self.engine = engine
         self.model = engine.model
-        self.steps = engine.steps
+        self.local = engine.local
         self.t = t
         self.lr = lr
+        self.momentum = self._momentum_before = momentum
         self._buffers: dict[int, Buffers] = {}
+
+    @property
+    def steps(self) -> int:
+        return self.local.most
+
+    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
+        return torch.tensor(self.local.of(clients.tolist()), dtype=torch.int64, device=clients.device)
+
+    def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
+        return held_out_losses(self.model, self.engine.feed, clients, x, split)
 
     def buffers(self, clients: Int[Tensor, "a"]) -> Buffers | None:
         if not self.model.buffer_names:
@@ -120,6 +113,8 @@ class SequentialWork:
             torch.cat([gradient.flatten() for gradient in found], out=gradients[row])
 
         self._for_each(clients, differentiate)
+        if self.local.weight_decay:
+            gradients.add_(x, alpha=self.local.weight_decay)
         return gradients, losses
 
     def sgd(
@@ -132,17 +127,21 @@ class SequentialWork:
     ) -> Float[Tensor, "a d"]:
         ends = start.clone(memory_format=torch.contiguous_format)
         rates = [self.lr] * len(clients) if scale is None else (self.lr * scale).tolist()
+        velocities = None
+        if self.local.momentum:
+            velocities = torch.zeros_like(ends) if self._momentum_before is None else self._momentum_before[clients]
 
         def train(row: int, client: int, replica: Replica) -> None:
             replica.move(ends[row])  # where the steps then leave their result
             corrections = None if correct is None else self.model.split(correct[row])
-            for step in range(self.steps):
+            velocity = None if velocities is None else self.model.split(velocities[row])
+            for step in range(*self.local.of([client])):
                 _, gradients = self._differentiate(replica, client, step)
-                if corrections is not None:
-                    torch._foreach_sub_(replica.parameters, corrections, alpha=rates[row])
-                torch._foreach_sub_(replica.parameters, gradients, alpha=rates[row])
+                replica.descend(gradients, rates[row], self.local, corrections, velocity)
 
         self._for_each(clients, train)
+        if self.momentum is not None and velocities is not None:
+            self.momentum = self.momentum.put(clients, velocities)
         return ends
 
     @torch.no_grad()
@@ -163,15 +162,14 @@ class SequentialWork:
 
         # Autocast is a thread's own affair.
         alone = self.engine.threads == 1 or len(clients) == 1 or torch.is_autocast_enabled("cpu")
-        with self.engine.kernels_of_one_thread():
-            for _ in (map if alone else self.engine.pool.map)(one, range(len(clients)), clients.tolist()):
-                pass
+        for _ in (map if alone else self.engine.pool.map)(one, range(len(clients)), clients.tolist()):
+            pass
         for replica in self.engine.replicas:
             replica.move(self.engine.home)  # or it would keep the memory of the last round's points
 
     def _differentiate(self, replica: "Replica", client: int, step: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Loss and gradients, where the replica is, on the client's minibatch of a step."""
-        step += self.t * self.steps
+        step += self.t * self.local.of([client])[0]
         batch = self.engine.batch(client, step)
         if not self.engine.draws:
             return replica.differentiate(batch)
@@ -184,14 +182,11 @@ class Replica:
 
     Args:
         model: of the task.
-        pools_first: see `pool_first`.
     """
 
-    def __init__(self, model: FlatTask, pools_first: bool = False) -> None:
+    def __init__(self, model: FlatTask) -> None:
         self.model = model
         self.task = copy.deepcopy(model.task)
-        if pools_first:
-            pool_first(self.task)
         self.parameters: list[Tensor] = list(self.task.parameters())
         self.buffers = [self.task.get_buffer(name) for name in model.buffer_names]
 
@@ -210,18 +205,26 @@ class Replica:
             loss = self.task.loss(batch)
             return loss.detach(), torch.autograd.grad(loss, self.parameters, materialize_grads=True)
 
-
-def prepare_thread() -> None:
-    """Both are a thread's own settings."""
-    torch.set_num_threads(1)
-    torch.set_grad_enabled(False)
-
-
-def in_channels_last(batch: Samples) -> Samples:
-    """The same numbers, images [n, c, h, w] among them with their channels side by side in memory."""
-    return tuple(
-        column.contiguous(memory_format=torch.channels_last) if column.dim() == 4 else column for column in batch
-    )
+    def descend(
+        self,
+        gradients: Sequence[Tensor],
+        lr: float,
+        local: LocalTraining,
+        corrections: Sequence[Tensor] | None,
+        velocity: Sequence[Tensor] | None,
+    ) -> None:
+        """A step of SGD, in place; `velocity` changes with it."""
+        if local.weight_decay:
+            gradients = torch._foreach_add(gradients, self.parameters, alpha=local.weight_decay)
+        if velocity is not None:
+            torch._foreach_mul_(velocity, local.momentum)
+            for directions in (gradients, corrections):
+                if directions is not None:
+                    torch._foreach_add_(velocity, directions)
+            gradients, corrections = velocity, None
+        if corrections is not None:
+            torch._foreach_sub_(self.parameters, corrections, alpha=lr)
+        torch._foreach_sub_(self.parameters, gradients, alpha=lr)
 
 
 def takes_channels_last(model: FlatTask, batch: Samples) -> bool:
@@ -234,28 +237,3 @@ def takes_channels_last(model: FlatTask, batch: Samples) -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def may_pool_first(model: FlatTask, batch: Samples) -> bool:
-    """Whether `pool_first` has something to swap, and no part of the task looks between the two layers."""
-    if not pool_first(copy.deepcopy(model.task)):
-        return False
-    found = []
-    for replica in (Replica(model), Replica(model, pools_first=True)):
-        with torch_stream(0, "noise"):
-            loss, gradients = replica.differentiate(batch)
-        found.append([loss, *gradients])
-    return all(torch.equal(given, swapped) for given, swapped in zip(*found, strict=True))
-
-
-def pool_first(task: nn.Module) -> bool:
-    """Swap each ReLU with the max-pooling after it: bit for bit the same, on fewer numbers. False if there is none."""
-    swapped = False
-    for parent in task.modules():
-        if type(parent) is not nn.Sequential:
-            continue
-        for i, (layer, pooling) in enumerate(pairwise(list(parent))):
-            if type(layer) is nn.ReLU and type(pooling) is nn.MaxPool2d and not pooling.return_indices:
-                parent[i], parent[i + 1] = pooling, layer
-                swapped = True
-    return swapped

@@ -8,9 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
+from algorithms import Rows
 from benchmark.engines.dealing import Deal, deal, to_device
-from benchmark.engines.feed import Feed
+from benchmark.engines.feed import Feed, held_out_losses
 from benchmark.engines.flat import FlatTask
+from benchmark.engines.local import LocalTraining
 from benchmark.engines.probing import Loss, activations, is_mean_of_samples
 from benchmark.engines.recorded import Recorded
 from benchmark.errors import SettingError
@@ -18,6 +20,9 @@ from tasks import Samples
 
 Named = dict[str, Tensor]
 """Parameters or buffers by name; with clients first where they are stacked."""
+
+MOST_STEPS = 64
+"""Of a client, whose minibatches are gathered together."""
 
 Gradients = Callable[..., list[Tensor]]
 """Tensors, clients first: parameters, buffers and columns of the batches or columns and weights, to gradients, losses
@@ -40,7 +45,8 @@ class Vectorised:
         model: the task. Its loss must go through `torch.func.vmap`, and may not draw random numbers (dropout): those
             would be the device's, not the client's.
         feed: the clients' minibatches.
-        steps: K.
+        local: what a client does in a round.
+        workers: not used; a batch of kernels is one piece of work.
         memory: bytes that the clients computed at once may take; by default half of what the GPU has free, and 1 GiB on
             a CPU.
         compiler: such as `torch.compile`; minibatches are then all padded to one length, so that less is compiled.
@@ -53,13 +59,14 @@ class Vectorised:
         self,
         model: FlatTask,
         feed: Feed,
-        steps: int,
+        local: LocalTraining,
+        workers: int = 1,
         memory: int | None = None,
         compiler: Callable[[Gradients], Gradients] | None = None,
     ) -> None:
         self.model = model
         self.feed = feed
-        self.steps = steps
+        self.local = local
         self.loss = Loss(model.task)
         self.names = [name for name, _ in self.loss.named_parameters()]
         self.buffer_names = [f"task.{name}" for name in model.buffer_names]
@@ -90,8 +97,8 @@ class Vectorised:
             self.shortest = longest if size == "full" else min(longest, size)
             self._padded_gradients = compiler(self._of_padded_batches)
 
-    def round(self, t: int, lr: float) -> "VectorisedWork":
-        return VectorisedWork(self, t, lr)
+    def round(self, t: int, lr: float, momentum: Rows | None = None) -> "VectorisedWork":
+        return VectorisedWork(self, t, lr, momentum)
 
     def at_once(self, length: int, steps: int) -> int:
         """How many clients with minibatches of that length fit into the memory; a number that needs no padding."""
@@ -172,15 +179,28 @@ class Vectorised:
 class VectorisedWork:
     """One round's local work: see `benchmark.engines.Work`."""
 
-    def __init__(self, engine: Vectorised, t: int, lr: float) -> None:
+    def __init__(self, engine: Vectorised, t: int, lr: float, momentum: Rows | None) -> None:
         self.engine = engine
-        self.steps = engine.steps
+        self.local = engine.local
         self.t = t
         self.lr = lr
+        self.momentum = self._momentum_before = momentum
         self._asked: tuple[Tensor, list[int]] | None = None
         # The buffers of clients that have computed, stacked, and where each of these clients stands in the stack.
         self._buffers = engine.shared(0)
         self._place: dict[int, int] = {}
+
+    @property
+    def steps(self) -> int:
+        return self.local.most
+
+    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
+        if isinstance(self.local.steps, int):
+            return torch.full_like(clients, self.local.steps)
+        return to_device(np.array(self.local.of(self._ids(clients)), dtype=np.int64), clients.device)
+
+    def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
+        return held_out_losses(self.engine.model, self.engine.feed, clients, x, split)
 
     def buffers(self, clients: Int[Tensor, "a"]) -> list[Tensor] | None:
         if not self._buffers:
@@ -195,11 +215,14 @@ class VectorisedWork:
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
         gradients, losses = x.new_empty(x.shape), x.new_empty(len(clients))
-        for part, dealt in self._parts(clients, step, 1):
+        for part in self._parts(clients, 1):
             places, buffers = self._lend(clients, part)
+            dealt = self._deal(clients, part, step, step + 1)
             found, losses[part], buffers = self._differentiate(x[part], buffers, dealt, 0)
             torch.cat([gradient.flatten(1) for gradient in found], dim=1, out=gradients[part])
             self._give_back(places, buffers)
+        if self.local.weight_decay:
+            gradients.add_(x, alpha=self.local.weight_decay)
         return gradients, losses
 
     def sgd(
@@ -211,32 +234,111 @@ class VectorisedWork:
         correct: Float[Tensor, "a d"] | None = None,
     ) -> Float[Tensor, "a d"]:
         ends = start.clone(memory_format=torch.contiguous_format)
-        rates = (self.lr if scale is None else self.lr * scale) * start.new_ones(len(clients))
-        for part, dealt in self._parts(clients, 0, self.steps):
-            places, buffers = self._lend(clients, part)
-            y, rate = ends[part], rates[part, None]
-            corrections = [] if correct is None else [correct[part]]
-            for k in range(self.steps):
-                gradients, _, buffers = self._differentiate(y, buffers, dealt, k)
-                for correction in corrections:
-                    y.addcmul_(correction, rate, value=-1)
-                for piece, gradient in zip(self.engine.split(y), gradients, strict=True):
-                    piece.addcmul_(gradient, rate.view(-1, *(1,) * (gradient.ndim - 1)), value=-1)
-            self._give_back(places, buffers)
+        rates = ((self.lr if scale is None else self.lr * scale) * start.new_ones(len(clients)))[:, None]
+        velocity = None
+        if self.local.momentum:
+            velocity = torch.zeros_like(ends) if self._momentum_before is None else self._momentum_before[clients]
+        K = np.array(self.local.of(self._ids(clients)))
+        if K.size and K.min() == K.max():
+            self._descend(clients, K, ends, rates, correct, velocity)
+        elif K.size:
+            # Who takes the most steps comes first, so that those who have steps left are always the first so many.
+            order = to_device(np.argsort(-K, kind="stable"), clients.device)
+            sorted_ends = ends[order]
+            sorted_correct = None if correct is None else correct[order]
+            sorted_velocity = None if velocity is None else velocity[order]
+            self._descend(clients[order], -np.sort(-K), sorted_ends, rates[order], sorted_correct, sorted_velocity)
+            ends.index_copy_(0, order, sorted_ends)
+            if velocity is not None and sorted_velocity is not None:
+                velocity.index_copy_(0, order, sorted_velocity)
+        if self.momentum is not None and velocity is not None:
+            self.momentum = self.momentum.put(clients, velocity)
         return ends
 
-    def _parts(self, clients: Int[Tensor, "a"], step: int, steps: int) -> Iterator[tuple[slice, Deal]]:
-        """As many clients at a time as fit into the memory, and what they see from a step of this round on."""
-        ids, first = self._ids(clients), self.t * self.steps + step
+    def _descend(
+        self,
+        clients: Int[Tensor, "a"],
+        K: Int[np.ndarray, "a"],
+        y: Float[Tensor, "a d"],
+        rates: Float[Tensor, "a 1"],
+        correct: Float[Tensor, "a d"] | None,
+        velocity: Float[Tensor, "a d"] | None,
+    ) -> None:
+        """All steps of clients with K_i in descending order; y and velocity are changed in place."""
+        for part in self._parts(clients, int(K[0])):
+            places, buffers = self._lend(clients, part)
+            steps = K[part]
+            done = 0
+            while done < steps[0]:
+                n = int((steps > done).sum())  # clients with steps left: the first n of this part
+                until = min(int(steps[n - 1]), done + MOST_STEPS)
+                going = slice(part.start, part.start + n)
+                lent = {name: buffer[:n] for name, buffer in buffers.items()}
+                dealt = self._deal(clients, going, done, until)
+                for k in range(until - done):
+                    gradients, _, lent = self._differentiate(y[going], lent, dealt, k)
+                    self._step(
+                        y[going],
+                        gradients,
+                        rates[going],
+                        None if correct is None else correct[going],
+                        None if velocity is None else velocity[going],
+                    )
+                buffers = {name: torch.cat([after, buffers[name][n:]]) for name, after in lent.items()}
+                done = until
+            self._give_back(places, buffers)
+
+    def _step(
+        self,
+        y: Float[Tensor, "n d"],
+        gradients: list[Tensor],
+        rate: Float[Tensor, "n 1"],
+        correct: Float[Tensor, "n d"] | None,
+        velocity: Float[Tensor, "n d"] | None,
+    ) -> None:
+        """A step of SGD, in place; `velocity` changes with it."""
+        decay = self.local.weight_decay
+        if velocity is not None:
+            velocity.mul_(self.local.momentum)
+            for piece, gradient in zip(self.engine.split(velocity), gradients, strict=True):
+                piece.add_(gradient)
+            if correct is not None:
+                velocity.add_(correct)
+            if decay:
+                velocity.add_(y, alpha=decay)
+            y.addcmul_(velocity, rate, value=-1)
+            return
+        if decay:
+            y.addcmul_(y.clone(), rate, value=-decay)
+        if correct is not None:
+            y.addcmul_(correct, rate, value=-1)
+        for piece, gradient in zip(self.engine.split(y), gradients, strict=True):
+            piece.addcmul_(gradient, rate.view(-1, *(1,) * (gradient.ndim - 1)), value=-1)
+
+    def _parts(self, clients: Int[Tensor, "a"], steps: int) -> Iterator[slice]:
+        """As many clients at a time as fit into the memory with what they see in so many steps."""
+        held = 1 if self.engine.feed.always_same else min(steps, MOST_STEPS)
+        size = self.engine.at_once(max(self._longest(clients), self.engine.shortest), held)
+        for begin in range(0, len(clients), size):
+            yield slice(begin, min(begin + size, len(clients)))
+
+    def _longest(self, clients: Int[Tensor, "a"]) -> int:
+        """Samples in the longest minibatch of these clients."""
         minibatches = self.engine.feed.minibatches
-        rows = [[minibatches.rows(client, first + k) for k in range(steps)] for client in ids]
-        longest = max((len(batch) for theirs in rows for batch in theirs), default=0)
-        held = 1 if self.engine.feed.always_same else steps
-        size = self.engine.at_once(max(longest, self.engine.shortest), held)
-        for begin in range(0, len(ids), size):
-            part = slice(begin, begin + size)
-            dtype = self.engine.model.parameters_[0].dtype
-            yield part, deal(self.engine.feed, clients[part], first, rows[part], dtype, self.engine.shortest)
+        largest = int(minibatches.parts.sizes[self._ids(clients)].max(initial=0))
+        return largest if minibatches.size == "full" else min(largest, minibatches.size)
+
+    def _deal(self, clients: Int[Tensor, "a"], part: slice, begin: int, end: int) -> Deal:
+        """What some of the clients see in these steps of the round."""
+        ids = self._ids(clients)[part]
+        minibatches = self.engine.feed.minibatches
+        firsts = [self.t * K + begin for K in self.local.of(ids)]
+        rows = [
+            [minibatches.rows(client, first + k) for k in range(end - begin)]
+            for client, first in zip(ids, firsts, strict=True)
+        ]
+        dtype = self.engine.model.parameters_[0].dtype
+        return deal(self.engine.feed, clients[part], firsts, rows, dtype, self.engine.shortest)
 
     def _differentiate(
         self, x: Float[Tensor, "a d"], buffers: Named, dealt: Deal, k: int

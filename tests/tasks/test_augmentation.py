@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tasks.augmentation import crop_flip
+from tasks.augmentation import CropFlip
 from tasks.counters import uniforms
 
 
@@ -72,7 +72,7 @@ def found(pixels, augmented, padding, flip=True):
 def test_every_image_is_one_of_its_views_and_every_view_is_as_likely():
     pixels = images(4000, c=1)
     k = torch.cartesian_prod(torch.arange(10), torch.arange(20), torch.arange(20))
-    places = list(found(pixels, crop_flip(1, padding=1)(pixels, k), padding=1))
+    places = list(found(pixels, CropFlip(1, padding=1)(pixels, k), padding=1))
     counts = np.array([places.count(place) for place in views(pixels[0].numpy(), 1, True)])
     assert len(counts) == 18
     assert ((counts - 4000 / 18) ** 2 / (4000 / 18)).sum() < 40.8  # 17 degrees of freedom, 0.1 %
@@ -80,7 +80,7 @@ def test_every_image_is_one_of_its_views_and_every_view_is_as_likely():
 
 def test_draws_follow_the_key_alone():
     pixels, k = images(), keys()
-    augment = crop_flip(1, padding=2)
+    augment = CropFlip(1, padding=2)
     whole = augment(pixels, k)
     some = torch.tensor([5, 190, 17])
     assert torch.equal(augment(pixels[some], k[some]), whole[some])
@@ -88,20 +88,20 @@ def test_draws_follow_the_key_alone():
         other = k.clone()
         other[:, column] += 1000
         assert not torch.equal(augment(pixels, other), whole)
-    assert not torch.equal(crop_flip(2, padding=2)(pixels, k), whole)
+    assert not torch.equal(CropFlip(2, padding=2)(pixels, k), whole)
 
 
 def test_one_draw_for_a_minibatch():
     pixels, k = images(), keys()
     k[100:, 0] = 5  # another client
-    places = list(found(pixels, crop_flip(1, padding=3, per="minibatch")(pixels, k), padding=3))
+    places = list(found(pixels, CropFlip(1, padding=3, per="minibatch")(pixels, k), padding=3))
     assert len(set(places[:100])) == len(set(places[100:])) == 1
     assert places[0] != places[100]
 
 
 def test_without_a_flip_and_without_padding():
     pixels = images()
-    assert all(not mirrored for *_, mirrored in found(pixels, crop_flip(1, padding=1, flip=False)(pixels, keys()), 1))
-    assert torch.equal(crop_flip(1, padding=0, flip=False)(pixels, keys()), pixels)
+    assert all(not mirrored for *_, mirrored in found(pixels, CropFlip(1, padding=1, flip=False)(pixels, keys()), 1))
+    assert torch.equal(CropFlip(1, padding=0, flip=False)(pixels, keys()), pixels)
     with pytest.raises(ValueError, match=r"augmentation\.padding: -1 is not allowed"):
-        crop_flip(1, padding=-1)
+        CropFlip(1, padding=-1)

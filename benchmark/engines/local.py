@@ -1,0 +1,35 @@
+"""What a client does in a round: how many steps of which SGD."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+
+@dataclass(frozen=True)
+class LocalTraining:
+    """SGD as torch has it: v = momentum * v + g + weight_decay * x, then x -= lr * v.
+
+    Attributes:
+        steps: K, or K_i of each client, [m].
+        momentum: 0 for none.
+        weight_decay: 0 for none.
+        keep_momentum: whether a client's v persists over its rounds; otherwise every round begins with v = 0.
+    """
+
+    steps: int | Int[np.ndarray, "m"]
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    keep_momentum: bool = False
+
+    @property
+    def most(self) -> int:
+        """K, or the largest K_i."""
+        return self.steps if isinstance(self.steps, int) else int(self.steps.max())
+
+    def of(self, clients: Sequence[int]) -> list[int]:
+        """K_i of some clients."""
+        if isinstance(self.steps, int):
+            return [self.steps] * len(clients)
+        return self.steps[np.asarray(clients, dtype=np.int64)].tolist()

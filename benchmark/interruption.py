@@ -1,0 +1,37 @@
+"""Stopping on request: a run that is asked to stop finishes its round, saves a checkpoint and ends."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupted(Exception):
+    """A run was asked to stop and did, after a whole round."""
+
+
+@contextmanager
+def stop_requests() -> Iterator[Callable[[], bool]]:
+    """Turn the first SIGINT (Ctrl-C) or SIGTERM into a request; yields whether there was one.
+
+    A second signal raises KeyboardInterrupt at once. Only the main thread can receive signals; in another thread there
+    are no requests.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    requested = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal requested
+        if requested:
+            raise KeyboardInterrupt
+        requested = True
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: requested
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
