@@ -43,7 +43,7 @@ class Round:
         seed: the trial's; see `generator`.
         probability: p_i^t [m], stationary: pi [m], correlation: lambda [m], share: c_i = E[1{i in A}/a] [m]: what an
             oracle may be told by the participation model; None where it does not know, or was not asked.
-        optimum: F*_i [m], the least training loss of each client; None where the task does not know, or was not asked.
+        least_loss: F*_i [m], the least training loss of each client; None where the task does not know, or not asked.
     """
 
     t: int
@@ -55,7 +55,7 @@ class Round:
     stationary: Float[Tensor, "m"] | None = None
     correlation: Float[Tensor, "m"] | None = None
     share: Float[Tensor, "m"] | None = None
-    optimum: Float[Tensor, "m"] | None = None
+    least_loss: Float[Tensor, "m"] | None = None
 
     @property
     def clients(self) -> int:
@@ -251,8 +251,8 @@ def refuse_local_steps(name: str, setting: Setting) -> None:
         ValueError: more than one local step.
     """
     if setting.steps != 1:
-        given = "epochs of minibatches" if setting.steps is None else setting.steps
-        raise ValueError(f"local.steps: {given} is not allowed with {name}, which takes one gradient a round; must be 1")
+        given = "local.epochs: several minibatches" if setting.steps is None else f"local.steps: {setting.steps}"
+        raise ValueError(f"{given} is not allowed with {name}, which takes one gradient a round; must be 1 step")
 
 
 def refuse_momentum(name: str, setting: Setting) -> None:

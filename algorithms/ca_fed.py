@@ -18,7 +18,8 @@ Differences from the paper:
     beta = 1 keeps no memory of losses; the paper prints "beta = 0" for its experiments and means this.
     Where leaving a client out changes eps by nothing, it stays (`ties: keep`). Read to the letter, a gain of 0 reaches
     tau = 0, and all clients but one are left out whenever no loss lies above its least, as in the first round.
-    The authors' released code has `bias_factor: 1` for the 4, and F*_i = 0 (`least: zero`).
+    The authors' released code has `bias_factor: 1` for the 4, takes F_i on held-out samples (`losses: test`) and for
+    F*_i the client's least loss (`least: optimum`), or 0 for networks (`least: zero`), and has `ties: leave_out`.
 """
 
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from math import inf
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from algorithms.availability import Watch, observed
@@ -61,7 +62,9 @@ class CAFed(Algorithm[Losses]):
         oracle: take pi and lambda from the participation model; otherwise from the rounds 0..t.
         ties: whether a client without which eps is the same is kept.
         bias_factor: the paper's 4.
-        least: F*_i as the `running` minimum, or `zero`.
+        losses: what F_i is taken on: the client's first `minibatch`, or all that it holds of the `validation` or `test`
+            split.
+        least: F*_i as the `running` minimum, the client's `optimum` as the task tells it, or `zero`.
         watch: rounds before the first that trains.
     """
 
@@ -71,12 +74,14 @@ class CAFed(Algorithm[Losses]):
     oracle: bool = True
     ties: Literal["keep", "leave_out"] = "keep"
     bias_factor: NonNegative = 4.0
-    least: Literal["running", "zero"] = "running"
+    losses: Literal["minibatch", "validation", "test"] = "minibatch"
+    least: Literal["running", "optimum", "zero"] = "running"
     watch: Rounds = 0
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return ("stationary", "correlation") if self.oracle else ()
+        told = ("stationary", "correlation") if self.oracle else ()
+        return (*told, "least_loss") if self.least == "optimum" else told
 
     @property
     def promises(self) -> Promises:
@@ -94,12 +99,12 @@ class CAFed(Algorithm[Losses]):
         A, seen = call.active, observed(state.seen, call)
         if len(A) == 0 or call.t < self.watch:
             return None, replace(state, seen=seen)
-        _, F = work.gradients(A, x.expand(len(A), -1), 0)
+        F = self._losses(A, x.expand(len(A), -1), work)
         if state.Fh.isinf().all():
             Fh = F.mean().expand(call.clients).index_copy(0, A, F)
         else:
             Fh = state.Fh.index_copy(0, A, (1 - self.beta) * state.Fh[A] + self.beta * F)
-        least = Fh.minimum(state.least) if self.least == "running" else torch.zeros_like(Fh)
+        least = self._least(state, Fh, call)
         pi, correlation = self._availability(seen, call)
         q = call.alpha / pi * self._included(Fh - least, call.alpha, pi, correlation)
         state = Losses(Fh, least, q, seen)
@@ -108,6 +113,21 @@ class CAFed(Algorithm[Losses]):
             return None, state
         D = work.sgd(A, x.expand(len(A), -1)) - x
         return q[A] @ D, state
+
+    def _losses(self, A: Int[Tensor, "a"], x: Float[Tensor, "a d"], work: LocalWork) -> Float[Tensor, "a"]:
+        """F_i of the active clients."""
+        if self.losses == "minibatch":
+            return work.gradients(A, x, 0)[1]
+        return work.losses(A, x, self.losses)
+
+    def _least(self, state: Losses, Fh: Float[Tensor, "m"], call: Round) -> Float[Tensor, "m"]:
+        """F*, [m]."""
+        if self.least == "running":
+            return Fh.minimum(state.least)
+        if self.least == "zero":
+            return torch.zeros_like(Fh)
+        assert call.least_loss is not None, "declared in needs"
+        return call.least_loss
 
     def _availability(self, seen: Watch | Nothing, call: Round) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
         """pi and lambda, [m]."""

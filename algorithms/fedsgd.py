@@ -15,7 +15,16 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Promises, Round, Setting, refuse_local_steps, refuse_momentum
+from algorithms.base import (
+    LocalWork,
+    Memoryless,
+    Nothing,
+    Promises,
+    Round,
+    Setting,
+    refuse_local_steps,
+    refuse_momentum,
+)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, *SCAFFOLD: Stochastic Controlled
     A empty: nothing changes
 
 Differences from the paper:
-    Option I takes g_i(x) as the mean over the round's K_i minibatches: a pass over the data that the client sees anyway.
+    Option I takes g_i(x) as the mean over the round's K_i minibatches: a pass over data that the client sees anyway.
 """
 
 from dataclasses import dataclass

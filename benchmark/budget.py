@@ -91,9 +91,7 @@ def fit(items: Sequence[Item], budget: float, at_once: int) -> Cut:
 def spent(items: Sequence[Item], cut: Cut, at_once: int) -> float:
     """Seconds of what is left."""
     left = [item for item in items if item.rank < cut.seeds]
-    seconds = [
-        item.estimate.seconds(cut.rounds(item.rounds, item.evaluation.step), item.evaluation) for item in left
-    ]
+    seconds = [item.estimate.seconds(cut.rounds(item.rounds, item.evaluation.step), item.evaluation) for item in left]
     return wall(seconds, at_once)
 
 

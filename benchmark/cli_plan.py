@@ -114,9 +114,7 @@ def how_long(places: list["Place"]) -> str:
     machine = by_ray()
     costs = estimates(trials, machine, _probing)
     seconds = [
-        costs[trial.digest].seconds(trial.rounds, trial.evaluation)
-        for trial in trials
-        if isinstance(trial, Trial)
+        costs[trial.digest].seconds(trial.rounds, trial.evaluation) for trial in trials if isinstance(trial, Trial)
     ]
     return (
         f"about {duration(wall(seconds, machine.at_once))} with {machine.at_once} at once on this machine, "

@@ -22,10 +22,11 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from benchmark.allocator import keep_freed_memory
 from benchmark.bench import synchronise
 from benchmark.choices import read
+from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.federation import Federation
 from benchmark.simulation import build, quiet, trainer_of
 from benchmark.study import Study
-from benchmark.trial import Evaluation, Local, Trial
+from benchmark.trial import Evaluation, Trial
 from participation import Participation, Population
 from tasks.datasets import root, source_of
 
@@ -111,10 +112,10 @@ def estimates(
         if isinstance(trial, Trial):
             kinds.setdefault(work(trial, machine.device).digest, []).append(trial)
     found = {}
-    with threads(machine.threads):
+    with threads(machine.threads), kernels_of_one_thread() as workers:
         for alike in watch(list(kinds.values())):
             stand_in = work(alike[0], machine.device)
-            federation = build(stand_in)
+            federation = build(stand_in, workers)
             data = federation.data
             population = Population(data.clients, 0, data.classes, data.histogram)
             clients = computing(alike, population)

@@ -123,8 +123,8 @@ class Federation(LightningModule):
         self.engine = ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
         self.known: dict[str, Tensor] = {"alpha": self._vector(self.alpha)}
         for name in self.algorithm.needs:
-            if name == "optimum":
-                self.known[name] = self._vector(self.model.task.optimum(self.data))
+            if name == "least_loss":
+                self.known[name] = self._vector(self.model.task.least_losses(self.data))
             elif name != "probability":
                 self.known[name] = self._vector(getattr(self.participation, name))
 

@@ -112,9 +112,7 @@ def check(jobs: Iterable[Job]) -> None:
             build(job.trial)
 
 
-def carry_out(
-    trial: Trial | Study, folder: Path, tell: Callable[[int], None], stop: Callable[[], bool]
-) -> Outcome:
+def carry_out(trial: Trial | Study, folder: Path, tell: Callable[[int], None], stop: Callable[[], bool]) -> Outcome:
     """Run a trial or conduct a study, in its folder.
 
     Args:
@@ -145,6 +143,4 @@ def run_inline(jobs: Iterable[Job], watcher: Watcher) -> None:
             if requested():
                 return
             watcher.started(job)
-            watcher.ended(
-                job, carry_out(job.trial, job.folder.path, partial(watcher.progressed, job), requested)
-            )
+            watcher.ended(job, carry_out(job.trial, job.folder.path, partial(watcher.progressed, job), requested))

@@ -23,7 +23,8 @@ class Recorder(Callback):
         self.run = run
         self.rows: dict[int, dict[str, float]] = {}
         if run is not None:
-            self.rows = {int(row["round"]): row for row in run.history().to_dict("records")}
+            for row in run.history().to_dict("records"):
+                self.rows[int(row["round"])] = {str(name): value for name, value in row.items()}
 
     def on_validation_start(self, trainer: Trainer, federation: LightningModule) -> None:
         self.began = monotonic()

@@ -23,8 +23,8 @@ from benchmark.errors import SettingError, at
 from benchmark.evaluation import group
 from benchmark.federation import Federation
 from benchmark.folder import RunFolder
-from benchmark.memory import Need, refuse_what_cannot_fit
 from benchmark.interruption import stop_requests
+from benchmark.memory import Need, refuse_what_cannot_fit
 from benchmark.recording import Checkpoints, Evaluations, Recorder, Stop
 from benchmark.servers import OPTIMIZERS
 from benchmark.trial import Trial
@@ -186,8 +186,8 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     with at("algorithm"):
         algorithm = trial.algorithm.build()
     for knowledge in algorithm.needs:
-        if knowledge == "optimum":
-            source, known = trial.task.name, type(task).optimum is not Task.optimum
+        if knowledge == "least_loss":
+            source, known = trial.task.name, type(task).least_losses is not Task.least_losses
         else:
             told = participation.probability(0) if knowledge == "probability" else getattr(participation, knowledge)
             source, known = trial.participation.name, told is not None
@@ -256,7 +256,7 @@ def _train(trainer: Trainer, federation: Federation, recorder: Recorder, trial: 
     if resume is not None:
         federation.load_state_dict(torch.load(resume, map_location="cpu", weights_only=True)["state_dict"])
         if federation.t > trial.rounds:
-            raise SettingError(f"rounds: {trial.rounds} is not allowed; must be at least {federation.t}, which are done")
+            raise SettingError(f"rounds: {trial.rounds} is not allowed; must be at least {federation.t}, already done")
     if trial.evaluation.due(federation.t, trial.rounds) and not recorder.has(federation.t):
         trainer.validate(federation, verbose=False)
     trainer.fit(federation, ckpt_path=resume)

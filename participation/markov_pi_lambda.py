@@ -1,5 +1,7 @@
 """Uplinks with a stated availability and a stated memory ([CAF] section II and V-A)."""
 
+from typing import Literal
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -35,7 +37,8 @@ class MarkovPiLambda(Chain):
     """P(on|on) = lambda + (1 - lambda) pi and P(on|off) = (1 - lambda) pi, started from pi; roll call, then transition.
 
     By default the paper's population: by `two_level` half of the clients have pi = 1/2 + g, half 1/2 - g; the first
-    half of each has lambda = nu, the second lambda ~ N(0, eps^2), drawn once.
+    half of each has lambda = nu, the second lambda ~ N(0, eps^2), drawn once. With `lasting: rare` only clients of the
+    second half, those that are rarely there, have lambda = nu: the three classes of the authors' released code.
 
     Args:
         population: the clients.
@@ -44,6 +47,7 @@ class MarkovPiLambda(Chain):
             the correlation time, -1 / log lambda rounds, at fixed marginals.
         nu: lambda of the correlated clients.
         eps: standard deviation of lambda of the others.
+        lasting: whether lambda = nu occurs in `both` halves or among the `rare` alone.
 
     Raises:
         ValueError: a probability outside [0, 1], not one value for each client, or a pair (pi, lambda) no chain has.
@@ -57,6 +61,7 @@ class MarkovPiLambda(Chain):
         correlation: float | np.ndarray | None = None,
         nu: float = 0.9,
         eps: float = 0.01,
+        lasting: Literal["both", "rare"] = "both",
     ) -> None:
         super().__init__(population)
         m = self.clients
@@ -67,6 +72,8 @@ class MarkovPiLambda(Chain):
             drawn = eps * stream(self.seed, "probabilities", 1).standard_normal(m)
             high = first_half(m)
             correlated = np.concatenate([first_half(int(high.sum())), first_half(m - int(high.sum()))])
+            if lasting == "rare":
+                correlated &= ~high
             correlation = np.where(correlated, nu, drawn)
         self.eigenvalue = spread("correlation", correlation, m)
         self.stay, self.turn = transitions(self.pi, self.eigenvalue)

@@ -5,7 +5,7 @@ Each sample's draws follow from the seed and its key alone (client, step, positi
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Int, Num
@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 from tasks.counters import uniforms
 
 
+@runtime_checkable
 class Augment(Protocol):
     """Images and keys to images of the same shape and type.
 

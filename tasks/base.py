@@ -39,7 +39,7 @@ class Task(LightningModule, ABC):
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """By name, `loss` among them: of each sample [n], or of the whole batch [] what is no mean over samples."""
 
-    def optimum(self, data: "ClientData") -> Float[np.ndarray, "m"] | None:
+    def least_losses(self, data: "ClientData") -> Float[np.ndarray, "m"] | None:
         """F*_i, the least training loss of each client; None where it is not known, as for most networks."""
         return None
 

@@ -3,6 +3,8 @@
 import numpy as np
 import torch
 from jaxtyping import Float
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -32,6 +34,12 @@ class SoftmaxRegression(Task):
     def loss(self, batch: Samples) -> Float[Tensor, ""]:
         features, labels = batch
         return cross_entropy(self(features), labels) + half_squares(self, self.ridge)
+
+    def least_losses(self, data: ClientData) -> Float[np.ndarray, "m"]:
+        """F*_i [m], as the released code of [CAF] takes it: the log-loss, on a client's training samples, of
+        scikit-learn's logistic regression fitted to them (C = 1); 0 for a client with a single class."""
+        features, labels = (column.double().numpy() for column in data.splits["train"])
+        return np.array([_fitted_loss(features[rows], labels[rows]) for rows in data.parts])
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """Of each sample: the loss, ridge included, and `accuracy`, 0 or 1; their means count clients by size."""
@@ -106,6 +114,14 @@ def leaf_synthetic(
     with torch_stream(seed, "init"):
         task = SoftmaxRegression(ridge)
     return task, ClientData(splits, parts, owners=owners, classes=classes, histogram=histogram, seed=seed)
+
+
+def _fitted_loss(features: np.ndarray, labels: np.ndarray) -> float:
+    """The log-loss of a logistic regression on the samples that it is fitted to."""
+    if len(np.unique(labels)) == 1:
+        return 0.0
+    fitted = LogisticRegression(max_iter=1000).fit(features, labels)
+    return float(log_loss(labels, fitted.predict_proba(features)))
 
 
 def _samples(draw: np.random.Generator, n: int, gamma: float, delta: float) -> tuple[np.ndarray, np.ndarray]:

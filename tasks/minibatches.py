@@ -14,8 +14,8 @@ from tasks.streams import stream
 class Minibatches:
     """Epochs over each client's samples, in an order drawn anew for each epoch.
 
-    A client with no more than one batch of samples sees all of them at every step, in the order in which they lie: their
-    order within a batch would change nothing but the rounding.
+    A client with no more than one batch of samples sees all of them at every step, in the order in which they lie:
+    their order within a batch would change nothing but the rounding.
 
     The position follows the federation's clock: round t begins with step t * K_i of client i, whether or not it took
     part before. So the minibatches of a round are the same for every algorithm and roll call of a seed, and a resumed
@@ -26,8 +26,8 @@ class Minibatches:
         parts: the rows that each client holds.
         size: samples a batch, or `full`: all of a client's samples at every step.
         seed: the trial's seed.
-        last: whether an epoch ends with a short batch (`keep`), or without it (`drop`, as torch's `drop_last`). A client
-            with less than one batch of samples keeps its short batch.
+        last: whether an epoch ends with a short batch (`keep`), or without it (`drop`, as torch's `drop_last`). A
+            client with less than one batch of samples keeps its short batch.
 
     Attributes:
         per_epoch: [m], the number of batches in an epoch of each client.

@@ -2,10 +2,11 @@
 faster engine."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from time import perf_counter
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -18,6 +19,8 @@ from benchmark.engines.local import LocalTraining
 from benchmark.engines.threads import prepare_thread
 from tasks import Samples
 from tasks.streams import torch_stream
+
+Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
 
 WORTH_A_THREAD = 2e-3
 """Seconds: of a shorter step Python is too large a part, and Python runs in one thread at a time."""
@@ -207,11 +210,11 @@ class Replica:
 
     def descend(
         self,
-        gradients: Sequence[Tensor],
+        gradients: Tensors,
         lr: float,
         local: LocalTraining,
-        corrections: Sequence[Tensor] | None,
-        velocity: Sequence[Tensor] | None,
+        corrections: Tensors | None,
+        velocity: Tensors | None,
     ) -> None:
         """A step of SGD, in place; `velocity` changes with it."""
         if local.weight_decay:

@@ -39,7 +39,7 @@ class Fixed:
     steps = 2
 
     def __init__(self, losses=(1.0, 2.0, 3.0)):
-        self.losses = torch.tensor(losses, dtype=torch.float64)
+        self.told = torch.tensor(losses, dtype=torch.float64)
         self.asked = []
 
     def sgd(self, clients, start, *, scale=None, correct=None):
@@ -53,7 +53,13 @@ class Fixed:
 
     def gradients(self, clients, x, step):
         self.asked.append(clients.tolist())
-        return -MOVES[clients], self.losses[clients]
+        return -MOVES[clients], self.told[clients]
+
+    def steps_of(self, clients):
+        return torch.full_like(clients, self.steps)
+
+    def losses(self, clients, x, split):
+        return 10 * self.told[clients]
 
 
 def call(active, t=0, lr=0.5, **known):

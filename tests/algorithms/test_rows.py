@@ -95,12 +95,13 @@ def run(name, device, host):
     """The models of ten rounds, computed on a device, with rows there or on the host."""
     method, path = ALGORITHMS[name](), []
     u, h = torch.tensor(TARGETS).to(device), torch.tensor(CURVATURES).to(device)
+    K = torch.full((len(TARGETS),), 3).to(device)
     x = torch.zeros(2, dtype=torch.float64, device=device)
     buffers = StateBuffers(method.init(torch.zeros(2, dtype=torch.float64), len(TARGETS)), host=host).to(device)
     for t, on in enumerate(MASK):
         active = torch.from_numpy(np.flatnonzero(on)).to(device)
         call = Round(t, active, LR, torch.full((5,), 0.2, dtype=torch.float64, device=device))
-        update, state = method.round(buffers.get(), x, call, Quadratics(u, h, 3, LR))
+        update, state = method.round(buffers.get(), x, call, Quadratics(u, h, K, LR))
         buffers.set(state)
         x = x if update is None else x + update
         path.append(x.to("cpu").tolist())

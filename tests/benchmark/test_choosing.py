@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from benchmark.engines import Feed, FlatTask, Sequential, Vectorised, fastest
+from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, fastest
 from benchmark.simulation import build
 from benchmark.trial import Trial
 from tasks import Minibatches, leaf_synthetic, quadratic, ridge
@@ -54,14 +54,9 @@ CASES = {
 def test_the_choice(case):
     make, expected = CASES[case]
     task, samples, minibatches = make()
-    threads = torch.get_num_threads()
-    try:
-        for count in (1, 2):
-            torch.set_num_threads(count)
-            engine = fastest(FlatTask(task), Feed(task, samples, minibatches), 2)
-            assert type(engine) is expected
-    finally:
-        torch.set_num_threads(threads)
+    for count in (1, 2):
+        engine = fastest(FlatTask(task), Feed(task, samples, minibatches), LocalTraining(2), count)
+        assert type(engine) is expected
 
 
 def test_the_longest_minibatch_decides():
@@ -70,7 +65,7 @@ def test_the_longest_minibatch_decides():
     assert longest * 61 > 60_000 > 10 * 61
     for batch_size, expected in ((10, Vectorised), ("full", Sequential)):
         task, samples, minibatches = drawn(task, data, batch_size)
-        assert type(fastest(FlatTask(task), Feed(task, samples, minibatches), 1)) is expected
+        assert type(fastest(FlatTask(task), Feed(task, samples, minibatches), LocalTraining(1))) is expected
 
 
 def test_a_trial_computes_with_it_unless_told_otherwise():

@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from algorithms import LocalWork
-from benchmark.engines import Feed, FlatTask, Sequential
-from benchmark.engines.sequential import pool_first
+from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential
 from tasks import Minibatches, digits
 from tasks.base import Task
 from tasks.partitions import Parts
@@ -41,7 +40,7 @@ def rig():
     task, data = digits(0, clients=6, partition=lambda labels, m, seed: ragged(labels, m))
     task = task.double()
     minibatches = Minibatches(data.parts, 32, seed=0)
-    work = Sequential(FlatTask(task), Feed(task, data.splits["train"], minibatches), STEPS).round(T, LR)
+    work = Sequential(FlatTask(task), Feed(task, data.splits["train"], minibatches), LocalTraining(STEPS)).round(T, LR)
 
     def batch(client, step):
         rows = torch.from_numpy(minibatches.rows(client, T * STEPS + step))
@@ -134,7 +133,7 @@ def test_batchnorm_statistics_belong_to_their_client():
     task = Normalising()
     samples = (torch.randn(12, 3, generator=torch.Generator().manual_seed(3)), torch.arange(12.0))
     minibatches = Minibatches([np.arange(6), np.arange(6, 12)], 3, seed=0)
-    work = Sequential(FlatTask(task), Feed(task, samples, minibatches), STEPS).round(0, 0.01)
+    work = Sequential(FlatTask(task), Feed(task, samples, minibatches), LocalTraining(STEPS)).round(0, 0.01)
     x = vector(task)
     ends = work.sgd(torch.tensor([0, 1]), x.expand(2, -1))
     assert work.model.buffer_names == [
@@ -178,13 +177,14 @@ class Viewing(nn.Module):
         return x.view(len(x), -1)
 
 
-def images(*layers):
+def images(*layers, workers=1):
     """An engine for three clients with uneven data, and what it was made of."""
     torch.manual_seed(1)
     task = Images(nn.Sequential(*layers)).double()
     samples = (torch.randn(20, 2, 4, 4, dtype=torch.float64), torch.arange(20) % 3)
     minibatches = Minibatches(np.split(np.arange(20), [3, 8]), 4, seed=0)
-    return Sequential(FlatTask(task), Feed(task, samples, minibatches), STEPS), task, samples, minibatches
+    engine = Sequential(FlatTask(task), Feed(task, samples, minibatches), LocalTraining(STEPS), workers)
+    return engine, task, samples, minibatches
 
 
 def convolution():
@@ -204,72 +204,18 @@ def test_the_layout_of_images_changes_nothing_and_suits_the_model(flatten, chann
     assert torch.equal(vector(task), x)
 
 
-def test_pooling_before_relu_is_the_same_bit_for_bit():
-    given = nn.Sequential(*convolution(), nn.Sequential(*convolution()[1:], nn.Flatten()))
-    given[0] = nn.Conv2d(2, 3, 1)
-    swapped = copy.deepcopy(given)
-    pool_first(swapped)
-    assert [type(layer) for layer in swapped[:3]] == [nn.Conv2d, nn.MaxPool2d, nn.ReLU]
-    assert [type(layer) for layer in swapped[3]] == [nn.MaxPool2d, nn.ReLU, nn.Flatten]
-    x = torch.randint(-2, 3, (50, 2, 8, 8)).float()  # with many ties and zeros
-    with torch.no_grad():
-        for network in (given, swapped):
-            network[0].weight.copy_(torch.tensor([[1.0, 0.0], [1.0, -1.0], [-1.0, -1.0]])[..., None, None])
-            network[0].bias.zero_()
-    found = [torch.autograd.grad((network(x) ** 3).sum(), [*network.parameters()]) for network in (given, swapped)]
-    assert torch.equal(given(x), swapped(x))
-    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
-    assert all(gradient.any() for gradient in found[0])
-
-
-class Peeking(nn.Sequential):
-    """Applies a part of its layers twice, so that it matters which they are."""
-
-    def __init__(self):
-        super().__init__(nn.Sequential(*convolution()), nn.Flatten(), nn.Linear(12, 3))
-
-    def forward(self, x):
-        return self[2](self[1](self[0](x))) + self[0][:2](x).mean(dim=(2, 3))
-
-
-def test_layers_stay_where_a_task_looks_between_them():
-    assert images(*convolution(), nn.Flatten(), nn.Linear(12, 3))[0].pools_first
-    engine, task, samples, minibatches = images(Peeking())
-    assert not engine.pools_first
-    x = vector(task)
-    batches = [tuple(column[minibatches.rows(0, step)] for column in samples) for step in range(STEPS)]
-    end = engine.round(0, LR).sgd(torch.tensor([0]), x[None])[0]
-    assert (end - vector(train_plainly(task, x, batches, LR))).abs().max() < 1e-12
-
-
-def test_what_does_not_commute_is_left_alone():
-    class Watched(nn.ReLU):
-        pass
-
-    network = nn.Sequential(Watched(), nn.MaxPool2d(2), nn.Tanh(), nn.MaxPool2d(2), nn.ReLU(), nn.AvgPool2d(2))
-    before = list(network)
-    pool_first(network)
-    assert list(network) == before
-
-
 @pytest.mark.parametrize("normalised", [False, True])
 def test_results_do_not_depend_on_the_number_of_threads(normalised, monkeypatch):
     norm = [nn.BatchNorm2d(2)] if normalised else []
     monkeypatch.setattr("benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
     clients, found = torch.arange(3), []
-    before = torch.get_num_threads()
-    try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            torch.manual_seed(0)
-            engine, task, _, _ = images(*norm, *convolution(), nn.Flatten(), nn.Linear(12, 3))
-            assert engine.threads == threads
-            x = vector(task).repeat(3, 1)
-            work = engine.round(T, LR)
-            found.append([*work.gradients(clients, x, 1), work.sgd(clients, x), *(work.buffers(clients) or ())])
-            assert torch.get_num_threads() == threads
-    finally:
-        torch.set_num_threads(before)
+    for threads in (1, 2, 3):
+        torch.manual_seed(0)
+        engine, task, _, _ = images(*norm, *convolution(), nn.Flatten(), nn.Linear(12, 3), workers=threads)
+        assert engine.threads == threads
+        x = vector(task).repeat(3, 1)
+        work = engine.round(T, LR)
+        found.append([*work.gradients(clients, x, 1), work.sgd(clients, x), *(work.buffers(clients) or ())])
     assert len(found[0]) == (6 if normalised else 3)
     for others in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(found[0], others, strict=True))
@@ -281,15 +227,11 @@ def test_a_short_step_stays_in_one_thread():
 
 def test_an_error_in_a_thread_comes_out(monkeypatch):
     monkeypatch.setattr("benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        engine, task, samples, _ = images(nn.Flatten(), nn.Linear(32, 3))
-        samples[1].fill_(7)  # no such class
-        with pytest.raises(IndexError, match="out of bounds"):
-            engine.round(0, LR).sgd(torch.arange(3), vector(task).repeat(3, 1))
-    finally:
-        torch.set_num_threads(before)
+    engine, task, samples, _ = images(nn.Flatten(), nn.Linear(32, 3), workers=2)
+    assert engine.threads == 2
+    samples[1].fill_(7)  # no such class
+    with pytest.raises(IndexError, match="out of bounds"):
+        engine.round(0, LR).sgd(torch.arange(3), vector(task).repeat(3, 1))
 
 
 def test_dropout_follows_client_and_step_and_leaves_torch_alone(monkeypatch):

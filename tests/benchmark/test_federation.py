@@ -129,9 +129,10 @@ def test_one_round_is_one_training_step():
 
 
 def test_batchnorm_statistics_are_averaged_over_the_active_clients():
+    from benchmark.engines import LocalTraining
     from benchmark.federation import Federation
     from participation import Population, Trace
-    from tasks import ClientData, Task
+    from tasks import ClientData, Minibatches, Task
 
     class Norm(Task):
         def __init__(self):
@@ -152,12 +153,11 @@ def test_batchnorm_statistics_are_averaged_over_the_active_clients():
         ClientData({"train": samples}, list(np.arange(6).reshape(3, 2))),
         Trace(Population(3), mask=mask),
         ALGORITHMS["fedpbc"](),  # everybody computes; only the active are heard
-        steps=1,
-        batch_size="full",
+        minibatches=Minibatches(list(np.arange(6).reshape(3, 2)), "full", seed=0),
+        local=LocalTraining(1),
         rate=lambda t: 0.0,
         alpha=np.full(3, 1 / 3),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
-        rounds=2,
         splits=["train"],
         seed=0,
     )
@@ -219,9 +219,11 @@ def test_a_folder_is_run_by_one_process_at_a_time(tmp_path):
 
 
 def test_a_folder_belongs_to_one_trial(tmp_path):
-    simulate(DIGITS | {"algorithm": "fedavg", "rounds": 1}, folder=tmp_path / "run")
+    simulate(DIGITS | {"algorithm": "fedavg", "rounds": 2}, folder=tmp_path / "run")
     with pytest.raises(SettingError, match=r"folder: .*run is not allowed; it holds another trial, fedavg-seed0-"):
-        simulate(DIGITS | {"algorithm": "fedavg", "rounds": 2}, folder=tmp_path / "run")
+        simulate(DIGITS | {"algorithm": "fedavg", "rounds": 2, "seed": 1}, folder=tmp_path / "run")
+    with pytest.raises(SettingError, match=r"rounds: 1 is not allowed with .*run, which holds 2 rounds of this trial"):
+        simulate(DIGITS | {"algorithm": "fedavg", "rounds": 1}, folder=tmp_path / "run")
 
 
 def test_a_failing_trial_says_why_in_its_folder(tmp_path):

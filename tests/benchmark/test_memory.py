@@ -121,7 +121,8 @@ def test_each_memory_holds_its_part(monkeypatch, gpu, host, given, complaint):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: SimpleNamespace(total_memory=gpu))
     everybody = MODELS["full"](Population(40))
-    run = (ALGORITHMS["mifa"](), "mifa", 30, torch.float64, everybody, 3, Numerics(**given))
+    need = Need.of(ALGORITHMS["mifa"](), 30, 40, torch.float64)
+    run = (need, "mifa", 30, everybody, 3, Numerics(**given))
     if complaint is None:
         refuse_what_cannot_fit(*run)
     else:

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from algorithms import ALGORITHMS, LocalWork
 from benchmark import SettingError, engines, simulate
-from benchmark.engines import Feed, FlatTask, Sequential, Vectorised, recorded
+from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, recorded
 from benchmark.engines.dealing import deal
 from benchmark.engines.probing import Loss, activations, is_mean_of_samples
 from benchmark.engines.vectorised import round_number
@@ -34,16 +34,16 @@ def ragged(labels, m):
     return Parts(np.split(np.arange(bounds[-1]), bounds[:-1]), np.full((m, 10), 0.1))
 
 
-def rigs(batch_size=16, steps=STEPS, wrap=lambda task: task, per="sample", **vectorised):
+def rigs(batch_size=16, local=LocalTraining(STEPS), wrap=lambda task: task, per="sample", momentum=None, **vectorised):  # noqa: B008
     """Works of round T by both engines, of the same augmented digits in float64, and the model."""
     found = []
     for engine in (Sequential, Vectorised):
-        crop = lambda seed: AUGMENTATIONS["crop_flip"](seed, padding=1, per=per)  # noqa: E731
+        crop = lambda seed: AUGMENTATIONS["crop_flip"](seed, padding=1, per=per, fill="mean")  # noqa: E731
         task, data = digits(0, clients=6, augmentation=crop, partition=lambda labels, m, seed: ragged(labels, m))
         task = wrap(task).double()
         feed = Feed(task, data.splits["train"], Minibatches(data.parts, batch_size, seed=0))
         options = vectorised if engine is Vectorised else {}
-        found.append(engine(FlatTask(task), feed, steps, **options).round(T, LR))
+        found.append(engine(FlatTask(task), feed, local, **options).round(T, LR, momentum))
     return *found, FlatTask(task).vector()
 
 
@@ -160,10 +160,10 @@ def test_memory_decides_only_how_many_are_computed_at_once(wrap):
     start, correct = x + 0.1 * torch.randn(2, 6, len(x), generator=draw, dtype=torch.float64)
     options = {"scale": torch.linspace(0.5, 2.0, 6, dtype=torch.float64), "correct": correct - x}
     whole = roomy.sgd(clients, start, **options)
-    assert len(list(roomy._parts(clients, 0, STEPS))) == 1
+    assert len(list(roomy._parts(clients, STEPS))) == 1
     for fitting, parts in ((2, 3), (4, 2), (0, 6)):
         _, tight, _ = rigs(wrap=WRAPS[wrap], memory=fitting * each)
-        assert len(list(tight._parts(clients, 0, STEPS))) == parts
+        assert len(list(tight._parts(clients, STEPS))) == parts
         assert (tight.sgd(clients, start, **options) - whole).abs().max() < 1e-12
         gradients, losses = tight.gradients(clients, start, 1)
         expected, expected_losses = roomy.gradients(clients, start, 1)
@@ -187,7 +187,7 @@ def test_a_deal_is_what_the_feed_gives_bit_for_bit(per):
     sequential, vectorised, _ = rigs(per=per)
     feed, clients, first = sequential.engine.feed, torch.tensor([5, 0, 2]), 7
     rows = [[feed.minibatches.rows(client, first + k) for k in range(4)] for client in clients.tolist()]
-    dealt = deal(vectorised.engine.feed, clients, first, rows, torch.float64)
+    dealt = deal(vectorised.engine.feed, clients, [first] * 3, rows, torch.float64)
     seen = 0
     for k in range(4):
         batch, weights = dealt.padded(k)
@@ -239,7 +239,7 @@ def test_full_batches_are_dealt_once_a_round():
     parts = [np.arange(3), np.arange(3, 10), np.arange(10, 21)]
     feed = Feed(task.double(), data.splits["train"], Minibatches(parts, "full", seed=0))
     clients = torch.tensor([2, 0])
-    dealt = deal(feed, clients, 7, [[parts[i]] * 4 for i in (2, 0)], torch.float64)
+    dealt = deal(feed, clients, [7, 7], [[parts[i]] * 4 for i in (2, 0)], torch.float64)
     assert all(len(column) == 4 and column.stride(0) == 0 for column in dealt.samples)
     for k in range(4):
         batch, weights = dealt.padded(k)
