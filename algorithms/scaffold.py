@@ -58,16 +58,16 @@ class Scaffold(Algorithm[Controls]):
         A, m = call.active, call.clients
         if len(A) == 0:
             return None, state
-        K = work.steps_of(A)[:, None]
+        K = work.steps_of(A)
         start, c, c_i = x.expand(len(A), -1), state.c, state.c_i[A]
         y = work.sgd(A, start, correct=c - c_i)
         if self.option == "I":
             new = torch.zeros_like(c_i)
-            for k, i, rows in local_steps(A, K[:, 0]):
+            for k, i, rows in local_steps(A, K):
                 new[rows] += work.gradients(i, start[rows], k)[0]
-            new = new / K
+            new = new / K[:, None]
         else:
-            new = c_i - c + (x - y) / (K * call.lr)
+            new = c_i - c + (x - y) / (K.to(x.dtype) * call.lr)[:, None]
         return (y - x).mean(dim=0), Controls(c + (new - c_i).sum(dim=0) / m, state.c_i.put(A, new))
 
     def traffic(self, state: Controls, call: Round) -> Traffic:

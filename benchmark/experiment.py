@@ -44,6 +44,7 @@ class Variant(Settings):
     trial: dict[str, Any] = Field({}, description="laid over the experiment's")
     grid: dict[str, Axis] = Field({}, description="labels of axes that mean something else; new ones are added")
     each: tuple[Each, ...] = ()
+    claims: tuple[Claim, ...] = Field((), description="what is claimed of this reading")
 
 
 class Experiment(Settings):
@@ -83,7 +84,8 @@ class Experiment(Settings):
             for axis, values in variant.grid.items():
                 axes[axis] = axes.get(axis, {}) | values
         spoken = [each.when for each in self.each]
-        for claim in self.claims:
+        claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
+        for claim in claims:
             spoken += [labels for labels in (claim.where, claim.of, claim.minus, claim.over) if labels]
         for labels in spoken:
             for axis, names in labels.items():

@@ -24,6 +24,8 @@ SINCE: dict[tuple[str, ...], Any] = {
     ("local", "weight_decay"): 0.0,
     ("server", "weight_decay"): 0.0,
     ("task", "augmentation", "fill"): "black",
+    ("participation", "lasting"): "both",
+    ("algorithm", "losses"): "minibatch",
 }
 """Settings that were added later, and what was done before. A digest leaves them out at that value, so that older runs
 keep theirs."""

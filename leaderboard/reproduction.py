@@ -152,8 +152,11 @@ def _variants(experiment: Experiment, runs: Sequence[Run], found: Sequence[Cell]
     metric, last_rounds = next(iter(experiment.report.metrics)), experiment.report.last_rounds
     for name, variant in experiment.variants.items():
         rows = []
-        for here, there in zip(found, cells(experiment.as_(name), runs), strict=True):
-            if here.runs is there.runs or not there.runs:
+        others = cells(experiment.as_(name), runs)
+        by_labels = {tuple(cell.labels.items()): cell for cell in others}
+        for here in found:
+            there = by_labels.get(tuple(here.labels.items()))
+            if there is None or not there.runs:
                 continue
             a, b = here.ends(metric, last_rounds), there.ends(metric, last_rounds)
             both = a.index.intersection(b.index)
@@ -174,6 +177,7 @@ def _variants(experiment: Experiment, runs: Sequence[Run], found: Sequence[Cell]
             header = ["cell", "paper", name, "change", "seeds", "rounds"]
             caption = f"{metric}; change: {name} less paper, with its 95 % interval"
             lines += [f"`{name}`: {' '.join(variant.about.split())}", "", markdown(Sheet(header, rows, 1, caption))]
+            lines += [ruled(rule(claim, experiment.report, others), metric) for claim in variant.claims]
     return lines
 
 

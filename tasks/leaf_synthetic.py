@@ -37,7 +37,7 @@ class SoftmaxRegression(Task):
 
     def least_losses(self, data: ClientData) -> Float[np.ndarray, "m"]:
         """F*_i [m], as the released code of [CAF] takes it: the log-loss, on a client's training samples, of
-        scikit-learn's logistic regression fitted to them (C = 1); 0 for a client with a single class."""
+        scikit-learn's softmax regression fitted to them (C = 1); 0 for a client with a single class."""
         features, labels = (column.double().numpy() for column in data.splits["train"])
         return np.array([_fitted_loss(features[rows], labels[rows]) for rows in data.parts])
 
@@ -117,10 +117,12 @@ def leaf_synthetic(
 
 
 def _fitted_loss(features: np.ndarray, labels: np.ndarray) -> float:
-    """The log-loss of a logistic regression on the samples that it is fitted to."""
-    if len(np.unique(labels)) == 1:
+    """The log-loss of a softmax regression on the samples that it is fitted to."""
+    classes = len(np.unique(labels))
+    if classes == 1:
         return 0.0
-    fitted = LogisticRegression(max_iter=1000).fit(features, labels)
+    # Of two classes scikit-learn fits the difference w of their vectors, which are w/2 and -w/2 and cost half as much.
+    fitted = LogisticRegression(C=2.0 if classes == 2 else 1.0, max_iter=1000).fit(features, labels)
     return float(log_loss(labels, fitted.predict_proba(features)))
 
 

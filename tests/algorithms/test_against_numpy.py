@@ -7,6 +7,7 @@ from oracle import METHODS, rollout
 
 from algorithms import ALGORITHMS, Round
 from benchmark import simulate
+from benchmark.conformance.subject import Quadratics
 
 M, D, T, K, LR = 6, 4, 30, 3, 0.05
 ONE_STEP = {"fedsgd", "fedsgd_iw"}
@@ -87,6 +88,29 @@ def test_method(problem, name):
     assert np.array_equal(result.model, result.server)
 
 
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in ONE_STEP])
+@pytest.mark.parametrize("options", [{}, {"option": "I"}])
+def test_clients_that_take_different_numbers_of_steps(problem, name, options):
+    if options and name != "scaffold":
+        return
+    u, h, mask, p = problem
+    K_i = np.array([3, 1, 5, 2, 1, 4])
+    path, _ = expected(name, problem, K=K_i, **options)
+    assert np.abs(path - expected(name, problem, **options)[0]).max() > 1e-3
+    work = Quadratics(torch.tensor(u), torch.tensor(h), torch.tensor(K_i), LR)
+    method, x = ALGORITHMS[name](**options), torch.zeros(D, dtype=torch.float64)
+    state = method.init(x, M)
+    known = {"stationary": torch.tensor(PI), "correlation": torch.tensor(LAMBDA)}
+    size = max(1, np.abs(path).max())  # scaffnew diverges here
+    for t in range(T):
+        A = torch.from_numpy(np.arange(M) if name == "local_sgd" else np.flatnonzero(mask[t]))
+        alpha = torch.full((M,), 1 / M, dtype=torch.float64)
+        call = Round(t, A, LR, alpha, probability=torch.tensor(p[t]), **known)
+        update, state = method.round(state, x, call, work)
+        x = x if update is None else x + update
+        assert np.abs(x.numpy() - path[t + 1]).max() < 1e-10 * size
+
+
 @pytest.mark.parametrize("name", ["fedavg", "fedsgd", "mifa", "focus"])
 def test_server_rate(problem, name):
     path, _ = expected(name, problem, eta_g=0.6)
@@ -138,6 +162,27 @@ def test_the_exact_shares_of_a_recording(problem):
     share = np.array([np.mean([row[i] / max(row.sum(), 1) for row in mask]) for i in range(M)])
     path, _ = expected("fedsgd_iw", problem, share=share)
     check(run(problem, {"name": "fedsgd_iw", "oracle": True}, local=local("fedsgd_iw")), path, problem)
+
+
+def test_the_least_losses_that_a_task_tells(problem):
+    u, h, mask, _ = problem
+    least = np.array([0.1, 0.7, 0.02, 0.3, 0.9, 0.05])
+    options = {"kappa2": 0.2, "least": "optimum", "ties": "leave_out"}
+    path, _ = expected("ca_fed", problem, optimum=least, **options)
+    assert np.abs(path - expected("ca_fed", problem, **(options | {"least": "zero"}))[0]).max() > 1e-4
+    method, x = ALGORITHMS["ca_fed"](**options), torch.zeros(D, dtype=torch.float64)
+    assert method.needs == ("stationary", "correlation", "least_loss")
+    work = Quadratics(torch.tensor(u), torch.tensor(h), torch.full((M,), K), LR)
+    state = method.init(x, M)
+    for t in range(T):
+        known = {"stationary": PI, "correlation": LAMBDA, "least_loss": least}
+        told = {key: torch.tensor(value) for key, value in known.items()}
+        call = Round(
+            t, torch.from_numpy(np.flatnonzero(mask[t])), LR, torch.full((M,), 1 / M, dtype=torch.float64), **told
+        )
+        update, state = method.round(state, x, call, work)
+        x = x if update is None else x + update
+        assert np.abs(x.numpy() - path[t + 1]).max() < 1e-10
 
 
 def test_scaffnew_with_a_coin(problem):

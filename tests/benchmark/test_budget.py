@@ -10,7 +10,9 @@ from benchmark.budget import Cut, Item, Record, apply, fit, items, panels, read_
 from benchmark.estimate import Estimate
 from benchmark.experiment import Experiment
 from benchmark.plan import places
+from benchmark.trial import Evaluation
 
+TENS = Evaluation(every=10)
 SECOND = Estimate(round=1.0, evaluation=0.0)
 EXPERIMENT = Experiment.model_validate(
     {
@@ -54,7 +56,12 @@ def test_rounds_that_are_left(factor, full, every, left):
 
 
 def test_rounds_are_cut_by_a_common_factor_first():
-    two = [Item(100, 10, 0, SECOND), Item(400, 10, 0, SECOND), Item(100, 10, 1, SECOND), Item(400, 10, 1, SECOND)]
+    two = [
+        Item(100, TENS, 0, SECOND),
+        Item(400, TENS, 0, SECOND),
+        Item(100, TENS, 1, SECOND),
+        Item(400, TENS, 1, SECOND),
+    ]
     assert fit(two, 1000, at_once=1) == Cut(Fraction(1), 2)
     assert fit(two, 5000, at_once=1) == Cut(Fraction(1), 2)
     # 500 seconds are half: 50 and 200 rounds, twice.
@@ -71,7 +78,7 @@ def test_rounds_are_cut_by_a_common_factor_first():
 
 
 def test_seeds_are_cut_where_rounds_cannot_be():
-    three = [Item(1000, 10, rank, SECOND) for rank in range(3)]
+    three = [Item(1000, TENS, rank, SECOND) for rank in range(3)]
     assert fit(three, 300, at_once=1) == Cut(Fraction(1, 10), 3)
     # 299 are too few for three seeds; two of them then have 149 seconds each, which is 140 rounds.
     assert fit(three, 299, at_once=1) == Cut(Fraction(140, 1000), 2)
@@ -81,7 +88,7 @@ def test_seeds_are_cut_where_rounds_cannot_be():
 
 
 def test_evaluations_count():
-    costly = [Item(100, 10, 0, Estimate(round=0.0, evaluation=1.0))]
+    costly = [Item(100, TENS, 0, Estimate(round=0.0, evaluation=1.0))]
     assert fit(costly, 11, at_once=1).rounds(100, 10) == 100
     assert fit(costly, 10.9, at_once=1).rounds(100, 10) == 90
     assert fit(costly, 5, at_once=1).rounds(100, 10) == 40

@@ -7,6 +7,7 @@ from benchmark import Trial, estimate
 from benchmark.estimate import INLINE, Estimate, Machine, Rehearsal, by_ray, duration, estimates, missing, wall, work
 from benchmark.federation import Federation
 from benchmark.study import Study
+from benchmark.trial import Evaluation
 from participation import Population
 
 DIGITS = {
@@ -21,9 +22,9 @@ DIGITS = {
 
 def test_a_trial_is_evaluated_before_between_and_after():
     one = Estimate(round=2.0, evaluation=100.0)
-    assert one.seconds(rounds=30, every=10) == 60 + 4 * 100  # after 0, 10, 20 and 30 rounds
-    assert one.seconds(rounds=31, every=10) == 62 + 5 * 100
-    assert one.seconds(rounds=5, every=10) == 10 + 2 * 100
+    assert one.seconds(30, Evaluation(every=10)) == 60 + 4 * 100  # after 0, 10, 20 and 30 rounds
+    assert one.seconds(31, Evaluation(every=10)) == 62 + 5 * 100
+    assert one.seconds(5, Evaluation(every=10)) == 10 + 2 * 100
 
 
 def test_trials_at_the_same_time_take_as_long_as_the_longest_at_least():

@@ -10,7 +10,7 @@ from lightning.pytorch import Callback
 
 from benchmark import Trial, simulate
 from benchmark.folder import RunFolder
-from benchmark.jobs import Job
+from benchmark.jobs import Job, Outcome
 from benchmark.spec import flatten
 from benchmark.tracking import Mirror
 
@@ -31,11 +31,11 @@ def test_a_run_is_mirrored_while_it_goes_on_and_once_it_is_done(store):
         simulate(TRIAL, folder=job.folder.path, callbacks=[Stop()], checkpoint_every=timedelta(0))
     mirror.push(job.folder)
     (run,) = mirror.client.search_runs([mirror.id])
-    assert run.info.status == "RUNNING"
+    assert run.info.status == "KILLED"
     assert [m.step for m in mirror.client.get_metric_history(run.info.run_id, "train/loss")] == [0, 5, 10]
 
     simulate(TRIAL, folder=job.folder.path)
-    mirror.ended(job, None)
+    mirror.ended(job, Outcome("finished"))
     Mirror(store, "tiny").push(job.folder)  # another process, the same run
     (run,) = mirror.client.search_runs([mirror.id])
     assert run.info.status == "FINISHED"
@@ -83,7 +83,7 @@ def test_a_server_that_is_down_does_not_end_a_sweep(store, monkeypatch, capsys):
         raise ConnectionError("refused")
 
     monkeypatch.setattr(mirror.client, "search_runs", down)
-    mirror.ended(job, None)
+    mirror.ended(job, Outcome("finished"))
     assert capsys.readouterr().err == f"MLflow missed {TRIAL.name} (refused); later: rollcall sync\n"
 
 

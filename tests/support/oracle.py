@@ -16,7 +16,7 @@ def rollout(name, u, h, mask, *, K, eta, p=None, pi=None, lam=None, alpha=None, 
         name: of the method.
         u, h: targets [m, d] and curvatures [m]: F_i = 0.5 h_i ||x - u_i||^2.
         mask: [T, m].
-        K: local steps.
+        K: local steps, or those of each client.
         eta: rate of round t, as a function.
         p: [T, m]; pi, lam: [m]: what the oracle knows.
         alpha: [m], by default 1/m.
@@ -38,6 +38,10 @@ def rollout(name, u, h, mask, *, K, eta, p=None, pi=None, lam=None, alpha=None, 
     return np.array(path), s.memory
 
 
+def steps_of(s, i):
+    return s.K if np.isscalar(s.K) else s.K[i]
+
+
 def gradient(s, i, y):
     return s.h[i] * (y - s.u[i])
 
@@ -47,7 +51,7 @@ def loss(s, i, y):
 
 
 def train(s, i, y, scale=1.0, correct=0.0, steps=None):
-    for _ in range(s.K if steps is None else steps):
+    for _ in range(steps_of(s, i) if steps is None else steps):
         y = y - s.eta * scale * (gradient(s, i, y) + correct)
     return y
 
@@ -158,7 +162,7 @@ def fedprox(s, memory, mu=0.01):
     step = 0
     for i in s.A:
         y = s.x
-        for _ in range(s.K):
+        for _ in range(steps_of(s, i)):
             y = y - s.eta * (gradient(s, i, y) + mu * (y - s.x))
         step = step + (y - s.x) / len(s.A)
     s.x = s.x + s.eta_g * step
@@ -194,7 +198,7 @@ def scaffold(s, memory, option="II"):
     moved, new = 0, {}
     for i in s.A:
         y = train(s, i, s.x, correct=c - c_i[i])
-        new[i] = gradient(s, i, s.x) if option == "I" else c_i[i] - c + (s.x - y) / (s.K * s.eta)
+        new[i] = gradient(s, i, s.x) if option == "I" else c_i[i] - c + (s.x - y) / (steps_of(s, i) * s.eta)
         moved = moved + (y - s.x) / len(s.A)
     memory["c"] = c + sum(new[i] - c_i[i] for i in s.A) / s.m
     for i in s.A:
@@ -209,7 +213,7 @@ def scaffnew(s, memory, lengths=None):
     for i in s.A:
         if i in last:
             xh, rate = last[i]
-            h[i] = h[i] + (s.x - xh) / (s.K * rate)
+            h[i] = h[i] + (s.x - xh) / (steps_of(s, i) * rate)
         ends[i] = train(s, i, s.x, correct=-h[i], steps=None if lengths is None else lengths[s.t])
         last[i] = (ends[i], s.eta)
     if s.A:
@@ -248,7 +252,7 @@ def focus(s, memory, empty="step"):
         return
     for i in s.A:
         z, y_i = s.x, np.zeros_like(s.x)
-        for _ in range(s.K):
+        for _ in range(steps_of(s, i)):
             g = gradient(s, i, z)
             y_i = y_i + g - h[i]
             h[i] = g
@@ -257,7 +261,9 @@ def focus(s, memory, empty="step"):
     s.x = s.x - s.eta_g * s.eta * y
 
 
-def ca_fed(s, memory, kappa2=1.0, beta=1.0, tau=0.0, oracle=True, ties="keep", bias_factor=4.0, least="running"):
+def ca_fed(
+    s, memory, kappa2=1.0, beta=1.0, tau=0.0, oracle=True, ties="keep", bias_factor=4.0, least="running", optimum=0.0
+):
     pi, lam = (s.pi, s.lam) if oracle else watched(s, memory)
     if not s.A:
         return
@@ -269,7 +275,7 @@ def ca_fed(s, memory, kappa2=1.0, beta=1.0, tau=0.0, oracle=True, ties="keep", b
         for i in s.A:
             memory["Fh"][i] = (1 - beta) * memory["Fh"][i] + beta * F[i]
         memory["least"] = np.minimum(memory["least"], memory["Fh"])
-    gap = memory["Fh"] - (memory["least"] if least == "running" else 0)
+    gap = memory["Fh"] - {"running": memory["least"], "zero": 0, "optimum": optimum}[least]
 
     def eps(q):
         P = pi * q / sum(pi * q)
