@@ -74,23 +74,27 @@ def by_ray(gpus_per_trial: float = 0.0) -> Machine:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of a trial's round, its clients' work included, and of one evaluation."""
+    """Seconds of a trial's round, its clients' work included, and of one evaluation: before its last rounds, and among
+    them."""
 
     round: float
     evaluation: float
+    last_evaluation: float
 
     def seconds(self, rounds: int, evaluation: Evaluation) -> float:
         """Of a whole trial with its evaluations."""
-        return rounds * self.round + evaluation.times(rounds) * self.evaluation
+        before, among = evaluation.counts(rounds)
+        return rounds * self.round + before * self.evaluation + among * self.last_evaluation
 
 
 @dataclass(frozen=True)
 class Pace:
-    """What a kind of work costs, in seconds: a round in which nobody answers, a client's round, an evaluation."""
+    """What a kind of work costs, in seconds: a round in which nobody answers, a client's round, and to evaluate a
+    batch."""
 
     loop: float
     client: float
-    evaluation: float
+    batch: float
 
 
 def estimates(
@@ -121,7 +125,12 @@ def estimates(
             clients = computing(alike, population)
             pace = probe(stand_in, federation, ceil(max(clients)))
             for trial, some in zip(alike, clients, strict=True):
-                found[trial.digest] = Estimate(pace.loop + some * pace.client, pace.evaluation)
+                rounds = trial.rounds
+                before, among = (
+                    pace.batch * sum(len(data.evaluation(split)) for split in splits or data.splits)
+                    for splits in (trial.evaluation.splits_at(0, rounds), trial.evaluation.splits_at(rounds, rounds))
+                )
+                found[trial.digest] = Estimate(pace.loop + some * pace.client, before, among)
     return found
 
 
@@ -158,7 +167,7 @@ def work(trial: Trial, device: Literal["auto", "cpu"] = "auto") -> Trial:
         algorithm=read("algorithm", "fedavg"),
         local=trial.local.model_copy(update={"lr": 1e-3, "schedule": read("schedule", "constant")}),
         rounds=10_000,  # more than a probe comes to
-        evaluation=Evaluation(every=10_000, splits=trial.evaluation.splits),
+        evaluation=Evaluation(every=10_000),
         numerics=numerics,
     )
 
@@ -196,8 +205,8 @@ def probe(trial: Trial, federation: Federation, clients: int) -> Pace:
         trainer = trainer_of(trial, [watch], evaluation_batches=BATCHES)
         trainer.fit(federation)  # which ends with an evaluation, the one that does not count
         trainer.validate(federation, verbose=False)
-    batches = [len(federation.data.evaluation(split)) for split in federation.splits]
-    return watch.pace(whole=sum(batches) / sum(min(count, BATCHES) for count in batches))
+    batches = [len(federation.data.evaluation(split)) for split in federation.data.splits]
+    return watch.pace(batches=sum(min(count, BATCHES) for count in batches))
 
 
 class Rehearsal(Participation):
@@ -233,10 +242,10 @@ class Stopwatch(Callback):
         self.rounds: list[float] = []
         self.evaluation = 0.0
 
-    def pace(self, whole: float) -> Pace:
-        """What was found; a whole evaluation is so many times what was timed."""
+    def pace(self, batches: int) -> Pace:
+        """What was found, with so many batches in the evaluation."""
         busy, empty = fmean(self.rounds[UNTIMED::2]), fmean(self.rounds[UNTIMED + 1 :: 2])
-        return Pace(empty, max(0.0, busy - empty) / self.rehearsal.some, whole * self.evaluation)
+        return Pace(empty, max(0.0, busy - empty) / self.rehearsal.some, self.evaluation / batches)
 
     def on_train_start(self, *_: object) -> None:
         self.began = self.last = perf_counter()

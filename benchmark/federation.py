@@ -47,7 +47,7 @@ class Federation(LightningModule):
         rate: eta of round t.
         alpha: [m], the clients' weights in the objective.
         optimizer: makes the server's optimizer from its parameters.
-        splits: of the data, to be evaluated on.
+        splits: of the data that are measured after t rounds.
         seed: of what the algorithm draws.
         groups: of samples, to be measured by themselves too.
         engine: of `benchmark.engines`.
@@ -75,7 +75,7 @@ class Federation(LightningModule):
         rate: Callable[[int], float],
         alpha: Float[np.ndarray, "m"],
         optimizer: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
-        splits: Sequence[str],
+        splits: Callable[[int], Sequence[str]],
         seed: int,
         groups: Sequence[Groups] = (),
         engine: str = "auto",
@@ -96,7 +96,7 @@ class Federation(LightningModule):
         self.optimizer = optimizer
         self.engine_name = engine
         self.groups = groups
-        self.splits = list(splits)
+        self.splits_at = splits
         self.seed = seed
         self.workers = workers
         self.evaluator = Evaluator(task, workers)
@@ -168,15 +168,17 @@ class Federation(LightningModule):
         return Rounds()
 
     def val_dataloader(self) -> list[Batches]:
-        return [self.data.evaluation(split) for split in self.splits]
+        return [self.data.evaluation(split) for split in self.data.splits]
 
     def on_validation_epoch_start(self) -> None:
         self.model.move(self.evaluated)
-        self._tally = Tally({split: len(self.data.splits[split][0]) for split in self.splits}, self.groups)
+        self._tally = Tally({split: len(self.data.splits[split][0]) for split in self.splits_at(self.t)}, self.groups)
 
     def validation_step(self, batch: Samples, batch_idx: int, dataloader_idx: int = 0) -> None:
-        first = batch_idx * self.data.evaluation_batch
-        self._tally.take(self.splits[dataloader_idx], first, len(batch[0]), self.evaluator.metrics(batch))
+        split = list(self.data.splits)[dataloader_idx]
+        if split in self._tally.sizes:  # the loaders are those of all splits, measured now or not
+            first = batch_idx * self.data.evaluation_batch
+            self._tally.take(split, first, len(batch[0]), self.evaluator.metrics(batch))
 
     def on_validation_epoch_end(self) -> None:
         weights = {} if self.weights is None else self.weights.measured()

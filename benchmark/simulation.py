@@ -196,7 +196,8 @@ def build(trial: Trial, workers: int = 1) -> Federation:
                 f"algorithm.name: {trial.algorithm.label!r} is not allowed with {source}, which knows no {knowledge}; "
                 "must be a method that does not need it"
             )
-    splits = trial.evaluation.splits or tuple(data.splits)
+    last = trial.evaluation.last
+    splits = list(dict.fromkeys([*(trial.evaluation.splits or data.splits), *((last and last.splits) or ())]))
     for split in splits:
         if split not in data.splits:
             raise SettingError(
@@ -241,7 +242,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         rate=lambda t: trial.local.lr * schedule(t),
         alpha=alpha,
         optimizer=partial(OPTIMIZERS[trial.server.optimizer], **trial.server.options()),
-        splits=splits,
+        splits=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),
         seed=trial.seed,
         groups=groups,
         engine=trial.numerics.engine,

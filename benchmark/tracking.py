@@ -102,7 +102,7 @@ class Mirror:
         metrics = [
             Metric(str(name), float(value), now, int(row["round"]))
             for _, row in new.iterrows()
-            for name, value in row.drop("round").items()
+            for name, value in row.drop("round").dropna().items()
         ]
         for start in range(0, len(metrics), 1000):  # as many as MLflow takes in one call
             self.client.log_batch(run.info.run_id, metrics=metrics[start : start + 1000])

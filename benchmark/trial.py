@@ -109,6 +109,7 @@ class LastRounds(Settings):
 
     rounds: PositiveInt = Field(description="how many rounds these are")
     every: PositiveInt = Field(description="rounds between two evaluations among them")
+    splits: tuple[str, ...] | None = Field(None, description="splits measured there; by default those measured before")
 
 
 class Evaluation(Settings):
@@ -122,6 +123,16 @@ class Evaluation(Settings):
         (), description="measure the clients' cumulative weights, summed over clients that are alike in all of this"
     )
 
+    def splits_at(self, t: int, rounds: int) -> tuple[str, ...] | None:
+        """The splits that are measured after t of so many rounds; None for all."""
+        if self.last is not None and self.last.splits is not None and self.among_last(t, rounds):
+            return self.last.splits
+        return self.splits
+
+    def among_last(self, t: int, rounds: int) -> bool:
+        """Whether the model after t rounds belongs to the last rounds."""
+        return self.last is not None and t > max(0, rounds - self.last.rounds)
+
     @property
     def step(self) -> int:
         """Rounds between two evaluations where a table looks."""
@@ -131,18 +142,20 @@ class Evaluation(Settings):
         """Whether the model after t of so many rounds is measured."""
         if t in (0, rounds) or t % self.every == 0:
             return True
-        return self.last is not None and t > rounds - self.last.rounds and t % self.last.every == 0
+        return self.last is not None and self.among_last(t, rounds) and t % self.last.every == 0
 
-    def times(self, rounds: int) -> int:
-        """How often the model is measured in so many rounds."""
-        count = 1 + rounds // self.every
-        also = rounds % self.every != 0  # after the last round
-        if self.last is not None:
-            first = max(0, rounds - self.last.rounds)
-            both = lcm(self.every, self.last.every)
-            count += (rounds // self.last.every - first // self.last.every) - (rounds // both - first // both)
-            also = also and rounds % self.last.every != 0
-        return count + also
+    def counts(self, rounds: int) -> tuple[int, int]:
+        """How often the model is measured in so many rounds: before and among the last rounds of `last`."""
+        if self.last is None:
+            return 1 + -(-rounds // self.every), 0
+        first = max(0, rounds - self.last.rounds)
+
+        def multiples(n: int) -> int:
+            return rounds // n - first // n
+
+        among = multiples(self.every) + multiples(self.last.every) - multiples(lcm(self.every, self.last.every))
+        also = rounds % self.every != 0 and rounds % self.last.every != 0  # after the last round
+        return 1 + first // self.every, among + also
 
 
 class Numerics(Settings):

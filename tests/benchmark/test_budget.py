@@ -13,7 +13,7 @@ from benchmark.plan import places
 from benchmark.trial import Evaluation
 
 TENS = Evaluation(every=10)
-SECOND = Estimate(round=1.0, evaluation=0.0)
+SECOND = Estimate(round=1.0, evaluation=0.0, last_evaluation=0.0)
 EXPERIMENT = Experiment.model_validate(
     {
         "name": "e",
@@ -88,7 +88,7 @@ def test_seeds_are_cut_where_rounds_cannot_be():
 
 
 def test_evaluations_count():
-    costly = [Item(100, TENS, 0, Estimate(round=0.0, evaluation=1.0))]
+    costly = [Item(100, TENS, 0, Estimate(round=0.0, evaluation=1.0, last_evaluation=0.0))]
     assert fit(costly, 11, at_once=1).rounds(100, 10) == 100
     assert fit(costly, 10.9, at_once=1).rounds(100, 10) == 90
     assert fit(costly, 5, at_once=1).rounds(100, 10) == 40

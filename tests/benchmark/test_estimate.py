@@ -7,7 +7,7 @@ from benchmark import Trial, estimate
 from benchmark.estimate import INLINE, Estimate, Machine, Rehearsal, by_ray, duration, estimates, missing, wall, work
 from benchmark.federation import Federation
 from benchmark.study import Study
-from benchmark.trial import Evaluation
+from benchmark.trial import Evaluation, LastRounds
 from participation import Population
 
 DIGITS = {
@@ -21,10 +21,12 @@ DIGITS = {
 
 
 def test_a_trial_is_evaluated_before_between_and_after():
-    one = Estimate(round=2.0, evaluation=100.0)
+    one = Estimate(round=2.0, evaluation=100.0, last_evaluation=1000.0)
     assert one.seconds(30, Evaluation(every=10)) == 60 + 4 * 100  # after 0, 10, 20 and 30 rounds
     assert one.seconds(31, Evaluation(every=10)) == 62 + 5 * 100
     assert one.seconds(5, Evaluation(every=10)) == 10 + 2 * 100
+    last = LastRounds(rounds=12, every=5)  # 0, 10; and 20, 25, 30
+    assert one.seconds(30, Evaluation(every=10, last=last)) == 60 + 2 * 100 + 3 * 1000
 
 
 def test_trials_at_the_same_time_take_as_long_as_the_longest_at_least():
@@ -129,11 +131,11 @@ def test_what_counts_as_the_same_work():
     same = [{"algorithm": "mifa"}, {"participation": "full"}, {"seed": 3}, {"rounds": 7}, {"server": {"lr": 0.5}}]
     same += [
         {"local": {"steps": 2, "batch_size": 4, "lr": 3.0}},
-        {"evaluation": {"every": 3, "splits": ["train", "test"]}},
+        {"evaluation": {"every": 3, "splits": ["test"]}},
     ]
     other = [{"local": {"steps": 3, "batch_size": 4}}, {"local": {"steps": 2, "batch_size": 5}}]
     other += [{"task": DIGITS["task"] | {"clients": 13}}, {"numerics": {"dtype": "float64"}}]
-    other += [{"evaluation": {"every": 10, "splits": ["test"]}}]
+    other += [{"local": {"steps": 2, "batch_size": 4, "momentum": 0.5}}]
     assert {kind(**changes) for changes in same} == {kind()}
     assert len({kind(**changes) for changes in other} | {kind()}) == 6
     assert work(Trial.read(DIGITS), "cpu").numerics.device == "cpu"

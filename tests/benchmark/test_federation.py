@@ -158,7 +158,7 @@ def test_batchnorm_statistics_are_averaged_over_the_active_clients():
         rate=lambda t: 0.0,
         alpha=np.full(3, 1 / 3),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
-        splits=["train"],
+        splits=lambda t: ["train"],
         seed=0,
     )
     with quiet():

@@ -287,7 +287,8 @@ def test_evaluations_are_where_the_table_looks():
         if last:
             expected |= {t for t in range(rounds) if t > rounds - last[0] and t % last[1] == 0}
         assert {t for t in range(rounds + 1) if evaluation.due(t, rounds)} == expected
-        assert evaluation.times(rounds) == len(expected)
+        among = {t for t in expected if last and t > max(0, rounds - last[0])}
+        assert evaluation.counts(rounds) == (len(expected - among), len(among))
 
 
 def test_a_run_is_evaluated_where_it_is_due_and_nowhere_else():
@@ -298,3 +299,18 @@ def test_a_run_is_evaluated_where_it_is_due_and_nowhere_else():
     same = often.history[often.history["round"].isin(seldom.history["round"])].reset_index(drop=True)
     assert same.equals(seldom.history)
     assert np.array_equal(often.model, seldom.model)
+
+
+def test_the_last_rounds_may_have_splits_of_their_own():
+    last = {"rounds": 6, "every": 2, "splits": ["test", "train"]}
+    both = simulate(DIGITS | {"algorithm": "fedpbc", "rounds": 10, "evaluation": {"every": 1}}).history
+    evaluation = {"every": 3, "splits": ["test"], "last": last}
+    found = simulate(DIGITS | {"algorithm": "fedpbc", "rounds": 10, "evaluation": evaluation}).history
+    assert found["round"].tolist() == [0, 3, 6, 8, 9, 10]
+    assert found.columns[:5].tolist() == ["round", "test/loss", "test/accuracy", "cost/gradients", "cost/floats_up"]
+    wanted = both[both["round"].isin(found["round"])].reset_index(drop=True)
+    assert found["test/loss"].tolist() == wanted["test/loss"].tolist()
+    assert found["train/loss"].isna().tolist() == [True, True, False, False, False, False]
+    assert found["train/loss"].dropna().tolist() == wanted["train/loss"][2:].tolist()
+    with pytest.raises(SettingError, match=r"evaluation\.splits: 'validation' is not allowed with digits"):
+        simulate(DIGITS | {"algorithm": "fedpbc", "evaluation": {"last": last | {"splits": ["validation"]}}})

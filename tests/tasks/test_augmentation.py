@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from tasks.augmentation import CropFlip
 from tasks.counters import uniforms
+from tasks.images import Classification
 
 
 def splitmix64(z):
@@ -105,3 +107,40 @@ def test_without_a_flip_and_without_padding():
     assert torch.equal(CropFlip(1, padding=0, flip=False)(pixels, keys()), pixels)
     with pytest.raises(ValueError, match=r"augmentation\.padding: -1 is not allowed"):
         CropFlip(1, padding=-1)
+
+
+def test_the_border_is_black_or_the_mean_colour():
+    """Padding by 3 of images of one pixel: most crops show the border alone."""
+    mean, std = (0.2, 0.5, 0.7), (0.1, 0.2, 0.3)
+    pixels = torch.full((400, 3, 1, 1), 255, dtype=torch.uint8)
+    k = torch.stack([torch.full((400,), 1), torch.full((400,), 2), torch.arange(400)], dim=1)
+    seen = {}
+    for fill in ("black", "mean"):
+        task = Classification(nn.Identity(), mean, std, augmentation=CropFlip(0, padding=3, fill=fill))
+        images, _ = task.augment((pixels, torch.zeros(400)), k)
+        seen[fill] = task.normalised(images).reshape(400, 3)
+    white = torch.tensor([(1 - m) / s for m, s in zip(mean, std, strict=True)])
+    border = {"black": torch.tensor([-m / s for m, s in zip(mean, std, strict=True)]), "mean": torch.zeros(3)}
+    for fill, rows in seen.items():
+        inside = (rows - white).abs().amax(dim=1) < 1e-6
+        assert 0 < inside.sum() < 40  # one place of 49
+        assert torch.allclose(rows[~inside], border[fill].expand(int((~inside).sum()), 3), atol=1e-6)
+    assert torch.equal((seen["black"] - white).abs().amax(1) < 1e-6, (seen["mean"] - white).abs().amax(1) < 1e-6)
+
+
+def test_cropping_before_or_after_normalising_differs_in_the_border_alone():
+    pixels, k = images(), keys()
+    mean, std = (0.4, 0.5, 0.6), (0.25, 0.2, 0.3)
+    black, inner = (
+        Classification(
+            nn.Identity(), mean, std, augmentation=CropFlip(1, padding=0 if fill == "none" else 2, fill="mean")
+        )
+        for fill in ("mean", "none")
+    )
+    assert inner.augment((pixels, k[:, 0]), k)[0].dtype == torch.float32
+    whole = Classification(nn.Identity(), mean, std, augmentation=CropFlip(1, padding=2))
+    one, other = (task.normalised(task.augment((pixels, k[:, 0]), k)[0]) for task in (black, whole))
+    is_border = other == whole.normalised(torch.zeros(1, 3, 1, 1, dtype=torch.uint8))
+    assert is_border.any()
+    assert torch.equal(one[~is_border], other[~is_border])
+    assert not one[is_border].any()

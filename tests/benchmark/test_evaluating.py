@@ -1,0 +1,55 @@
+"""The evaluator against a task's own metrics on the whole batch, for any number of threads."""
+
+import pytest
+import torch
+from torch import nn
+
+from benchmark.engines import Evaluator
+from benchmark.engines.evaluating import PIECE
+from tasks.base import Task
+from tasks.images import Classification
+
+
+class Viewing(nn.Module):
+    def forward(self, x):
+        return x.view(len(x), -1)
+
+
+class Summed(Task):
+    """Measures a batch as a whole."""
+
+    def __init__(self):
+        super().__init__(lr=0.1)
+
+    def loss(self, batch):
+        return batch[0].mean()
+
+    def metrics(self, batch):
+        return {"loss": batch[0].mean()}
+
+
+N = 3 * PIECE + 17
+PIXELS = torch.randint(0, 256, (N, 3, 8, 8), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+LABELS = torch.arange(N) % 4
+
+
+@pytest.mark.parametrize("flatten", [nn.Flatten, Viewing])
+def test_images_in_pieces_are_measured_like_the_whole(flatten):
+    torch.manual_seed(1)
+    network = nn.Sequential(
+        nn.Conv2d(3, 5, 3), nn.BatchNorm2d(5), nn.ReLU(), nn.MaxPool2d(2), flatten(), nn.Linear(45, 4)
+    )
+    task = Classification(network, (0.4, 0.5, 0.6), (0.2, 0.2, 0.3)).double().eval()
+    with torch.no_grad():
+        expected = task.metrics((PIXELS, LABELS))
+    found = [Evaluator(task, workers).metrics((PIXELS, LABELS)) for workers in (1, 2, 3)]
+    for name, values in expected.items():
+        assert torch.allclose(found[0][name], values, rtol=0, atol=1e-12)
+        assert all(torch.equal(found[0][name], other[name]) for other in found[1:])
+    assert 0.1 < expected["accuracy"].mean() < 0.5
+
+
+def test_what_is_measured_of_a_batch_as_a_whole():
+    images = torch.rand(N, 1, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert Evaluator(Summed()).metrics((images,))["loss"].item() == pytest.approx(images.mean().item(), rel=1e-12)
+    assert Evaluator(Summed()).metrics((images[:, 0, 0],))["loss"] == images[:, 0, 0].mean()
