@@ -11,7 +11,7 @@ import pandas as pd
 import yaml
 
 from benchmark.experiment import Experiment
-from benchmark.plan import places
+from benchmark.plan import distinct, places
 from benchmark.spec import array_file, flatten, known_since
 from leaderboard.results import Run, end, has
 
@@ -98,13 +98,15 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
             seeds[seed] = run
     found: dict[tuple[tuple[str, str], ...], Cell] = {}
     wanted: dict[tuple[tuple[str, str], ...], set[str]] = {}
-    for place in places(_with_guests(experiment, runs)):
+    there = places(_with_guests(experiment, runs))
+    longest = {trial.digest: trial.rounds for trial in distinct(there)}
+    for place in there:
         where = tuple(place.labels.items())
         wanted.setdefault(where, set()).add(str(place.trial.seed))
         known = by_key.get(_key(flatten(place.trial.spec(array_file))), {})
         cell = found.get(where, Cell(place.labels, place.trial.rounds, 0))
         mine = {seed: run for seed, run in known.items() if seed == str(place.trial.seed)}
-        if "rounds" in place.labels:  # an axis: what each run had come to after so many rounds
+        if place.trial.rounds < longest[place.trial.digest]:  # another place asks for more rounds of the same run
             mine = {seed: run.until(place.trial.rounds) for seed, run in mine.items()}
         found[where] = Cell(cell.labels, cell.rounds, len(wanted[where]), cell.runs | mine)
     return list(found.values())

@@ -279,7 +279,7 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
         ["as_released", "As its code does."],
         ["1", "FedPBC ends nearer."],
         ["train/distance ↓; mean of the last 10 rounds"],
-        [f"16 trials, 640 rounds in all; 0 finished in {store}/tiny"],
+        [f"8 trials, 480 rounds in all; 0 finished in {store}/tiny"],  # a run of 60 rounds has the first 20
     ):
         assert row in rows, row
     # One number for all panels, which then are the same trials.
@@ -293,7 +293,7 @@ def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeyp
 
     monkeypatch.setattr(estimate.os, "cpu_count", lambda: 2)
     # 0.5 s a round, 2.5 s an evaluation: 10 + 3 x 2.5 (after 0, 10 and 20 rounds), four times.
-    monkeypatch.setattr(estimate, "probe", lambda *_: estimate.Pace(loop=0.5, client=0.0, evaluation=2.5))
+    monkeypatch.setattr(estimate, "probe", lambda *_: estimate.Pace(loop=0.5, client=0.0, batch=2.5))
     out = rollcall(capsys, "show", write(tmp_path))[1]
     assert "about 35 s with 2 at once on this machine, 70 s one after another: estimated" in out
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
@@ -307,7 +307,7 @@ def test_a_budget_cuts_is_told_and_recorded_and_holds_for_the_next_call(store, t
 
     probes = []
     monkeypatch.setattr(
-        estimate, "probe", lambda *_: probes.append(1) or estimate.Pace(loop=1.0, client=0.0, evaluation=0.0)
+        estimate, "probe", lambda *_: probes.append(1) or estimate.Pace(loop=1.0, client=0.0, batch=0.0)
     )
     file = write(tmp_path, trial=QUADRATIC | {"rounds": 40})
     arguments = ("run", file, "--executor", "inline", "--budget")
@@ -339,7 +339,7 @@ WIDE = {"name": "trace", "mask": [[1, 0, 1, 1]]}
     [
         ({}, ["--set", "algorithm=fedavgg"], "algorithm.name: 'fedavgg' is not allowed; must be one of local_sgd, fedavg,"),
         ({"trial": QUADRATIC | {"rouds": 3}}, [], "rouds: is not a setting; allowed: task,"),
-        ({"trial": QUADRATIC | {"local": {"momentun": 3}}}, [], "local.momentun: is not a setting; allowed: steps, lr,"),
+        ({"trial": QUADRATIC | {"local": {"momentun": 3}}}, [], "local.momentun: is not a setting; allowed: steps, epochs, lr,"),
         ({}, ["--only", "algorithm=fedpbc", "--set", "algorithm.etag=1"], "algorithm.etag: is not an option of fedpbc; allowed: eta_g, evaluate"),
         ({"tittle": "Tiny"}, [], "tiny.yaml: tittle: is not a setting; allowed: name, title,"),
         ({}, ["--set", "participation.probability=1.2"], "participation.probability: 1.2 (client 0) is not allowed; must be in [0, 1]"),

@@ -62,7 +62,7 @@ def short(trial):
     """Two rounds of a trial; of networks and image sets, one step on two samples."""
     local = trial.local
     if "model" in trial.task.options:
-        local = local.model_copy(update={"steps": 1, "batch_size": 2})
+        local = local.model_copy(update={"steps": 1, "epochs": None, "batch_size": 2})
     evaluation = trial.evaluation.model_copy(update={"every": 1})
     return trial.model_copy(update={"rounds": 2, "local": local, "evaluation": evaluation})
 
@@ -105,7 +105,7 @@ def columns(trial, seen):
 def run(trial):
     history = simulate(short(trial)).history
     assert history["round"].tolist() == [0, 1, 2]
-    assert np.isfinite(history.to_numpy()).all()
+    assert np.isfinite(history.iloc[-1].to_numpy()).all()
     return set(history)
 
 

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from algorithms import ALGORITHMS, Rows
 from benchmark import simulate
 from benchmark.costs import floats
+from benchmark.engines import LocalTraining
 from benchmark.federation import Federation
 from benchmark.simulation import build, quiet
 from benchmark.state import StateBuffers, stored_rows
 from benchmark.trial import Trial
 from participation import MODELS, Population
-from tasks import ClientData, Task
+from tasks import ClientData, Minibatches, Task
 
 WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe")
 
@@ -157,13 +158,12 @@ def test_many_clients_of_whom_few_take_part():
         ClientData({"train": (s[:, None],)}, list(np.arange(m)[:, None])),
         participation,
         ALGORITHMS["mifa"](),
-        steps=1,
-        batch_size="full",
+        minibatches=Minibatches(list(np.arange(m)[:, None]), "full", seed=0),
+        local=LocalTraining(1),
         rate=lambda t: eta,
         alpha=np.full(m, 1 / m),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
-        rounds=rounds,
-        splits=["train"],
+        splits=lambda t: ["train"],
         seed=0,
     )
     watch = Watch()

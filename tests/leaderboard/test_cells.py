@@ -71,3 +71,15 @@ def test_a_method_of_the_users_own_stands_among_the_others(tmp_path):
     mine = [cell for cell in found if cell.labels["algorithm"] == "Mine"]
     assert [cell.ends("test/accuracy", 1).tolist() for cell in mine] == [[1.0] * 3] * 2
     assert [len(cell.runs) for cell in found] == [3] * 6
+
+
+def test_a_place_that_asks_for_fewer_rounds_looks_at_the_same_run():
+    """Two panels of 30 and 100 rounds: one run, looked at after 30 rounds and after 100."""
+    made = experiment(panels={"short": {"trial": {"rounds": 30}}, "long": {}})
+    curve = [0.1 * i for i in range(11)]
+    found = cells(made, [run for run in runs(made, lambda *_: curve) if run.rounds == 100])
+    assert [cell.labels["panel"] for cell in found] == ["short"] * 4 + ["long"] * 4
+    for cell in found:
+        rounds, end = (30, 0.3) if cell.labels["panel"] == "short" else (100, 1.0)
+        assert (cell.rounds_run, len(cell.runs), cell.reduced) == (rounds, 3, False)
+        assert cell.ends("test/accuracy", 1).tolist() == pytest.approx([end] * 3)
