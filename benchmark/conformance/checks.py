@@ -126,6 +126,18 @@ def only_the_active_work(subject: Subject) -> None:
             )
 
 
+def own_steps(subject: Subject) -> None:
+    """a client that takes fewer steps than others is asked for no more"""
+    if subject.steps == 1 or any(step.work.beyond for step in subject.rounds()):
+        return  # one gradient a round, or a number of steps that the method draws itself
+    for step in subject.rounds(steps=np.array([3, 1, 2, 1, 3])):
+        if step.work.beyond:
+            raise Broken(
+                "K_i = work.steps_of(clients) steps of each client (see algorithms.local_steps)",
+                f"gradients of clients {sorted(step.work.beyond)} beyond their last step in round {step.call.t}",
+            )
+
+
 def silent_clients_stay(subject: Subject) -> None:
     """the state of silent clients is not touched (unless named in promises.ages)"""
     for step in subject.rounds():
@@ -313,6 +325,7 @@ CHECKS: Sequence[Callable[[Subject], str | None]] = (
     deterministic,
     renumbering,
     only_the_active_work,
+    own_steps,
     silent_clients_stay,
     state_is_kept,
     state_is_used,

@@ -50,11 +50,13 @@ class Quadratics:
 
     Attributes:
         asked: ids of all clients that computed.
+        beyond: ids of the clients that were asked for the gradient of a step k >= K_i.
     """
 
     def __init__(self, u: Float[Tensor, "m d"], h: Float[Tensor, "m"], K: Int[Tensor, "m"], lr: float) -> None:
         self.u, self.h, self.K, self.lr = u, h, K, lr
         self.asked: set[int] = set()
+        self.beyond: set[int] = set()
 
     @property
     def steps(self) -> int:
@@ -70,6 +72,7 @@ class Quadratics:
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
         self.asked |= set(clients.tolist())
+        self.beyond |= set(clients[step >= self.K[clients]].tolist())
         away, h = x - self.u[clients], self.h[clients]
         return h[:, None] * away, 0.5 * h * away.square().sum(dim=1)
 
@@ -81,9 +84,10 @@ class Quadratics:
         scale: Float[Tensor, "a"] | None = None,
         correct: Float[Tensor, "a d"] | None = None,
     ) -> Float[Tensor, "a d"]:
+        self.asked |= set(clients.tolist())
         y = start
         for step in range(self.steps):
-            g, _ = self.gradients(clients, y, step)
+            g = self.h[clients][:, None] * (y - self.u[clients])
             g = g if correct is None else g + correct
             g = g if scale is None else scale[:, None] * g
             y = y - self.lr * g * (step < self.K[clients])[:, None]
@@ -133,12 +137,13 @@ class Subject:
     def work(
         self,
         clients: Int[np.ndarray, "m"] = EVERYONE,
-        steps: int | None = None,
+        steps: int | Int[np.ndarray, "m"] | None = None,
         dtype: torch.dtype = torch.float64,
     ) -> "Quadratics":
-        """A round's local work of some of the clients."""
+        """A round's local work of some of the clients; by default all take the subject's K steps."""
         u, h = torch.tensor(U[clients], dtype=dtype), torch.tensor(H[clients], dtype=dtype)
-        return Quadratics(u, h, torch.full((len(clients),), self.steps if steps is None else steps), LR)
+        K = np.broadcast_to(self.steps if steps is None else steps, len(clients))
+        return Quadratics(u, h, torch.from_numpy(K.astype(np.int64)), LR)
 
     def rounds(
         self,
@@ -146,7 +151,7 @@ class Subject:
         *,
         clients: Int[np.ndarray, "m"] = EVERYONE,
         p: Float[np.ndarray, "m"] = P,
-        steps: int | None = None,
+        steps: int | Int[np.ndarray, "m"] | None = None,
         dtype: torch.dtype = torch.float64,
     ) -> Iterator["Step"]:
         """The rounds of a run from x = 0 with some of the clients, in this order; one after another."""

@@ -27,7 +27,7 @@ def reports():
 def test_registered_methods_pass(name, reports):
     assert reports["code"] == 0
     assert [outcome for outcome in reports[name] if not outcome["passed"]] == []
-    assert len(reports[name]) == 16
+    assert len(reports[name]) == 17
 
 
 # A part of the check's title, and of what it says was seen.
@@ -35,6 +35,7 @@ WRONG = {
     "ForgetfulScaffold": ("what is kept of clients changes when they take part", "it is the same after 10 rounds"),
     "Clairvoyant": ("a round does not depend on who answers in later ones", "and"),
     "ZeroWeights": ("clients without an uplink are not asked to compute", "clients [2, 4] were asked too"),
+    "EqualSteps": ("a client that takes fewer steps than others is asked for no more", "clients [1, 3] beyond"),
     "Overwriting": ("x, state and call stay as they were given", "it was written to in round 0"),
     "Secretive": ("a run that is saved and loaded between rounds ends with the same bits", "instead of"),
     "Dice": ("the same rounds give the same bits", "torch's global generator"),
@@ -80,7 +81,7 @@ def test_the_report_begins_with_what_failed(capsys):
     code, out, _ = rollcall(capsys, "check", f"{BROKEN}:Overconfident")
     assert code == 1
     lines = [line for line in out.splitlines() if line.strip()]
-    assert "1 of 16" in lines[0]
+    assert "1 of 17" in lines[0]
     assert "under biased uplinks" in " ".join(lines[1:3])
     assert "the optimum is" in " ".join(" ".join(lines).split())
 

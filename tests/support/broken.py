@@ -152,3 +152,18 @@ class Favourite(FedAvgKnown):
     """Divides by the p of the last client, as a released code does."""
 
     probability: str = "last_client"
+
+
+@dataclass(frozen=True)
+class EqualSteps(Memoryless):
+    """FedAvg by gradients, whose clients all take as many steps as the one that takes the most."""
+
+    promises = Promises(limit="shares")
+
+    def round(self, state, x, call, work):
+        if len(call.active) == 0:
+            return None, state
+        y = x.repeat(len(call.active), 1)
+        for k in range(work.steps):
+            y = y - call.lr * work.gradients(call.active, y, k)[0]
+        return y.mean(dim=0) - x, state
