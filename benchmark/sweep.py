@@ -40,6 +40,8 @@ def run_ray(jobs: Sequence[Job], watcher: Watcher, gpus_per_trial: float = 0.0) 
 
     Connects to the cluster that RAY_ADDRESS names; otherwise uses this machine. The store must be visible to all.
     After SIGINT or SIGTERM every trial that is running ends with a checkpoint of its last round, and no other begins.
+    SIGTERM is for this process alone: sent to the whole process group it ends Ray too, and runs resume from their last
+    checkpoints.
 
     Args:
         jobs: what to run.

@@ -111,11 +111,15 @@ def test_a_signal_ends_a_run_without_a_folder_too():
         simulate(DIGITS | {"algorithm": "fedavg", "rounds": 20}, callbacks=[Count(at=3)])
 
 
-def test_a_second_signal_does_not_wait():
+def test_a_second_signal_does_not_wait(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("benchmark.interruption.monotonic", lambda: now)
     with stop_requests() as requested:
         assert not requested()
         os.kill(os.getpid(), signal.SIGINT)
         assert requested()
+        os.kill(os.getpid(), signal.SIGINT)  # the same request, by a tool that signals the process group too
+        now = 101.5
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
 
