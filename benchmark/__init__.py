@@ -3,18 +3,22 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from benchmark.errors import SettingError
+from benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
-    from benchmark.simulation import Result, simulate
-    from benchmark.trial import Trial
+    from benchmark.config.trial import Trial
+    from benchmark.federation.simulation import Result, simulate
 
 __all__ = ["Result", "SettingError", "Trial", "simulate"]
 
 
 def __getattr__(name: str) -> Any:
     # Importing torch and Lightning takes seconds, which a command that only reads results need not wait for.
-    home = {"Result": "benchmark.simulation", "simulate": "benchmark.simulation", "Trial": "benchmark.trial"}
+    home = {
+        "Result": "benchmark.federation.simulation",
+        "simulate": "benchmark.federation.simulation",
+        "Trial": "benchmark.config.trial",
+    }
     if name not in home:
         raise AttributeError(f"module 'benchmark' has no attribute {name!r}")
     return getattr(import_module(home[name]), name)

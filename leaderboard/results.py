@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from benchmark.spec import known_since
+from benchmark.config.digest import known_since
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

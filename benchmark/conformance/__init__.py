@@ -4,10 +4,10 @@ import dataclasses
 from dataclasses import dataclass
 
 from algorithms import Round
-from benchmark.choices import Choice
+from benchmark.config.errors import SettingError
+from benchmark.config.registry import Choice
 from benchmark.conformance.checks import CHECKS, Broken
 from benchmark.conformance.subject import Subject
-from benchmark.errors import SettingError
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from algorithms import Round
 from benchmark.conformance.subject import EVERYONE, LR, MASK, H, P, Step, Subject, U, by_client, leaves, shares, shifted
-from benchmark.simulation import simulate
-from benchmark.state import StateBuffers
+from benchmark.federation.simulation import simulate
+from benchmark.federation.state import StateBuffers
 
 
 class Broken(Exception):

@@ -1,12 +1,12 @@
 """`auto`: the engine that is the fastest, as far as that can be told without a clock."""
 
+from benchmark.config.errors import SettingError
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat import FlatTask
 from benchmark.engines.local import LocalTraining
 from benchmark.engines.sequential import Sequential
 from benchmark.engines.vectorised import Vectorised
 from benchmark.engines.work import Engine
-from benchmark.errors import SettingError
 
 SMALL_MODEL = 250_000
 SMALL_BATCH = 60_000

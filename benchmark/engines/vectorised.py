@@ -9,13 +9,13 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
 from algorithms import Rows
+from benchmark.config.errors import SettingError
 from benchmark.engines.dealing import Deal, deal, to_device
 from benchmark.engines.feed import Feed, held_out_losses
 from benchmark.engines.flat import FlatTask
 from benchmark.engines.local import LocalTraining
 from benchmark.engines.probing import Loss, activations, is_mean_of_samples
 from benchmark.engines.recorded import Recorded
-from benchmark.errors import SettingError
 from tasks import Samples
 
 Named = dict[str, Tensor]

@@ -9,7 +9,7 @@ from algorithms import ALGORITHMS, Round, Rows
 from benchmark.conformance.subject import LR, MASK, Quadratics
 from benchmark.conformance.subject import H as CURVATURES
 from benchmark.conformance.subject import U as TARGETS
-from benchmark.state import StateBuffers, stored_rows
+from benchmark.federation.state import StateBuffers, stored_rows
 
 
 def ids(*clients):

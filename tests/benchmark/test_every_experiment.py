@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from benchmark import simulate
-from benchmark.choices import read
-from benchmark.experiment import Experiment, names
-from benchmark.plan import places
-from benchmark.study import Study
+from benchmark.config.analysis import Study
+from benchmark.config.experiment import Experiment, names
+from benchmark.config.grid import places
+from benchmark.config.registry import read
 from tasks import Batches, datasets
 from tasks.base import ClientData
 

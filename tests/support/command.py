@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmark.cli import main
+from benchmark.cli.main import main
 
 TINY = {
     "title": "Tiny",

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from benchmark.experiment import Experiment
-from benchmark.plan import places
-from benchmark.spec import array_file, flatten
+from benchmark.config.digest import array_file, flatten
+from benchmark.config.experiment import Experiment
+from benchmark.config.grid import places
 from leaderboard import Run
 
 TASK = {"name": "quadratic", "targets": [[0.0], [1.0]]}

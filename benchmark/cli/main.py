@@ -1,0 +1,38 @@
+"""The command line: `rollcall`. Each command reads its settings, calls the room that does the work, and prints."""
+
+import sys
+from importlib.metadata import entry_points
+
+import typer
+
+from benchmark.cli.bench import bench
+from benchmark.cli.check import check
+from benchmark.cli.data import data
+from benchmark.cli.list import list_
+from benchmark.cli.participation import participation
+from benchmark.cli.run import run
+from benchmark.cli.show import show
+from benchmark.cli.sync import sync
+from benchmark.config.errors import SettingError
+
+app = typer.Typer(
+    help="Federated learning when not every client answers: run experiments, compare methods, read the tables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("list")(list_)
+for command in (show, run, check, participation, bench, sync):
+    app.command()(command)
+app.add_typer(data, name="data")
+for entry in entry_points(group="rollcall.commands"):  # the leaderboard's, and those of installed plugins
+    app.command(entry.name)(entry.load())
+
+
+def main() -> None:
+    """The command's entry point: a setting that cannot be ends it with one line and exit code 2."""
+    try:
+        app()
+    except SettingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

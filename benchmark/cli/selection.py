@@ -1,0 +1,126 @@
+"""From the words of a command line to the trials that are meant; how long these take, and what fits a time budget."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+from rich.console import Console
+from rich.progress import track
+
+from benchmark.config.experiment import Experiment, names, parse
+
+if TYPE_CHECKING:
+    from benchmark.config.grid import Place
+    from benchmark.sweep.jobs import Job
+
+err = Console(stderr=True)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment as the command line changes it, and what it consists of."""
+
+    experiment: Experiment
+    places: list["Place"]
+
+    def jobs(self, store: Path) -> list["Job"]:
+        """What is to be run, each once."""
+        from benchmark.config.grid import distinct
+        from benchmark.sweep.jobs import Job
+
+        return [Job(trial, self.experiment.home, store) for trial in distinct(self.places)]
+
+
+def plans_of(
+    name: str,
+    variant: str,
+    seeds: str,
+    only: list[str] | None,
+    settings: list[str] | None,
+    rounds: int | None,
+    methods: list[str] | None,
+) -> list[Plan]:
+    """The experiment, or those of the paper, as the command line changes them.
+
+    Raises:
+        SettingError: a change that does not fit one of them.
+    """
+    from benchmark.config.grid import places
+
+    plans = []
+    for one in names(of=name) or [name]:
+        chosen = Experiment.read(one)
+        if variant:
+            chosen = chosen.as_(variant)
+        if methods:
+            chosen = chosen.joined("algorithm", map(yaml.safe_load, methods))
+        if seeds:
+            chosen = chosen.varied(dict([parse(f"seed={seeds}")]))
+        if rounds is not None:
+            chosen = chosen.varied({"rounds": [rounds]})
+        chosen = chosen.varied(dict(map(parse, settings or []))).only(dict(map(parse, only or [])))
+        plans.append(Plan(chosen, places(chosen)))
+    return plans
+
+
+def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | None) -> list[Plan]:
+    """The plans cut down to a time budget; what was cut is told and recorded.
+
+    Args:
+        plans: of all that will be run.
+        budget: such as 90m.
+        store: where run folders lie.
+        gpus_per_trial: with Ray; None for one trial at a time in this process.
+
+    Raises:
+        SettingError: a budget that is none.
+    """
+    from benchmark.sweep import budget as cutting
+    from benchmark.sweep.estimate import INLINE, by_ray, estimates
+
+    seconds = cutting.read_budget(budget)
+    machine = INLINE if gpus_per_trial is None else by_ray(gpus_per_trial)
+    folders = [store / plan.experiment.home for plan in plans]
+    records = [cutting.Record.read(folder, plan.places, seconds) for folder, plan in zip(folders, plans, strict=True)]
+    if None in records:
+        trials = [place.trial for plan in plans for place in plan.places]
+        costs = estimates(trials, machine, _probing)
+        items = [item for plan in plans for item in cutting.items(plan.places, costs)]
+        cut = cutting.fit(items, seconds, machine.at_once)
+        records = [cutting.Record.of(plan.places, costs, cut, seconds, machine.at_once) for plan in plans]
+    for folder, plan, record in zip(folders, plans, records, strict=True):
+        assert record is not None
+        record.write(folder)
+        err.print(record.told(plan.experiment.name), highlight=False, soft_wrap=True)
+    return [
+        Plan(plan.experiment, cutting.apply(plan.places, record.cut))
+        for plan, record in zip(plans, records, strict=True)
+        if record is not None
+    ]
+
+
+def how_long(places: list["Place"]) -> str:
+    """How long all trials would take, not counting those that are done."""
+    from benchmark.config.grid import distinct
+    from benchmark.config.trial import Trial
+    from benchmark.sweep.estimate import by_ray, duration, estimates, missing, wall
+
+    trials = distinct(places)
+    absent = missing(trials)
+    if absent:
+        return f"no estimate, for {', '.join(absent)} is not here; first: rollcall data fetch {' '.join(absent)}"
+    machine = by_ray()
+    costs = estimates(trials, machine, _probing)
+    seconds = [
+        costs[trial.digest].seconds(trial.rounds, trial.evaluation) for trial in trials if isinstance(trial, Trial)
+    ]
+    return (
+        f"about {duration(wall(seconds, machine.at_once))} with {machine.at_once} at once on this machine, "
+        f"{duration(sum(seconds))} one after another: estimated from a second's probe of each kind of work"
+    )
+
+
+def _probing(kinds: list) -> Iterable:
+    return track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal)

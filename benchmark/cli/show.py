@@ -1,0 +1,77 @@
+"""`rollcall show`."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as Grid
+
+from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Variant, err, out
+from benchmark.cli.report import report
+from benchmark.cli.selection import how_long, plans_of
+from benchmark.config.errors import SettingError, at
+
+
+def show(
+    experiment: Names,
+    variant: Variant = "",
+    seeds: Seeds = "",
+    only: Only = None,
+    settings: Set = None,
+    rounds: Rounds = None,
+    methods: Methods = None,
+    partition: Annotated[bool, typer.Option("--partition", help="What the clients of the first trial hold.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw that into this file.", metavar="FILE")] = None,
+    estimate: Annotated[bool, typer.Option(help="Probe for a few seconds how long it would take here.")] = True,
+    store: Store = STORE,
+    as_json: Json = False,
+) -> None:
+    """An experiment's settings, grid and claims, how many trials are done, and how long all would take."""
+    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
+    if partition or plot is not None:
+        _show_partition(plans[0].places[0].trial, plot, as_json)
+        return
+    if as_json:
+        print(json.dumps([report(job) for plan in plans for job in plan.jobs(store)], indent=1))
+        return
+    from benchmark.cli.card import card
+
+    for plan in plans:
+        jobs = plan.jobs(store)
+        out.print(card(plan.experiment, plan.places), "", highlight=False)
+        finished = sum(job.finished for job in jobs)
+        total = sum(job.trial.rounds for job in jobs)
+        where = store / plan.experiment.home
+        out.print(
+            f"{len(jobs)} trials, {total:,} rounds in all; {finished} finished in {where}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        if estimate:
+            out.print(how_long(plan.places), "", highlight=False, soft_wrap=True)
+
+
+def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
+    """What the clients of a trial hold: its figures, and a picture where one is asked for."""
+    from leaderboard.plots import partition as partitions
+
+    with at("task"):
+        _, data = trial.task.build(trial.seed)
+    if data.histogram is None:
+        raise SettingError(f"partition: {trial.task.name!r} is not allowed; must be a task with classes")
+    summary = partitions.summarise(data.histogram)
+    if as_json:
+        print(json.dumps(asdict(summary), indent=1))
+    else:
+        title = f"{trial.task.name}, seed {trial.seed}: {summary.clients} clients, {summary.classes} classes"
+        grid = Grid("a client's", "least", "median", "largest", title=title, title_justify="left")
+        grid.add_row("samples", *(f"{value:,.0f}" for value in summary.samples))
+        grid.add_row("classes", *(f"{value:g}" for value in summary.held))
+        grid.add_row("largest share of a class", *(f"{value:.1%}" for value in summary.largest))
+        out.print(grid)
+    if plot is not None:
+        plot.parent.mkdir(parents=True, exist_ok=True)
+        partitions.bubbles(data.histogram).savefig(plot, dpi=150)
+        err.print(f"partition: {plot}", highlight=False, soft_wrap=True)

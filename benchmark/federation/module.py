@@ -1,0 +1,195 @@
+"""The federated loop as a LightningModule: one round is one training step."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from lightning.pytorch import LightningModule
+from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
+from torch import Tensor, nn
+
+from algorithms import Algorithm, Round, Rows
+from benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out
+from benchmark.federation.client_weights import Classes, Weights
+from benchmark.federation.costs import Costs, floats
+from benchmark.federation.evaluation import Groups, Tally
+from benchmark.federation.observed import Observed
+from benchmark.federation.state import StateBuffers
+from participation import Participation
+from tasks import Batches, ClientData, Minibatches, Samples, Task
+
+
+class Rounds:
+    """Lightning's training batches. A round's content follows from `Federation.t`, so they are only counted, and there
+    is no last one: a checkpoint of a finished run is one from which the run can go on."""
+
+    def __iter__(self) -> Iterator[int]:
+        return count()
+
+
+class Federation(LightningModule):
+    """A server, its clients, and one algorithm between them.
+
+    The server's model is the parameter that is trained; the algorithm's update is handed to a torch optimizer as a
+    negative gradient. All else that must survive a checkpoint is buffers and the round's number.
+
+    Args:
+        task: what is learnt; its parameters are the initial model.
+        data: the clients' samples, and the splits to evaluate on.
+        participation: who answers in which round.
+        algorithm: what the clients are asked, and what becomes of the answers.
+        minibatches: what a client's local step sees.
+        local: what a client does in a round.
+        rate: eta of round t.
+        alpha: [m], the clients' weights in the objective.
+        optimizer: makes the server's optimizer from its parameters.
+        splits: of the data that are measured after t rounds.
+        seed: of what the algorithm draws.
+        groups: of samples, to be measured by themselves too.
+        engine: of `benchmark.engines`.
+        client_memory: where the stored rows of clients are: on the module's device, or with the host.
+        classes: of clients, whose cumulative weights are to be measured.
+        workers: threads that compute side by side; see `benchmark.engines.threads`.
+
+    Attributes:
+        t: rounds done, which is the number of the next one.
+        costs: of these rounds.
+        measured: the last evaluation, `split/metric` to value.
+    """
+
+    server: nn.Parameter
+
+    def __init__(
+        self,
+        task: Task,
+        data: ClientData,
+        participation: Participation,
+        algorithm: Algorithm,
+        *,
+        minibatches: Minibatches,
+        local: LocalTraining,
+        rate: Callable[[int], float],
+        alpha: Float[np.ndarray, "m"],
+        optimizer: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
+        splits: Callable[[int], Sequence[str]],
+        seed: int,
+        groups: Sequence[Groups] = (),
+        engine: str = "auto",
+        client_memory: Literal["device", "host"] = "device",
+        classes: Classes | None = None,
+        workers: int = 1,
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.model = FlatTask(task)
+        self.data = data
+        self.participation = participation
+        self.algorithm = algorithm
+        self.minibatches = minibatches
+        self.local = local
+        self.rate = rate
+        self.alpha = alpha
+        self.optimizer = optimizer
+        self.engine_name = engine
+        self.groups = groups
+        self.splits_at = splits
+        self.seed = seed
+        self.workers = workers
+        self.evaluator = Evaluator(task, workers)
+        self.server = nn.Parameter(self.model.vector())
+        on_host = client_memory == "host"
+        self.state = StateBuffers(algorithm.init(self.server.detach(), data.clients), host=on_host)
+        self.momentum: StateBuffers | None = None
+        if local.keep_momentum:
+            at_rest = Rows.begin(torch.zeros_like(self.server.detach()), data.clients)
+            self.momentum = StateBuffers(at_rest, host=on_host)
+        self.weights = None if classes is None else Weights(algorithm, classes, self.server.dtype)
+        self.t = 0
+        self.costs = Costs()
+        self.measured: dict[str, float] = {}
+
+    @property
+    def evaluated(self) -> Tensor:
+        """The model [d] that is evaluated, in the algorithm's own view."""
+        return self.algorithm.evaluated(self.state.get(), self.server.detach())
+
+    def on_fit_start(self) -> None:
+        samples = tuple(column.to(self.device) for column in self.data.splits["train"])
+        feed = Feed(self.model.task, samples, self.minibatches, held_out(self.data, self.device))
+        self.engine = ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
+        self.known: dict[str, Tensor] = {"alpha": self._vector(self.alpha)}
+        for name in self.algorithm.needs:
+            if name == "least_loss":
+                self.known[name] = self._vector(self.model.task.least_losses(self.data))
+            elif name != "probability":
+                self.known[name] = self._vector(getattr(self.participation, name))
+
+    def training_step(self, batch: int, batch_idx: int) -> None:
+        call = self._call(self.t)
+        work = self.engine.round(self.t, call.lr, None if self.momentum is None else self.momentum.get())
+        observed = Observed(work)
+        with torch.no_grad():
+            update, state = self.algorithm.round(self.state.get(), self.server.detach(), call, observed)
+            self._average_buffers(work, call)
+            if self.weights is not None:
+                self.weights.round(call, observed)
+        self.costs.add(observed.count, self.algorithm.traffic(state, call), len(self.server))
+        # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.
+        self.server.grad = None if update is None else -update
+        self.optimizers().step()  # type: ignore[union-attr]
+        self.state.set(state)
+        if self.momentum is not None:
+            self.momentum.set(work.momentum)
+        self.t += 1
+
+    def _call(self, t: int) -> Round:
+        told = dict(self.known)
+        if "probability" in self.algorithm.needs:
+            told["probability"] = self._vector(self.participation.probability(t))
+        active = torch.from_numpy(self.participation.active(t)).to(self.device)
+        return Round(t, active, self.rate(t), seed=self.seed, **told)
+
+    def _vector(self, values: Any) -> Tensor:
+        return torch.tensor(values, dtype=self.server.dtype, device=self.device)
+
+    def _average_buffers(self, work: Work, call: Round) -> None:
+        """The server's BatchNorm statistics become the mean of those of the active clients that computed."""
+        for buffer, mean in zip(self.model.buffers_(), work.buffers(call.active) or (), strict=False):
+            buffer.copy_(mean)
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return self.optimizer([self.server] if self.weights is None else [self.server, self.weights.given])
+
+    def train_dataloader(self) -> Iterable[int]:
+        return Rounds()
+
+    def val_dataloader(self) -> list[Batches]:
+        return [self.data.evaluation(split) for split in self.data.splits]
+
+    def on_validation_epoch_start(self) -> None:
+        self.model.move(self.evaluated)
+        self._tally = Tally({split: len(self.data.splits[split][0]) for split in self.splits_at(self.t)}, self.groups)
+
+    def validation_step(self, batch: Samples, batch_idx: int, dataloader_idx: int = 0) -> None:
+        split = list(self.data.splits)[dataloader_idx]
+        if split in self._tally.sizes:  # the loaders are those of all splits, measured now or not
+            first = batch_idx * self.data.evaluation_batch
+            self._tally.take(split, first, len(batch[0]), self.evaluator.metrics(batch))
+
+    def on_validation_epoch_end(self) -> None:
+        weights = {} if self.weights is None else self.weights.measured()
+        self.measured = self._tally.means() | weights | self.costs.named(memory=floats(self.state))
+        # For a small task logging costs more than all else in an evaluation, so only for those who read it.
+        if self.trainer.loggers or any(isinstance(one, EarlyStopping | Checkpoint) for one in self.trainer.callbacks):  # type: ignore[attr-defined]
+            self.log_dict(self.measured)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        return {"t": self.t, "costs": dataclasses.asdict(self.costs)}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        self.t = state["t"]
+        self.costs = Costs(**state["costs"])

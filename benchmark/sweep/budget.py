@@ -1,0 +1,218 @@
+"""Experiments cut down to a time budget: every cell stays, with fewer rounds, and only then with fewer seeds."""
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from benchmark.config.analysis import Study
+from benchmark.config.errors import SettingError
+from benchmark.config.grid import Place, distinct
+from benchmark.config.trial import Evaluation, Trial
+from benchmark.sweep.estimate import Estimate, duration, wall
+
+UNITS = {"s": 1, "m": 60, "h": 3600}
+
+LEAST = Fraction(1, 10)
+"""Of a trial's rounds that are left, with two evaluations at least."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A trial as far as a budget sees it.
+
+    Attributes:
+        rounds, evaluation: of its settings.
+        rank: which seed of its panel it has, from 0.
+        estimate: of its seconds.
+    """
+
+    rounds: int
+    evaluation: Evaluation
+    rank: int
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What is left of the trials.
+
+    Attributes:
+        factor: of all rounds.
+        seeds: how many of each panel's, from the first.
+    """
+
+    factor: Fraction
+    seeds: int
+
+    def rounds(self, full: int, every: int) -> int:
+        """A multiple of `every`, not below a tenth and two evaluations; the full number where nothing is cut."""
+        if self.factor == 1:
+            return full
+        least = max(-int(-full * LEAST // every), 2) * every
+        return min(full, max(int(self.factor * full // every) * every, least))
+
+
+def read_budget(given: str) -> float:
+    """Seconds of `30s`, `90m` or `1.5h`.
+
+    Raises:
+        SettingError: not of that form.
+    """
+    found = re.fullmatch(r"(\d+\.?\d*)([smh])", given)
+    if not found or not float(found[1]):
+        raise SettingError(f"budget: {given!r} is not allowed; must be a number above 0 with s, m or h, such as 90m")
+    return float(found[1]) * UNITS[found[2]]
+
+
+def fit(items: Sequence[Item], budget: float, at_once: int) -> Cut:
+    """The most rounds with the most seeds that fit, seeds before rounds; the least there may be where nothing fits.
+
+    Args:
+        items: the trials.
+        budget: seconds.
+        at_once: trials at the same time.
+    """
+    # Between two of these factors no trial's rounds change.
+    lengths = {(item.rounds, item.evaluation.step) for item in items}
+    steps = {Fraction(k * step, rounds) for rounds, step in lengths for k in range(1, rounds // step + 1)}
+    factors = sorted({LEAST, Fraction(1)} | {step for step in steps if step > LEAST})
+    for seeds in range(max((item.rank + 1 for item in items), default=1), 0, -1):
+        fitting = bisect_right(factors, budget, key=lambda factor: spent(items, Cut(factor, seeds), at_once))
+        if fitting:
+            return Cut(factors[fitting - 1], seeds)
+    return Cut(factors[0], 1)
+
+
+def spent(items: Sequence[Item], cut: Cut, at_once: int) -> float:
+    """Seconds of what is left."""
+    left = [item for item in items if item.rank < cut.seeds]
+    seconds = [item.estimate.seconds(cut.rounds(item.rounds, item.evaluation.step), item.evaluation) for item in left]
+    return wall(seconds, at_once)
+
+
+def items(places: Sequence[Place], estimates: dict[str, Estimate]) -> list[Item]:
+    """The trials of an experiment, each once; studies cost next to nothing."""
+    ranks: dict[str, int] = {}
+    for place, rank in _ranked(places):
+        ranks[place.trial.digest] = min(rank, ranks.get(place.trial.digest, rank))
+    return [
+        Item(trial.rounds, trial.evaluation, ranks[trial.digest], estimates[trial.digest])
+        for trial in distinct(places)
+        if isinstance(trial, Trial)
+    ]
+
+
+def apply(places: Sequence[Place], cut: Cut) -> list[Place]:
+    """What is left of an experiment."""
+    left = []
+    for place, rank in _ranked(places):
+        trial = place.trial
+        if isinstance(trial, Study):
+            left.append(place)
+        elif rank < cut.seeds:
+            rounds = cut.rounds(trial.rounds, trial.evaluation.step)
+            left.append(Place(place.labels, trial.model_copy(update={"rounds": rounds})))
+    return left
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was cut, as it stands in `budget.json` beside an experiment's run folders.
+
+    Attributes:
+        budget: seconds, of all experiments that were run together.
+        estimated: seconds that this experiment takes after the cut, and `full` before.
+        factor, seeds: see `Cut`.
+        panels: of each, `rounds` and `seeds`, `full` and `cut`.
+    """
+
+    budget: float
+    estimated: float
+    full: float
+    factor: str
+    seeds: int
+    panels: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, places: Sequence[Place], estimates: dict[str, Estimate], cut: Cut, budget: float, at_once: int
+    ) -> "Record":
+        found = items(places, estimates)
+        estimated, full = (round(spent(found, some, at_once), 1) for some in (cut, _whole(found)))
+        return cls(budget, estimated, full, str(cut.factor), cut.seeds, panels(places, cut))
+
+    @classmethod
+    def read(cls, folder: Path, places: Sequence[Place], budget: float) -> "Record | None":
+        """That of an earlier call, where it was about the very same; so that the same command goes on with the same."""
+        file = folder / "budget.json"
+        if not file.is_file():
+            return None
+        found = cls(**json.loads(file.read_text()))
+        same = found.budget == budget and found.panels == panels(places, found.cut)
+        return found if same else None
+
+    @property
+    def cut(self) -> Cut:
+        return Cut(Fraction(self.factor), self.seeds)
+
+    def told(self, name: str) -> str:
+        """What was cut, for people."""
+        taken = f"{name}: about {duration(self.estimated)}"
+        if self.estimated == self.full:
+            return f"{taken}, nothing cut"
+        lines = [f"{taken} instead of {duration(self.full)} (estimates)"]
+        for panel, what in self.panels.items():
+            changes = [
+                f"{kind} {_series(ends['full'])} -> {_series(ends['cut'])}"
+                for kind, ends in what.items()
+                if kind != "trials" and ends["full"] != ends["cut"]
+            ]
+            lines.append(f"  {panel + ': ' if panel else ''}{'; '.join(changes) or 'nothing cut'}")
+        return "\n".join(lines)
+
+    def write(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "budget.json").write_text(json.dumps(vars(self), indent=1))
+
+
+def panels(places: Sequence[Place], cut: Cut) -> dict[str, Any]:
+    """Rounds and seeds of each panel that has trials, before and after."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(place.labels["panel"] for place in places):
+        trials = [place.trial for place in places if place.labels["panel"] == name]
+        own = [trial for trial in trials if isinstance(trial, Trial)]
+        if own:
+            lengths = sorted({(trial.rounds, trial.evaluation.step) for trial in own})
+            seeds = list(dict.fromkeys(trial.seed for trial in own))
+            found[name] = {
+                "trials": len(own),
+                "rounds": {
+                    "full": [rounds for rounds, _ in lengths],
+                    "cut": [cut.rounds(rounds, every) for rounds, every in lengths],
+                },
+                "seeds": {"full": seeds, "cut": seeds[: cut.seeds]},
+            }
+    return found
+
+
+def _series(numbers: Sequence[int]) -> str:
+    return ", ".join(f"{number:,}" for number in numbers)
+
+
+def _whole(items: Iterable[Item]) -> Cut:
+    return Cut(Fraction(1), max((item.rank + 1 for item in items), default=1))
+
+
+def _ranked(places: Sequence[Place]) -> list[tuple[Place, int]]:
+    """Each place with the rank of its seed among those of its panel."""
+    seeds: dict[str, list[int]] = {}
+    for place in places:
+        there = seeds.setdefault(place.labels["panel"], [])
+        if place.trial.seed not in there:
+            there.append(place.trial.seed)
+    return [(place, seeds[place.labels["panel"]].index(place.trial.seed)) for place in places]

@@ -1,0 +1,104 @@
+"""The live view of a sweep: trials done and running, rounds a second, time left."""
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from benchmark.sweep.jobs import Job, Outcome
+
+
+class RoundsPerSecond(ProgressColumn):
+    """Over the last half minute."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed or 0:,.0f} rounds/s", style="cyan")
+
+
+class View:
+    """One line that follows all trials; where output is no terminal, a line for each that ended. A `Watcher`.
+
+    Args:
+        jobs: all trials of the sweep, finished ones among them.
+        console: to draw on.
+
+    Attributes:
+        failed: what went wrong, by trial.
+        finished, interrupted, waiting: how many trials ended now, were stopped and saved, and have not begun.
+    """
+
+    def __init__(self, jobs: Sequence[Job], console: Console) -> None:
+        self.console = console
+        self.trials = len(jobs)
+        self.done = sum(job.finished for job in jobs)
+        self.running = 0
+        self.failed: dict[str, str] = {}
+        self.finished = self.interrupted = 0
+        self.waiting = self.trials - self.done
+        self.rounds = {job.trial.name: min(job.folder.status.get("round", 0), job.trial.rounds) for job in jobs}
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:>3.0f} %"),
+            RoundsPerSecond(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.bar = self.progress.add_task(
+            self._description(), total=sum(job.trial.rounds for job in jobs), completed=sum(self.rounds.values())
+        )
+
+    def __enter__(self) -> "View":
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.progress.stop()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the sweep ended before its trials did."""
+        return self.interrupted + self.waiting > 0
+
+    def started(self, job: Job) -> None:
+        self.running += 1
+        self.waiting -= 1
+        self._draw()
+
+    def progressed(self, job: Job, rounds: int) -> None:
+        self.rounds[job.trial.name] = rounds
+        self._draw()
+
+    def ended(self, job: Job, outcome: Outcome) -> None:
+        self.running -= 1
+        if outcome.state == "interrupted":
+            self.interrupted += 1
+        else:
+            self.done += 1
+        if outcome.state == "finished":
+            self.finished += 1
+            self.rounds[job.trial.name] = job.trial.rounds
+        elif outcome.state == "failed":
+            self.failed[job.trial.name] = outcome.error
+        if not self.console.is_terminal:
+            self.console.print(
+                f"{self.done:>4}/{self.trials}  {job.trial.name}  {outcome.error or outcome.state}",
+                highlight=False,
+                soft_wrap=True,
+            )
+        self._draw()
+
+    def _draw(self) -> None:
+        self.progress.update(self.bar, completed=sum(self.rounds.values()), description=self._description())
+
+    def _description(self) -> str:
+        failed = f", [red]{len(self.failed)} failed[/red]" if self.failed else ""
+        interrupted = f", {self.interrupted} interrupted" if self.interrupted else ""
+        return f"[bold]{self.done}[/bold]/{self.trials} trials, {self.running} running{interrupted}{failed}"

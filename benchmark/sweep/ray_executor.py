@@ -1,0 +1,168 @@
+"""Trials through Ray Tune: as many at once as there are cores or shares of GPUs, on one machine or a cluster.
+
+One Tune trial is one whole federated run in one process.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+# Read when Ray is imported: no usage statistics, no second progress table, no result files beside our run folders, no
+# GPU in sight of a trial that asked for none (all would crowd on it), and no handling of Ctrl-C but ours.
+os.environ.update(
+    RAY_USAGE_STATS_ENABLED="0",
+    RAY_AIR_NEW_OUTPUT="0",
+    TUNE_DISABLE_AUTO_CALLBACK_LOGGERS="1",
+    RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="1",
+    TUNE_DISABLE_SIGINT_HANDLER="1",  # it ends the sweep as if all were well, and no trial saves anything
+)
+
+import ray
+import torch
+from ray import tune
+from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
+
+from benchmark.config.grid import read
+from benchmark.federation.interruption import stop_requests
+from benchmark.sweep.jobs import Job, Outcome, Watcher, carry_out
+from tasks.datasets import root
+
+
+def run_ray(jobs: Sequence[Job], watcher: Watcher, gpus_per_trial: float = 0.0) -> None:
+    """All jobs, one core and one torch thread each; one that fails does not stop the others.
+
+    Connects to the cluster that RAY_ADDRESS names; otherwise uses this machine. The store must be visible to all.
+    After SIGINT or SIGTERM every trial that is running ends with a checkpoint of its last round, and no other begins.
+    SIGTERM is for this process alone: sent to the whole process group it ends Ray too, and runs resume from their last
+    checkpoints.
+
+    Args:
+        jobs: what to run.
+        watcher: told here, in the driver.
+        gpus_per_trial: the share of a GPU that each trial gets; 0.25 puts four on one.
+    """
+    ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
+    try:
+        # Tune insists on a place for its own bookkeeping; ours is the run folder.
+        with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
+            relay = _Relay(jobs, watcher, requested)
+            tune.Tuner(
+                tune.with_resources(_trainable, {"cpu": 1, "gpu": gpus_per_trial}),
+                param_space={
+                    "job": tune.grid_search(list(range(len(jobs)))),
+                    "specs": [job.trial.spec(np.asarray) for job in jobs],
+                    "folders": [str(job.folder.path.resolve()) for job in jobs],
+                    "data": str(root().resolve()),
+                    "stop": relay.key,
+                },
+                # A fresh process would import torch anew for every trial.
+                tune_config=tune.TuneConfig(reuse_actors=True),
+                run_config=tune.RunConfig(
+                    name="rollcall",
+                    storage_path=bookkeeping,
+                    verbose=0,
+                    callbacks=[relay],
+                    stop=_StopWhenSaved(relay),
+                ),
+            ).fit()
+    finally:
+        ray.shutdown()
+
+
+def _trainable(config: dict[str, Any]) -> None:
+    torch.set_num_threads(1)
+    os.environ["ROLLCALL_DATA"] = config["data"]  # a worker has a working directory of its own
+    requested = _polled(config["stop"])
+    outcome = Outcome("interrupted")
+    if not requested():
+        trial, folder = read(config["specs"][config["job"]]), config["folders"][config["job"]]
+        outcome = carry_out(trial, Path(folder), lambda rounds: tune.report({"rounds": rounds}), requested)
+    # A failure is an answer like any other: Tune need not write it up.
+    tune.report({"rounds": 0, "state": outcome.state, "error": outcome.error})
+
+
+def _polled(key: str) -> Callable[[], bool]:
+    """Whether the driver has asked all trials to stop; it is asked itself every half second at most."""
+    stopped, asked = False, -1.0
+
+    def requested() -> bool:
+        nonlocal stopped, asked
+        if not stopped and monotonic() - asked > 0.5:
+            stopped, asked = _internal_kv_get(key) is not None, monotonic()
+        return stopped
+
+    return requested
+
+
+class _Relay(tune.Callback):
+    """Hands on what Tune hears from its trials, and a request to stop to the trials.
+
+    Attributes:
+        key: under which Ray keeps the request, on all machines.
+        saving: the trials that were running when it came and have not ended yet; None before.
+    """
+
+    def __init__(self, jobs: Sequence[Job], watcher: Watcher, requested: Callable[[], bool]) -> None:
+        self.jobs = jobs
+        self.watcher = watcher
+        self.requested = requested
+        self.key = f"rollcall-stop-{uuid4()}"
+        self.running: set[int] = set()
+        self.saving: set[int] | None = None
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
+        if self.saving is None and self.requested():
+            _internal_kv_put(self.key, b"1")
+            self.saving = set(self.running)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Tune saves its callbacks for a resumption that we do not use; a live view cannot be saved.
+        return {}
+
+    def _job(self, trial: Any) -> Job:
+        return self.jobs[trial.config["job"]]
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        if self.saving is None:
+            self.running.add(trial.config["job"])
+            self.watcher.started(self._job(trial))
+
+    def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any) -> None:
+        if "state" not in result:
+            self.watcher.progressed(self._job(trial), result["rounds"])
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        result = trial.last_result or {}
+        self._ended(trial, Outcome(result.get("state", "interrupted"), result.get("error", "")))
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        self._ended(trial, Outcome("failed", "its process died"))
+
+    def _ended(self, trial: Any, outcome: Outcome) -> None:
+        job = trial.config["job"]
+        if job not in self.running:  # it began after the request to stop, and did nothing
+            return
+        self.running.discard(job)
+        if self.saving is not None:
+            self.saving.discard(job)
+        self.watcher.ended(self._job(trial), outcome)
+
+
+class _StopWhenSaved(tune.Stopper):
+    """Ends the sweep when all trials that were asked to stop have ended; Tune begins those that wait until then."""
+
+    def __init__(self, relay: _Relay) -> None:
+        self.relay = relay
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return self.relay.saving is not None and not self.relay.saving

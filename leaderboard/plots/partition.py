@@ -1,0 +1,65 @@
+"""What clients hold: a picture of a partition, and its figures."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from leaderboard.plots.curves import COLOURS
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A partition in figures; triples are the least, the median and the largest over clients.
+
+    Attributes:
+        clients, classes: m and C.
+        samples: a client's number of samples.
+        held: a client's number of classes.
+        largest: the share of a client's samples that its commonest class has.
+    """
+
+    clients: int
+    classes: int
+    samples: tuple[float, float, float]
+    held: tuple[float, float, float]
+    largest: tuple[float, float, float]
+
+
+def summarise(histogram: Int[np.ndarray, "m C"]) -> Summary:
+    """A partition's figures from the clients' label counts; every client has some."""
+    sizes = histogram.sum(axis=1)
+    m, C = histogram.shape
+    return Summary(m, C, _spread(sizes), _spread((histogram > 0).sum(axis=1)), _spread(histogram.max(axis=1) / sizes))
+
+
+def bubbles(histogram: Int[np.ndarray, "m C"]) -> Figure:
+    """Samples of each client above, below them a bubble for each class that it holds, the area its samples."""
+    m, C = histogram.shape
+    width, row = 9.0, 0.32
+    height = row * max(C, 4)
+    figure = Figure(figsize=(width, height + 1.9), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1, height])
+    above.stairs(histogram.sum(axis=1), np.arange(m + 1) - 0.5, fill=True, color="0.6")
+    above.set_ylabel("samples")
+    clients, classes = np.nonzero(histogram)
+    # In points: the largest bubble fills its row, or its column and half of both neighbours, but can always be seen.
+    diameter = max(72 * min(0.9 * row, 2 * 0.85 * width / m), 6)
+    counts = histogram[clients, classes]
+    below.scatter(clients, classes, s=diameter**2 * counts / counts.max(), color=COLOURS[0], alpha=0.7, linewidth=0)
+    below.set_xlabel("client")
+    below.set_ylabel("class")
+    below.set_xlim(-0.8, m - 0.2)
+    below.set_ylim(-0.7, C - 0.3)
+    below.set_title(f"area: samples, {counts.max():,} the largest", fontsize=10)
+    for axis, most in ((below.xaxis, 10), (below.yaxis, C + 2), (above.yaxis, 3)):
+        axis.set_major_locator(MaxNLocator(integer=True, nbins=most, steps=[1, 2, 5, 10]))
+    for axes in (above, below):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _spread(values: Int[np.ndarray, "m"] | Float[np.ndarray, "m"]) -> tuple[float, float, float]:
+    return float(values.min()), float(np.median(values)), float(values.max())

@@ -1,0 +1,112 @@
+"""What the rounds of a participation model look like, in figures."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from participation import MinimumSeparation, Participation, theory
+from participation.theory.empirical import BATCHES
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the rounds of a roll call were, beside what its model says of itself.
+
+    Attributes:
+        clients, rounds: m and T.
+        empty: share of rounds in which nobody was on.
+        active: mean, least and largest number of clients on.
+        availability: the share of rounds of the least, the median and the most available client.
+        stationary: the largest |measured - stated| over clients in standard errors; None where nothing is stated.
+        memory: mean lag-1 autocorrelation over the clients that change; beside the mean of the stated lambda, or None.
+        together: mean correlation between two clients in a round.
+        interval, staleness: median and 95 % quantile over all clients, in rounds.
+        weights: FedAvg's effective weights c_i = E[1{i in A} / |A|], normalised, against uniform: L1, total variation
+            and chi-square.
+    """
+
+    clients: int
+    rounds: int
+    empty: float
+    active: tuple[float, int, int]
+    availability: tuple[float, float, float]
+    stationary: float | None
+    memory: tuple[float, float | None]
+    together: float
+    interval: tuple[float, float]
+    staleness: tuple[float, float]
+    weights: dict[str, float]
+
+
+def summarise(model: Participation, mask: Bool[np.ndarray, "T m"]) -> Summary:
+    """Statistics of a model's first rounds."""
+    T, m = mask.shape
+    a = mask.sum(axis=1)
+    measured = theory.empirical_marginals(mask, batches=min(BATCHES, T))
+    stated = model.stationary
+    eigenvalues = model.correlation
+    few = mask[:, : min(m, 1000)]  # a million pairs say it as well as all
+    between = theory.empirical_correlation(few)[np.triu_indices(few.shape[1], 1)]
+    intervals = np.concatenate([np.zeros(0, dtype=np.int64), *theory.empirical_intervals(mask)])
+    staleness = theory.empirical_staleness(mask)
+    uniform = np.full(m, 1 / m)
+    c = theory.empirical_effective_weights(mask, batches=min(BATCHES, T)).value
+    q = theory.normalised(c) if c.any() else uniform
+    return Summary(
+        clients=m,
+        rounds=T,
+        empty=float((a == 0).mean()),
+        active=(float(a.mean()), int(a.min()), int(a.max())),
+        availability=tuple(np.quantile(measured.value, (0, 0.5, 1)).tolist()),
+        stationary=None if stated is None else _standard_errors(measured, stated),
+        memory=(
+            _mean(theory.empirical_autocorrelation(mask)),
+            None if eigenvalues is None else float(eigenvalues.mean()),
+        ),
+        together=_mean(between),
+        interval=_quantiles(intervals),
+        staleness=_quantiles(staleness[staleness >= 0]),
+        weights={
+            "l1": theory.l1_distance(uniform, q),
+            "total_variation": theory.total_variation(uniform, q),
+            "chi_square": theory.chi_square(uniform, q),
+        },
+    )
+
+
+def probabilities(model: Participation, rounds: int) -> Float[np.ndarray, "T m"] | None:
+    """p_i^t of the first rounds, if the model knows them."""
+    known = [model.probability(t) for t in range(rounds)]
+    return None if any(p is None for p in known) else np.array(known)
+
+
+def separation_curves(model: Participation) -> tuple[dict[int, float], dict[int, Float[np.ndarray, "T"]]]:
+    """||pi_R - 1/M||_1 by R, and TV(eta_R(t), pi_R) over t for a few R, with the model's units and weights.
+
+    Raises:
+        ValueError: another model, or several units a round.
+    """
+    if not isinstance(model, MinimumSeparation) or model.B != 1:
+        raise ValueError("picture: 'separation' is not allowed here; must be uplinks or probabilities")
+    M = len(model.p)
+    p = theory.normalised(model.p)
+    uniform = np.full(M, 1 / M)
+    Rs = sorted({round(R) for R in np.linspace(0, M - 1, min(M, 41))})
+    distance = {R: theory.l1_distance(uniform, theory.stationary_separation(p, R)) for R in Rs}
+    shown = sorted({0, M // 4, M // 2, 3 * M // 4})
+    return distance, {R: theory.separation_mixing(p, R, horizon=3 * M).distance for R in shown}
+
+
+def _standard_errors(measured: theory.Estimate, stated: np.ndarray) -> float:
+    away = np.abs(measured.value - stated)
+    return float(np.divide(away, measured.error, out=np.zeros_like(away), where=measured.error > 0).max())
+
+
+def _mean(values: np.ndarray) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _quantiles(values: np.ndarray) -> tuple[float, float]:
+    return (float(np.median(values)), float(np.quantile(values, 0.95))) if len(values) else (float("nan"),) * 2

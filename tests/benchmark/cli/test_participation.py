@@ -1,0 +1,144 @@
+"""`rollcall participation`: a roll call by itself."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+from command import TINY, rollcall, write
+
+from benchmark.cli.participation_spec import load
+from participation import Bernoulli, Population, Trace, recording
+from participation.summary import probabilities, separation_curves, summarise
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """Writes a model's YAML file and gives its path."""
+
+    def write_spec(clients, **participation):
+        file = tmp_path / "model.yaml"
+        file.write_text(yaml.safe_dump({"clients": clients, "seed": 3, "participation": participation}))
+        return str(file)
+
+    return write_spec
+
+
+def test_a_summary_of_rounds_counted_by_hand():
+    mask = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0], [1, 1, 0]] * 5, dtype=bool)
+    summary = summarise(Trace(Population(3), mask=mask, stationary=np.array([0.5, 0.75, 0.0])), mask)
+    assert (summary.clients, summary.rounds) == (3, 20)
+    assert summary.empty == 0.25
+    assert summary.active == (1.25, 0, 2)
+    assert summary.availability == (0.0, 0.5, 0.75)
+    assert summary.stationary == 0
+    assert summary.together == pytest.approx((0.5 - 0.5 * 0.75) / np.sqrt(0.5 * 0.5 * 0.75 * 0.25))
+    # Client 0 is on for two rounds, then off for two; client 1 misses one round in four.
+    assert summary.interval == (1.0, 3.0)
+    # c = (1/4 + ... ): client 0 has 2 rounds of 1/2 in 4, client 1 those and one of its own; client 2 is never heard.
+    weights = np.array([1 / 3, 2 / 3, 0])
+    assert summary.weights["l1"] == pytest.approx(np.abs(weights - 1 / 3).sum())
+    assert summary.weights["total_variation"] == pytest.approx(np.abs(weights - 1 / 3).sum() / 2)
+    assert summary.weights["chi_square"] == np.inf
+
+
+def test_a_model_of_a_file_with_classes(spec, capsys):
+    file = spec(30, name="markov", probability={"name": "class_coupled", "sigma0": 2})
+    code, out, _ = rollcall(capsys, "participation", file, "--json", "--rounds", "500")
+    assert code == 0
+    summary = json.loads(out)
+    assert (summary["clients"], summary["rounds"]) == (30, 500)
+    model = load(file)
+    assert summary["active"][0] == pytest.approx(recording.record(model, 500).sum(axis=1).mean())
+    assert summary["memory"][1] == pytest.approx(model.correlation.mean())
+    assert "lag-1 autocorrelation" in rollcall(capsys, "participation", file, "--rounds", "50")[1]
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "csv", "parquet"])
+def test_a_recorded_roll_call_replays(ending, spec, tmp_path, capsys):
+    file = tmp_path / f"trace.{ending}"
+    code, _, err = rollcall(
+        capsys, "participation", spec(5, name="markov", probability=0.3), "--rounds", "40", "--record", str(file)
+    )
+    assert code == 0
+    assert f"40 rounds: {file}" in err
+    original, replay = load(spec(5, name="markov", probability=0.3)), load(spec(5, name="trace", mask=str(file)))
+    assert all(np.array_equal(original.active(t), replay.active(t)) for t in range(40))
+
+
+def test_models_of_an_experiment_go_by_name(tmp_path, capsys, store):
+    grid = {
+        "participation": [
+            "full",
+            {"name": "bernoulli", "probability": 0.5},
+            {"name": "bernoulli", "probability": 0.25},
+        ],
+        "algorithm": ["fedavg", "mifa"],
+    }
+    file = write(tmp_path, grid=grid)
+    assert load(f"{file}:bernoulli").probability(0).tolist() == [0.5] * 3
+    assert load(f"{file}:bernoulli#2").probability(0).tolist() == [0.25] * 3
+    for wanted in ("", ":markov"):
+        code, out, err = rollcall(capsys, "participation", file + wanted)
+        assert (code, out) == (2, "")
+        assert "must be one of full, bernoulli, bernoulli#2" in err
+    single = write(tmp_path, "single", grid={"algorithm": ["fedavg"]})
+    assert isinstance(load(single), Bernoulli)
+    assert TINY["trial"]["participation"]["name"] == "bernoulli"
+
+
+@pytest.mark.parametrize(
+    ("participation", "complaint"),
+    [
+        ({"name": "markow"}, "participation.name: 'markow' is not allowed; must be one of full,"),
+        (
+            {"name": "markov", "probability": 1.5},
+            "participation.probability: 1.5 (client 0) is not allowed; must be in [0, 1]",
+        ),
+        (
+            {"name": "markov_pi_lambda", "correlation": -0.9},
+            "participation.correlation: -0.9 (client 0, whose pi is 0.9)",
+        ),
+        (
+            {"name": "minimum_separation", "probability": 0.5, "separation": 9},
+            "participation.separation: 9 (client 0) is not allowed",
+        ),
+    ],
+)
+def test_what_is_not_allowed_is_one_line(participation, complaint, spec, capsys):
+    code, out, err = rollcall(capsys, "participation", spec(4, **participation))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {complaint}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("picture", ["uplinks", "probabilities", "separation"])
+def test_pictures_are_drawn(picture, spec, tmp_path, capsys):
+    file = spec(6, name="minimum_separation", probability={"name": "power_law"}, separation=2)
+    plot = tmp_path / "new" / "picture.png"
+    assert rollcall(capsys, "participation", file, "--rounds", "60", "--plot", str(plot), "--picture", picture)[0] == 0
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_uplink_picture_shows_the_rounds():
+    from leaderboard.plots.participation import uplinks
+
+    mask = np.array([[1, 0], [1, 0], [0, 1], [1, 1]], dtype=bool)
+    figure = uplinks(mask, np.full((4, 2), 0.5))
+    blocks = [[tuple(path.get_extents().intervalx) for path in axes.collections[0].get_paths()] for axes in figure.axes]
+    assert blocks == [[(0, 2), (3, 4)], [(2, 4)]] or blocks == [[(2, 4)], [(0, 2), (3, 4)]]
+
+
+def test_separation_curves_begin_at_p_and_end_uniform(spec):
+    model = load(spec(5, name="minimum_separation", probability={"name": "power_law", "s": 1.0}, separation=1))
+    distance, mixing = separation_curves(model)
+    p = 1 / np.arange(1, 6)
+    assert distance[0] == pytest.approx(np.abs(p / p.sum() - 1 / 5).sum())
+    assert distance[4] == pytest.approx(0, abs=1e-12)
+    assert list(distance.values()) == sorted(distance.values(), reverse=True)
+    assert mixing[0] == pytest.approx(np.zeros(15), abs=1e-15)
+
+
+def test_probabilities_that_nobody_knows_are_none():
+    assert probabilities(Trace(Population(2), mask=np.ones((3, 2))), 3) is None
+    assert probabilities(Bernoulli(Population(2), probability=0.5), 3).tolist() == [[0.5, 0.5]] * 3

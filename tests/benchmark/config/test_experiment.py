@@ -1,0 +1,133 @@
+"""Experiments: grids and how the command line changes them."""
+
+import pytest
+import yaml
+
+from benchmark import SettingError
+from benchmark.config.experiment import LIBRARY, Experiment, names, parse, put
+from benchmark.config.grid import places, trials
+
+BASE = {
+    "name": "e",
+    "title": "E",
+    "trial": {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 3},
+    "grid": {"seed": [0, 1], "algorithm": ["fedavg", {"name": "mifa", "wait_for_all": True}]},
+}
+
+
+def cells(experiment):
+    return [(trial.seed, trial.algorithm.name) for trial in trials(experiment)]
+
+
+def test_trials_are_the_product_of_the_grid():
+    experiment = Experiment.model_validate(BASE)
+    assert cells(experiment) == [(0, "fedavg"), (0, "mifa"), (1, "fedavg"), (1, "mifa")]
+    assert trials(experiment)[1].algorithm.options["wait_for_all"] is True
+
+
+def test_settings_can_be_varied_also_below_an_axis():
+    experiment = Experiment.model_validate(BASE).varied({"seed": [7], "local.lr": [0.1, 0.2]})
+    assert [(t.seed, t.algorithm.name, t.local.lr) for t in trials(experiment)] == [
+        (7, method, lr) for method in ("fedavg", "mifa") for lr in (0.1, 0.2)
+    ]
+    below = Experiment.model_validate(BASE).only({"algorithm": ["mifa"]}).varied({"algorithm.memory": ["updates"]})
+    assert [t.algorithm.options for t in trials(below)] == [{"wait_for_all": True, "memory": "updates"}] * 2
+
+
+def test_an_axis_is_joined_where_it_stands():
+    joined = Experiment.model_validate(BASE).joined("algorithm", ["fedpbc"]).only({"seed": [0]})
+    assert [(t.algorithm.name, t.algorithm.options.get("wait_for_all")) for t in trials(joined)] == [
+        ("fedavg", None),
+        ("mifa", True),  # with its options
+        ("fedpbc", None),
+    ]
+    panels = {"a": {"grid": {"algorithm": ["fedavg"]}}, "b": {"trial": {"algorithm": "mifa"}}}
+    below = Experiment.model_validate(BASE | {"grid": {}, "panels": panels}).joined("algorithm", ["fedpbc"])
+    assert cells(below) == [(0, "fedavg"), (0, "fedpbc"), (0, "mifa")]
+    alone = {**BASE["trial"], "algorithm": "fedau"}
+    nowhere = Experiment.model_validate(BASE | {"trial": alone, "grid": {}}).joined("algorithm", ["fedpbc"])
+    assert cells(nowhere) == [(0, "fedau"), (0, "fedpbc")]
+
+
+def test_axes_can_be_cut_by_name():
+    experiment = Experiment.model_validate(BASE).only({"algorithm": ["mifa"], "seed": [1]})
+    assert cells(experiment) == [(1, "mifa")]
+    with pytest.raises(SettingError, match="only seed: 5 is not allowed; must be of 0, 1"):
+        Experiment.model_validate(BASE).only({"seed": [5]})
+
+
+def test_panels_share_an_axis_that_is_no_setting():
+    panels = {
+        "measured": {"grid": {"far": {"1": {"rounds": 5, "local.lr": 0.1}, "2": {"rounds": 6, "local.lr": 0.2}}}},
+        "limit": {
+            "study": {"name": "prop1_limit", "targets": [0, 1]},
+            "grid": {"far": {"1": {"study.probability": [1, 0.5]}, "2": {"study.probability": [1, 0.25]}}},
+        },
+    }
+    found = places(Experiment.model_validate(BASE | {"grid": {"algorithm": ["fedavg"]}, "panels": panels}))
+    assert [place.labels for place in found] == [
+        {"panel": "measured", "algorithm": "fedavg", "far": "1"},
+        {"panel": "measured", "algorithm": "fedavg", "far": "2"},
+        {"panel": "limit", "far": "1"},
+        {"panel": "limit", "far": "2"},
+    ]
+    assert [(place.trial.rounds, place.trial.local.lr) for place in found[:2]] == [(5, 0.1), (6, 0.2)]
+    assert [place.trial.study.options["probability"][1] for place in found[2:]] == [0.5, 0.25]
+
+
+def test_a_mistyped_axis_is_named():
+    with pytest.raises(SettingError, match="algoritm: is not a setting"):
+        trials(Experiment.model_validate(BASE).varied({"algoritm": ["mifa"]}))
+
+
+def test_put():
+    spec = {"a": "name", "b": {"c": 1}}
+    assert put(spec, "a.x", 2) == {"a": {"name": "name", "x": 2}, "b": {"c": 1}}
+    assert put(spec, "b.d.e", 2) == {"a": "name", "b": {"c": 1, "d": {"e": 2}}}
+    assert spec == {"a": "name", "b": {"c": 1}}
+    with pytest.raises(SettingError, match=r"c\.d: cannot be set; c is 1"):
+        put(spec, "b.c.d", 2)
+
+
+def test_parse():
+    assert parse("local.lr=0.1,1e-3") == ("local.lr", [0.1, 1e-3])
+    assert parse("algorithm={name: mifa, memory: updates},fedavg") == (
+        "algorithm",
+        [{"name": "mifa", "memory": "updates"}, "fedavg"],
+    )
+    assert parse("algorithm=my.py:Mine") == ("algorithm", ["my.py:Mine"])
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_experiment_of_the_suite_is_valid(name):
+    experiment = Experiment.read(name)
+    assert len({trial.digest for trial in trials(experiment)}) == len(trials(experiment)) > 0
+    assert (LIBRARY / f"{name}.yaml").exists()
+    assert experiment.about
+
+
+def test_readable_errors(tmp_path):
+    (tmp_path / "broken.yaml").write_text("title: [")
+    with pytest.raises(SettingError, match=r"broken.yaml: is not YAML"):
+        Experiment.read(str(tmp_path / "broken.yaml"))
+    (tmp_path / "list.yaml").write_text("- 1")
+    with pytest.raises(SettingError, match=r"list.yaml: holds no mapping"):
+        Experiment.read(str(tmp_path / "list.yaml"))
+    (tmp_path / "half.yaml").write_text("title: Half")
+    with pytest.raises(SettingError, match=r"half.yaml: trial: is missing"):
+        Experiment.read(str(tmp_path / "half.yaml"))
+
+
+def test_an_experiment_made_of_anothers_trials(tmp_path):
+    base = {key: value for key, value in BASE.items() if key != "name"} | {"claims": [{"says": "so", "least": 0}]}
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(base))
+    other = {"title": "O", "base": str(tmp_path / "base.yaml"), "keep": {"algorithm": "mifa"}, "claims": []}
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
+    found = Experiment.read(str(tmp_path / "other.yaml"))
+    assert cells(found) == [(0, "mifa"), (1, "mifa")]
+    assert (found.title, found.claims, found.home) == ("O", (), str(tmp_path / "base.yaml"))
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"keep": {"algorithm": "scaffold"}}))
+    with pytest.raises(
+        SettingError, match=r"other.yaml: only algorithm: 'scaffold' is not allowed; must be of fedavg, mifa"
+    ):
+        Experiment.read(str(tmp_path / "other.yaml"))

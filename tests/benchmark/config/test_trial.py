@@ -1,0 +1,155 @@
+"""Trials: what is read is what is written, and a digest names the settings."""
+
+import numpy as np
+import pytest
+
+from benchmark import SettingError, Trial, simulate
+from benchmark.config.digest import known_since
+from benchmark.config.schedules import constant, inverse_sqrt
+
+TARGETS = np.arange(6.0).reshape(3, 2)
+SPEC = {
+    "task": {"name": "quadratic", "targets": TARGETS},
+    "participation": {"name": "trace", "mask": [[1, 0, 1]], "probability": [0.5, 0.5, 0.5]},
+    "algorithm": {"name": "mifa"},
+    "rounds": 4,
+}
+
+
+def test_a_saved_trial_reads_back_the_same(tmp_path):
+    trial = Trial.read(SPEC)
+    trial.save(tmp_path)
+    again = Trial.read(tmp_path / "trial.yaml")
+    assert again.digest == trial.digest
+    assert np.array_equal(again.task.options["targets"], TARGETS)
+    assert again.spec(lambda array: array.tolist()) == trial.spec(lambda array: array.tolist())
+
+
+def test_a_spec_passes_for_a_trial():
+    trial = Trial.read(SPEC)
+    assert Trial.read(trial.spec(np.asarray)).digest == trial.digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"local": {"lr": 0.2}},
+        {"algorithm": {"name": "mifa", "wait_for_all": True}},
+        {"algorithm": "fedavg"},
+        {"task": {"name": "quadratic", "targets": TARGETS + 1e-12}},
+        {"participation": SPEC["participation"] | {"mask": [[1, 1, 1]]}},
+        {"numerics": {"client_memory": "host"}},
+    ],
+)
+def test_every_setting_changes_the_digest(change):
+    assert Trial.read(SPEC | change).digest != Trial.read(SPEC).digest
+
+
+def test_what_is_left_out_is_what_the_defaults_say():
+    full = {
+        "algorithm": {"name": "mifa", "wait_for_all": False},
+        "seed": 0,
+        "local": {"steps": 1},
+        "server": {"optimizer": "sgd"},
+    }
+    assert Trial.read(SPEC | full).digest == Trial.read(SPEC).digest
+
+
+def test_settings_that_came_later_leave_older_digests_alone():
+    trial = Trial.read(SPEC | {"task": {"name": "quadratic", "targets": [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]}})
+    # sha256 of the sorted JSON of the settings that the first release had, without the rounds.
+    assert trial.digest == "30e6bad555"
+    assert trial.spec(list)["numerics"]["client_memory"] == "device"
+
+
+def test_the_number_of_rounds_is_no_part_of_the_digest():
+    assert Trial.read(SPEC | {"rounds": 5}).digest == Trial.read(SPEC).digest
+
+
+def test_settings_that_say_what_was_done_before_are_left_out_of_comparisons():
+    old = {"local": "1", "rounds": "3", "local.steps": "1"}
+    new = old | {"local.epochs": "null", "local.last_batch": "keep", "task.augmentation.fill": "black"}
+    assert known_since(new) == old
+    assert known_since(new | {"task.augmentation.fill": "mean"}) == old | {"task.augmentation.fill": "mean"}
+
+
+def test_arrays_may_come_from_files_beside(tmp_path):
+    np.save(tmp_path / "u.npy", TARGETS)
+    (tmp_path / "trial.yaml").write_text("task: {name: quadratic, targets: u.npy}\nalgorithm: fedavg\nrounds: 1\n")
+    trial = Trial.read(tmp_path / "trial.yaml")
+    assert np.array_equal(trial.task.options["targets"], TARGETS)
+
+
+def test_the_code_of_a_contributed_method_is_part_of_the_digest(tmp_path):
+    code = "from algorithms import FedAvg\nclass Mine(FedAvg):\n    pass\n"
+    file = tmp_path / "mine.py"
+    file.write_text(code)
+    spec = SPEC | {"algorithm": f"{file}:Mine"}
+    first = Trial.read(spec)
+    assert first.algorithm.label == "Mine"
+    assert first.name.startswith("Mine-seed0-")
+    file.write_text(code + "# edited\n")
+    assert Trial.read(spec).digest != first.digest
+    (tmp_path / "copy.py").write_text(code)
+    assert Trial.read(SPEC | {"algorithm": f"{tmp_path / 'copy.py'}:Mine"}).digest == first.digest
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"algorithm": {"name": "fedpbc", "evaluate": "x"}}, "algorithm.evaluate: 'x' is not allowed; must be 'server' or 'mean_of_clients'"),
+        ({"task": {"name": "digits"}}, "task.clients: is missing"),
+        ({"task": {"name": "digits", "clients": 3, "partition": {"name": "dirichlet", "beta": 1}}}, "task.partition.beta: is not an option of dirichlet; allowed: alpha"),
+        ({"task": {"name": "digits", "clients": 3, "partition": "slices"}}, "task.partition: 'slices' is not allowed; must be one of iid, by_sizes"),
+        ({"task": {"name": "quadratic", "targets": "none.npy"}}, "task.targets: 'none.npy' is not allowed; must be numbers, or the path of a file that exists"),
+        ({"task": {"name": "quadratic", "targets": [[1, 2], [1]]}}, "must be numbers in rows of equal length"),
+        ({"participation": {"name": "bernoulli", "probability": {"name": "constant", "p": "a"}}}, "participation.probability.p: 'a' is not allowed; must be a valid number"),
+        ({"participation": {"name": "trace"}}, "participation.mask: is missing"),
+        ({"local": {"batch_size": 0}}, "local.batch_size: 0 is not allowed; must be a whole number above 0, or full"),
+        ({"local": {"schedule": {"name": "inverse_sqrt", "period": 0}}}, "local.schedule.period: 0 is not allowed; must be greater than 0"),
+        ({"server": {"optimizer": "adam", "momentum": 0.9}}, "server.momentum: 0.9 is not allowed with adam; must be left out"),
+        ({"algorithm": "fedpbc", "server": {"momentum": 0.9}}, "server: .* is not allowed with fedpbc"),
+        ({"algorithm": "fedsgd", "local": {"steps": 3}}, "local.steps: 3 is not allowed with fedsgd, which takes one gradient a round; must be 1"),
+        ({"algorithm": {"name": "f3ast", "capacity": 0}}, "algorithm.capacity: 0 is not allowed; must be greater than or equal to 1"),
+        ({"algorithm": {"name": "fedprox", "mu": -1}}, "algorithm.mu: -1 is not allowed; must be greater than or equal to 0"),
+        ({"server": {"eps": 0.1}}, "server.eps: 0.1 is not allowed with sgd; must be left out"),
+        ({"target": "size"}, "target: 'size' is not allowed; must be 'uniform' or 'samples'"),
+        ({"seed": -1}, "seed: -1 is not allowed; must be greater than or equal to 0"),
+        ({"algorithm": 3}, "algorithm.name: is missing in 3; must be one of local_sgd, fedavg,"),
+    ],
+)  # fmt: skip
+def test_what_is_not_allowed_is_named(change, complaint):
+    with pytest.raises(SettingError, match=complaint) as caught:
+        Trial.read(SPEC | change)
+    assert "\n" not in str(caught.value)
+
+
+def test_schedules():
+    assert [constant(t) for t in (0, 10)] == [1.0, 1.0]
+    assert [inverse_sqrt(t) for t in (0, 30, 80)] == pytest.approx([1, 1 / 2, 1 / 3])
+    assert inverse_sqrt(30, period=2) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "participation", "missing"),
+    [
+        ("fedavg_known", {"name": "weighted", "per_round": 1, "probability": [0.2, 0.4]}, "probability"),
+        ("unbiased", {"name": "weighted", "per_round": 1, "probability": [0.2, 0.4]}, "stationary"),
+        ("ca_fed", {"name": "cyclic", "probability": 0.5}, "correlation"),
+        ({"name": "fedsgd_iw", "oracle": True}, {"name": "markov", "probability": 0.5}, "share"),
+    ],
+)
+def test_knowledge_that_is_not_there_is_said_before_the_run(algorithm, participation, missing):
+    trial = {
+        "task": {"name": "quadratic", "targets": [[0.0], [1.0]]},
+        "participation": participation,
+        "algorithm": algorithm,
+        "rounds": 1,
+    }
+    with pytest.raises(SettingError, match=f"knows no {missing}"):
+        simulate(trial)
+    estimating = {"fedavg_known": "fedavg", "unbiased": {"name": "unbiased", "oracle": False}}
+    estimating |= {"ca_fed": {"name": "ca_fed", "oracle": False}}
+    own = estimating[algorithm] if isinstance(algorithm, str) else "fedsgd_iw"
+    simulate(trial | {"algorithm": own})

@@ -1,0 +1,150 @@
+"""Clients' cumulative weights, of every method, against NumPy and against hand arithmetic."""
+
+from datetime import timedelta
+
+import numpy as np
+import oracle
+import pytest
+from lightning.pytorch import Callback
+
+from algorithms import ALGORITHMS
+from benchmark import SettingError, simulate
+from benchmark.config.trial import Trial
+from benchmark.federation.client_weights import classes
+
+M, D, T, LR = 6, 4, 20, 0.05
+DRAW = np.random.default_rng(3)
+U, H = DRAW.normal(size=(M, D)), DRAW.uniform(0.3, 2.0, M)
+MASK = DRAW.random((T, M)) < [0.9, 0.2, 0.5, 0.7, 0.1, 0.4]
+MASK[[3, 11]] = False
+PI = np.array([0.9, 0.2, 0.5, 0.7, 0.1, 0.4])
+LAMBDA = np.array([0.1, 0.7, -0.3, 0.9, 0.2, 0.4])
+
+
+def trial(algorithm, steps=3, **changes):
+    return {
+        "task": {"name": "quadratic", "targets": U, "curvature": H},
+        "participation": {
+            "name": "trace", "mask": MASK, "probability": np.tile(PI, (T, 1)), "stationary": PI, "correlation": LAMBDA
+        },
+        "algorithm": algorithm,
+        "local": {"steps": steps, "lr": LR, "schedule": {"name": "inverse_sqrt", "period": 10}},
+        "rounds": T,
+        "evaluation": {"every": 5, "weights": ["client"]},
+        "numerics": {"dtype": "float64"},
+    } | changes  # fmt: skip
+
+
+def weights(history, names):
+    return history[[f"weight/{name}" for name in names]].to_numpy()
+
+
+CLIENTS = [f"client{i}" for i in range(M)]
+
+
+@pytest.mark.parametrize("server", [{}, {"lr": 0.6}], ids=["plain", "rate"])
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_every_method_against_numpy(name, server, monkeypatch):
+    """Behind the D numbers of the model, the oracle's clients move M numbers of their own: client i the i-th by 1."""
+    steps = 1 if name in ("fedsgd", "fedsgd_iw") else 3
+    given = trial(name, steps, server=server)
+    if server:
+        try:
+            Trial.read(given)
+        except SettingError:
+            pytest.skip("it has no server rate")
+
+    def gradient(s, i, y):
+        unit = np.eye(M)[i] / (s.eta * s.K)
+        return np.concatenate([s.h[i] * (y[:D] - s.u[i, :D]), -unit])
+
+    def loss(s, i, y):
+        return 0.5 * s.h[i] * np.sum((y[:D] - s.u[i, :D]) ** 2)
+
+    monkeypatch.setattr(oracle, "gradient", gradient)
+    monkeypatch.setattr(oracle, "loss", loss)
+    path, _ = oracle.rollout(
+        name, np.hstack([U, np.zeros((M, M))]), H, MASK, K=steps, eta=lambda t: LR / np.sqrt(t / 10 + 1),
+        p=np.tile(PI, (T, 1)), pi=PI, lam=LAMBDA, eta_g=server.get("lr", 1.0),
+    )  # fmt: skip
+    given = path[[0, 5, 10, 15, 20], D:]
+    assert np.abs(given[-1]).max() > 0.5
+    expected = np.zeros((5, M))
+    expected[1:] = given[1:] / given[1:].sum(axis=1, keepdims=True) * M
+    found = weights(simulate(trial(name, steps, server=server)).history, CLIENTS)
+    assert found == pytest.approx(expected, abs=1e-9, rel=1e-9)
+
+
+def test_by_hand():
+    """Three rounds on three clients, of whom the last never answers, and nobody in the second: FedAvg's halves and a whole."""
+    mask = np.array([[1, 1, 0], [0, 0, 0], [1, 0, 0]])
+    participation = {"name": "trace", "mask": mask, "stationary": [0.5, 0.4, 0.1], "correlation": [0.6, 0.6, -0.9]}
+    task = {"name": "quadratic", "targets": U[:3]}
+    by = {"every": 1, "weights": ["availability", "correlation"]}
+    history = simulate(trial("fedavg", task=task, participation=participation, rounds=3, evaluation=by)).history
+    # Clients 0 and 1 are often there and lasting, 2 is neither; they have all of the weight, and 2/3 of the objective.
+    assert history["weight/often-lasting"].tolist() == pytest.approx([0, 1.5, 1.5, 1.5])
+    assert history["weight/rare-fleeting"].tolist() == [0, 0, 0, 0]
+    by = {"every": 3, "weights": ["client"]}
+    history = simulate(trial("fedavg", task=task, participation=participation, rounds=3, evaluation=by)).history
+    assert weights(history, CLIENTS[:3])[-1] == pytest.approx([3 * 1.5 / 2, 3 * 0.5 / 2, 0])
+
+
+def test_the_servers_momentum_by_hand():
+    """Client 0, nobody, client 1: the first update counts once more, by half, in the third round and not in the second."""
+    participation = {"name": "trace", "mask": np.array([[1, 0], [0, 0], [0, 1]])}
+    task = {"name": "quadratic", "targets": U[:2]}
+    by = {"every": 1, "weights": ["client"]}
+    server = {"lr": 0.6, "momentum": 0.5}
+    history = simulate(
+        trial("fedavg", task=task, participation=participation, rounds=3, evaluation=by, server=server)
+    ).history
+    assert weights(history, CLIENTS[:2])[1:].ravel() == pytest.approx([2, 0, 2, 0, 2 * 1.5 / 2.5, 2 * 1 / 2.5])
+
+
+def test_a_class_is_measured_by_its_part_in_the_objective():
+    found = classes(("availability",), np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.1, 0.9, 0.9, 0.2]), None)
+    assert found.names == ["rare", "often"]
+    assert found.of.tolist() == [0, 1, 1, 0]
+    assert found.alpha == pytest.approx([0.5, 0.5])
+    assert classes(("client",), np.full(4, 0.25), None, None).names == [f"client{i}" for i in range(4)]
+
+
+@pytest.mark.parametrize("name", ["ca_fed", "fedpbc", "scaffold", "fedau"])
+def test_the_run_itself_stays_the_same_bits(name):
+    watched, plain = simulate(trial(name)), simulate(trial(name, evaluation={"every": 5}))
+    assert np.array_equal(watched.server, plain.server)
+    assert plain.history.equals(watched.history[list(plain.history)])
+
+
+class Stop(Callback):
+    def on_train_batch_end(self, trainer, federation, *_):
+        if federation.t == 13:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["ca_fed", "fedvarp"])
+def test_a_stopped_run_goes_on_with_its_weights(name, tmp_path):
+    given = trial(name, server={"lr": 0.6, "momentum": 0.5})
+    whole = simulate(given)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        simulate(given, folder=tmp_path / "run", callbacks=[Stop()], checkpoint_every=timedelta(0))
+    assert simulate(given, folder=tmp_path / "run").history.equals(whole.history)
+
+
+def test_refusals():
+    with pytest.raises(SettingError, match=r"evaluation.weights: .*adam.* must be left out"):
+        Trial.read(trial("fedavg", server={"optimizer": "adam"}))
+    with pytest.raises(SettingError, match=r"evaluation.weights: .* these options of fedawe, .* must be left out"):
+        Trial.read(trial({"name": "fedawe", "clip": 0.5}))
+    unknown = {"name": "minimum_separation", "groups": 3, "probability": 1.0, "separation": 1}
+    with pytest.raises(SettingError, match=r"weights: 'correlation' .* must tell it"):
+        simulate(trial("fedavg", participation=unknown, evaluation={"weights": ["correlation"]}))
+    with pytest.raises(ValueError, match=r"6,000 clients; must be left out above 5,000"):
+        classes(("client",), np.full(6_000, 1 / 6_000), None, None)
+
+
+def test_the_same_trial_without_weights_keeps_its_old_name():
+    plain = Trial.read(trial("fedavg", evaluation={"every": 5}))
+    assert plain.digest == Trial.read(trial("fedavg", evaluation={"every": 5, "weights": []})).digest
+    assert plain.digest != Trial.read(trial("fedavg")).digest

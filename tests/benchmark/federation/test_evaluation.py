@@ -1,0 +1,100 @@
+"""Means over splits and groups, against sums written out; batches of uneven length."""
+
+import numpy as np
+import pytest
+import torch
+
+from benchmark import SettingError, simulate
+from benchmark.federation.evaluation import Groups, Tally, group, is_often
+from tasks import ClientData, digits
+from tasks.partitions import dirichlet
+
+
+def test_means_over_uneven_batches_and_groups():
+    """Five samples in batches of 3 and 2; group b is met in both, c in neither."""
+    of = torch.tensor([0, 1, 1, 0, 1])
+    tally = Tally({"test": 5, "train": 1}, [Groups("test", ["a", "b", "c"], of, mean="each")])
+    tally.take("test", 0, 3, {"loss": torch.tensor([1.0, 2.0, 4.0]), "distance": torch.tensor(7.0)})
+    tally.take("test", 3, 2, {"loss": torch.tensor([10.0, 30.0]), "distance": torch.tensor(7.0)})
+    tally.take("train", 0, 1, {"loss": torch.tensor([5.0])})
+    assert tally.means() == pytest.approx(
+        {
+            "test/loss": 47 / 5,
+            "test/distance": 7.0,
+            "train/loss": 5.0,
+            "test/loss/a": 11 / 2,
+            "test/loss/b": 36 / 3,
+            "test/loss/each": (11 / 2 + 12) / 2,
+        }
+    )
+
+
+DATA = ClientData(
+    {"train": (torch.zeros(6, 1), torch.tensor([0, 1, 1, 2, 0, 2])), "test": (torch.zeros(2, 1), torch.tensor([2, 0]))},
+    [np.array([4, 0]), np.array([1]), np.array([5, 2, 3])],
+    owners={"test": np.array([1, 1])},
+    classes=np.full((3, 3), 1 / 3),
+)
+
+
+def test_groups():
+    assert group("class", "test", DATA, None).of.tolist() == [2, 0]
+    assert group("client", "train", DATA, None).of.tolist() == [0, 1, 2, 2, 0, 2]
+    assert group("client", "test", DATA, None).of.tolist() == [1, 1]
+    by = group("availability", "train", DATA, np.array([0.9, 0.2, 0.6]))  # 0.57 on average
+    assert by.names == ["rare", "often"]
+    assert by.of.tolist() == [1, 0, 1, 1, 1, 1]
+    assert group("client", "validation", DATA, None) is None
+    with pytest.raises(ValueError, match=r"by: 'availability' is not allowed"):
+        group("availability", "train", DATA, None)
+
+
+def test_who_is_often_there():
+    assert is_often(np.array([0.02, 0.02, 0.02, 0.5])).tolist() == [False, False, False, True]
+    assert is_often(np.array([0.1, 0.9, 0.9, 0.9])).tolist() == [False, True, True, True]
+    assert is_often(np.full(7, 0.1)).all()  # whose mean is 0.09999999999999999 or 0.1
+
+
+def test_a_trial_by_class_client_and_availability():
+    trial = {
+        "task": {"name": "digits", "clients": 6, "partition": {"name": "dirichlet", "alpha": 0.3}},
+        "participation": {"name": "bernoulli", "probability": [0.9, 0.1, 0.8, 0.2, 0.7, 0.3]},
+        "algorithm": "fedavg",
+        "local": {"steps": 3, "lr": 0.1, "batch_size": 16},
+        "rounds": 20,
+        "evaluation": {"every": 20, "by": ["class", "client", "availability"]},
+    }
+    found = simulate(trial)
+    row = found.history.iloc[-1]
+    task, data = digits(0, clients=6, partition=lambda *given: dirichlet(*given, alpha=0.3))
+    torch.nn.utils.vector_to_parameters(torch.from_numpy(found.model), task.parameters())
+    pixels, labels = data.splits["test"]
+    right = (task(pixels).argmax(dim=1) == labels).numpy()
+    for c in range(10):
+        assert row[f"test/accuracy/class{c}"] == pytest.approx(right[labels == c].mean())
+    pixels, labels = data.splits["train"]
+    right = (task(pixels).argmax(dim=1) == labels).numpy()
+    by_client = [right[rows].mean() for rows in data.parts]
+    assert [row[f"train/accuracy/client{i}"] for i in range(6)] == pytest.approx(by_client)
+    assert row["train/accuracy/client_mean"] == pytest.approx(np.mean(by_client))
+    rare = np.concatenate([data.parts[i] for i in (1, 3, 5)])
+    assert row["train/accuracy/rare"] == pytest.approx(right[rare].mean())
+    assert row["train/accuracy"] == pytest.approx(right.mean())
+    assert len({row["train/accuracy/rare"], row["train/accuracy/often"], row["train/accuracy"]}) == 3
+    assert not any(name.startswith("test/accuracy/client") for name in row.index)
+
+
+def test_what_cannot_be_grouped_is_refused():
+    trial = {
+        "task": {"name": "quadratic", "targets": [[0.0], [1.0]]},
+        "algorithm": "fedavg",
+        "rounds": 1,
+        "evaluation": {"by": ["class"]},
+    }
+    with pytest.raises(SettingError, match=r"evaluation\.by: 'class' is not allowed"):
+        simulate(trial)
+    recorded = {"name": "trace", "mask": np.ones((1, 2))}
+    trial |= {"participation": recorded, "evaluation": {"by": ["availability"]}}
+    simulate(trial)  # a recording's own shares serve
+    with pytest.raises(SettingError, match=r"evaluation\.by"):
+        simulate(trial | {"participation": {"name": "weighted", "per_round": 1, "probability": [0.2, 0.4]}})

@@ -1,0 +1,229 @@
+"""Runs that grow, stop on request and resume: the bits of an undisturbed run, and no row twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from command import rollcall, write
+from lightning.pytorch import Callback
+
+from algorithms import ALGORITHMS
+from benchmark import SettingError, simulate
+from benchmark.federation.interruption import Interrupted, stop_requests
+from benchmark.federation.run_folder import RunFolder
+
+DIGITS = {
+    "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
+    "participation": {"name": "markov_pi_lambda", "correlation": 0.3},
+    "local": {"steps": 2, "lr": 0.1, "batch_size": 16, "schedule": {"name": "inverse_sqrt"}},
+    "evaluation": {"every": 6, "last": {"rounds": 4, "every": 2}},
+}
+
+
+def rounds_in(folder):
+    return [json.loads(line)["round"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+CASES = [(name, {}) for name in ALGORITHMS] + [("fedavg", {"momentum": 0.9}), ("fedavg", {"optimizer": "adam"})]
+
+
+@pytest.mark.parametrize(("name", "server"), CASES)
+def test_a_run_that_grows_ends_like_one_of_all_rounds(name, server, tmp_path):
+    steps = 1 if name in ("fedsgd", "fedsgd_iw") else 2
+    trial = DIGITS | {"algorithm": name, "server": server, "local": DIGITS["local"] | {"steps": steps}}
+    folder = tmp_path / "run"
+    short = simulate(trial | {"rounds": 10}, folder=folder)
+    assert short.history["round"].tolist() == [0, 6, 8, 10]
+    grown = simulate(trial | {"rounds": 23}, folder=folder)
+    whole = simulate(trial | {"rounds": 23})
+    assert np.array_equal(grown.model, whole.model)
+    assert np.array_equal(grown.server, whole.server)
+    assert rounds_in(folder) == [0, 6, 8, 10, 12, 18, 20, 22, 23]
+    assert whole.history["round"].tolist() == [0, 6, 12, 18, 20, 22, 23]
+    shared = grown.history[grown.history["round"].isin(whole.history["round"])].reset_index(drop=True)
+    assert shared.equals(whole.history)
+    assert (RunFolder(folder).finished, RunFolder(folder).state) == (23, "finished")
+    assert yaml.safe_load((folder / "trial.yaml").read_text())["rounds"] == 23
+
+
+def test_the_shorter_run_stays_while_it_grows(tmp_path):
+    trial = DIGITS | {"algorithm": "mifa"}
+    short = simulate(trial | {"rounds": 10}, folder=tmp_path)
+    with pytest.raises(Interrupted, match="stopped after round 15 of 40"):
+        simulate(trial | {"rounds": 40}, folder=tmp_path, stop=Asked(5))
+    assert (RunFolder(tmp_path).finished, RunFolder(tmp_path).state) == (10, "interrupted")
+    again = simulate(trial | {"rounds": 10}, folder=tmp_path)
+    assert np.array_equal(again.model, short.model)
+    assert again.history.equals(short.history)
+    with pytest.raises(SettingError, match="rounds: 12 is not allowed; must be at least 15, already done"):
+        simulate(trial | {"rounds": 12}, folder=tmp_path)
+
+
+class Asked:
+    """A request to stop that comes after so many rounds of this process."""
+
+    def __init__(self, rounds):
+        self.left = rounds
+
+    def __call__(self):
+        self.left -= 1
+        return self.left == 0
+
+
+class Count(Callback):
+    """Notes the rounds that are done, and sends a signal after one of them."""
+
+    def __init__(self, at=None, number=signal.SIGINT):
+        self.rounds, self.at, self.number = [], at, number
+
+    def on_train_batch_end(self, trainer, federation, *_):
+        self.rounds.append(federation.t)
+        if federation.t == self.at:
+            os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_the_round_and_no_round_is_made_twice(number, tmp_path):
+    trial = DIGITS | {"algorithm": "scaffold", "rounds": 17}
+    before = signal.getsignal(number)
+    first, second = Count(at=9, number=number), Count()
+    with pytest.raises(Interrupted):
+        simulate(trial, folder=tmp_path, callbacks=[first])
+    assert signal.getsignal(number) == before
+    status = RunFolder(tmp_path).status
+    assert (status["state"], status["round"], status["finished"]) == ("interrupted", 9, 0)
+    resumed = simulate(trial, folder=tmp_path, callbacks=[second])
+    assert first.rounds + second.rounds == list(range(1, 18))
+    assert np.array_equal(resumed.model, simulate(trial).model)
+    assert rounds_in(tmp_path) == [0, 6, 12, 14, 16, 17]
+
+
+def test_a_signal_ends_a_run_without_a_folder_too():
+    with pytest.raises(Interrupted, match="stopped after round 3 of 20"):
+        simulate(DIGITS | {"algorithm": "fedavg", "rounds": 20}, callbacks=[Count(at=3)])
+
+
+def test_a_second_signal_does_not_wait(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("benchmark.federation.interruption.monotonic", lambda: now)
+    with stop_requests() as requested:
+        assert not requested()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert requested()
+        os.kill(os.getpid(), signal.SIGINT)  # the same request, by a tool that signals the process group too
+        now = 101.5
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_rows_of_rounds_after_a_checkpoint_are_not_doubled(tmp_path):
+    class Killed(Callback):
+        def on_train_batch_end(self, trainer, federation, *_):
+            if federation.t == 15:
+                raise RuntimeError("killed")
+
+    trial = DIGITS | {"algorithm": "fedpbc", "rounds": 20, "evaluation": {"every": 2}}
+    with pytest.raises(Interrupted):
+        simulate(trial, folder=tmp_path, stop=Asked(7))
+    with pytest.raises(RuntimeError):  # with the checkpoint of round 7 and rows until 14
+        simulate(trial, folder=tmp_path, callbacks=[Killed()], checkpoint_every=timedelta(hours=1))
+    resumed = simulate(trial, folder=tmp_path)
+    assert rounds_in(tmp_path) == list(range(0, 21, 2))
+    assert resumed.history.equals(simulate(trial).history)
+
+
+SUMMING = """
+from algorithms import Memoryless
+
+class Summing(Memoryless):
+    def round(self, state, x, call, work):
+        D = work.sgd(call.active, x.expand(len(call.active), -1)) - x
+        return D.mean(dim=0) * (1 + D.sum()), state  # torch shares this sum among its threads
+"""
+
+
+@pytest.mark.parametrize("name", [*ALGORITHMS, "summing.py:Summing"])
+def test_the_number_of_threads_shows_in_no_bit(name, tmp_path, monkeypatch):
+    """A model large enough for torch to share sums among threads, and clients that are worth a thread."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "summing.py").write_text(SUMMING)
+    monkeypatch.setattr("benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
+    trial = DIGITS | {"algorithm": name, "rounds": 4, "numerics": {"engine": "sequential"}}
+    trial["task"] = DIGITS["task"] | {"model": {"name": "mlp", "hidden": [900]}}
+    trial["local"] = DIGITS["local"] | {"steps": 1}
+    ends = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        try:
+            ends.append(simulate(trial))
+            assert torch.get_num_threads() == threads
+        finally:
+            torch.set_num_threads(1)
+    assert np.array_equal(ends[0].model, ends[1].model)
+    assert ends[0].history.equals(ends[1].history)
+
+
+def test_the_command_line_grows_runs_and_the_table_shows_the_rounds(tmp_path, capsys, store):
+    file = write(tmp_path)
+    assert rollcall(capsys, "run", file, "--executor", "inline", "--rounds", "10")[0] == 0
+    code, out, _ = rollcall(capsys, "leaderboard", file, "--format", "csv")
+    assert [row.split(",")[-1] for row in out.splitlines()[1:]] == ["10", "10"]
+    code, out, _ = rollcall(capsys, "run", file, "--executor", "inline", "--rounds", "30")
+    assert code == 0
+    assert "4 run now, 0 before, 0 failed" in out
+    assert len(list((store / "tiny").glob("*/trial.yaml"))) == 4
+    code, out, _ = rollcall(capsys, "leaderboard", file, "--format", "csv")
+    assert [row.split(",")[-1] for row in out.splitlines()[1:]] == ["30", "30"]
+    code, out, _ = rollcall(capsys, "run", file, "--executor", "inline")  # 20 rounds, which are there
+    assert "0 run now, 4 before, 0 failed" in out
+
+
+@pytest.mark.parametrize("executor", ["ray", "inline"])
+def test_ctrl_c_in_a_sweep(executor, tmp_path):
+    """The whole process group gets SIGINT, as from a terminal."""
+    trial = {
+        "task": {"name": "digits", "clients": 6},
+        "participation": {"name": "bernoulli", "probability": 0.7},
+        "local": {"steps": 3, "batch_size": 16},
+        "rounds": 1500,
+        "evaluation": {"every": 50},
+        "numerics": {"engine": "sequential"},
+    }
+    file = write(tmp_path, trial=trial, grid={"algorithm": ["mifa", "fedpbc", "fedvarp"]})
+    command = [sys.executable, "-m", "benchmark.cli.main", "run", file, "--executor", executor]
+    environment = os.environ | {"ROLLCALL_STORE": str(tmp_path / "runs"), "OMP_NUM_THREADS": "1"}
+    environment.pop("MLFLOW_TRACKING_URI", None)
+    run = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    folders = tmp_path / "runs" / "tiny"
+    begun = time.monotonic()
+    while not any(len(rounds_in(path.parent)) > 3 for path in folders.glob("*/metrics.jsonl")):
+        assert run.poll() is None, run.stderr.read()
+        assert time.monotonic() - begun < 120
+        time.sleep(0.1)
+    os.killpg(run.pid, signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert "interrupted" in out
+    assert "Rerun the command to resume." in out
+    states = {path.parent.name: json.loads(path.read_text()) for path in folders.glob("*/status.json")}
+    assert {status["state"] for status in states.values()} == {"interrupted"}
+    assert len(states) <= 2  # and no other trial began
+    saved = {name: torch.load(folders / name / "last.ckpt", weights_only=True)["global_step"] for name in states}
+    assert saved == {name: status["round"] for name, status in states.items()}
+    assert all(0 < steps < 1500 for steps in saved.values())
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert again.returncode == 0, again.stderr
+    for path in folders.glob("*/status.json"):
+        whole = simulate(path.parent / "trial.yaml")
+        assert np.array_equal(np.load(path.parent / "model.npz")["model"], whole.model)
+        assert rounds_in(path.parent) == list(range(0, 1501, 50))

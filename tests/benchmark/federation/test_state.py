@@ -1,0 +1,184 @@
+"""States as buffers: where rows of clients lie, and how many a checkpoint brings; then runs that store few of many."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch import Callback, Trainer
+from oracle import rollout
+from torch import Tensor, nn
+
+from algorithms import ALGORITHMS, Rows
+from benchmark import simulate
+from benchmark.config.trial import Trial
+from benchmark.engines import LocalTraining
+from benchmark.federation.costs import floats
+from benchmark.federation.module import Federation
+from benchmark.federation.simulation import build, quiet
+from benchmark.federation.state import StateBuffers, stored_rows
+from participation import MODELS, Population
+from tasks import ClientData, Minibatches, Task
+
+WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe")
+
+
+@dataclass(frozen=True)
+class Outer:
+    rows: Rows
+    dense: Tensor
+
+
+def outer(*clients):
+    """Five clients, of which these have taken part."""
+    these, news = torch.tensor(clients, dtype=torch.int64), torch.arange(2.0 * len(clients)).view(-1, 2)
+    return Outer(Rows.begin(torch.full((2,), -1.0), 5).put(these, news), torch.ones(5, 3))
+
+
+@pytest.mark.parametrize("state", [outer(1, 4), outer(1, 4).rows], ids=["within", "alone"])
+@pytest.mark.parametrize("host", [True, False])
+def test_rows_stay_with_the_host_if_told(state, host):
+    buffers = StateBuffers(state, host=host).to("meta")
+    where = {name.rpartition(".")[2]: buffer.device.type for name, buffer in buffers.named_buffers()}
+    assert where.pop("values") == ("cpu" if host else "meta")
+    assert set(where.values()) == {"meta"}
+    if host:
+        assert stored_rows(buffers)[0].tolist() == [[-1, -1], [0, 1], [2, 3]]
+
+
+def test_rows_with_the_host_are_cast_with_the_others():
+    buffers = StateBuffers(outer(1, 4), host=True).double()
+    assert buffers.get().rows.values.dtype == buffers.get().dense.dtype == torch.float64
+    assert buffers.get().rows.place.dtype == torch.int64
+    assert buffers.get().rows.values.tolist() == [[-1, -1], [0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize("host", [True, False])
+@pytest.mark.parametrize("already", [(), (0,), (0, 1, 2, 3)])
+def test_a_checkpoint_brings_its_own_number_of_rows(already, host):
+    saved = StateBuffers(outer(1, 4)).state_dict()
+    buffers = StateBuffers(replace(outer(*already), dense=torch.zeros(5, 3)), host=host)
+    buffers.load_state_dict(saved)
+    assert buffers.get().rows.values.tolist() == [[-1, -1], [0, 1], [2, 3]]
+    assert buffers.get().rows.place.tolist() == [0, 1, 0, 0, 2]
+    assert buffers.get().dense.tolist() == [[1] * 3] * 5
+    assert [len(part) for part in stored_rows(buffers)] == [3]
+
+
+def test_a_checkpoint_of_something_else_is_no_state():
+    with pytest.raises(RuntimeError, match="size mismatch for dense"):
+        StateBuffers(outer(1)).load_state_dict(StateBuffers(replace(outer(1), dense=torch.ones(4, 3))).state_dict())
+    wider = StateBuffers(replace(outer(1), rows=Rows.begin(torch.ones(4), 5))).state_dict()
+    with pytest.raises(RuntimeError, match=r"size mismatch for rows\.values"):
+        StateBuffers(outer(1)).load_state_dict(wider)
+    with pytest.raises(RuntimeError, match=r"Missing key.*rows\.values"):
+        StateBuffers(outer(1)).load_state_dict({"dense": torch.ones(5, 3), "rows.place": torch.zeros(5).long()})
+
+
+DRAW = np.random.default_rng(21)
+M, T, STOP = 12, 24, 9
+U, H = DRAW.normal(size=(M, 3)), DRAW.uniform(0.3, 2.0, M)
+MASK = DRAW.random((T, M)) < np.linspace(0.0, 0.25, M)
+MASK[[0, 5, 6, 15]] = False  # and client 0 never comes
+TRIAL = {
+    "task": {"name": "quadratic", "targets": U, "curvature": H},
+    "participation": {"name": "trace", "mask": MASK},
+    "local": {"steps": 3, "lr": 0.05},
+    "rounds": T,
+    "evaluation": {"every": 6},
+    "numerics": {"dtype": "float64"},
+}
+
+
+class Watch(Callback):
+    """How many rows there are after each round; breaks the run off after one, as a power cut would."""
+
+    def __init__(self, stop=None):
+        self.stop, self.stored = stop, []
+
+    def on_train_batch_end(self, trainer, federation, *_):
+        self.stored.append([len(rows) - 1 for rows in stored_rows(federation.state)])
+        if federation.t == self.stop:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", WITH_ROWS)
+def test_a_run_that_stops_while_its_memory_grows(name, tmp_path):
+    """Against a dense oracle; uneven rounds and empty ones, clients that never come, a stop and another setting."""
+    after = np.cumsum(np.diff(np.maximum.accumulate(MASK, axis=0), axis=0, prepend=False).sum(axis=1)).tolist()
+    assert 0 == after[0] < after[STOP - 1] < after[-1] < M
+    trial, whole = TRIAL | {"algorithm": name}, Watch()
+    undisturbed = simulate(trial, callbacks=[whole])
+    per_client = 2 if name == "scaffnew" else 1
+    assert whole.stored == [[n] * per_client for n in after]
+    path, _ = rollout(name, U, H, MASK, K=3, eta=lambda t: 0.05)
+    assert np.abs(undisturbed.server - path[-1]).max() < 1e-10 * max(1, np.abs(path).max())
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        simulate(trial, folder=tmp_path / "run", callbacks=[Watch(STOP)], checkpoint_every=timedelta(0))
+    rest = Watch()
+    resumed = simulate(trial, folder=tmp_path / "run", callbacks=[rest])
+    assert rest.stored == whole.stored[STOP - 1 :]
+    assert np.array_equal(resumed.server, undisturbed.server)
+    assert resumed.history.equals(undisturbed.history)
+    with_host = simulate(trial | {"numerics": {"dtype": "float64", "client_memory": "host"}})
+    assert np.array_equal(with_host.server, undisturbed.server)
+    assert with_host.history.equals(undisturbed.history)
+
+
+@pytest.mark.parametrize("where", ["device", "host"])
+def test_the_setting_reaches_the_state(where):
+    numerics = {"dtype": "float64", "client_memory": where}
+    federation = build(Trial.read(TRIAL | {"algorithm": "scaffnew", "numerics": numerics})).to("meta")
+    assert [rows.device.type for rows in stored_rows(federation.state)] == [
+        {"device": "meta", "host": "cpu"}[where]
+    ] * 2
+
+
+def test_many_clients_of_whom_few_take_part():
+    """Rows of all 100,000 clients would be 400 MB. F_i(x) = 0.5 ||x - s_i v||^2, so that K = 1 moves by eta (s_i v - x)."""
+    m, d, rounds, eta = 100_000, 1000, 5, 0.3
+    v = torch.linspace(-1, 1, d)
+    s = torch.linspace(1, 3, m)
+
+    class Line(Task):
+        def __init__(self):
+            super().__init__(lr=0.1)
+            self.x = nn.Parameter(torch.zeros(d))
+
+        def loss(self, batch):
+            return 0.5 * (self.x - batch[0].mean() * v).square().sum()
+
+        def metrics(self, batch):
+            raise AssertionError
+
+    participation = MODELS["uniform"](Population(m), per_round=10)
+    federation = Federation(
+        Line(),
+        ClientData({"train": (s[:, None],)}, list(np.arange(m)[:, None])),
+        participation,
+        ALGORITHMS["mifa"](),
+        minibatches=Minibatches(list(np.arange(m)[:, None]), "full", seed=0),
+        local=LocalTraining(1),
+        rate=lambda t: eta,
+        alpha=np.full(m, 1 / m),
+        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
+        splits=lambda t: ["train"],
+        seed=0,
+    )
+    watch = Watch()
+    with quiet():
+        Trainer(max_steps=rounds, max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+                enable_progress_bar=False, enable_model_summary=False, limit_val_batches=0, callbacks=[watch]).fit(federation)  # fmt: skip
+    G, x, stored = {}, np.zeros(d), []
+    for t in range(rounds):
+        for i in participation.active(t).tolist():
+            G[i] = x - s[i].item() * v.double().numpy()
+        x = x - eta * sum(G.values()) / m
+        stored.append([len(G)])
+    assert watch.stored == stored
+    assert len(G) > 40
+    assert floats(federation.state) == (1 + len(G)) * d + m
+    assert sum(rows.numel() * rows.element_size() for rows in stored_rows(federation.state)) < 250_000
+    assert federation.server.detach().numpy() == pytest.approx(x, rel=1e-4, abs=1e-9)
+    assert np.abs(x).max() > 1e-4

@@ -1,0 +1,175 @@
+"""Estimates of time: arithmetic by hand, and probes under a clock of the test's own."""
+
+import numpy as np
+import pytest
+
+from benchmark import Trial
+from benchmark.config.analysis import Study
+from benchmark.config.trial import Evaluation, LastRounds
+from benchmark.federation.module import Federation
+from benchmark.sweep import estimate
+from benchmark.sweep.estimate import (
+    INLINE,
+    Estimate,
+    Machine,
+    Rehearsal,
+    by_ray,
+    duration,
+    estimates,
+    missing,
+    wall,
+    work,
+)
+from participation import Population
+
+DIGITS = {
+    "task": {"name": "digits", "clients": 12, "model": "linear", "validation": 0.5},
+    "participation": {"name": "cyclic", "probability": 0.25},
+    "algorithm": "fedavg",
+    "local": {"steps": 2, "batch_size": 4},
+    "rounds": 25,
+    "evaluation": {"every": 10, "splits": ["train", "test"]},
+}
+
+
+def test_a_trial_is_evaluated_before_between_and_after():
+    one = Estimate(round=2.0, evaluation=100.0, last_evaluation=1000.0)
+    assert one.seconds(30, Evaluation(every=10)) == 60 + 4 * 100  # after 0, 10, 20 and 30 rounds
+    assert one.seconds(31, Evaluation(every=10)) == 62 + 5 * 100
+    assert one.seconds(5, Evaluation(every=10)) == 10 + 2 * 100
+    last = LastRounds(rounds=12, every=5)  # 0, 10; and 20, 25, 30
+    assert one.seconds(30, Evaluation(every=10, last=last)) == 60 + 2 * 100 + 3 * 1000
+
+
+def test_trials_at_the_same_time_take_as_long_as_the_longest_at_least():
+    assert wall([3.0, 4.0, 5.0], at_once=1) == 12
+    assert wall([3.0, 4.0, 5.0], at_once=2) == 6
+    assert wall([3.0, 4.0, 5.0], at_once=8) == 5
+    assert wall([], at_once=2) == 0
+
+
+def test_durations_for_people():
+    assert [duration(s) for s in (0.4, 89, 90, 5399, 5400, 36000)] == [
+        "0 s",
+        "89 s",
+        "2 min",
+        "90 min",
+        "1.5 h",
+        "10.0 h",
+    ]
+
+
+def clocked(monkeypatch, loop, client, batch):
+    """A clock that only rounds, clients and evaluated batches move; and how many clients were called in each round."""
+    now, called, evaluations = [0.0], [], []
+    train, begin, validate = Federation.training_step, Federation.on_validation_epoch_start, Federation.validation_step
+
+    def training_step(self, *args):
+        active = len(self.participation.active(self.t))
+        # The first round of any size is slow, as it is where kernels are chosen and memory is taken.
+        now[0] += (loop + client * active) * (1 if active in called else 50 if active else 3)
+        called.append(active)
+        return train(self, *args)
+
+    def on_validation_epoch_start(self):
+        evaluations.append(len(called))
+        return begin(self)
+
+    def validation_step(self, *args):
+        now[0] += batch * (1 if len(evaluations) > 1 else 20)  # so is the first evaluation
+        return validate(self, *args)
+
+    monkeypatch.setattr(Federation, "training_step", training_step)
+    monkeypatch.setattr(Federation, "on_validation_epoch_start", on_validation_epoch_start)
+    monkeypatch.setattr(Federation, "validation_step", validation_step)
+    monkeypatch.setattr(estimate, "perf_counter", lambda: now[0])
+    return called
+
+
+def test_a_probe_finds_what_rounds_clients_and_evaluations_cost(monkeypatch):
+    called = clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
+    trial = Trial.read(DIGITS)
+    (found,) = estimates([trial], INLINE).values()
+    # A quarter second bears (0.01 + 2 x 0.03) / 2 = 0.035 s a client seven times, but the trial calls three.
+    assert sorted(set(called)) == [0, 2, 3]
+    assert found.round == pytest.approx(0.01 + 3 * 0.03)
+    # Half of 1,437 training images in one batch, 360 test images in another.
+    assert found.evaluation == pytest.approx(2 * 0.5)
+
+
+def test_methods_that_ask_all_are_charged_for_all(monkeypatch):
+    called = clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
+    trials = [
+        Trial.read(DIGITS | {"algorithm": name, "seed": seed}) for name in ("fedavg", "fedpbc") for seed in (0, 1)
+    ]
+    watched = []
+    found = estimates(trials, INLINE, lambda kinds: watched.append(len(kinds)) or kinds)
+    rounds = [found[trial.digest].round for trial in trials]
+    assert rounds == pytest.approx([0.1, 0.1, 0.37, 0.37])
+    assert max(called) == 7  # of the twelve, no more than a quarter second bears
+    assert watched == [1]  # kind of work, for four trials
+
+
+def test_a_larger_evaluation_is_some_of_its_batches_in_proportion(monkeypatch):
+    clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
+    monkeypatch.setattr("tasks.base.ClientData.evaluation", small_batches(100))
+    (found,) = estimates([Trial.read(DIGITS)], INLINE).values()
+    # 718 training and 360 test images: 8 and 4 batches, of which 2 and 2 are evaluated.
+    assert found.evaluation == pytest.approx(12 * 0.5)
+
+
+def small_batches(size):
+    from tasks import Batches
+
+    return lambda self, split: Batches(self.splits[split], size)
+
+
+def test_roll_calls_are_counted():
+    targets = {"name": "quadratic", "targets": np.zeros((4, 1))}
+    mask = np.zeros((400, 4))
+    mask[:100, 0] = mask[:50, 3] = 1  # within 200 rounds 150 answers, then none
+    trials = [
+        Trial.read({"task": targets, "participation": roll_call, "algorithm": method, "rounds": 9})
+        for roll_call in ("full", {"name": "trace", "mask": mask})
+        for method in ("mifa", "fedpbc")
+    ]
+    assert estimate.computing(trials, Population(4)) == [4, 4, 0.75, 4]
+
+
+def test_what_counts_as_the_same_work():
+    def kind(**changes):
+        return work(Trial.read(DIGITS | changes)).digest
+
+    same = [{"algorithm": "mifa"}, {"participation": "full"}, {"seed": 3}, {"rounds": 7}, {"server": {"lr": 0.5}}]
+    same += [
+        {"local": {"steps": 2, "batch_size": 4, "lr": 3.0}},
+        {"evaluation": {"every": 3, "splits": ["test"]}},
+    ]
+    other = [{"local": {"steps": 3, "batch_size": 4}}, {"local": {"steps": 2, "batch_size": 5}}]
+    other += [{"task": DIGITS["task"] | {"clients": 13}}, {"numerics": {"dtype": "float64"}}]
+    other += [{"local": {"steps": 2, "batch_size": 4, "momentum": 0.5}}]
+    assert {kind(**changes) for changes in same} == {kind()}
+    assert len({kind(**changes) for changes in other} | {kind()}) == 6
+    assert work(Trial.read(DIGITS), "cpu").numerics.device == "cpu"
+
+
+def test_a_rehearsal_calls_everybody_in_turn():
+    rehearsal = Rehearsal(5)
+    assert [rehearsal.active(t).tolist() for t in range(7)] == [[0, 1], [], [2, 3], [], [0, 4], [], [1, 2]]
+
+
+def test_how_many_trials_at_once(monkeypatch):
+    monkeypatch.setattr(estimate.os, "cpu_count", lambda: 6)
+    monkeypatch.setattr(estimate.torch.cuda, "device_count", lambda: 1)
+    assert by_ray() == Machine(6, 1, "cpu")
+    assert by_ray(0.25) == Machine(4, 1, "auto")
+    assert by_ray(0.1) == Machine(6, 1, "auto")
+
+
+def test_studies_are_left_out_and_missing_data_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
+    study = Study.read({"study": {"name": "prop1_limit", "targets": [0, 1], "probability": [0.5, 0.5]}})
+    assert estimates([study], INLINE) == {}
+    tasks = [{"name": name, "clients": 2} for name in ("mnist", "cinic10_enlarged", "cinic10", "digits")]
+    trials = [Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1}) for task in tasks]
+    assert missing([study, *trials]) == ["cinic10", "mnist"]

@@ -1,0 +1,168 @@
+"""`rollcall bench`: the arithmetic of its figures by a clock of the test's own, and what it times against each other."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import rollcall
+
+from benchmark import SettingError
+from benchmark import timing as bench
+from benchmark.timing import WORKS, Case, Cost, Federated, Products, grid, loop_rate, measure
+
+COSTS = [*(f"{of}ms_per_client_round" for of in ("", "reference_", "floor_")), "loop_rounds_per_second"]
+FIELDS = {"task", "engine", "device", "clients", "active", "steps", "batch", "augment", "peak_memory_mb", "threads"}
+FIELDS |= {"device_name"} | {f"{cost}{end}" for cost in COSTS for end in ("", "_min", "_max")}
+SMALL = ("bench", "--task", "digits", "--clients", "4", "--active", "2", "--batch", "4", "--quick", "--repeat", "2")
+
+
+@pytest.mark.parametrize("engine", ["sequential", "vectorised"])
+@pytest.mark.parametrize("task", WORKS)
+def test_the_plain_loop_does_the_same_work(engine, task):
+    rig = Federated(Case(task, engine, "cpu", clients=5, active=3, steps=5, batch=4), augment=task == "digits")
+    lengths = [len(rig.feed.minibatches.rows(0, step)) for step in range(6)]
+    assert lengths == [4, 4, 2, 4, 4, 2]
+    for t in (0, 1):
+        by_engine, plainly = rig.by_engine(t), rig.plainly(t)
+        assert (by_engine - plainly).abs().max() < 1e-5
+        assert (plainly - rig.x).abs().amax(dim=1).min() > 1e-3
+        assert (plainly[0] - plainly[1]).abs().max() > 1e-3
+        assert rig.plainly(t, 2).equal(plainly[:2])
+    assert rig.active(0).tolist() != rig.active(1).tolist()
+
+
+def test_figures_are_times_by_rounds_and_clients(monkeypatch):
+    now = 0.0
+
+    def passing(seconds, count):
+        """Work that takes 1, 2, 3, ... times so many seconds a call, the first of which is not timed."""
+        calls = 0
+
+        def run(self, t, most=None):
+            nonlocal now, calls
+            assert t == (0 if calls == 0 else 1)  # every timed repetition is one round long here
+            assert most == count
+            now += seconds * calls
+            calls += 1
+
+        return run
+
+    monkeypatch.setattr(bench, "perf_counter", lambda: now)
+    rates = [50.0, 20.0, 80.0]
+    monkeypatch.setattr(bench, "loop_rate", lambda *_, rounds: rates.pop())
+    monkeypatch.setattr(Federated, "by_engine", passing(0.3, None))
+    monkeypatch.setattr(Federated, "plainly", passing(2.0, 10))
+    monkeypatch.setattr(Federated, "flop", lambda self: 6 * 1024**3)
+    monkeypatch.setattr(Products, "multiply", passing(0.1, None))
+    case = Case("digits", "sequential", "cpu", clients=20, active=12, steps=2, batch=4)
+    (row,) = measure([case], repeat=3, seconds=0.1, augment=False)
+    assert set(row) == FIELDS
+    figures = [[row[f"{cost}{end}"] for end in ("", "_min", "_max")] for cost in COSTS]
+    assert figures[0] == pytest.approx([50.0, 25.0, 75.0])  # 0.3, 0.6, 0.9 seconds for 12 clients
+    assert figures[1] == pytest.approx([400.0, 200.0, 600.0])  # 2, 4, 6 seconds for 10
+    assert figures[2] == pytest.approx([600.0, 300.0, 900.0])  # three times a product of 0.1, 0.2, 0.3 seconds
+    assert figures[3] == [50.0, 20.0, 80.0]
+    assert 20 < row["peak_memory_mb"] < 100_000
+    assert (row["clients"], row["active"], row["steps"], row["batch"]) == (20, 12, 2, 4)
+
+
+def test_the_arithmetic_of_a_client():
+    rig = Federated(Case("mnist", "sequential", "cpu", clients=2, active=1, steps=5, batch=4), augment=False)
+    # Steps of 4, 4, 2, 4 and 4 samples; the loss by x W' and the gradient of W by g' x, each 784 x 10 products a sample.
+    assert rig.flop() == 18 * 2 * 2 * 784 * 10
+
+
+def test_short_rounds_are_repeated(monkeypatch):
+    now, done = 0.0, []
+
+    def run(t):
+        nonlocal now
+        now += 0.4
+        done.append(t)
+
+    monkeypatch.setattr(bench, "perf_counter", lambda: now)
+    assert bench._seconds_per_round(run, "cpu", 1.0) == pytest.approx(0.4)
+    assert done == [1, 2, 3]
+
+
+def test_the_rate_of_the_loop(monkeypatch):
+    ticks = iter([*range(30), *(30 + 0.25 * i for i in range(1000))])
+    monkeypatch.setattr(bench, "perf_counter", lambda: next(ticks))
+    assert loop_rate("sequential", "cpu", rounds=60) == pytest.approx(4.0, rel=0.1)
+
+
+def test_median_and_spread():
+    assert Cost((5.0, 1.0, 2.0)).named("ms") == {"ms": 2.0, "ms_min": 1.0, "ms_max": 5.0}
+
+
+def test_the_grid_leaves_out_more_active_than_clients():
+    cases = grid("digits", ["sequential", "vectorised"], "cpu", [2, 10], [1, 5], [5], [16])
+    assert [(case.clients, case.active) for case in cases[::2]] == [(2, 1), (10, 1), (10, 5)]
+    assert [case.engine for case in cases] == ["sequential", "vectorised"] * 3
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("task", "imagenet", r"task: 'imagenet' is not allowed; must be one of digits, mnist, cifar10"),
+        (
+            "engines",
+            ["sequental"],
+            r"engine: 'sequental' is not allowed; must be one of auto, sequential, vectorised, compiled",
+        ),
+        ("active", [0], r"active: 0 is not allowed; must be at least 1"),
+        ("active", [50, 20], r"active: 20 is not allowed; must be at most 10, the clients"),
+    ],
+)
+def test_what_is_not_allowed(option, value, message):
+    given = {"task": "digits", "engines": ["sequential"], "device": "cpu", "clients": [10], "active": [1], "steps": [5]}
+    with pytest.raises(SettingError, match=message):
+        grid(**given | {"batch": [16], option: value})
+
+
+def test_the_command_prints_rows_as_json_and_draws(capsys, tmp_path):
+    code, out, err = rollcall(capsys, *SMALL, "--json", "--plot", str(tmp_path / "bench.png"))
+    assert (code, err) == (0, "1 of 2 measured\n2 of 2 measured\n")
+    rows = json.loads(out)
+    assert [row["engine"] for row in rows] == ["sequential", "vectorised"]
+    for row in rows:
+        assert set(row) == FIELDS
+        assert (row["clients"], row["active"], row["steps"], row["batch"]) == (4, 2, 5, 4)
+        assert all(0 < row[f"{cost}_min"] <= row[cost] <= row[f"{cost}_max"] for cost in COSTS)
+    assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--active", "1,x"), "error: active: '1,x' is not allowed; must be whole numbers with commas between\n"),
+        (("--device", "tpu"), "error: device: 'tpu' is not allowed; must be auto, cpu or cuda\n"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_exit_code_2(option, message, capsys):
+    assert rollcall(capsys, "bench", *option) == (2, "", message)
+
+
+def test_it_needs_neither_ray_nor_mlflow(tmp_path):
+    script = (
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "from benchmark.cli.main import main\n"
+        f"sys.argv = ['rollcall', *{SMALL}, '--engine', 'vectorised', '--repeat', '1']\n"
+        "main()\n"
+    )
+    house = str(Path(bench.__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": house, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "ms/client-round" in done.stdout
+    assert "whole rounds of 100 tiny quadratics, vectorised:" in done.stdout
+    assert "1 threads; median (least-most) of 1 repetitions; floor: " in done.stdout
+    assert "MiB: the most this process had so far" in done.stdout
+    assert not list(tmp_path.iterdir())

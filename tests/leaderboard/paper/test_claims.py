@@ -1,0 +1,108 @@
+"""Claims decided by hand."""
+
+import math
+
+import pytest
+
+from benchmark import SettingError
+from benchmark.config.base import validated
+from benchmark.config.report import Claim, Report
+from leaderboard.paper.cells import cells
+from leaderboard.paper.claims import rule
+from tests.support.results import experiment, runs
+
+REPORT = Report()
+
+
+def decide(claim, ends, **options):
+    made = experiment()
+    return rule(validated(Claim, {"says": "so"} | claim), REPORT, cells(made, runs(made, ends, **options)))
+
+
+def scattered(labels, seed):
+    """FedAvg 0.5, 0.6, 0.7; mifa above it by 0.1, 0.1, 0.1 where clients are often there, by -0.1, 0.0, 0.4 else."""
+    more = 0.1 if labels["participation"] == "often" else (-0.1, 0.0, 0.4)[seed]
+    return 0.5 + 0.1 * seed + (more if labels["algorithm"] == "mifa" else 0.0)
+
+
+ABOVE = {"of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}, "least": 0.0}
+
+
+def test_a_difference_is_paired_over_seeds():
+    ruling = decide(ABOVE, scattered)
+    often, seldom = ruling.findings
+    assert often.labels == {"participation": "often"}
+    assert (often.quantity.mean, often.quantity.low, often.quantity.high) == pytest.approx((0.1, 0.1, 0.1))
+    assert often.verdict == "holds"
+    assert seldom.quantity.mean == pytest.approx(0.1)  # of -0.1, 0.0, 0.4: sd 0.2646, half-width 0.657
+    assert seldom.quantity.low == pytest.approx(0.1 - 4.302653 * math.sqrt(0.07 / 3), abs=1e-6)
+    assert seldom.verdict == "undecided"
+    assert ruling.verdict == "undecided"
+    assert not ruling.reduced
+
+
+def test_a_claim_about_one_place():
+    ruling = decide(ABOVE | {"where": {"participation": ["often"]}}, scattered)
+    assert ruling.verdict == "holds"
+    assert [finding.labels for finding in ruling.findings] == [{}]
+
+
+def test_a_claim_fails_where_one_place_says_so():
+    assert decide(ABOVE | {"least": 0.2}, scattered).verdict == "fails"
+    assert decide({"most": 0.4}, scattered).verdict != "holds"
+    assert decide({"of": {"algorithm": "fedavg"}, "least": 0.0, "most": 1.0}, scattered).verdict == "holds"
+
+
+def test_ratios_are_averaged_as_ratios():
+    def halves_and_doubles(labels, seed):
+        return 1.0 if labels["algorithm"] == "fedavg" else (0.5, 2.0, 1.0)[seed]
+
+    claim = {"of": {"algorithm": "mifa"}, "over": {"algorithm": "fedavg"}, "most": 100}
+    (finding, _) = decide(claim, halves_and_doubles).findings
+    assert finding.quantity.mean == pytest.approx(1.0)
+    assert finding.quantity.high == pytest.approx(math.exp(4.302653 * math.log(2) / math.sqrt(3)), rel=1e-5)
+
+
+def test_a_quantity_over_decades_has_its_interval_in_the_logarithm():
+    made = experiment(report={"metrics": {"test/accuracy": "max"}, "log": ["y"]})
+    found = cells(made, runs(made, lambda labels, seed: (1e-4, 1e-2, 1e-3)[seed]))
+    claim = validated(Claim, {"says": "so", "of": {"algorithm": "mifa"}, "least": 1e-6})
+    ruling = rule(claim, made.report, found)
+    assert ruling.findings[0].quantity.mean == pytest.approx(1e-3)
+    assert ruling.findings[0].quantity.low == pytest.approx(10 ** (-3 - 4.302653 / math.sqrt(3)), rel=1e-5)
+    assert ruling.verdict == "holds"
+
+
+def test_along_an_axis():
+    def rising(labels, seed):
+        return 0.1 * seed + (1.0 if labels["participation"] == "seldom" else 0.0)
+
+    up = {"along": "participation", "of": {"algorithm": "fedavg"}, "least": 0.5}
+    ruling = decide(up, rising)
+    assert ruling.verdict == "holds"
+    assert ruling.findings[0].quantity.mean == pytest.approx(1.0)
+    assert decide(up | {"least": None, "most": -0.5}, rising).verdict == "fails"
+
+
+def test_one_seed_decides_nothing_and_none_is_not_run():
+    assert decide(ABOVE, scattered, skip=(1, 2)).verdict == "undecided"
+    ruling = decide(ABOVE, scattered, skip=(0, 1, 2))
+    assert ruling.verdict == "not run"
+    assert {finding.verdict for finding in ruling.findings} == {"not run"}
+
+
+def test_reduced_runs_are_called_so():
+    assert decide(ABOVE, scattered, rounds=50).reduced
+    assert decide(ABOVE, scattered, skip=(2,)).reduced
+
+
+def test_what_cannot_be_decided_is_refused():
+    with pytest.raises(SettingError, match="least: is missing; a claim must have least, most or both"):
+        validated(Claim, {"says": "so"})
+    with pytest.raises(SettingError, match="minus: is not allowed beside over or along"):
+        validated(Claim, ABOVE | {"says": "so", "along": "seed"})
+    with pytest.raises(SettingError, match=r"algorithm: 'fedsgd' is not allowed; must be of fedavg, mifa"):
+        validated(
+            type(experiment()),
+            experiment().model_dump() | {"claims": [{"says": "", "of": {"algorithm": "fedsgd"}, "least": 0}]},
+        )
