@@ -1,5 +1,5 @@
 """The command line, one file for each command."""
 
-from benchmark.cli.main import main
+from benchmark.cli.app import main
 
 __all__ = ["main"]

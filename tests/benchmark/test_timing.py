@@ -153,7 +153,7 @@ def test_it_needs_neither_ray_nor_mlflow(tmp_path):
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "from benchmark.cli.main import main\n"
+        "from benchmark.cli import main\n"
         f"sys.argv = ['rollcall', *{SMALL}, '--engine', 'vectorised', '--repeat', '1']\n"
         "main()\n"
     )

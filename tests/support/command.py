@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmark.cli.main import main
+from benchmark.cli import main
 
 TINY = {
     "title": "Tiny",

@@ -401,11 +401,12 @@ def test_inline_needs_neither_ray_nor_mlflow_and_sync_brings_it_in_later(store, 
         "    def find_spec(self, name, path, target=None):\n"
         "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "import benchmark.cli.main as cli\n"
-        "find = cli.find_spec\n"
-        "cli.find_spec = lambda name: None if name in ('ray', 'mlflow') else find(name)\n"
+        "import benchmark.cli.run as command\n"
+        "find = command.find_spec\n"
+        "command.find_spec = lambda name: None if name in ('ray', 'mlflow') else find(name)\n"
         f"sys.argv = ['rollcall', 'run', {file!r}, '--executor', 'inline']\n"
-        "cli.main()\n"
+        "from benchmark.cli import main\n"
+        "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -19,9 +19,7 @@ BROKEN = Path(__file__).parents[2] / "support" / "broken.py"
 @pytest.fixture(scope="module")
 def reports():
     """All checks of all methods, in a process without the type checker that watches the tests."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmark.cli.main", "check", "--json"], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-m", "benchmark.cli", "check", "--json"], capture_output=True, text=True)
     return json.loads(done.stdout) | {"code": done.returncode}
 
 
@@ -57,7 +55,7 @@ def failures():
     """Of each broken method the checks that it fails."""
     names = [f"{BROKEN}:{name}" for name in WRONG]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmark.cli.main", "check", *names, "--json"], capture_output=True, text=True
+        [sys.executable, "-m", "benchmark.cli", "check", *names, "--json"], capture_output=True, text=True
     )
     assert done.returncode == 1
     return {

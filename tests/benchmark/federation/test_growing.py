@@ -198,7 +198,7 @@ def test_ctrl_c_in_a_sweep(executor, tmp_path):
         "numerics": {"engine": "sequential"},
     }
     file = write(tmp_path, trial=trial, grid={"algorithm": ["mifa", "fedpbc", "fedvarp"]})
-    command = [sys.executable, "-m", "benchmark.cli.main", "run", file, "--executor", executor]
+    command = [sys.executable, "-m", "benchmark.cli", "run", file, "--executor", executor]
     environment = os.environ | {"ROLLCALL_STORE": str(tmp_path / "runs"), "OMP_NUM_THREADS": "1"}
     environment.pop("MLFLOW_TRACKING_URI", None)
     run = subprocess.Popen(
