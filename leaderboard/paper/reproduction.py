@@ -178,6 +178,7 @@ def _variants(experiment: Experiment, runs: Sequence[Run], found: Sequence[Cell]
             caption = f"{metric}; change: {name} less paper, with its 95 % interval"
             lines += [f"`{name}`: {' '.join(variant.about.split())}", "", markdown(Sheet(header, rows, 1, caption))]
             lines += [ruled(rule(claim, experiment.report, others), metric) for claim in variant.claims]
+            lines += [""] if variant.claims else []
     return lines
 
 
