@@ -1,7 +1,7 @@
 """The methods, one file each, read beside their papers. They know nothing of data, Lightning or schedules."""
 
 from algorithms.adafed import AdaFed
-from algorithms.base import Algorithm, LocalWork, Memoryless, Nothing, Promises, Round, Setting, Traffic, local_steps
+from algorithms.base import Algorithm, LocalWork, Memoryless, Nothing, Properties, Round, Setting, Traffic, local_steps
 from algorithms.ca_fed import CAFed
 from algorithms.f3ast import F3AST
 from algorithms.fedau import FedAU
@@ -72,7 +72,7 @@ __all__ = [
     "Memoryless",
     "MoreAvailable",
     "Nothing",
-    "Promises",
+    "Properties",
     "Round",
     "Rows",
     "Scaffnew",

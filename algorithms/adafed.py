@@ -18,12 +18,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from algorithms.availability import AvailabilityWeighted, Watch, observed
-from algorithms.base import LocalWork, Nothing, Promises, Round
+from algorithms.base import LocalWork, Nothing, Properties, Round
 
 
 @dataclass(frozen=True)
 class AdaFed(AvailabilityWeighted):
-    ends: ClassVar[Promises] = Promises(limit="elsewhere")
+    ends: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def round(
         self, state: Watch | Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork

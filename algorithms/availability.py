@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, Nothing, Promises, Round
+from algorithms.base import Algorithm, Nothing, Properties, Round
 
 PRIOR = 1.0  # n and n'
 
@@ -84,15 +84,15 @@ class AvailabilityWeighted(Algorithm[Watch | Nothing]):
 
     oracle: bool = True
 
-    ends: ClassVar[Promises] = Promises()
-    """Its promises but for what follows from the estimates."""
+    ends: ClassVar[Properties] = Properties()
+    """Its properties but for what follows from the estimates."""
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def requires(self) -> tuple[str, ...]:
         return ("stationary",) if self.oracle else ()
 
     @property
-    def promises(self) -> Promises:
+    def properties(self) -> Properties:
         return replace(self.ends, step="mean" if self.oracle else "some", ages=("last", "from_on"))
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Watch | Nothing:
@@ -102,7 +102,7 @@ class AvailabilityWeighted(Algorithm[Watch | Nothing]):
         """pi [m], as told, or as seen so far."""
         if isinstance(state, Watch):
             return state.stationary.to(call.alpha.dtype)
-        assert call.stationary is not None, "declared in needs"
+        assert call.stationary is not None, "declared in requires"
         return call.stationary
 
 

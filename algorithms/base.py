@@ -146,7 +146,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Promises:
+class Properties:
     """What a method says of itself; `rollcall check` holds it to it. The defaults are what a debiasing method claims.
 
     Attributes:
@@ -180,12 +180,12 @@ class Algorithm(ABC, Generic[State]):
     """
 
     @property
-    def promises(self) -> Promises:
-        """What it says of itself, for `rollcall check`; like `needs` as a rule the same for all its options."""
-        return Promises()
+    def properties(self) -> Properties:
+        """What it says of itself, for `rollcall check`; like `requires` as a rule the same for all its options."""
+        return Properties()
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def requires(self) -> tuple[str, ...]:
         """What of the oracle's knowledge it is to be told, and cannot do without: names of fields of `Round`."""
         return ()
 

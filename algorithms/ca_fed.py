@@ -31,7 +31,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from algorithms.availability import Watch, observed
-from algorithms.base import Algorithm, LocalWork, Nothing, Promises, Round, Traffic
+from algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round, Traffic
 from algorithms.options import Fraction, NonNegative, Rounds
 
 
@@ -79,14 +79,14 @@ class CAFed(Algorithm[Losses]):
     watch: Rounds = 0
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def requires(self) -> tuple[str, ...]:
         told = ("stationary", "correlation") if self.oracle else ()
         return (*told, "least_loss") if self.least == "optimum" else told
 
     @property
-    def promises(self) -> Promises:
+    def properties(self) -> Properties:
         step: Literal["mean", "some"] = "mean" if self.oracle else "some"
-        return Promises(limit="elsewhere", step=step, ages=("Fh", "least", "q", "seen"))
+        return Properties(limit="elsewhere", step=step, ages=("Fh", "least", "q", "seen"))
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Losses:
         unknown = x.new_full((clients,), inf)
@@ -126,15 +126,15 @@ class CAFed(Algorithm[Losses]):
             return Fh.minimum(state.least)
         if self.least == "zero":
             return torch.zeros_like(Fh)
-        assert call.least_loss is not None, "declared in needs"
+        assert call.least_loss is not None, "declared in requires"
         return call.least_loss
 
     def _availability(self, seen: Watch | Nothing, call: Round) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
         """pi and lambda, [m]."""
         if isinstance(seen, Watch):
             return seen.stationary.to(call.alpha.dtype), seen.correlation.to(call.alpha.dtype)
-        assert call.stationary is not None, "declared in needs"
-        assert call.correlation is not None, "declared in needs"
+        assert call.stationary is not None, "declared in requires"
+        assert call.correlation is not None, "declared in requires"
         return call.stationary, call.correlation
 
     def _included(

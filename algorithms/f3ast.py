@@ -19,7 +19,7 @@ from typing import ClassVar, Literal
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round, Traffic
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Traffic
 from algorithms.options import Count, Fraction, Positive
 
 
@@ -45,7 +45,7 @@ class F3AST(Algorithm[Rates]):
     start: Positive = 1.0
     selection: Literal["paper", "released"] = "paper"
 
-    promises: ClassVar[Promises] = Promises(limit="elsewhere", ages=("r",))
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", ages=("r",))
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Rates:
         return Rates(x.new_full((clients,), self.start))

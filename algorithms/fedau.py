@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round
+from algorithms.base import Algorithm, LocalWork, Properties, Round
 from algorithms.options import Count
 
 
@@ -48,7 +48,7 @@ class FedAU(Algorithm[Intervals]):
 
     cutoff: Count = 50
 
-    promises: ClassVar[Promises] = Promises(ages=("length", "closed", "total"))
+    properties: ClassVar[Properties] = Properties(ages=("length", "closed", "total"))
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Intervals:
         none = torch.zeros(clients, dtype=torch.int64, device=x.device)

@@ -16,12 +16,12 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Promises, Round
+from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round
 
 
 @dataclass(frozen=True)
 class FedAvgAll(Memoryless):
-    promises: ClassVar[Promises] = Promises(limit="probabilities")
+    properties: ClassVar[Properties] = Properties(limit="probabilities")
 
     def round(
         self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Promises, Round
+from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,17 @@ class FedAvgKnown(Memoryless):
 
     probability: Literal["own", "last_client"] = "own"
 
-    promises: ClassVar[Promises] = Promises(limit="optimum on average")
+    properties: ClassVar[Properties] = Properties(limit="optimum on average")
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def requires(self) -> tuple[str, ...]:
         return ("probability",)
 
     def round(
         self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"] | None, Nothing]:
         A, m = call.active, call.clients
-        assert call.probability is not None, "declared in needs"
+        assert call.probability is not None, "declared in requires"
         if len(A) == 0:
             return None, state
         p = call.probability[A if self.probability == "own" else A[-1:]]

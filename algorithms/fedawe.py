@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round, Setting, refuse_server_optimizer
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, refuse_server_optimizer
 from algorithms.options import Positive
 from algorithms.rows import Rows
 
@@ -48,8 +48,8 @@ class FedAWE(Algorithm[StaleModels]):
     evaluate: Literal["server", "mean_of_clients"] = "server"
 
     @property
-    def promises(self) -> Promises:
-        return Promises(limit="elsewhere", linear=self.clip is None)
+    def properties(self) -> Properties:
+        return Properties(limit="elsewhere", linear=self.clip is None)
 
     def check(self, setting: Setting) -> None:
         refuse_server_optimizer("fedawe", setting)

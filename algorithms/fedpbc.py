@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round, Setting, refuse_server_optimizer
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, refuse_server_optimizer
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class FedPBC(Algorithm[LocalModels]):
     eta_g: float = 1.0
     evaluate: Literal["server", "mean_of_clients"] = "server"
 
-    promises: ClassVar[Promises] = Promises(limit="elsewhere", asks_all=True, ages=("models",))
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", asks_all=True, ages=("models",))
 
     def check(self, setting: Setting) -> None:
         refuse_server_optimizer("fedpbc", setting)

@@ -17,7 +17,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Promises, Round, Setting, local_steps, refuse_momentum
+from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting, local_steps, refuse_momentum
 from algorithms.options import NonNegative
 
 
@@ -30,7 +30,7 @@ class FedProx(Memoryless):
 
     mu: NonNegative = 0.01
 
-    promises: ClassVar[Promises] = Promises(limit="shares")
+    properties: ClassVar[Properties] = Properties(limit="shares")
 
     def check(self, setting: Setting) -> None:
         refuse_momentum("fedprox", setting)

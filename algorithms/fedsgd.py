@@ -19,7 +19,7 @@ from algorithms.base import (
     LocalWork,
     Memoryless,
     Nothing,
-    Promises,
+    Properties,
     Round,
     Setting,
     refuse_local_steps,
@@ -29,7 +29,7 @@ from algorithms.base import (
 
 @dataclass(frozen=True)
 class FedSGD(Memoryless):
-    promises: ClassVar[Promises] = Promises(limit="shares")
+    properties: ClassVar[Properties] = Properties(limit="shares")
 
     def check(self, setting: Setting) -> None:
         refuse_local_steps("fedsgd", setting)

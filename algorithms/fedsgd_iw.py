@@ -40,7 +40,7 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
     oracle: bool = False
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def requires(self) -> tuple[str, ...]:
         return ("share",) if self.oracle else ()
 
     def check(self, setting: Setting) -> None:
@@ -60,7 +60,7 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
             state = Shares(state.Z.index_add(0, A, x.new_full((a,), 1 / a)))
             c = (state.Z / (call.t + 1)).clamp(min=self.delta)
         else:
-            assert call.share is not None, "declared in needs"
+            assert call.share is not None, "declared in requires"
             c = call.share
         g, _ = work.gradients(A, x.expand(a, -1), 0)
         return -call.lr * (g / (m * c[A])[:, None]).mean(dim=0), state

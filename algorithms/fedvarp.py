@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round
+from algorithms.base import Algorithm, LocalWork, Properties, Round
 from algorithms.rows import Rows
 
 
@@ -35,7 +35,7 @@ class Updates:
 
 @dataclass(frozen=True)
 class FedVARP(Algorithm[Updates]):
-    promises: ClassVar[Promises] = Promises(limit="optimum")
+    properties: ClassVar[Properties] = Properties(limit="optimum")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Updates:
         return Updates(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x))

@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round, Setting, local_steps, refuse_momentum
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps, refuse_momentum
 from algorithms.rows import Rows
 
 
@@ -45,7 +45,7 @@ class Focus(Algorithm[Tracking]):
 
     empty: Literal["step", "skip"] = "step"
 
-    promises: ClassVar[Promises] = Promises(limit="optimum", step="sum")
+    properties: ClassVar[Properties] = Properties(limit="optimum", step="sum")
 
     def check(self, setting: Setting) -> None:
         refuse_momentum("focus", setting)

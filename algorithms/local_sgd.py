@@ -17,12 +17,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Promises, Round, Traffic
+from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Traffic
 
 
 @dataclass(frozen=True)
 class LocalSGD(Memoryless):
-    promises: ClassVar[Promises] = Promises(limit="optimum", asks_all=True)
+    properties: ClassVar[Properties] = Properties(limit="optimum", asks_all=True)
 
     def round(
         self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork

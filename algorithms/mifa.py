@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round
+from algorithms.base import Algorithm, LocalWork, Properties, Round
 from algorithms.rows import Rows
 
 
@@ -42,7 +42,7 @@ class MIFA(Algorithm[Memory]):
     wait_for_all: bool = False
     memory: Literal["gradients", "updates"] = "gradients"
 
-    promises: ClassVar[Promises] = Promises(limit="optimum")
+    properties: ClassVar[Properties] = Properties(limit="optimum")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Memory:
         return Memory(Rows.begin(torch.zeros_like(x), clients))

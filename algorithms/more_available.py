@@ -19,12 +19,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from algorithms.availability import AvailabilityWeighted, Watch, observed
-from algorithms.base import LocalWork, Nothing, Promises, Round, Traffic
+from algorithms.base import LocalWork, Nothing, Properties, Round, Traffic
 
 
 @dataclass(frozen=True)
 class MoreAvailable(AvailabilityWeighted):
-    ends: ClassVar[Promises] = Promises(limit="elsewhere")
+    ends: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def round(
         self, state: Watch | Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork

@@ -27,7 +27,7 @@ from torch import Tensor
 from algorithms.base import (
     Algorithm,
     LocalWork,
-    Promises,
+    Properties,
     Round,
     Setting,
     local_steps,
@@ -61,7 +61,7 @@ class Scaffnew(Algorithm[Shifts]):
 
     schedule: Literal["deterministic", "random"] = "deterministic"
 
-    promises: ClassVar[Promises] = Promises(limit="elsewhere")
+    properties: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def check(self, setting: Setting) -> None:
         refuse_server_optimizer("scaffnew", setting)

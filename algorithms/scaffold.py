@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Promises, Round, Setting, Traffic, local_steps, refuse_momentum
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Traffic, local_steps, refuse_momentum
 from algorithms.rows import Rows
 
 
@@ -44,7 +44,7 @@ class Scaffold(Algorithm[Controls]):
 
     option: Literal["I", "II"] = "II"
 
-    promises: ClassVar[Promises] = Promises(limit="optimum")
+    properties: ClassVar[Properties] = Properties(limit="optimum")
 
     def check(self, setting: Setting) -> None:
         refuse_momentum("scaffold", setting)

@@ -9,7 +9,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from benchmark.config.digest import flatten
-from benchmark.config.experiment import Each, Experiment
+from benchmark.config.experiment import Experiment, Override
 from benchmark.config.grid import Place
 from benchmark.config.report import Report
 
@@ -34,7 +34,7 @@ def card(experiment: Experiment, places: Sequence[Place]) -> Group:
         rounds = ", ".join(f"{rounds:,}" for rounds in sorted({trial.rounds for trial in mine}))
         what = f"{len(mine):,} trials of {rounds} rounds" if panel.study is None else f"{len(mine):,} studies"
         parts += _table(title, [*own, *rows, ("", what)])
-    parts += _table("settings by place", [_each(each) for each in experiment.each])
+    parts += _table("settings by place", [_override(override) for override in experiment.overrides])
     parts += _table("choices", experiment.choices.items())
     parts += _table("variants", [(name, variant.about) for name, variant in experiment.variants.items()])
     parts += _table("claims", [(f"{n}", claim.says) for n, claim in enumerate(experiment.claims, 1)])
@@ -79,11 +79,11 @@ def _labels(names: Sequence[str]) -> str:
     return f"{', '.join(names[:3])}, ..., {names[-1]} ({len(names)})"
 
 
-def _each(each: Each) -> tuple[str, str, str]:
+def _override(override: Override) -> tuple[str, str, str]:
     """When, what, and how it was found."""
-    where = "; ".join(f"{axis} {', '.join(labels)}" for axis, labels in each.when.items())
-    what = ", ".join(f"{path} {value}" for path, value in flatten(shortened(each.set)).items())
-    return where, what, each.found
+    where = "; ".join(f"{axis} {', '.join(labels)}" for axis, labels in override.when.items())
+    what = ", ".join(f"{path} {value}" for path, value in flatten(shortened(override.set)).items())
+    return where, what, override.found
 
 
 def _report(report: Report) -> str:

@@ -29,7 +29,7 @@ class Panel(Settings):
     grid: dict[str, Axis] = Field({}, description="axes beside, or instead of, the experiment's")
 
 
-class Each(Settings):
+class Override(Settings):
     """Settings that follow from where in the grid a trial stands, such as a method's rate."""
 
     when: Labels
@@ -43,7 +43,7 @@ class Variant(Settings):
     about: str
     trial: dict[str, Any] = Field({}, description="laid over the experiment's")
     grid: dict[str, Axis] = Field({}, description="labels of axes that mean something else; new ones are added")
-    each: tuple[Each, ...] = ()
+    overrides: tuple[Override, ...] = ()
     claims: tuple[Claim, ...] = Field((), description="what is claimed of this reading")
 
 
@@ -60,11 +60,11 @@ class Experiment(Settings):
     about: str = ""
     source: str = Field("", description="paper, and its table or figure")
     base: str = Field("", description="another experiment, of whose trials this one is made; all else is as there")
-    keep: Labels = Field({}, description="axes of the base, cut down to these labels")
+    subset: Labels = Field({}, description="axes of the base, cut down to these labels")
     trial: dict[str, Any] = Field({}, description="settings that all trials share")
     grid: dict[str, Axis] = Field({}, description="values by dotted setting")
     panels: dict[str, Panel] = Field({"": Panel()}, min_length=1)
-    each: tuple[Each, ...] = ()
+    overrides: tuple[Override, ...] = ()
     choices: dict[str, str] = Field({}, description="settings on which the paper is silent, and why they are as here")
     variants: dict[str, Variant] = Field({}, description="other readings of the experiment, such as `as_released`")
     report: Report = Report()
@@ -83,7 +83,7 @@ class Experiment(Settings):
         for variant in self.variants.values():
             for axis, values in variant.grid.items():
                 axes[axis] = axes.get(axis, {}) | values
-        spoken = [each.when for each in self.each]
+        spoken = [override.when for override in self.overrides]
         claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
         for claim in claims:
             spoken += [labels for labels in (claim.where, claim.of, claim.minus, claim.over) if labels]
@@ -111,11 +111,12 @@ class Experiment(Settings):
         content = load_yaml(path)
         if not isinstance(content, dict):
             raise SettingError(f"{path}: holds no mapping; must have title, trial and grid")
+        content = renamed(content)
         own = {"name": path.stem if path == Path(name) else name} | content
         try:
             given = cls.read(content["base"]).model_dump() | own if "base" in content else own
             found = validated(cls, given)
-            return found.only({axis: list(labels) for axis, labels in found.keep.items()})
+            return found.only({axis: list(labels) for axis, labels in found.subset.items()})
         except SettingError as error:
             raise SettingError(f"{path.name}: {error}") from None
 
@@ -148,7 +149,8 @@ class Experiment(Settings):
             name: panel.model_copy(update={"trial": merged(panel.trial, other.trial), "grid": changed(panel.grid)})
             for name, panel in self.panels.items()
         }
-        return self.model_copy(update={"grid": changed(self.grid), "panels": panels, "each": self.each + other.each})
+        overrides = self.overrides + other.overrides
+        return self.model_copy(update={"grid": changed(self.grid), "panels": panels, "overrides": overrides})
 
     def joined(self, axis: str, values: Iterable[Any]) -> "Experiment":
         """With more values on an axis, wherever it stands; where it stands nowhere, beside the trial's own."""
@@ -172,11 +174,11 @@ class Experiment(Settings):
             name: panel.model_copy(update={"grid": {path: axes.get(path, axis) for path, axis in panel.grid.items()}})
             for name, panel in self.panels.items()
         }
-        each = tuple(
+        overrides = tuple(
             one.model_copy(update={"set": {path: value for path, value in one.set.items() if path not in axes}})
-            for one in self.each
+            for one in self.overrides
         )
-        return self.model_copy(update={"grid": {**self.grid, **axes}, "panels": panels, "each": each})
+        return self.model_copy(update={"grid": {**self.grid, **axes}, "panels": panels, "overrides": overrides})
 
     def only(self, conditions: Mapping[str, list[Any]]) -> "Experiment":
         """With some values of its axes alone, called by their labels; `panel` is an axis too.
@@ -207,6 +209,23 @@ class Experiment(Settings):
                 },
             }
         )
+
+
+RENAMED = {"each": "overrides", "keep": "subset"}
+"""Keys of experiment files that had another name before."""
+
+
+def renamed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """An experiment file's content with today's names of its keys, those of its variants included."""
+
+    def today(mapping: Mapping[str, Any]) -> dict[str, Any]:
+        return {RENAMED.get(key, key): value for key, value in mapping.items()}
+
+    found = today(content)
+    if isinstance(found.get("variants"), dict):
+        variants = found["variants"].items()
+        found["variants"] = {name: today(one) if isinstance(one, dict) else one for name, one in variants}
+    return found
 
 
 def names(of: str = "") -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmark.config.analysis import Study
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Each, Experiment, Panel, merged, put
+from benchmark.config.experiment import Experiment, Override, Panel, merged, put
 from benchmark.config.trial import Trial
 
 
@@ -70,7 +70,7 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> list[Place]:
         for axis, label in where.items():
             spec = _put(spec, axis, grid[axis][label])
         shown = {"panel": name} | {axis: label for axis, label in where.items() if axis != "seed"}
-        spec = _adjusted(spec, shown, experiment.each)
+        spec = _adjusted(spec, shown, experiment.overrides)
         try:
             found.append(Place(shown, read(spec)))
         except SettingError as error:
@@ -88,9 +88,9 @@ def _put(spec: dict[str, Any], axis: str, value: Any) -> dict[str, Any]:
     return spec
 
 
-def _adjusted(spec: dict[str, Any], labels: dict[str, str], each: tuple[Each, ...]) -> dict[str, Any]:
+def _adjusted(spec: dict[str, Any], labels: dict[str, str], overrides: tuple[Override, ...]) -> dict[str, Any]:
     """The settings that follow from a place laid over what the grid says."""
-    for one in each:
+    for one in overrides:
         if all(labels.get(axis) in meant for axis, meant in one.when.items()):
             for path, value in one.set.items():
                 spec = put(spec, path, value)

@@ -208,7 +208,7 @@ class Trial(Spec):
         except ValueError as error:
             raise SettingError(str(error)) from None
         bent = f"server.optimizer {self.server.optimizer}" if self.server.optimizer != "sgd" else ""
-        bent = bent or ("" if method.promises.linear else f"these options of {self.algorithm.name}")
+        bent = bent or ("" if method.properties.linear else f"these options of {self.algorithm.name}")
         if self.evaluation.weights and bent:
             raise SettingError(
                 f"evaluation.weights: is not allowed with {bent}, not linear in what clients send; must be left out"

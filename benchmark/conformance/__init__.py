@@ -33,7 +33,7 @@ def conform(choice: Choice) -> list[Outcome]:
     """
     subject = Subject.of(choice)
     known = [field.name for field in dataclasses.fields(Round) if field.default is None]
-    for name in subject.method().needs:
+    for name in subject.method().requires:
         if name not in known:
             raise SettingError(f"algorithm: {choice.label} needs {name!r}; must be of {', '.join(known)}")
     outcomes = []

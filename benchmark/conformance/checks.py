@@ -116,10 +116,10 @@ def renumbering(subject: Subject) -> None:
 
 
 def only_the_active_work(subject: Subject) -> None:
-    """clients without an uplink are not asked to compute (unless promises.asks_all)"""
+    """clients without an uplink are not asked to compute (unless properties.asks_all)"""
     for step in subject.rounds():
         silent = step.work.asked - set(step.call.active.tolist())
-        if silent and not step.method.promises.asks_all:
+        if silent and not step.method.properties.asks_all:
             raise Broken(
                 f"work for clients {step.call.active.tolist()} alone in round {step.call.t}",
                 f"clients {sorted(silent)} were asked too; pass ids, not weights of 0",
@@ -139,12 +139,12 @@ def own_steps(subject: Subject) -> None:
 
 
 def silent_clients_stay(subject: Subject) -> None:
-    """the state of silent clients is not touched (unless named in promises.ages)"""
+    """the state of silent clients is not touched (unless named in properties.ages)"""
     for step in subject.rounds():
         after = by_client(step.after, len(U))
         silent = [i for i in range(len(U)) if i not in step.call.active.tolist()]
         for name, was in by_client(step.before, len(U)).items():
-            if name.partition(".")[0] in step.method.promises.ages:
+            if name.partition(".")[0] in step.method.properties.ages:
                 continue
             for i in silent:
                 if not torch.equal(was[i], after[name][i]):
@@ -231,7 +231,7 @@ def reload(subject: Subject) -> None:
 
 def _trial(subject: Subject, mask: Bool[np.ndarray, "T m"], engine: str) -> dict[str, Any]:
     call = subject.call(0, mask[0])
-    known = {name: getattr(call, name).numpy() for name in subject.method().needs}
+    known = {name: getattr(call, name).numpy() for name in subject.method().requires}
     options = subject.choice.options
     return {
         "task": {"name": "quadratic", "targets": U, "curvature": H},
@@ -275,24 +275,24 @@ def the_future(subject: Subject) -> None:
 def full_participation(subject: Subject) -> None:
     """if all answer and K = 1, the first round is a step of gradient descent on F"""
     (step,) = subject.rounds(np.ones((1, len(U)), dtype=bool), p=np.ones(len(U)), steps=1)
-    downhill, promise = (H[:, None] * U).mean(axis=0), step.method.promises.step
+    downhill, promise = (H[:, None] * U).mean(axis=0), step.method.properties.step
     some = float(step.x_after.numpy() @ downhill / (downhill @ downhill))
     size = {"mean": LR, "sum": LR * len(U), "some": some}[promise]
     expected = size * downhill
     if not np.allclose(step.x_after.numpy(), expected, rtol=1e-10, atol=0):
         raise Broken(
-            f"x = {expected.tolist()}, a step of {size:g} (promises.step: {promise})",
+            f"x = {expected.tolist()}, a step of {size:g} (properties.step: {promise})",
             str(step.x_after.tolist()),
         )
 
 
 def limit(subject: Subject) -> str:
-    """under biased uplinks it ends where promises.limit says"""
+    """under biased uplinks it ends where properties.limit says"""
     T, batches = 2000, 20
     mask = np.random.default_rng(11).random((T, len(P))) < P
     path = torch.stack([step.x_after for step in subject.rounds(mask, steps=1)]).numpy()
     optimum = H @ U / H.sum()
-    promise = subject.method().promises.limit
+    promise = subject.method().properties.limit
     means = path[T // 2 :].reshape(batches, -1, path.shape[1]).mean(axis=1)
     mean, error = means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(batches)
     away = float(np.linalg.norm(mean - optimum))
@@ -305,13 +305,13 @@ def limit(subject: Subject) -> str:
     if promise == "optimum":
         last = float(np.linalg.norm(path[-1] - optimum))
         if last > 1e-8:
-            raise Broken("the optimum to 1e-8 (promises.limit)", f"{last:.2g} away after {T} rounds")
+            raise Broken("the optimum to 1e-8 (properties.limit)", f"{last:.2g} away after {T} rounds")
         return f"{last:.0e} from the optimum"
     weights = {"optimum on average": np.ones(len(P)), "shares": shares(P), "probabilities": P}[promise] * H
     expected = weights @ U / weights.sum()
     if (np.abs(mean - expected) > np.maximum(5 * error, 0.01)).any():
         raise Broken(
-            f"{np.round(expected, 3).tolist()} on average (promises.limit: {promise})",
+            f"{np.round(expected, 3).tolist()} on average (properties.limit: {promise})",
             f"{np.round(mean, 3).tolist()} +- {np.round(error, 3).tolist()}; the optimum is "
             f"{np.round(optimum, 3).tolist()}",
         )

@@ -130,7 +130,7 @@ class Subject:
         """Round t with what the method needs to be told, and nothing else."""
         told = {"probability": p, "stationary": p, "correlation": LAMBDA[clients], "share": shares(p)}
         told["least_loss"] = np.zeros(len(p))  # at its target every client's loss is 0
-        known: dict[str, Any] = {name: torch.tensor(told[name], dtype=dtype) for name in self.method().needs}
+        known: dict[str, Any] = {name: torch.tensor(told[name], dtype=dtype) for name in self.method().requires}
         alpha = torch.full((len(p),), 1 / len(p), dtype=dtype)
         return Round(t, torch.from_numpy(np.flatnonzero(active)), LR, alpha, **known)
 

@@ -4,7 +4,7 @@ Methods are linear in the clients' work: they add, scale, store and subtract vec
 rounds, on vectors of length m instead of d, in which all that client i ever does is to move coordinate i by 1, ends at
 the clients' cumulative weights: for FedAvg the sum of 1/a over the rounds that a client answered in, for CA-Fed the sum
 of its q_i ([CAF] Fig. 1d). What else decides the course of a method, the losses, is taken from the run. Methods
-that are not linear, such as those that clip by norms, have no such weights and say so (`Promises.linear`).
+that are not linear, such as those that clip by norms, have no such weights and say so (`Properties.linear`).
 """
 
 from collections.abc import Sequence

@@ -122,7 +122,7 @@ class Federation(LightningModule):
         feed = Feed(self.model.task, samples, self.minibatches, held_out(self.data, self.device))
         self.engine = ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
         self.known: dict[str, Tensor] = {"alpha": self._vector(self.alpha)}
-        for name in self.algorithm.needs:
+        for name in self.algorithm.requires:
             if name == "least_loss":
                 self.known[name] = self._vector(self.model.task.least_losses(self.data))
             elif name != "probability":
@@ -148,7 +148,7 @@ class Federation(LightningModule):
 
     def _call(self, t: int) -> Round:
         told = dict(self.known)
-        if "probability" in self.algorithm.needs:
+        if "probability" in self.algorithm.requires:
             told["probability"] = self._vector(self.participation.probability(t))
         active = torch.from_numpy(self.participation.active(t)).to(self.device)
         return Round(t, active, self.rate(t), seed=self.seed, **told)

@@ -185,7 +185,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         participation = trial.participation.build(population)
     with at("algorithm"):
         algorithm = trial.algorithm.build()
-    for knowledge in algorithm.needs:
+    for knowledge in algorithm.requires:
         if knowledge == "least_loss":
             source, known = trial.task.name, type(task).least_losses is not Task.least_losses
         else:

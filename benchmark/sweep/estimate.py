@@ -177,7 +177,7 @@ def computing(trials: Sequence[Trial], population: Population) -> list[float]:
     heard: dict[str, float] = {}
     found = []
     for trial in trials:
-        if trial.algorithm.build().promises.asks_all:
+        if trial.algorithm.build().properties.asks_all:
             found.append(float(population.clients))
             continue
         roll_call = Trial(

@@ -139,7 +139,7 @@ def _section(experiment: Experiment, runs: Sequence[Run], found: Sequence[Cell],
         lines += [_origin(runs), ""]
     for what, things in (
         ("Choices, where the paper is silent", experiment.choices),
-        ("Rates and the like, by method", _each(experiment)),
+        ("Rates and the like, by method", _overrides(experiment)),
     ):
         if things:
             lines += [f"{what}:", "", *(f"- `{name}`: {reason}" for name, reason in things.items()), ""]
@@ -257,9 +257,9 @@ def _origin(runs: Sequence[Run]) -> str:
     )
 
 
-def _each(experiment: Experiment) -> dict[str, str]:
+def _overrides(experiment: Experiment) -> dict[str, str]:
     found = {}
-    for one in experiment.each:
+    for one in experiment.overrides:
         where = ", ".join(" or ".join(labels) for labels in one.when.values())
         values = ", ".join(f"{path} {value}" for path, value in one.set.items())
         found[where] = f"{values}{f' ({one.found})' if one.found else ''}"

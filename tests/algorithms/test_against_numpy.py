@@ -171,7 +171,7 @@ def test_the_least_losses_that_a_task_tells(problem):
     path, _ = expected("ca_fed", problem, optimum=least, **options)
     assert np.abs(path - expected("ca_fed", problem, **(options | {"least": "zero"}))[0]).max() > 1e-4
     method, x = ALGORITHMS["ca_fed"](**options), torch.zeros(D, dtype=torch.float64)
-    assert method.needs == ("stationary", "correlation", "least_loss")
+    assert method.requires == ("stationary", "correlation", "least_loss")
     work = Quadratics(torch.tensor(u), torch.tensor(h), torch.full((M,), K), LR)
     state = method.init(x, M)
     for t in range(T):

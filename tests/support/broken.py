@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from algorithms import FedAvg, FedAvgKnown, Memoryless, Promises, Scaffold
+from algorithms import FedAvg, FedAvgKnown, Memoryless, Properties, Scaffold
 from algorithms.mifa import MIFA, Memory
 from algorithms.scaffold import Controls
 
@@ -38,7 +38,7 @@ class Clairvoyant(FedAvg):
 class ZeroWeights(Memoryless):
     """FedAvg with everybody's work and weights of 0 for the silent."""
 
-    promises = Promises(limit="shares")
+    properties = Properties(limit="shares")
 
     def round(self, state, x, call, work):
         if len(call.active) == 0:
@@ -105,14 +105,14 @@ class Single(FedAvg):
 class Overconfident(FedAvg):
     """FedAvg that says it is unbiased."""
 
-    promises = Promises(limit="optimum on average")
+    properties = Properties(limit="optimum on average")
 
 
 @dataclass(frozen=True)
 class EmptyMean(Memoryless):
     """The mean over nobody."""
 
-    promises = Promises(limit="shares")
+    properties = Properties(limit="shares")
 
     def round(self, state, x, call, work):
         A = call.active
@@ -158,7 +158,7 @@ class Favourite(FedAvgKnown):
 class EqualSteps(Memoryless):
     """FedAvg by gradients, whose clients all take as many steps as the one that takes the most."""
 
-    promises = Promises(limit="shares")
+    properties = Properties(limit="shares")
 
     def round(self, state, x, call, work):
         if len(call.active) == 0:

@@ -257,7 +257,7 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
         trial=QUADRATIC | {"task": {"name": "quadratic", "targets": targets}},
         grid={"seed": [0, 1], "algorithm": ["fedavg", "fedpbc"], "participation.probability": {"low": 0.1, "high": 0.9}},
         panels={"short": {"title": "A look"}, "long": {"title": "To the end", "trial": {"rounds": 60}}},
-        each=[{"when": {"algorithm": "fedpbc"}, "set": {"local.lr": 0.05}, "found": "by hand"}],
+        overrides=[{"when": {"algorithm": "fedpbc"}, "set": {"local.lr": 0.05}, "found": "by hand"}],
         choices={"local.steps": "the paper is silent"},
         variants={"as_released": {"about": "As its code does."}},
         claims=[{"says": "FedPBC ends nearer.", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}, "most": 0}],
@@ -435,3 +435,9 @@ def test_real_cifar10_end_to_end(store, capsys):
     code, out, _ = rollcall(capsys, "run", "cifar10", *arguments, "--json")
     assert code == 0
     assert json.loads(out)[0]["metrics"]["test/loss"] < 3
+
+
+def test_the_help_waits_for_no_heavy_import():
+    code = "import sys, benchmark.cli; print([m for m in ('torch', 'pandas', 'ray', 'mlflow') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -121,13 +121,29 @@ def test_readable_errors(tmp_path):
 def test_an_experiment_made_of_anothers_trials(tmp_path):
     base = {key: value for key, value in BASE.items() if key != "name"} | {"claims": [{"says": "so", "least": 0}]}
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(base))
-    other = {"title": "O", "base": str(tmp_path / "base.yaml"), "keep": {"algorithm": "mifa"}, "claims": []}
+    other = {"title": "O", "base": str(tmp_path / "base.yaml"), "subset": {"algorithm": "mifa"}, "claims": []}
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
     found = Experiment.read(str(tmp_path / "other.yaml"))
     assert cells(found) == [(0, "mifa"), (1, "mifa")]
     assert (found.title, found.claims, found.home) == ("O", (), str(tmp_path / "base.yaml"))
-    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"keep": {"algorithm": "scaffold"}}))
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"subset": {"algorithm": "scaffold"}}))
     with pytest.raises(
         SettingError, match=r"other.yaml: only algorithm: 'scaffold' is not allowed; must be of fedavg, mifa"
     ):
         Experiment.read(str(tmp_path / "other.yaml"))
+
+
+def test_files_with_the_keys_of_earlier_versions_are_read(tmp_path):
+    """`each` is `overrides` now, and `keep` is `subset`; in variants too."""
+    content = {
+        "title": "Old",
+        "trial": {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 3},
+        "grid": {"algorithm": ["fedavg", "mifa"], "seed": [0, 1]},
+        "each": [{"when": {"algorithm": "mifa"}, "set": {"local.lr": 0.5}}],
+        "keep": {"algorithm": "mifa"},
+        "variants": {"slow": {"about": "", "each": [{"when": {"algorithm": "mifa"}, "set": {"local.lr": 0.01}}]}},
+    }
+    (tmp_path / "old.yaml").write_text(yaml.safe_dump(content))
+    experiment = Experiment.read(str(tmp_path / "old.yaml"))
+    assert [trial.local.lr for trial in trials(experiment)] == [0.5, 0.5]
+    assert [trial.local.lr for trial in trials(experiment.as_("slow"))] == [0.01, 0.01]

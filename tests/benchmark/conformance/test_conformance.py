@@ -41,7 +41,7 @@ WRONG = {
     "Dice": ("the same rounds give the same bits", "torch's global generator"),
     "HomeBody": ("new tensors are made where x is", ""),
     "Single": ("update [d] and state keep shape, dtype", "torch.float32"),
-    "Overconfident": ("under biased uplinks it ends where promises.limit says", "the optimum is"),
+    "Overconfident": ("under biased uplinks it ends where properties.limit says", "the optimum is"),
     "EmptyMean": ("a round without anybody is defined", "nan"),
     "Meddling": ("the state of silent clients is not touched", "became"),
     "Hoarder": ("the state of silent clients is not touched", "False became True"),
