@@ -275,13 +275,13 @@ def the_future(subject: Subject) -> None:
 def full_participation(subject: Subject) -> None:
     """if all answer and K = 1, the first round is a step of gradient descent on F"""
     (step,) = subject.rounds(np.ones((1, len(U)), dtype=bool), p=np.ones(len(U)), steps=1)
-    downhill, promise = (H[:, None] * U).mean(axis=0), step.method.properties.step
+    downhill, stated = (H[:, None] * U).mean(axis=0), step.method.properties.step
     some = float(step.x_after.numpy() @ downhill / (downhill @ downhill))
-    size = {"mean": LR, "sum": LR * len(U), "some": some}[promise]
+    size = {"mean": LR, "sum": LR * len(U), "some": some}[stated]
     expected = size * downhill
     if not np.allclose(step.x_after.numpy(), expected, rtol=1e-10, atol=0):
         raise Broken(
-            f"x = {expected.tolist()}, a step of {size:g} (properties.step: {promise})",
+            f"x = {expected.tolist()}, a step of {size:g} (properties.step: {stated})",
             str(step.x_after.tolist()),
         )
 
@@ -292,26 +292,26 @@ def limit(subject: Subject) -> str:
     mask = np.random.default_rng(11).random((T, len(P))) < P
     path = torch.stack([step.x_after for step in subject.rounds(mask, steps=1)]).numpy()
     optimum = H @ U / H.sum()
-    promise = subject.method().properties.limit
+    stated = subject.method().properties.limit
     means = path[T // 2 :].reshape(batches, -1, path.shape[1]).mean(axis=1)
     mean, error = means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(batches)
     away = float(np.linalg.norm(mean - optimum))
     if not np.isfinite(path).all():
-        if promise == "elsewhere":
+        if stated == "elsewhere":
             return "it diverges"
         raise Broken("finite models", f"it diverges within {T} rounds")
-    if promise == "elsewhere":
+    if stated == "elsewhere":
         return f"on average {away:.2g} from the optimum"
-    if promise == "optimum":
+    if stated == "optimum":
         last = float(np.linalg.norm(path[-1] - optimum))
         if last > 1e-8:
             raise Broken("the optimum to 1e-8 (properties.limit)", f"{last:.2g} away after {T} rounds")
         return f"{last:.0e} from the optimum"
-    weights = {"optimum on average": np.ones(len(P)), "shares": shares(P), "probabilities": P}[promise] * H
+    weights = {"optimum on average": np.ones(len(P)), "shares": shares(P), "probabilities": P}[stated] * H
     expected = weights @ U / weights.sum()
     if (np.abs(mean - expected) > np.maximum(5 * error, 0.01)).any():
         raise Broken(
-            f"{np.round(expected, 3).tolist()} on average (properties.limit: {promise})",
+            f"{np.round(expected, 3).tolist()} on average (properties.limit: {stated})",
             f"{np.round(mean, 3).tolist()} +- {np.round(error, 3).tolist()}; the optimum is "
             f"{np.round(optimum, 3).tolist()}",
         )
