@@ -156,8 +156,8 @@ def test_the_number_of_threads_shows_in_no_bit(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "summing.py").write_text(SUMMING)
     monkeypatch.setattr("benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
-    trial = DIGITS | {"algorithm": name, "rounds": 4, "numerics": {"engine": "sequential"}}
-    trial["task"] = DIGITS["task"] | {"model": {"name": "mlp", "hidden": [900]}}
+    trial = DIGITS | {"algorithm": name, "rounds": 2, "numerics": {"engine": "sequential"}}
+    trial["task"] = DIGITS["task"] | {"model": {"name": "mlp", "hidden": [600]}}
     trial["local"] = DIGITS["local"] | {"steps": 1}
     ends = []
     for threads in (1, 2):
@@ -186,44 +186,50 @@ def test_the_command_line_grows_runs_and_the_table_shows_the_rounds(tmp_path, ca
     assert "0 run now, 4 before, 0 failed" in out
 
 
-@pytest.mark.parametrize("executor", ["ray", "inline"])
-def test_ctrl_c_in_a_sweep(executor, tmp_path):
-    """The whole process group gets SIGINT, as from a terminal."""
-    trial = {
-        "task": {"name": "digits", "clients": 6},
-        "participation": {"name": "bernoulli", "probability": 0.7},
-        "local": {"steps": 3, "batch_size": 16},
-        "rounds": 1500,
-        "evaluation": {"every": 50},
-        "numerics": {"engine": "sequential"},
-    }
-    file = write(tmp_path, trial=trial, grid={"algorithm": ["mifa", "fedpbc", "fedvarp"]})
-    command = [sys.executable, "-m", "benchmark.cli", "run", file, "--executor", executor]
-    environment = os.environ | {"ROLLCALL_STORE": str(tmp_path / "runs"), "OMP_NUM_THREADS": "1"}
+SLOW = {
+    "task": {"name": "digits", "clients": 6},
+    "participation": {"name": "bernoulli", "probability": 0.7},
+    "local": {"steps": 3, "batch_size": 16},
+    "rounds": 500,
+    "evaluation": {"every": 20},
+    "numerics": {"engine": "sequential"},
+}
+
+
+def test_ctrl_c_in_a_sweep(tmp_path):
+    """The whole process group gets SIGINT, as from a terminal: with Ray and inline."""
+    file = write(tmp_path, trial=SLOW, grid={"algorithm": ["mifa", "fedpbc", "fedvarp"]})
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
     environment.pop("MLFLOW_TRACKING_URI", None)
-    run = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    folders = tmp_path / "runs" / "tiny"
-    begun = time.monotonic()
-    while not any(len(rounds_in(path.parent)) > 3 for path in folders.glob("*/metrics.jsonl")):
-        assert run.poll() is None, run.stderr.read()
-        assert time.monotonic() - begun < 120
-        time.sleep(0.1)
-    os.killpg(run.pid, signal.SIGINT)
-    out, err = run.communicate(timeout=60)
-    assert run.returncode == 130, err
-    assert "interrupted" in out
-    assert "Rerun the command to resume." in out
-    states = {path.parent.name: json.loads(path.read_text()) for path in folders.glob("*/status.json")}
-    assert {status["state"] for status in states.values()} == {"interrupted"}
-    assert len(states) <= 2  # and no other trial began
-    saved = {name: torch.load(folders / name / "last.ckpt", weights_only=True)["global_step"] for name in states}
-    assert saved == {name: status["round"] for name, status in states.items()}
-    assert all(0 < steps < 1500 for steps in saved.values())
-    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
-    assert again.returncode == 0, again.stderr
-    for path in folders.glob("*/status.json"):
-        whole = simulate(path.parent / "trial.yaml")
-        assert np.array_equal(np.load(path.parent / "model.npz")["model"], whole.model)
-        assert rounds_in(path.parent) == list(range(0, 1501, 50))
+
+    def command(executor, store):
+        arguments = [sys.executable, "-m", "benchmark.cli", "run", file, "--executor", executor, "--store", str(store)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(arguments, env=environment, start_new_session=True, **pipes)
+
+    _, err = command("inline", tmp_path / "whole").communicate(timeout=240)
+    whole = {path.parent.name: np.load(path)["model"] for path in tmp_path.glob("whole/tiny/*/model.npz")}
+    assert len(whole) == 3, err
+    for executor in ("ray", "inline"):
+        run, folders = command(executor, tmp_path / executor), tmp_path / executor / "tiny"
+        begun = time.monotonic()
+        while not any(len(rounds_in(path.parent)) > 3 for path in folders.glob("*/metrics.jsonl")):
+            assert run.poll() is None, run.stderr.read()
+            assert time.monotonic() - begun < 120
+            time.sleep(0.05)
+        os.killpg(run.pid, signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+        assert run.returncode == 130, err
+        assert "Rerun the command to resume." in out
+        states = {path.parent.name: json.loads(path.read_text()) for path in folders.glob("*/status.json")}
+        assert "interrupted" in {status["state"] for status in states.values()} <= {"interrupted", "finished"}
+        assert len(states) <= 2  # and no other trial began
+        for name, status in states.items():
+            saved = torch.load(folders / name / "last.ckpt", weights_only=True)["global_step"]
+            assert saved == status["round"]
+            assert (saved < 500) == (status["state"] == "interrupted")
+        _, err = (again := command(executor, tmp_path / executor)).communicate(timeout=240)
+        assert again.returncode == 0, err
+        for name, model in whole.items():
+            assert np.array_equal(np.load(folders / name / "model.npz")["model"], model)
+            assert rounds_in(folders / name) == list(range(0, 501, 20))
