@@ -51,7 +51,9 @@ class Local(Settings):
     def _steps_or_epochs(cls, given: Any) -> Any:
         if isinstance(given, dict) and given.get("epochs") is not None:
             if given.get("steps") is not None:
-                raise SettingError(f"epochs: {given['epochs']} is not allowed beside steps; must be one of the two")
+                raise SettingError(
+                    f"epochs: {given['epochs']} is not allowed beside steps; must be one of the two (steps: null)"
+                )
             return given | {"steps": None}
         if isinstance(given, dict) and given.get("steps", 1) is None:
             raise SettingError("steps: null is not allowed without epochs; must be one of the two")
