@@ -1,5 +1,5 @@
 """`python -m benchmark.cli` is `rollcall`."""
 
-from benchmark.cli.app import main
+from benchmark.cli import main
 
 main()

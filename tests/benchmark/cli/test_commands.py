@@ -438,6 +438,6 @@ def test_real_cifar10_end_to_end(store, capsys):
 
 
 def test_the_help_waits_for_no_heavy_import():
-    code = "import sys, benchmark.cli; print([m for m in ('torch', 'pandas', 'ray', 'mlflow') if m in sys.modules])"
+    code = "import sys, benchmark.cli.app; print([m for m in ('torch', 'pandas', 'ray', 'mlflow') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
