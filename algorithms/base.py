@@ -210,7 +210,7 @@ class Algorithm(ABC, Generic[State]):
         round without a server step, which no optimizer's momentum may move either. Neither state nor x is changed.
         """
 
-    def evaluated(self, state: State, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
+    def eval_model(self, state: State, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
         """The model to evaluate: the server's, unless the paper says otherwise."""
         return x
 

@@ -70,5 +70,5 @@ class FedAWE(Algorithm[StaleModels]):
         sent_back = (x + update).expand(len(A), -1)
         return update, StaleModels(state.models.put(A, sent_back), state.tau.index_fill(0, A, call.t))
 
-    def evaluated(self, state: StaleModels, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
+    def eval_model(self, state: StaleModels, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
         return x if self.evaluate == "server" else state.models.mean()

@@ -59,5 +59,5 @@ class FedPBC(Algorithm[LocalModels]):
         mean = x_star[A].mean(dim=0)
         return mean - x, LocalModels(x_star.index_copy(0, A, mean.expand(len(A), -1)))
 
-    def evaluated(self, state: LocalModels, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
+    def eval_model(self, state: LocalModels, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
         return x if self.evaluate == "server" else state.models.mean(dim=0)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from benchmark.config.digest import known_since
+from benchmark.config.renamed import current
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -69,11 +70,11 @@ def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | Non
     while True:
         page = client.search_runs([found.experiment_id], order_by=["start_time"], page_token=token)
         for run in page:
-            settings = dict(run.data.params)
+            settings = current(dict(run.data.params))
             finished = run.data.tags.get("rollcall.finished")
             if finished is None and run.info.status != "FINISHED":
                 continue
-            if finished is not None and "study" not in settings:
+            if finished is not None and "analysis" not in settings:
                 settings["rounds"] = finished
             columns = {}
             for metric in run.data.metrics:
@@ -164,7 +165,7 @@ def end(run: Run, metric: str, last_rounds: int = 1, at: int | None = None) -> f
     history = run.history[metric].dropna()
     if at is not None:
         return float(history.get(at, math.nan))
-    last = max(int(run.settings.get("rounds", 0)), history.index[-1])  # a study runs over what it likes
+    last = max(int(run.settings.get("rounds", 0)), history.index[-1])  # an analysis names what it runs over
     return float(history[history.index > last - last_rounds].mean())
 
 

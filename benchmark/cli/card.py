@@ -29,10 +29,12 @@ def card(experiment: Experiment, places: Sequence[Place]) -> Group:
         title = f"panel {name}: {panel.title}".removesuffix(": ") if name else "grid"
         mine = [place.trial for place in places if place.labels["panel"] == name]
         grid = experiment.grid | panel.grid
-        rows = [(axis, _labels(list(grid[axis]))) for axis in grid if panel.study is None or axis.startswith("study.")]
-        own = _settings(panel.trial) if panel.study is None else _settings({"study": panel.study})
+        rows = [
+            (axis, _labels(list(grid[axis]))) for axis in grid if panel.analysis is None or axis.startswith("analysis.")
+        ]
+        own = _settings(panel.trial) if panel.analysis is None else _settings({"analysis": panel.analysis})
         rounds = ", ".join(f"{rounds:,}" for rounds in sorted({trial.rounds for trial in mine}))
-        what = f"{len(mine):,} trials of {rounds} rounds" if panel.study is None else f"{len(mine):,} studies"
+        what = f"{len(mine):,} trials of {rounds} rounds" if panel.analysis is None else f"{len(mine):,} analyses"
         parts += _table(title, [*own, *rows, ("", what)])
     parts += _table("settings by place", [_override(override) for override in experiment.overrides])
     parts += _table("choices", experiment.choices.items())

@@ -11,7 +11,7 @@ def report(job: Any) -> dict[str, Any]:
         "experiment": job.experiment,
         **{
             kind: getattr(job.trial, kind).label
-            for kind in ("algorithm", "participation", "task", "study")
+            for kind in ("algorithm", "participation", "task", "analysis")
             if hasattr(job.trial, kind)
         },
         "seed": job.trial.seed,

@@ -73,23 +73,23 @@ def _run(
     experiment: Experiment, jobs: list["Job"], executor: Executor, gpus_per_trial: float, store: Path, as_json: bool
 ) -> "View":
     """Run what is not finished and tell how it went."""
-    from benchmark.sweep.jobs import Everyone, Watcher, check, run_inline
+    from benchmark.sweep.jobs import CallbackList, SweepCallback, check, run_inline
     from benchmark.sweep.progress import View
 
     todo = [job for job in jobs if not job.finished]
     check(todo)
     with View(jobs, err) as view:
-        watchers: list[Watcher] = [view]
+        callbacks: list[SweepCallback] = [view]
         if todo and find_spec("mlflow"):
             from benchmark.sweep.mlflow_mirror import Mirror
 
-            watchers.append(Mirror(store, experiment.home))
+            callbacks.append(Mirror(store, experiment.home))
         if todo and executor is Executor.ray:
             from benchmark.sweep.ray_executor import run_ray
 
-            run_ray(todo, Everyone(*watchers), gpus_per_trial)
+            run_ray(todo, CallbackList(*callbacks), gpus_per_trial)
         elif todo:
-            run_inline(todo, Everyone(*watchers))
+            run_inline(todo, CallbackList(*callbacks))
     if not as_json:
         counts = [f"{view.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(view.failed)} failed"]
         if view.stopped:

@@ -1,6 +1,6 @@
 """What the papers show of roll calls themselves: laws and pictures without any learning.
 
-A study takes a seed and gives a table with the column `round`, which is what it runs over (rounds, clients or
+An analysis takes a seed and gives a table with the column `round`, which is what it runs over (rounds, clients or
 probabilities), and a column for each quantity; its keyword arguments are the options of an experiment file.
 """
 
@@ -200,7 +200,7 @@ def unit_weights(seed: int, units: int, law: UnitLaw, s: float) -> Float[np.ndar
     return theory.normalised(draw.random(units) if law == "uniform" else draw.exponential(size=units))
 
 
-STUDIES: dict[str, Callable[..., pd.DataFrame]] = {
+ANALYSES: dict[str, Callable[..., pd.DataFrame]] = {
     "prop1_limit": prop1_limit,
     "class_weights_sorted": class_weights_sorted,
     "probabilities_sorted": probabilities_sorted,
@@ -218,4 +218,4 @@ RUNS_OVER = {
     "separation_distance": "R",
     "separation_simulated": "R",
 }
-"""What the column `round` of a study stands for, if not for rounds."""
+"""What the column `round` of an analysis stands for, if not for rounds."""

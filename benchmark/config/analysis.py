@@ -1,4 +1,4 @@
-"""A study: what an experiment computes where nothing is learnt, such as the law of a roll call."""
+"""An analysis: what an experiment computes where nothing is learnt, such as the law of a roll call."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -10,24 +10,24 @@ from benchmark.config.digest import Spec
 from benchmark.config.registry import Choice, read
 
 
-class Study(Spec):
+class Analysis(Spec):
     """A function of `benchmark.config.analyses` with its options, and a seed."""
 
-    study: Annotated[Choice, PlainValidator(partial(read, "study"))]
+    analysis: Annotated[Choice, PlainValidator(partial(read, "analysis"))]
     seed: int = Field(0, ge=0)
 
     @property
     def label(self) -> str:
-        return self.study.label
+        return self.analysis.label
 
     @property
     def rounds(self) -> int:
-        """A study is made in one go."""
+        """An analysis is made in one go."""
         return 1
 
     @classmethod
-    def read(cls, given: dict[str, Any]) -> "Study":
-        """Validate a study.
+    def read(cls, given: dict[str, Any]) -> "Analysis":
+        """Validate an analysis.
 
         Raises:
             SettingError: naming the field, the value and what is allowed.

@@ -12,6 +12,7 @@ import yaml
 
 from benchmark.config.base import Settings
 from benchmark.config.registry import Choice
+from benchmark.config.renamed import FORMER
 
 SINCE: dict[tuple[str, ...], Any] = {
     ("numerics", "client_memory"): "device",
@@ -65,6 +66,7 @@ class Spec(Settings):
             lambda a: [str(a.dtype), a.shape, hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()]
         )
         spec.pop("rounds", None)
+        spec = {FORMER.get(key, key): value for key, value in spec.items()}
         if self.source:
             spec["algorithm"]["name"] = self.source
         for (*sections, setting), before in SINCE.items():

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
+from benchmark.config.renamed import current_experiment
 from benchmark.config.report import Claim, Labels, Report, Reported
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
@@ -21,11 +22,11 @@ Axis = Annotated[
 
 
 class Panel(Settings):
-    """A part of a table or figure: trials, or a study, that differ from the experiment's in these settings."""
+    """A part of a table or figure: trials, or an analysis, that differ from the experiment's in these settings."""
 
     title: str = ""
     trial: dict[str, Any] = Field({}, description="laid over the experiment's")
-    study: dict[str, Any] | None = Field(None, description="what is computed where nothing is learnt")
+    analysis: dict[str, Any] | None = Field(None, description="what is computed where nothing is learnt")
     grid: dict[str, Axis] = Field({}, description="axes beside, or instead of, the experiment's")
 
 
@@ -74,7 +75,7 @@ class Experiment(Settings):
 
     @model_validator(mode="after")
     def _names_what_is_there(self) -> "Experiment":
-        if not self.trial and not any(panel.study or panel.trial for panel in self.panels.values()):
+        if not self.trial and not any(panel.analysis or panel.trial for panel in self.panels.values()):
             raise SettingError("trial: is missing; it must be given")
         axes = {"panel": dict.fromkeys(self.panels)}
         for grid in (self.grid, *(panel.grid for panel in self.panels.values())):
@@ -111,7 +112,7 @@ class Experiment(Settings):
         content = load_yaml(path)
         if not isinstance(content, dict):
             raise SettingError(f"{path}: holds no mapping; must have title, trial and grid")
-        content = renamed(content)
+        content = current_experiment(content)
         own = {"name": path.stem if path == Path(name) else name} | content
         try:
             given = cls.read(content["base"]).model_dump() | own if "base" in content else own
@@ -209,23 +210,6 @@ class Experiment(Settings):
                 },
             }
         )
-
-
-RENAMED = {"each": "overrides", "keep": "subset"}
-"""Keys of experiment files that had another name before."""
-
-
-def renamed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """An experiment file's content with today's names of its keys, those of its variants included."""
-
-    def today(mapping: Mapping[str, Any]) -> dict[str, Any]:
-        return {RENAMED.get(key, key): value for key, value in mapping.items()}
-
-    found = today(content)
-    if isinstance(found.get("variants"), dict):
-        variants = found["variants"].items()
-        found["variants"] = {name: today(one) if isinstance(one, dict) else one for name, one in variants}
-    return found
 
 
 def names(of: str = "") -> list[str]:

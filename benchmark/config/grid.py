@@ -1,11 +1,11 @@
-"""From an experiment to the trials and studies that it consists of."""
+"""From an experiment to the trials and analyses that it consists of."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from benchmark.config.analysis import Study
+from benchmark.config.analysis import Analysis
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, Override, Panel, merged, put
 from benchmark.config.trial import Trial
@@ -13,7 +13,7 @@ from benchmark.config.trial import Trial
 
 @dataclass(frozen=True)
 class Place:
-    """A trial, or a study, and where in the experiment it stands.
+    """A trial, or an analysis, and where in the experiment it stands.
 
     Attributes:
         labels: by axis of the grid, its panel under `panel`; without the seed.
@@ -21,7 +21,7 @@ class Place:
     """
 
     labels: dict[str, str]
-    trial: Trial | Study
+    trial: Trial | Analysis
 
 
 def places(experiment: Experiment) -> list[Place]:
@@ -33,14 +33,14 @@ def places(experiment: Experiment) -> list[Place]:
     return [place for name, panel in experiment.panels.items() for place in _of_panel(experiment, name, panel)]
 
 
-def trials(experiment: Experiment) -> list[Trial | Study]:
+def trials(experiment: Experiment) -> list[Trial | Analysis]:
     """What is to be run."""
     return distinct(places(experiment))
 
 
-def distinct(places: Iterable[Place]) -> list[Trial | Study]:
+def distinct(places: Iterable[Place]) -> list[Trial | Analysis]:
     """What stands at these places, each run once, with the most rounds that a place asks of it."""
-    found: dict[str, Trial | Study] = {}
+    found: dict[str, Trial | Analysis] = {}
     for place in places:
         known = found.get(place.trial.digest)
         if known is None or known.rounds < place.trial.rounds:
@@ -48,25 +48,27 @@ def distinct(places: Iterable[Place]) -> list[Trial | Study]:
     return list(found.values())
 
 
-def read(spec: dict[str, Any]) -> Trial | Study:
-    """A study where the settings name one, else a trial.
+def read(spec: dict[str, Any]) -> Trial | Analysis:
+    """An analysis where the settings name one, else a trial.
 
     Raises:
         SettingError: a setting that is not allowed.
     """
-    return Study.read(spec) if "study" in spec else Trial.read(spec)
+    return Analysis.read(spec) if "analysis" in spec else Trial.read(spec)
 
 
 def _of_panel(experiment: Experiment, name: str, panel: Panel) -> list[Place]:
     grid = {**experiment.grid, **panel.grid}
-    if panel.study is not None:
+    if panel.analysis is not None:
         grid = {
-            axis: values for axis, values in grid.items() if axis in panel.grid or axis.startswith(("seed", "study."))
+            axis: values
+            for axis, values in grid.items()
+            if axis in panel.grid or axis.startswith(("seed", "analysis."))
         }
     found = []
     for labels in product(*grid.values()):
         where = dict(zip(grid, labels, strict=True))
-        spec = {"study": panel.study} if panel.study is not None else merged(experiment.trial, panel.trial)
+        spec = {"analysis": panel.analysis} if panel.analysis is not None else merged(experiment.trial, panel.trial)
         for axis, label in where.items():
             spec = _put(spec, axis, grid[axis][label])
         shown = {"panel": name} | {axis: label for axis, label in where.items() if axis != "seed"}
@@ -81,7 +83,7 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> list[Place]:
 def _put(spec: dict[str, Any], axis: str, value: Any) -> dict[str, Any]:
     """A value of an axis; of one that is no setting, such as `p2`, all settings by dotted name that its value holds."""
     first = axis.partition(".")[0]
-    if first in Trial.model_fields or first in Study.model_fields or not isinstance(value, Mapping):
+    if first in Trial.model_fields or first in Analysis.model_fields or not isinstance(value, Mapping):
         return put(spec, axis, value)
     for path, setting in value.items():
         spec = put(spec, path, setting)

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, cre
 import algorithms
 import participation
 import tasks
-from benchmark.config.analyses import STUDIES
+from benchmark.config.analyses import ANALYSES
 from benchmark.config.errors import SettingError, from_pydantic
 from benchmark.config.schedules import SCHEDULES
 from participation import recording
@@ -46,7 +46,7 @@ KINDS = {
     "variation": Kind(participation.VARIATIONS, supplied=2),
     "algorithm": Kind(algorithms.ALGORITHMS, supplied=0),
     "schedule": Kind(SCHEDULES, supplied=1),
-    "study": Kind(STUDIES, supplied=1),
+    "analysis": Kind(ANALYSES, supplied=1),
 }
 
 

@@ -44,7 +44,7 @@ def shapes_and_types(subject: Subject) -> None:
                     )
                 if leaf.is_floating_point() and leaf.dtype != dtype:
                     raise Broken(f"state.{name} of {dtype}, as x is", str(leaf.dtype))
-        evaluated = step.method.evaluated(step.after, step.x_after)
+        evaluated = step.method.eval_model(step.after, step.x_after)
         if evaluated.shape != (2,) or evaluated.dtype != dtype:
             raise Broken(f"an evaluated model [2] of {dtype}", f"{list(evaluated.shape)} of {evaluated.dtype}")
 

@@ -292,7 +292,7 @@ class VectorisedWork:
         self,
         y: Float[Tensor, "n d"],
         gradients: list[Tensor],
-        rate: Float[Tensor, "n 1"],
+        lr: Float[Tensor, "n 1"],
         correct: Float[Tensor, "n d"] | None,
         velocity: Float[Tensor, "n d"] | None,
     ) -> None:
@@ -306,14 +306,14 @@ class VectorisedWork:
                 velocity.add_(correct)
             if decay:
                 velocity.add_(y, alpha=decay)
-            y.addcmul_(velocity, rate, value=-1)
+            y.addcmul_(velocity, lr, value=-1)
             return
         if decay:
-            y.addcmul_(y.clone(), rate, value=-decay)
+            y.addcmul_(y.clone(), lr, value=-decay)
         if correct is not None:
-            y.addcmul_(correct, rate, value=-1)
+            y.addcmul_(correct, lr, value=-1)
         for piece, gradient in zip(self.engine.split(y), gradients, strict=True):
-            piece.addcmul_(gradient, rate.view(-1, *(1,) * (gradient.ndim - 1)), value=-1)
+            piece.addcmul_(gradient, lr.view(-1, *(1,) * (gradient.ndim - 1)), value=-1)
 
     def _parts(self, clients: Int[Tensor, "a"], steps: int) -> Iterator[slice]:
         """As many clients at a time as fit into the memory with what they see in so many steps."""

@@ -35,5 +35,5 @@ class Engine(Protocol):
     (`benchmark.engines.threads`), so that results do not depend on the number of threads."""
 
     def round(self, t: int, lr: float, momentum: Rows | None = None) -> Work:
-        """The local work of round t at rate eta; with the clients' momentum where it is kept over rounds."""
+        """The local work of round t at learning rate eta; with the clients' momentum where it is kept over rounds."""
         ...

@@ -102,7 +102,7 @@ class Weights(nn.Module):
     def measured(self) -> dict[str, float]:
         """`weight/class`: the class's part of all weight, in units of its part in the objective; 0 for all before the
         first update."""
-        given = self.algorithm.evaluated(self.state.get(), self.given.detach()).double().cpu().numpy()
+        given = self.algorithm.eval_model(self.state.get(), self.given.detach()).double().cpu().numpy()
         total = given.sum()
         parts = np.bincount(self.classes.of, given / total if total else given)
         return {

@@ -44,7 +44,7 @@ class Federation(LightningModule):
         algorithm: what the clients are asked, and what becomes of the answers.
         minibatches: what a client's local step sees.
         local: what a client does in a round.
-        rate: eta of round t.
+        lr: eta of round t.
         alpha: [m], the clients' weights in the objective.
         optimizer: makes the server's optimizer from its parameters.
         splits: of the data that are measured after t rounds.
@@ -72,7 +72,7 @@ class Federation(LightningModule):
         *,
         minibatches: Minibatches,
         local: LocalTraining,
-        rate: Callable[[int], float],
+        lr: Callable[[int], float],
         alpha: Float[np.ndarray, "m"],
         optimizer: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
         splits: Callable[[int], Sequence[str]],
@@ -91,7 +91,7 @@ class Federation(LightningModule):
         self.algorithm = algorithm
         self.minibatches = minibatches
         self.local = local
-        self.rate = rate
+        self.lr = lr
         self.alpha = alpha
         self.optimizer = optimizer
         self.engine_name = engine
@@ -113,9 +113,9 @@ class Federation(LightningModule):
         self.measured: dict[str, float] = {}
 
     @property
-    def evaluated(self) -> Tensor:
+    def eval_model(self) -> Tensor:
         """The model [d] that is evaluated, in the algorithm's own view."""
-        return self.algorithm.evaluated(self.state.get(), self.server.detach())
+        return self.algorithm.eval_model(self.state.get(), self.server.detach())
 
     def on_fit_start(self) -> None:
         samples = tuple(column.to(self.device) for column in self.data.splits["train"])
@@ -151,7 +151,7 @@ class Federation(LightningModule):
         if "probability" in self.algorithm.requires:
             told["probability"] = self._vector(self.participation.probability(t))
         active = torch.from_numpy(self.participation.active(t)).to(self.device)
-        return Round(t, active, self.rate(t), seed=self.seed, **told)
+        return Round(t, active, self.lr(t), seed=self.seed, **told)
 
     def _vector(self, values: Any) -> Tensor:
         return torch.tensor(values, dtype=self.server.dtype, device=self.device)
@@ -171,7 +171,7 @@ class Federation(LightningModule):
         return [self.data.evaluation(split) for split in self.data.splits]
 
     def on_validation_epoch_start(self) -> None:
-        self.model.move(self.evaluated)
+        self.model.move(self.eval_model)
         self._tally = Tally({split: len(self.data.splits[split][0]) for split in self.splits_at(self.t)}, self.groups)
 
     def validation_step(self, batch: Samples, batch_idx: int, dataloader_idx: int = 0) -> None:

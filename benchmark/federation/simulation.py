@@ -132,9 +132,9 @@ def simulate(
         else:
             with run.running(trial, device=trainer.strategy.root_device.type, threads=threads):
                 _train(trainer, federation, recorder, trial, resume=run.checkpoint if run.checkpoint.exists() else None)
-                run.save_models(_numpy(federation.evaluated), _numpy(federation.server))
+                run.save_models(_numpy(federation.eval_model), _numpy(federation.server))
     return Result(
-        trial, _numpy(federation.evaluated), _numpy(federation.server), recorder.history(), run.path if run else None
+        trial, _numpy(federation.eval_model), _numpy(federation.server), recorder.history(), run.path if run else None
     )
 
 
@@ -239,7 +239,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         algorithm,
         minibatches=minibatches,
         local=local,
-        rate=lambda t: trial.local.lr * schedule(t),
+        lr=lambda t: trial.local.lr * schedule(t),
         alpha=alpha,
         optimizer=partial(OPTIMIZERS[trial.server.optimizer], **trial.server.options()),
         splits=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),

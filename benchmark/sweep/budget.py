@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from benchmark.config.analysis import Study
+from benchmark.config.analysis import Analysis
 from benchmark.config.errors import SettingError
 from benchmark.config.grid import Place, distinct
 from benchmark.config.trial import Evaluation, Trial
@@ -96,7 +96,7 @@ def spent(items: Sequence[Item], cut: Cut, at_once: int) -> float:
 
 
 def items(places: Sequence[Place], estimates: dict[str, Estimate]) -> list[Item]:
-    """The trials of an experiment, each once; studies cost next to nothing."""
+    """The trials of an experiment, each once; analyses cost next to nothing."""
     ranks: dict[str, int] = {}
     for place, rank in _ranked(places):
         ranks[place.trial.digest] = min(rank, ranks.get(place.trial.digest, rank))
@@ -112,7 +112,7 @@ def apply(places: Sequence[Place], cut: Cut) -> list[Place]:
     left = []
     for place, rank in _ranked(places):
         trial = place.trial
-        if isinstance(trial, Study):
+        if isinstance(trial, Analysis):
             left.append(place)
         elif rank < cut.seeds:
             rounds = cut.rounds(trial.rounds, trial.evaluation.step)

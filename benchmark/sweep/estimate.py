@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Int
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from benchmark.config.analysis import Study
+from benchmark.config.analysis import Analysis
 from benchmark.config.registry import read
 from benchmark.config.trial import Evaluation, Trial
 from benchmark.engines.allocator import keep_freed_memory
@@ -98,9 +98,9 @@ class Pace:
 
 
 def estimates(
-    trials: Sequence[Trial | Study], machine: Machine, watch: Callable[[list], Iterable] = iter
+    trials: Sequence[Trial | Analysis], machine: Machine, watch: Callable[[list], Iterable] = iter
 ) -> dict[str, Estimate]:
-    """By the trials' digests; studies, which are made in one go, are left out.
+    """By the trials' digests; analyses, which are made in one go, are left out.
 
     Args:
         trials: of any kind and number; each kind of work is probed once.
@@ -146,7 +146,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def missing(trials: Iterable[Trial | Study]) -> list[str]:
+def missing(trials: Iterable[Trial | Analysis]) -> list[str]:
     """The data sets of trials that are not here."""
     tasks = sorted({trial.task.name for trial in trials if isinstance(trial, Trial)})
     sources = [source for source in map(source_of, tasks) if source is not None and source.missing(root())]

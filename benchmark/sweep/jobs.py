@@ -10,7 +10,7 @@ from typing import Literal, Protocol, runtime_checkable
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from benchmark.config.analysis import Study
+from benchmark.config.analysis import Analysis
 from benchmark.config.trial import Trial
 from benchmark.federation.interruption import Interrupted, stop_requests
 from benchmark.federation.module import Federation
@@ -20,9 +20,9 @@ from benchmark.federation.simulation import build, simulate
 
 @dataclass(frozen=True)
 class Job:
-    """A trial or a study of an experiment, and the folder it is run in."""
+    """A trial or an analysis of an experiment, and the folder it is run in."""
 
-    trial: Trial | Study
+    trial: Trial | Analysis
     experiment: str
     store: Path
 
@@ -50,7 +50,7 @@ class Outcome:
 
 
 @runtime_checkable
-class Watcher(Protocol):
+class SweepCallback(Protocol):
     """Whoever wants to know how a run goes on. It is told from one thread."""
 
     def started(self, job: Job) -> None: ...
@@ -60,23 +60,23 @@ class Watcher(Protocol):
     def ended(self, job: Job, outcome: Outcome) -> None: ...
 
 
-class Everyone:
-    """Several watchers as one."""
+class CallbackList:
+    """Several callbacks as one."""
 
-    def __init__(self, *watchers: Watcher) -> None:
-        self.watchers = watchers
+    def __init__(self, *callbacks: SweepCallback) -> None:
+        self.callbacks = callbacks
 
     def started(self, job: Job) -> None:
-        for watcher in self.watchers:
-            watcher.started(job)
+        for callback in self.callbacks:
+            callback.started(job)
 
     def progressed(self, job: Job, rounds: int) -> None:
-        for watcher in self.watchers:
-            watcher.progressed(job, rounds)
+        for callback in self.callbacks:
+            callback.progressed(job, rounds)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
-        for watcher in self.watchers:
-            watcher.ended(job, outcome)
+        for callback in self.callbacks:
+            callback.ended(job, outcome)
 
 
 class Ticker(Callback):
@@ -105,7 +105,7 @@ def check(jobs: Iterable[Job]) -> None:
     """
     seen = set()
     for job in jobs:
-        if isinstance(job.trial, Study):
+        if isinstance(job.trial, Analysis):
             continue
         kind = job.trial.model_copy(update={"seed": 0}).digest
         if kind not in seen:
@@ -113,18 +113,18 @@ def check(jobs: Iterable[Job]) -> None:
             build(job.trial)
 
 
-def conduct(study: Study, run: RunFolder) -> None:
-    """Compute a study and write its run folder; `round` in its history is what the study runs over."""
+def conduct(analysis: Analysis, run: RunFolder) -> None:
+    """Compute an analysis and write its run folder; `round` in its history is what the analysis runs over."""
     if run.finished:
         return
-    with run.running(study, device="cpu", threads=torch.get_num_threads()):
+    with run.running(analysis, device="cpu", threads=torch.get_num_threads()):
         (run.path / "metrics.jsonl").unlink(missing_ok=True)  # of one that was stopped
-        for row in study.study.build(study.seed).to_dict("records"):
+        for row in analysis.analysis.build(analysis.seed).to_dict("records"):
             run.append({str(name): value for name, value in row.items()})
 
 
-def carry_out(trial: Trial | Study, folder: Path, tell: Callable[[int], None], stop: Callable[[], bool]) -> Outcome:
-    """Run a trial or conduct a study, in its folder.
+def carry_out(trial: Trial | Analysis, folder: Path, tell: Callable[[int], None], stop: Callable[[], bool]) -> Outcome:
+    """Run a trial or conduct an analysis, in its folder.
 
     Args:
         trial: what is run.
@@ -133,7 +133,7 @@ def carry_out(trial: Trial | Study, folder: Path, tell: Callable[[int], None], s
         stop: whether to stop, asked after every round.
     """
     try:
-        if isinstance(trial, Study):
+        if isinstance(trial, Analysis):
             conduct(trial, RunFolder(folder))
         else:
             simulate(trial, folder=folder, callbacks=[Ticker(tell)], stop=stop)
@@ -144,7 +144,7 @@ def carry_out(trial: Trial | Study, folder: Path, tell: Callable[[int], None], s
     return Outcome("finished")
 
 
-def run_inline(jobs: Iterable[Job], watcher: Watcher) -> None:
+def run_inline(jobs: Iterable[Job], callback: SweepCallback) -> None:
     """One trial after another in this process, on all its threads; one that fails does not stop the others.
 
     After SIGINT or SIGTERM the trial that is running saves a checkpoint, and no other one begins.
@@ -153,5 +153,5 @@ def run_inline(jobs: Iterable[Job], watcher: Watcher) -> None:
         for job in jobs:
             if requested():
                 return
-            watcher.started(job)
-            watcher.ended(job, carry_out(job.trial, job.folder.path, partial(watcher.progressed, job), requested))
+            callback.started(job)
+            callback.ended(job, carry_out(job.trial, job.folder.path, partial(callback.progressed, job), requested))

@@ -40,7 +40,7 @@ def client(store: Path) -> "MlflowClient":
 
 
 class Mirror:
-    """Keeps the MLflow experiment of a sweep up to its run folders. A `Watcher`.
+    """Keeps the MLflow experiment of a sweep up to its run folders. A `SweepCallback`.
 
     Args:
         store: of the run folders.
@@ -141,10 +141,10 @@ def sync(store: Path, experiments: list[str]) -> dict[str, int]:
 
 
 def _tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> dict[str, str]:
-    """What runs are sought by, and where they come from; a study goes for the algorithm."""
+    """What runs are sought by, and where they come from; an analysis goes for the algorithm."""
     return {
         "experiment": experiment,
-        "algorithm": settings.get("algorithm", settings.get("study", "")).rpartition(":")[2],
+        "algorithm": settings.get("algorithm", settings.get("analysis", "")).rpartition(":")[2],
         "participation": settings.get("participation", ""),
         "task": settings.get("task", ""),
         "seed": settings["seed"],

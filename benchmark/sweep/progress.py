@@ -18,7 +18,7 @@ class RoundsPerSecond(ProgressColumn):
 
 
 class View:
-    """One line that follows all trials; where output is no terminal, a line for each that ended. A `Watcher`.
+    """One line that follows all trials; where output is no terminal, a line for each that ended. A `SweepCallback`.
 
     Args:
         jobs: all trials of the sweep, finished ones among them.

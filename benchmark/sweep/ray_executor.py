@@ -31,11 +31,11 @@ from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
 from benchmark.config.grid import read
 from benchmark.federation.interruption import stop_requests
-from benchmark.sweep.jobs import Job, Outcome, Watcher, carry_out
+from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
 from tasks.datasets import root
 
 
-def run_ray(jobs: Sequence[Job], watcher: Watcher, gpus_per_trial: float = 0.0) -> None:
+def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float = 0.0) -> None:
     """All jobs, one core and one torch thread each; one that fails does not stop the others.
 
     Connects to the cluster that RAY_ADDRESS names; otherwise uses this machine. The store must be visible to all.
@@ -45,14 +45,14 @@ def run_ray(jobs: Sequence[Job], watcher: Watcher, gpus_per_trial: float = 0.0) 
 
     Args:
         jobs: what to run.
-        watcher: told here, in the driver.
+        callback: told here, in the driver.
         gpus_per_trial: the share of a GPU that each trial gets; 0.25 puts four on one.
     """
     ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
     try:
         # Tune insists on a place for its own bookkeeping; ours is the run folder.
         with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
-            relay = _Relay(jobs, watcher, requested)
+            relay = _Relay(jobs, callback, requested)
             tune.Tuner(
                 tune.with_resources(_trainable, {"cpu": 1, "gpu": gpus_per_trial}),
                 param_space={
@@ -109,9 +109,9 @@ class _Relay(tune.Callback):
         saving: the trials that were running when it came and have not ended yet; None before.
     """
 
-    def __init__(self, jobs: Sequence[Job], watcher: Watcher, requested: Callable[[], bool]) -> None:
+    def __init__(self, jobs: Sequence[Job], callback: SweepCallback, requested: Callable[[], bool]) -> None:
         self.jobs = jobs
-        self.watcher = watcher
+        self.callback = callback
         self.requested = requested
         self.key = f"rollcall-stop-{uuid4()}"
         self.running: set[int] = set()
@@ -132,11 +132,11 @@ class _Relay(tune.Callback):
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         if self.saving is None:
             self.running.add(trial.config["job"])
-            self.watcher.started(self._job(trial))
+            self.callback.started(self._job(trial))
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any) -> None:
         if "state" not in result:
-            self.watcher.progressed(self._job(trial), result["rounds"])
+            self.callback.progressed(self._job(trial), result["rounds"])
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         result = trial.last_result or {}
@@ -152,7 +152,7 @@ class _Relay(tune.Callback):
         self.running.discard(job)
         if self.saving is not None:
             self.saving.discard(job)
-        self.watcher.ended(self._job(trial), outcome)
+        self.callback.ended(self._job(trial), outcome)
 
 
 class _StopWhenSaved(tune.Stopper):

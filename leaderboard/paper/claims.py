@@ -137,7 +137,7 @@ def _exp(value: float) -> float:
 
 
 def _exact(cell: Cell) -> bool:
-    return any("study" in run.settings and cell.seeds == 1 for run in cell.runs.values())
+    return any("analysis" in run.settings and cell.seeds == 1 for run in cell.runs.values())
 
 
 def _verdict(claim: Claim, quantity: Estimate | None) -> Verdict:

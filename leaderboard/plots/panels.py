@@ -88,11 +88,11 @@ def _is_number(label: str) -> bool:
 
 
 def _over(experiment: Experiment, cells: Sequence[Cell]) -> str:
-    """What the x axis says; a study's column `round` may be something else."""
+    """What the x axis says; an analysis's column `round` may be something else."""
     if experiment.report.x != "round":
         return experiment.report.x
-    studies = [experiment.panels[cell.labels["panel"]].study for cell in cells if cell.labels.get("panel")]
-    known = {RUNS_OVER.get(study["name"], "round") if study else "round" for study in studies}
+    analyses = [experiment.panels[cell.labels["panel"]].analysis for cell in cells if cell.labels.get("panel")]
+    known = {RUNS_OVER.get(analysis["name"], "round") if analysis else "round" for analysis in analyses}
     return known.pop() if len(known) == 1 else "round"
 
 

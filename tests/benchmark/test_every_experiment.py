@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from benchmark import simulate
-from benchmark.config.analysis import Study
+from benchmark.config.analysis import Analysis
 from benchmark.config.experiment import Experiment, names
 from benchmark.config.grid import places
 from benchmark.config.registry import read
@@ -67,11 +67,11 @@ def short(trial):
     return trial.model_copy(update={"rounds": 2, "local": local, "evaluation": evaluation})
 
 
-def small(study):
-    """A study of ten units at most, at the least two separations, in two rounds."""
-    options = study.study.options
+def small(analysis):
+    """An analysis of ten units at most, at the least two separations, in two rounds."""
+    options = analysis.analysis.options
     tiny = {"units": 10, "rounds": 2, "separation": 2, "separations": np.array([0, 9])}
-    return replace(study.study, options=options | {name: tiny[name] for name in tiny if name in options})
+    return replace(analysis.analysis, options=options | {name: tiny[name] for name in tiny if name in options})
 
 
 def kind(trial):
@@ -88,12 +88,12 @@ def linear(trial):
 
 
 def columns(trial, seen):
-    """What a trial or a study measures."""
-    if isinstance(trial, Study):
-        study = small(trial)
-        if str(study) not in seen:
-            seen[str(study)] = set(study.build(trial.seed))
-        return seen[str(study)]
+    """What a trial or an analysis measures."""
+    if isinstance(trial, Analysis):
+        analysis = small(trial)
+        if str(analysis) not in seen:
+            seen[str(analysis)] = set(analysis.build(trial.seed))
+        return seen[str(analysis)]
     model = trial.task.options.get("model")
     if model is not None and (trial.task.name, model.name) not in seen:
         seen[trial.task.name, model.name] = run(trial)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmark import simulate
-from benchmark.config import analyses as studies
+from benchmark.config import analyses
 from benchmark.config.experiment import Experiment
 from benchmark.config.grid import places
 from participation import Bernoulli, MinimumSeparation, Population, theory
@@ -17,7 +17,7 @@ from tasks.partitions import dirichlet
 
 def test_proposition_1_for_two_clients():
     for p2 in (0.05, 0.5, 1.0):
-        (row,) = studies.prop1_limit(0, targets=np.array([0, 100]), probability=np.array([0.5, p2])).to_dict("records")
+        (row,) = analyses.prop1_limit(0, targets=np.array([0, 100]), probability=np.array([0.5, p2])).to_dict("records")
         assert row["x"] == pytest.approx(150 * p2 / (1 + p2), rel=1e-12)
         assert row["train/bias"] == pytest.approx(150 * p2 / (1 + p2) - 50, abs=1e-12)
 
@@ -37,7 +37,7 @@ def test_one_step_of_fedpbc_fig3_stands_for_a_hundred():
 
 
 def test_class_weights_are_those_of_class_coupled():
-    table = studies.class_weights_sorted(5, classes=4, sigma0=2.0)
+    table = analyses.class_weights_sorted(5, classes=4, sigma0=2.0)
     # Clients that hold one class each have p_i = r_c.
     r = class_coupled(Population(4, 5, np.eye(4)), sigma0=2.0, delta=0.0)
     assert table["r"].to_numpy() == pytest.approx(np.sort(r)[::-1], rel=1e-12)
@@ -49,9 +49,9 @@ def test_probabilities_are_those_of_the_data_set():
     _, data = digits(0, clients=30, partition=partial(dirichlet, alpha=0.5))
     p = np.sort(class_coupled(Population(30, 0, data.classes), sigma0=3.0, delta=0.02))
     source = partial(class_coupled, sigma0=3.0, delta=0.02)
-    table = studies.probabilities_sorted(0, probability=source, clients=30, alpha=0.5)
+    table = analyses.probabilities_sorted(0, probability=source, clients=30, alpha=0.5)
     assert table["p"].to_numpy() == pytest.approx(p, rel=1e-12)
-    histogram = studies.probabilities_histogram(0, probability=source, clients=30, alpha=0.5, bins=4)
+    histogram = analyses.probabilities_histogram(0, probability=source, clients=30, alpha=0.5, bins=4)
     assert histogram["p"].tolist() == [0, 0.25, 0.5, 0.75]
     assert histogram["clients"].tolist() == [((p >= low) & (p < low + 0.25)).sum() for low in histogram["p"]]
     assert histogram["clients"].sum() == 30
@@ -59,27 +59,27 @@ def test_probabilities_are_those_of_the_data_set():
 
 def test_uplink_is_the_roll_call():
     source = partial(Bernoulli, probability=np.array([0.0, 1.0, 0.3]))
-    assert studies.uplink(2, participation=source, clients=3, client=0, rounds=4)["uplink"].tolist() == [0] * 4
-    assert studies.uplink(2, participation=source, clients=3, client=1, rounds=4)["uplink"].tolist() == [1] * 4
-    table = studies.uplink(2, participation=source, clients=3, client=2, rounds=60)
+    assert analyses.uplink(2, participation=source, clients=3, client=0, rounds=4)["uplink"].tolist() == [0] * 4
+    assert analyses.uplink(2, participation=source, clients=3, client=1, rounds=4)["uplink"].tolist() == [1] * 4
+    table = analyses.uplink(2, participation=source, clients=3, client=2, rounds=60)
     model = Bernoulli(Population(3, 2), probability=np.array([0.0, 1.0, 0.3]))
     assert table["uplink"].tolist() == [int(2 in model.active(t)) for t in range(60)]
     assert 5 < table["uplink"].sum() < 35
     assert (table["probability"] == 0.3).all()
     with pytest.raises(ValueError, match=r"client: 3 is not allowed; must be in \[0, 2\]"):
-        studies.uplink(0, participation=source, clients=3, client=3)
+        analyses.uplink(0, participation=source, clients=3, client=3)
     with pytest.raises(ValueError, match="must be a model that knows"):
-        studies.uplink(0, participation=partial(MinimumSeparation, probability=0.5, separation=1))
+        analyses.uplink(0, participation=partial(MinimumSeparation, probability=0.5, separation=1))
 
 
 def test_separation_distance_by_the_chain():
-    table = studies.separation_distance(3, units=5, law="power_law", s=1.0)
+    table = analyses.separation_distance(3, units=5, law="power_law", s=1.0)
     p = np.array([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5])
     by_chain = [np.abs(theory.chain_separation(p, R) - 0.2).sum() for R in range(5)]
     assert table["distance"].to_numpy() == pytest.approx(by_chain, abs=1e-9)
     assert table["largest_rise"].tolist() == [0] * 5
-    simulated = studies.separation_simulated(3, separations=np.array([0, 2]), rounds=500, units=5, law="uniform")
-    exact = studies.separation_distance(3, units=5)
+    simulated = analyses.separation_simulated(3, separations=np.array([0, 2]), rounds=500, units=5, law="uniform")
+    exact = analyses.separation_distance(3, units=5)
     assert simulated["round"].tolist() == [0, 2]
     assert simulated["distance"].to_numpy() == pytest.approx(exact["distance"][[0, 2]].to_numpy(), abs=0.02)
     assert (simulated["apart"] < 4 * simulated["noise"]).all()
@@ -88,17 +88,17 @@ def test_separation_distance_by_the_chain():
 
 def test_separation_mixing_by_hand():
     # Two units, R = 1: the first is drawn in proportion to p, then they alternate; pi is even.
-    table = studies.separation_mixing(0, separation=1, units=2, law="power_law", s=2.0, rounds=4)
+    table = analyses.separation_mixing(0, separation=1, units=2, law="power_law", s=2.0, rounds=4)
     assert table["distance"].to_numpy() == pytest.approx([0.3] * 4)  # p = (0.8, 0.2), then (0.2, 0.8), ...
     assert table["shares"].to_numpy() == pytest.approx([0.5, 0, 1 / 6, 0])
 
 
 @pytest.mark.parametrize("law", ["uniform", "exponential", "power_law"])
 def test_unit_weights(law):
-    p = studies.unit_weights(1, 2000, law, 1.5)
+    p = analyses.unit_weights(1, 2000, law, 1.5)
     assert p.sum() == pytest.approx(1)
     if law == "power_law":
         assert p[3] / p[0] == pytest.approx(1 / 8)
     else:  # E[U^2] / E[U]^2 = 4/3, for the exponential law 2
         assert np.mean(p**2) / np.mean(p) ** 2 == pytest.approx(4 / 3 if law == "uniform" else 2, rel=0.1)
-        assert (p != studies.unit_weights(2, 2000, law, 1.5)).all()
+        assert (p != analyses.unit_weights(2, 2000, law, 1.5)).all()

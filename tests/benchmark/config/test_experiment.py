@@ -60,8 +60,8 @@ def test_panels_share_an_axis_that_is_no_setting():
     panels = {
         "measured": {"grid": {"far": {"1": {"rounds": 5, "local.lr": 0.1}, "2": {"rounds": 6, "local.lr": 0.2}}}},
         "limit": {
-            "study": {"name": "prop1_limit", "targets": [0, 1]},
-            "grid": {"far": {"1": {"study.probability": [1, 0.5]}, "2": {"study.probability": [1, 0.25]}}},
+            "analysis": {"name": "prop1_limit", "targets": [0, 1]},
+            "grid": {"far": {"1": {"analysis.probability": [1, 0.5]}, "2": {"analysis.probability": [1, 0.25]}}},
         },
     }
     found = places(Experiment.model_validate(BASE | {"grid": {"algorithm": ["fedavg"]}, "panels": panels}))
@@ -72,7 +72,7 @@ def test_panels_share_an_axis_that_is_no_setting():
         {"panel": "limit", "far": "2"},
     ]
     assert [(place.trial.rounds, place.trial.local.lr) for place in found[:2]] == [(5, 0.1), (6, 0.2)]
-    assert [place.trial.study.options["probability"][1] for place in found[2:]] == [0.5, 0.25]
+    assert [place.trial.analysis.options["probability"][1] for place in found[2:]] == [0.5, 0.25]
 
 
 def test_a_mistyped_axis_is_named():

@@ -23,7 +23,7 @@ EXPERIMENT = Experiment.model_validate(
         "panels": {
             "short": {"trial": {"rounds": 40}, "grid": {"algorithm": ["fedavg", "fedpbc"]}},
             "long": {"trial": {"rounds": 400, "algorithm": "mifa"}, "grid": {"seed": [4, 3]}},
-            "law": {"study": {"name": "prop1_limit", "targets": [0, 1], "probability": [1, 1]}},
+            "law": {"analysis": {"name": "prop1_limit", "targets": [0, 1], "probability": [1, 1]}},
         },
     }
 )
@@ -94,7 +94,7 @@ def test_evaluations_count():
     assert fit(costly, 5, at_once=1).rounds(100, 10) == 40
 
 
-def test_an_experiment_keeps_its_cells_and_its_studies():
+def test_an_experiment_keeps_its_cells_and_its_analyses():
     there = places(EXPERIMENT)
     costs = {place.trial.digest: SECOND for place in there}
     found = items(there, costs)

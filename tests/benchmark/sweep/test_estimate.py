@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmark import Trial
-from benchmark.config.analysis import Study
+from benchmark.config.analysis import Analysis
 from benchmark.config.trial import Evaluation, LastRounds
 from benchmark.federation.module import Federation
 from benchmark.sweep import estimate
@@ -166,10 +166,10 @@ def test_how_many_trials_at_once(monkeypatch):
     assert by_ray(0.1) == Machine(6, 1, "auto")
 
 
-def test_studies_are_left_out_and_missing_data_are_named(tmp_path, monkeypatch):
+def test_analyses_are_left_out_and_missing_data_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
-    study = Study.read({"study": {"name": "prop1_limit", "targets": [0, 1], "probability": [0.5, 0.5]}})
-    assert estimates([study], INLINE) == {}
+    analysis = Analysis.read({"analysis": {"name": "prop1_limit", "targets": [0, 1], "probability": [0.5, 0.5]}})
+    assert estimates([analysis], INLINE) == {}
     tasks = [{"name": name, "clients": 2} for name in ("mnist", "cinic10_enlarged", "cinic10", "digits")]
     trials = [Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1}) for task in tasks]
-    assert missing([study, *trials]) == ["cinic10", "mnist"]
+    assert missing([analysis, *trials]) == ["cinic10", "mnist"]

@@ -206,7 +206,7 @@ def test_panels_have_pictures_of_their_own_or_share_them():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("sun/fig1", ["R"]),  # a study's own, over two panels
+        ("sun/fig1", ["R"]),  # an analysis's own, over two panels
         ("fedpbc/fig4", ["class, from the heaviest", "client, from the rarest", "part of [0, 1]"]),
         ("fedpbc/fig2", ["p2"]),
         ("sun/fig5", ["round", "round"]),
