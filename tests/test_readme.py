@@ -16,7 +16,7 @@ def test_a_method_of_ones_own(store, tmp_path, capsys):
     (block,) = (block for block in BLOCKS if "my_method.py" in block)
     assert len(block.splitlines()) <= 25
     (tmp_path / "my_method.py").write_text(block)
-    arguments = ["--executor", "inline", "--seeds", "0", "--rounds", "20"]
+    arguments = ["--executor", "inline", "--seeds", "0", "--rounds", "20", "--set", "local.lr=0.1"]
     code, out, _ = rollcall(
         capsys, "run", "quickstart", "--algorithm", f"{tmp_path}/my_method.py:SquareRoot", *arguments, "--json"
     )
@@ -60,9 +60,15 @@ def test_the_page_names_every_model():
     assert {*MODELS, *PROBABILITIES, *VARIATIONS} <= set(re.findall(r"`([a-z0-9_]+)`", page))
 
 
-def test_names_are_all_there(capsys):
-    listed = json.loads(rollcall(capsys, "list", "--json")[1])
-    there = set(
-        re.findall(r"`([a-z0-9_/]+)`", README[README.index("## What is there") : README.index("## Where things are")])
-    )
-    assert {name for kind, names in listed.items() for name in names if kind != "schedule"} <= there
+def test_the_paper_table_is_that_of_the_kept_results():
+    rows = re.findall(r"^\| bernoulli .*$", README, flags=re.MULTILINE)
+    report = (Path(__file__).parent.parent / "leaderboard" / "REPRODUCTION.md").read_text()
+    section = report[report.index("## fedpbc/table1\n") : report.index("## fedpbc/table1_rates\n")]
+    assert rows == re.findall(r"^\| bernoulli .*$", section, flags=re.MULTILINE)
+    assert len(rows) == 7
+
+
+def test_the_files_that_the_readme_links_to_exist():
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
+    assert links
+    assert [link for link in links if not (Path(__file__).parent.parent / link).exists()] == []
