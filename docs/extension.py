@@ -8,12 +8,11 @@ from pkgutil import resolve_name
 from typing import Any
 
 from docutils.nodes import Element
+from reference_pages import choices, commands, modules, settings
+from reference_pages.docstrings import restructured
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-
-from extension import choices, commands, modules, settings
-from extension.docstrings import restructured
 
 
 def write_pages(app: Sphinx) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import algorithms
 from benchmark.config.registry import KINDS, options
-from extension.docstrings import markdown, parse, summary
-from extension.settings import entry
-from extension.words import shown, slug, type_in_words
+from reference_pages.docstrings import markdown, parse, summary
+from reference_pages.settings import entry
+from reference_pages.words import shown, slug, type_in_words
 
 ABOUT = {
     "task": "What is learned: the data, the model and how samples are split among clients. The key `task` of a trial.",

@@ -11,8 +11,8 @@ from pydantic.fields import FieldInfo
 from benchmark.config.analysis import Analysis
 from benchmark.config.experiment import Experiment
 from benchmark.config.trial import Trial
-from extension.docstrings import markdown, parse
-from extension.words import shown, slug, type_in_words
+from reference_pages.docstrings import markdown, parse
+from reference_pages.words import shown, slug, type_in_words
 
 ROOTS: dict[str, type[BaseModel]] = {"experiment": Experiment, "trial": Trial, "analysis": Analysis}
 
