@@ -1,8 +1,9 @@
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test check clean
+.PHONY: demo test check docs wheel-check clean
 
 demo: .venv/installed  ## run the quickstart benchmark and print its leaderboard
 	$(BIN)/rollcall run quickstart
@@ -16,10 +17,20 @@ check: .venv/installed  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+docs: .venv/installed-docs  ## build the site in docs/_build/html; a warning or a broken internal link is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --jobs auto --quiet docs docs/_build/html
+
+wheel-check: .venv/installed  ## build a wheel, install it elsewhere and use it there
+	bash tools/check_wheel.sh $(BIN)/python
+
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) --editable '.[ray,mlflow,dev]'
 	touch $@
 
-clean:  ## forget the installation; results in runs/ stay
-	rm -rf .venv
+.venv/installed-docs: .venv/installed
+	$(INSTALL) --editable '.[docs]'
+	touch $@
+
+clean:  ## remove the environment and the built site; results in runs/ stay
+	rm -rf .venv docs/_build docs/reference/generated

@@ -47,6 +47,8 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
+    if executor is Executor.ray and not find_spec("ray"):
+        raise SettingError("running trials side by side needs Ray: pip install 'ray[tune]'; or add --executor inline")
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
     if budget:
         plans = within(plans, budget, store, gpus_per_trial if executor is Executor.ray else None)

@@ -1,0 +1,56 @@
+"""The code of the how-to pages works as it stands."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmark import simulate
+from participation import Population
+
+PAGES = Path(__file__).parents[2] / "docs" / "howto"
+
+
+def code(page: str, blocks: int = 1) -> str:
+    """The first Python blocks of a page."""
+    found = re.findall(r"```python\n(.*?)```", (PAGES / page).read_text(), re.DOTALL)
+    return "\n".join(found[:blocks])
+
+
+def test_method(tmp_path):
+    file = tmp_path / "my_method.py"
+    file.write_text(code("method.md"))
+    trial = {
+        "task": {"name": "quadratic", "targets": [0.0, 4.0]},
+        "algorithm": {"name": f"{file}:Half"},
+        "local": {"steps": 1, "lr": 0.5},
+        "rounds": 1,
+    }
+    # From x = 0: D is 0 and 0.5 * 4, its mean 1, and half of that is taken.
+    assert simulate(trial).model == pytest.approx([0.5])
+
+
+def test_task():
+    names: dict = {}
+    exec(code("task.md", blocks=2), names)
+    task, data = names["logistic"](seed=3, clients=4, samples=5)
+    again, _ = names["logistic"](seed=3)
+    inputs, labels = data.splits["train"]
+    weight, bias = task.linear.weight.detach().numpy()[0], task.linear.bias.item()
+    logits = inputs.numpy() @ weight + bias
+    expected = np.mean(np.log1p(np.exp(-logits * (2 * labels.numpy() - 1))))
+    assert task.loss((inputs, labels)).item() == pytest.approx(expected, rel=1e-5)
+    assert torch.equal(task.linear.weight, again.linear.weight)
+    assert [len(part) for part in data.parts] == [5, 5, 5, 5]
+
+
+def test_participation_model():
+    names: dict = {"__name__": "weekend"}
+    exec(code("participation-model.md"), names)
+    model = names["Weekend"](Population(1000, seed=1), work=0.2, rest=0.8)
+    share = [len(model.active(t)) / 1000 for t in range(7)]
+    # Four standard errors of a share of 1,000 clients are 0.05.
+    assert share == pytest.approx([0.2] * 5 + [0.8] * 2, abs=0.05)
+    assert model.stationary[0] == pytest.approx(np.mean([0.2] * 5 + [0.8] * 2))

@@ -1,0 +1,133 @@
+"""The generated reference: small models and docstrings with the text written out, and nothing missing of the real ones."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+from annotated_types import Ge, Lt
+from pydantic import BaseModel, Field, PositiveInt
+from reference_pages import choices, commands, modules, settings
+from reference_pages.docstrings import markdown, parse, restructured
+from reference_pages.words import shown, type_in_words
+
+from benchmark.config.registry import KINDS, options
+
+DOCSTRING = """What x_i* is, for `a_b`.
+
+    x_i = y*
+
+Args:
+    x, y: [m, d], two lines
+        of text.
+    z: one.
+
+Raises:
+    ValueError: no part of a meaning.
+"""
+
+
+class Inner(BaseModel):
+    """Some."""
+
+    depth: PositiveInt = Field(2, description="of the network")
+
+
+class Outer(BaseModel):
+    """All."""
+
+    inner: Inner = Inner()
+    mode: Literal["a", "b"]
+    label: str | None = None
+
+
+def test_docstring_is_split():
+    said = parse(DOCSTRING)
+    assert said.body == "What x_i* is, for `a_b`.\n\n    x_i = y*"
+    assert said.meanings == {"x": "[m, d], two lines of text.", "y": "[m, d], two lines of text.", "z": "one."}
+    assert parse(None).meanings == {}
+
+
+def test_docstring_as_markdown():
+    text = "A title, *Fast Learning*, x_i* and `a_b`.\n\n    x_i = y*"
+    assert markdown(text) == "A title, *Fast Learning*, x\\_i\\* and `a_b`.\n\n```text\n    x_i = y*\n```"
+
+
+def test_docstring_as_restructured_text():
+    lines = ["|x_i*| and `a|b`", "", "    x_ = |y|", "", "Args:", "    x: y*", ""]
+    # Signs are escaped outside code; the formula is literal; sections are left to napoleon.
+    assert restructured(lines) == [
+        "\\|x_i\\*\\| and `a|b`",
+        "",
+        "::",
+        "",
+        "    x_ = |y|",
+        "",
+        "Args:",
+        "    x: y\\*",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (int | None, "whole number or `null`"),
+        (Annotated[float, Ge(0), Lt(1)], "number at least 0 and below 1"),
+        (Literal["a", "b", "c"], "`a`, `b` or `c`"),
+        (tuple[str, ...], "list of text"),
+        (Sequence[int] | None, "list of whole number or `null`"),
+        (tuple[float, float], "list of 2: number, number"),
+        (dict[str, bool], "mapping of text to true or false"),
+        (float | np.ndarray, "number or array (in the file, or the path of a `.npy` file)"),
+        (Inner, "[Inner](#settings-inner)"),
+    ],
+)
+def test_type_in_words(annotation, words):
+    assert type_in_words(annotation) == words
+
+
+def test_a_callable_is_a_choice_of_the_kind_that_its_key_names():
+    assert type_in_words(Callable[[int], int], "partition") == "[partition](#choices-partition)"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "`null`"), (True, "`true`"), (1, "`1`"), (0.1, "`0.1`"), ((), "`[]`"), ((3, 4), "`[3, 4]`")],
+)
+def test_shown(value, text):
+    assert shown(value) == text
+
+
+def test_section_of_a_model():
+    assert settings.reachable(Outer) == [Outer, Inner]
+    assert settings.section(Inner).splitlines() == [
+        "(settings-inner)=",
+        "## Inner",
+        "",
+        "Some.",
+        "",
+        "`depth`",
+        ": whole number above 0; default `2`",
+        ": of the network",
+    ]
+    outer = settings.section(Outer)
+    assert "`inner`\n: [Inner](#settings-inner); optional\n" in outer
+    assert "`mode`\n: `a` or `b`; required\n" in outer
+    assert "`label`\n: text or `null`; default `null`\n" in outer
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_choice_and_option_is_listed(kind):
+    page = choices.page(kind)
+    for name, factory in KINDS[kind].known.items():
+        section = page.split(f"## `{name}`\n")[1].split("\n## ")[0]
+        for option in options(factory, KINDS[kind].supplied):
+            assert f"\n`{option}`\n: " in section
+
+
+def test_every_command_and_module_is_listed():
+    assert "## `rollcall leaderboard`" in commands.pages()["commands.md"]
+    names = modules.pages()
+    assert {"api/algorithms.fedpbc.rst", "api/benchmark.config.trial.rst"} <= names.keys()
+    assert not any("benchmark.cli" in name or "leaderboard.cli" in name for name in names)
