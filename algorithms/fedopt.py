@@ -120,8 +120,8 @@ class FedAdam(FedOpt):
     def _step(self, state: Moments) -> Float[Tensor, "d"]:
         if not self.bias_correction:
             return super()._step(state)
-        m, v = state.m / (1 - self.beta_1**state.n), state.v / (1 - self.beta_2**state.n)
-        return super()._step(Moments(m, v, state.n))
+        n = state.n.to(state.m.dtype)  # a number to the power of integers would be float32
+        return super()._step(Moments(state.m / (1 - self.beta_1**n), state.v / (1 - self.beta_2**n), state.n))
 
 
 @dataclass(frozen=True)
