@@ -1,6 +1,7 @@
 """The methods, one file each, read beside their papers. They know nothing of data, Lightning or schedules."""
 
 from algorithms.adafed import AdaFed
+from algorithms.amplified_fedavg import AmplifiedFedAvg
 from algorithms.base import Algorithm, LocalWork, Memoryless, Nothing, Properties, Round, Setting, Traffic, local_steps
 from algorithms.ca_fed import CAFed
 from algorithms.f3ast import F3AST
@@ -9,7 +10,11 @@ from algorithms.fedavg import FedAvg
 from algorithms.fedavg_all import FedAvgAll
 from algorithms.fedavg_debiased import FedAvgDebiased
 from algorithms.fedavg_known import FedAvgKnown
+from algorithms.fedavgm import FedAvgM
 from algorithms.fedawe import FedAWE
+from algorithms.feddyn import FedDyn
+from algorithms.fednova import FedNova
+from algorithms.fedopt import FedAdam, FedYogi
 from algorithms.fedpbc import FedPBC
 from algorithms.fedprox import FedProx
 from algorithms.fedsgd import FedSGD
@@ -46,6 +51,12 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedawe": FedAWE,
     "focus": Focus,
     "ca_fed": CAFed,
+    "feddyn": FedDyn,
+    "fednova": FedNova,
+    "amplified_fedavg": AmplifiedFedAvg,
+    "fedavgm": FedAvgM,
+    "fedadam": FedAdam,
+    "fedyogi": FedYogi,
 }
 
 __all__ = [
@@ -54,18 +65,24 @@ __all__ = [
     "MIFA",
     "AdaFed",
     "Algorithm",
+    "AmplifiedFedAvg",
     "CAFed",
     "FedAU",
     "FedAWE",
+    "FedAdam",
     "FedAvg",
     "FedAvgAll",
     "FedAvgDebiased",
     "FedAvgKnown",
+    "FedAvgM",
+    "FedDyn",
+    "FedNova",
     "FedPBC",
     "FedProx",
     "FedSGD",
     "FedSGDIW",
     "FedVARP",
+    "FedYogi",
     "Focus",
     "LocalSGD",
     "LocalWork",

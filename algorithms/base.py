@@ -156,7 +156,7 @@ class Properties:
         asks_all: whether clients without an uplink compute too.
         ages: the fields of its state in which a silent client's row changes as well.
         step: with full participation and K = 1 the first round is a step of gradient descent on F of size eta
-            (`mean`), m eta (`sum`), or `some` other.
+            (`mean`), m eta (`sum`), or `some` other; or each of its `coordinates` has a size of its own.
         linear: whether all it does with clients' vectors is to add, scale and store them (`evaluation.weights`);
             `rollcall check` takes its word for it.
     """
@@ -164,7 +164,7 @@ class Properties:
     limit: Literal["optimum", "optimum on average", "shares", "probabilities", "elsewhere"] = "optimum on average"
     asks_all: bool = False
     ages: tuple[str, ...] = ()
-    step: Literal["mean", "sum", "some"] = "mean"
+    step: Literal["mean", "sum", "some", "coordinates"] = "mean"
     linear: bool = True
 
 

@@ -276,6 +276,10 @@ def full_participation(subject: Subject) -> None:
     """if all answer and K = 1, the first round is a step of gradient descent on F"""
     (step,) = subject.rounds(np.ones((1, len(U)), dtype=bool), p=np.ones(len(U)), steps=1)
     downhill, stated = (H[:, None] * U).mean(axis=0), step.method.properties.step
+    if stated == "coordinates":
+        if not (step.x_after.numpy() * downhill > 0).all():
+            raise Broken(f"a step with the signs of {downhill.tolist()}", str(step.x_after.tolist()))
+        return
     some = float(step.x_after.numpy() @ downhill / (downhill @ downhill))
     size = {"mean": LR, "sum": LR * len(U), "some": some}[stated]
     expected = size * downhill

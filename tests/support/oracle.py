@@ -305,3 +305,7 @@ METHODS = {
         more_available, fedau, f3ast, fedprox, mifa, fedvarp, scaffold, scaffnew, fedpbc, fedawe, focus, ca_fed,
     )
 }  # fmt: skip
+
+import oracle_baselines  # noqa: E402  its methods call the functions above
+
+METHODS |= oracle_baselines.METHODS

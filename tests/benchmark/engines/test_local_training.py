@@ -165,7 +165,7 @@ def test_engines_agree_for_every_method(name):
     """Epochs, uneven clients, weight decay, and momentum for those that take it; to 1e-10."""
     partition = {"name": "dirichlet", "alpha": 0.3}
     local = {"epochs": 2, "batch_size": 64, "lr": 0.02, "weight_decay": 0.1}
-    if name not in ("fedprox", "scaffold", "scaffnew", "focus"):
+    if name not in ("fedprox", "scaffold", "scaffnew", "focus", "feddyn", "fednova"):
         local |= {"momentum": 0.8, "keep_momentum": True}
     model = {"name": "markov_pi_lambda", "correlation": 0.2}
     trial = DIGITS | {"algorithm": name, "local": local, "participation": model}

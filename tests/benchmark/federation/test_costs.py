@@ -35,6 +35,11 @@ EXPECTED = {
     "scaffnew": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [2 * row + 3 for row in ROWS]),
     "fedawe": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 3 for row in ROWS]),
     "focus": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
+    "feddyn": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
+    "amplified_fedavg": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 2),
+    "fedavgm": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 2),
+    "fedadam": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 5),
+    "fedyogi": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 5),
     "ca_fed": ([6, 6, 9], BOTH_WAYS, BOTH_WAYS, 9),  # one gradient more: it brings the loss at x
 }
 
@@ -62,7 +67,16 @@ def test_option_I_of_scaffold_costs_a_second_pass():
 
 def test_every_method_is_counted():
     counted = {*EXPECTED, "fedsgd", "fedsgd_iw"}
-    plain = {"fedavg_all", "fedavg_known", "fedavg_debiased", "unbiased", "adafed", "more_available", "f3ast"}
+    plain = {
+        "fedavg_all",
+        "fedavg_known",
+        "fedavg_debiased",
+        "unbiased",
+        "adafed",
+        "more_available",
+        "f3ast",
+        "fednova",
+    }
     assert counted | plain == set(ALGORITHMS)
     for name in plain - {"more_available"}:
         history = simulate(TRIAL | {"algorithm": name}).history

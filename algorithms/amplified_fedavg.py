@@ -1,0 +1,68 @@
+"""Amplified FedAvg: every P rounds, what FedAvg has moved since the last time is multiplied by eta.
+
+Wang, Ji, *A Unified Analysis of Federated Learning with Arbitrary Client Participation* (NeurIPS 2022), Algorithm 1
+(generalized FedAvg).
+
+    D_i  = x_i(K) - x
+    u   += mean over A of D_i          0 at first
+    x   += mean over A of D_i
+    after rounds P - 1, 2 P - 1, ...:
+        x  = x_0 + eta u               x_0: the model when u was last 0, so this adds (eta - 1) u
+        u  = 0
+    A empty: nothing is added; the round counts, and may be the one that amplifies
+
+Differences from the paper:
+    The paper leaves the weights of the average free; here they are 1/a, as in its experiments. Its local rate gamma is
+    `local.lr`.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
+from algorithms.fedopt import refuse_second_optimizer
+from algorithms.options import Count, Positive
+
+
+@dataclass(frozen=True)
+class Interval:
+    """u: what has been added to x since the last amplification, [d]."""
+
+    u: Float[Tensor, "d"]
+
+
+@dataclass(frozen=True)
+class AmplifiedFedAvg(Algorithm[Interval]):
+    """
+    Attributes:
+        eta: the amplification; 10 in the paper's experiments, 1 is FedAvg.
+        P: rounds from one amplification to the next; 500 in the paper's experiments, one cycle of its clients. The
+            method is stable where eta P K times the local rate is small against 1 / curvature.
+    """
+
+    eta: Positive = 10.0
+    P: Count = 500
+
+    properties: ClassVar[Properties] = Properties(limit="elsewhere")
+
+    def check(self, setting: Setting) -> None:
+        refuse_second_optimizer("amplified_fedavg", setting)
+
+    def init(self, x: Float[Tensor, "d"], clients: int) -> Interval:
+        return Interval(torch.zeros_like(x))
+
+    def round(
+        self, state: Interval, x: Float[Tensor, "d"], call: Round, work: LocalWork
+    ) -> tuple[Float[Tensor, "d"] | None, Interval]:
+        A, u = call.active, state.u
+        step = torch.zeros_like(x)
+        if len(A) > 0:
+            step = (work.sgd(A, x.expand(len(A), -1)) - x).mean(dim=0)
+            u = u + step
+        if (call.t + 1) % self.P == 0:
+            return step + (self.eta - 1) * u, Interval(torch.zeros_like(u))
+        return (step if len(A) > 0 else None), Interval(u)

@@ -1,0 +1,62 @@
+"""FedAvgM: FedAvg with momentum on the server.
+
+Hsu, Qi, Brown, *Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification* (2019),
+section 3.
+
+    D_i  = x_i(K) - x
+    v    = beta v + mean over A of D_i   0 at first
+    x   += eta_g v
+    A empty: x and v stay
+
+Differences from the paper:
+    The average is uniform over A, as with FedAvg here. The paper has eta_g = 1 and no empty round.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from annotated_types import Ge, Lt
+from jaxtyping import Float
+from torch import Tensor
+
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
+from algorithms.fedopt import refuse_second_optimizer
+from algorithms.options import Positive
+
+
+@dataclass(frozen=True)
+class Velocity:
+    """v: the sum of past moves, each discounted by beta for every later one, [d]."""
+
+    v: Float[Tensor, "d"]
+
+
+@dataclass(frozen=True)
+class FedAvgM(Algorithm[Velocity]):
+    """
+    Attributes:
+        beta: momentum; the paper searches 0, 0.7, 0.9, 0.97, 0.99 and 0.997.
+        eta_g: the server's rate.
+    """
+
+    beta: Annotated[float, Ge(0), Lt(1)] = 0.9
+    eta_g: Positive = 1.0
+
+    properties: ClassVar[Properties] = Properties(limit="shares")
+
+    def check(self, setting: Setting) -> None:
+        refuse_second_optimizer("fedavgm", setting)
+
+    def init(self, x: Float[Tensor, "d"], clients: int) -> Velocity:
+        return Velocity(torch.zeros_like(x))
+
+    def round(
+        self, state: Velocity, x: Float[Tensor, "d"], call: Round, work: LocalWork
+    ) -> tuple[Float[Tensor, "d"] | None, Velocity]:
+        A = call.active
+        if len(A) == 0:
+            return None, state
+        D = work.sgd(A, x.expand(len(A), -1)) - x
+        v = self.beta * state.v + D.mean(dim=0)
+        return self.eta_g * v, Velocity(v)

@@ -1,0 +1,80 @@
+"""FedDyn: a linear term and a pull towards the server's model change each client's loss from round to round.
+
+Acar, Zhao, Matas Navarro, Mattina, Whatmough, Saligrama, *Federated Learning Based on Dynamic Regularization*
+(ICLR 2021), Algorithm 1.
+
+    g_k        stands for the gradient of L_k at the client's last model, 0 at first
+    h          mean over ALL k of g_k, 0 at first
+    theta_k    = argmin of L_k(theta) - <g_k, theta> + (alpha/2) ||theta - x||^2    for k in A
+    g_k       -= alpha (theta_k - x)                                                for k in A
+    h         -= alpha (1/m) sum over A of (theta_k - x)                            m, not a
+    x          = mean over A of theta_k - h / alpha
+    A empty: nothing changes
+
+Differences from the paper:
+    K_k SGD steps from x stand for the argmin, as in the paper's experiments:
+    theta -= eta (gradient of L_k at theta - g_k + alpha (theta - x)). The paper has no empty round. The authors' code
+    divides alpha by the client's relative number of samples and clips gradients; this does neither.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps, refuse_momentum
+from algorithms.fedopt import refuse_second_optimizer
+from algorithms.options import Positive
+from algorithms.rows import Rows
+
+
+@dataclass(frozen=True)
+class Duals:
+    """g: the linear term of each client, [m, d]; h: their mean, [d]."""
+
+    g: Rows
+    h: Float[Tensor, "d"]
+
+
+@dataclass(frozen=True)
+class FedDyn(Algorithm[Duals]):
+    """
+    Attributes:
+        alpha: strength of the pull towards x; the paper searches 0.1, 0.01 and 0.001. With K steps of size eta a client
+            comes close to the argmin only where alpha K eta is not small.
+        evaluate: the server's model, or the mean over A of theta_k in the last round that had clients, which is
+            x + h / alpha (Theorem 1; the authors' code).
+    """
+
+    alpha: Positive = 0.01
+    evaluate: Literal["server", "mean_of_active"] = "server"
+
+    # It ends at the optimum, but only after several times 1 / (alpha eta) rounds of the client that is seldom there.
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", step="some")
+
+    def check(self, setting: Setting) -> None:
+        refuse_momentum("feddyn", setting)
+        refuse_second_optimizer("feddyn", setting)
+
+    def init(self, x: Float[Tensor, "d"], clients: int) -> Duals:
+        return Duals(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x))
+
+    def round(
+        self, state: Duals, x: Float[Tensor, "d"], call: Round, work: LocalWork
+    ) -> tuple[Float[Tensor, "d"] | None, Duals]:
+        A, m, alpha = call.active, call.clients, self.alpha
+        if len(A) == 0:
+            return None, state
+        g, theta = state.g[A], x.repeat(len(A), 1)
+        for k, i, rows in local_steps(A, work.steps_of(A)):
+            y = theta[rows]
+            gradient, _ = work.gradients(i, y, k)
+            theta[rows] = y - call.lr * (gradient - g[rows] + alpha * (y - x))
+        moved = theta - x
+        h = state.h - alpha * moved.sum(dim=0) / m
+        return moved.mean(dim=0) - h / alpha, Duals(state.g.put(A, g - alpha * moved), h)
+
+    def eval_model(self, state: Duals, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
+        return x if self.evaluate == "server" else x + state.h / self.alpha

@@ -1,0 +1,130 @@
+"""FedAdam and FedYogi: the server applies an adaptive optimizer to the mean of the clients' moves.
+
+Reddi, Charles, Zaheer, Garrett, Rush, Konečný, Kumar, McMahan, *Adaptive Federated Optimization* (ICLR 2021),
+Algorithm 2.
+
+    D_i    = x_i(K) - x
+    Delta  = mean over A of D_i
+    m      = beta_1 m + (1 - beta_1) Delta                       0 at first
+    v      = beta_2 v + (1 - beta_2) Delta^2                     FedAdam; tau^2 at first
+    v     -= (1 - beta_2) Delta^2 sign(v - Delta^2)              FedYogi; tau^2 at first
+    x     += eta_g m / (sqrt(v) + tau)                           coordinate by coordinate
+    A empty: x, m and v stay
+
+Differences from the paper:
+    eta_g is the paper's eta, and eta its eta_l. The paper has no empty round. It has no bias correction either;
+    `bias_correction` adds that of Adam, which `server: {optimizer: adam}` and several libraries have.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from annotated_types import Ge, Lt
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
+from algorithms.options import Positive
+
+
+def refuse_second_optimizer(name: str, setting: Setting) -> None:
+    """For a method whose formulas say themselves how the server's model moves.
+
+    Raises:
+        ValueError: the server does more than add the update.
+    """
+    if not setting.plain_server:
+        raise ValueError(
+            f"server: another optimizer or rate is not allowed with {name}, which has its own server step; "
+            "must be sgd with lr 1 and no momentum"
+        )
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Of the mean move.
+
+    Attributes:
+        m: first moment, [d].
+        v: second moment, [d].
+        n: rounds with a server step so far.
+    """
+
+    m: Float[Tensor, "d"]
+    v: Float[Tensor, "d"]
+    n: Int[Tensor, ""]
+
+
+@dataclass(frozen=True)
+class FedOpt(Algorithm[Moments]):
+    """What FedAdam and FedYogi have in common.
+
+    Attributes:
+        eta_g: the server's rate. The paper searches it for each task; 0.1 is no number of the paper.
+        beta_1: decay of m.
+        beta_2: decay of v.
+        tau: adaptivity; the smaller, the more adaptive. Defaults of beta_1, beta_2 and tau are the paper's.
+    """
+
+    eta_g: Positive = 0.1
+    beta_1: Annotated[float, Ge(0), Lt(1)] = 0.9
+    beta_2: Annotated[float, Ge(0), Lt(1)] = 0.99
+    tau: Positive = 1e-3
+
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", step="coordinates", linear=False)
+
+    def check(self, setting: Setting) -> None:
+        refuse_second_optimizer(type(self).__name__.lower(), setting)
+
+    def init(self, x: Float[Tensor, "d"], clients: int) -> Moments:
+        n = torch.zeros((), dtype=torch.int64, device=x.device)
+        return Moments(torch.zeros_like(x), torch.full_like(x, self.tau**2), n)
+
+    def round(
+        self, state: Moments, x: Float[Tensor, "d"], call: Round, work: LocalWork
+    ) -> tuple[Float[Tensor, "d"] | None, Moments]:
+        A = call.active
+        if len(A) == 0:
+            return None, state
+        Delta = (work.sgd(A, x.expand(len(A), -1)) - x).mean(dim=0)
+        m = self.beta_1 * state.m + (1 - self.beta_1) * Delta
+        after = Moments(m, self._second_moment(state.v, Delta.square()), state.n + 1)
+        return self._step(after), after
+
+    def _step(self, state: Moments) -> Float[Tensor, "d"]:
+        return self.eta_g * state.m / (state.v.sqrt() + self.tau)
+
+    @abstractmethod
+    def _second_moment(self, v: Float[Tensor, "d"], square: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
+        """The next v, given Delta^2."""
+
+
+@dataclass(frozen=True)
+class FedAdam(FedOpt):
+    """
+    Attributes:
+        bias_correction: v is 0 at first, and m and v are divided by 1 - beta_1^n and 1 - beta_2^n in the n-th step.
+    """
+
+    bias_correction: bool = False
+
+    def init(self, x: Float[Tensor, "d"], clients: int) -> Moments:
+        first = super().init(x, clients)
+        return Moments(first.m, torch.zeros_like(x), first.n) if self.bias_correction else first
+
+    def _second_moment(self, v: Float[Tensor, "d"], square: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
+        return self.beta_2 * v + (1 - self.beta_2) * square
+
+    def _step(self, state: Moments) -> Float[Tensor, "d"]:
+        if not self.bias_correction:
+            return super()._step(state)
+        n = state.n.to(state.m.dtype)  # a number to the power of integers would be float32
+        return super()._step(Moments(state.m / (1 - self.beta_1**n), state.v / (1 - self.beta_2**n), state.n))
+
+
+@dataclass(frozen=True)
+class FedYogi(FedOpt):
+    def _second_moment(self, v: Float[Tensor, "d"], square: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
+        return v - (1 - self.beta_2) * square * (v - square).sign()

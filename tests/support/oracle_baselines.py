@@ -1,0 +1,107 @@
+"""FedDyn, FedNova, amplified FedAvg, FedAvgM, FedAdam and FedYogi in plain NumPy, from their papers: see `oracle`.
+
+Options that `rollout` has for all methods have other names here: the strength of FedDyn, alpha, is `strength`; the
+amplification, eta, is `factor`; the server's rate in a method's own server step, eta_g, is `rate`.
+"""
+
+import numpy as np
+import oracle  # by its name: tests replace its `gradient`
+
+
+def mean_move(s):
+    """(1/|A|) sum over A of x_i(K) - x."""
+    return sum(oracle.train(s, i, s.x) - s.x for i in s.A) / len(s.A)
+
+
+def feddyn(s, memory, strength=0.01):
+    grad_L = memory.setdefault("grad_L", np.zeros((s.m, len(s.x))))
+    h = memory.setdefault("h", np.zeros_like(s.x))
+    if not s.A:
+        return
+    theta = {}
+    for k in s.A:
+        y = s.x
+        for _ in range(oracle.steps_of(s, k)):
+            # The gradient of L_k(y) - <grad_L_k, y> + alpha/2 ||y - x||^2.
+            y = y - s.eta * (oracle.gradient(s, k, y) - grad_L[k] + strength * (y - s.x))
+        theta[k] = y
+        grad_L[k] = grad_L[k] - strength * (y - s.x)
+    h = h - strength / s.m * sum(theta[k] - s.x for k in s.A)
+    memory["h"] = h
+    memory["mean_of_active"] = sum(theta.values()) / len(s.A)
+    s.x = memory["mean_of_active"] - h / strength
+
+
+def fednova(s, memory, rho=0.0):
+    if not s.A:
+        return
+    p = {i: s.alpha[i] / sum(s.alpha[j] for j in s.A) for i in s.A}
+    tau_eff, direction = 0.0, np.zeros_like(s.x)
+    for i in s.A:
+        tau = oracle.steps_of(s, i)
+        # a_i[k]: how often the gradient of step k is in the sum of the tau momentum buffers.
+        a = np.array([sum(rho**later for later in range(tau - k)) for k in range(tau)])
+        G, y, buffer = [], s.x, np.zeros_like(s.x)
+        for _ in range(tau):
+            G.append(oracle.gradient(s, i, y))
+            buffer = rho * buffer + G[-1]
+            y = y - s.eta * buffer
+        d = sum(a_k * g for a_k, g in zip(a, G, strict=True)) / sum(a)
+        tau_eff += p[i] * sum(a)
+        direction = direction + p[i] * s.eta * d
+    s.x = s.x - s.eta_g * tau_eff * direction
+
+
+def amplified_fedavg(s, memory, factor=10.0, P=500):
+    if s.t == 0:
+        memory.update(t0=0, x_t0=s.x, u=np.zeros_like(s.x))
+    if s.A:
+        Delta = mean_move(s)
+        memory["u"] = memory["u"] + Delta
+        s.x = s.x + Delta
+    if s.t + 1 - memory["t0"] == P:
+        s.x = memory["x_t0"] + factor * memory["u"]
+        memory.update(t0=s.t + 1, x_t0=s.x, u=np.zeros_like(s.x))
+
+
+def fedavgm(s, memory, beta=0.9, rate=1.0):
+    if s.A:
+        Delta_w = -mean_move(s)
+        memory["v"] = beta * memory.get("v", 0.0) + Delta_w
+        s.x = s.x - rate * memory["v"]
+
+
+def adaptive(s, memory, next_v, rate, beta_1, beta_2, tau, bias_correction=False):
+    """Algorithm 2 of Reddi et al., coordinate by coordinate."""
+    d = len(s.x)
+    m = memory.setdefault("m", [0.0] * d)
+    v = memory.setdefault("v", [0.0 if bias_correction else tau**2] * d)
+    if not s.A:
+        return
+    memory["n"] = n = memory.get("n", 0) + 1
+    Delta, x = mean_move(s), s.x.copy()
+    for j in range(d):
+        m[j] = beta_1 * m[j] + (1 - beta_1) * Delta[j]
+        v[j] = next_v(v[j], Delta[j] ** 2, beta_2)
+        m_hat, v_hat = m[j], v[j]
+        if bias_correction:
+            m_hat, v_hat = m[j] / (1 - beta_1**n), v[j] / (1 - beta_2**n)
+        x[j] += rate * m_hat / (v_hat**0.5 + tau)
+    s.x = x
+
+
+def fedadam(s, memory, rate=0.1, beta_1=0.9, beta_2=0.99, tau=1e-3, bias_correction=False):
+    def next_v(v, square, beta_2):
+        return beta_2 * v + (1 - beta_2) * square
+
+    adaptive(s, memory, next_v, rate, beta_1, beta_2, tau, bias_correction)
+
+
+def fedyogi(s, memory, rate=0.1, beta_1=0.9, beta_2=0.99, tau=1e-3):
+    def next_v(v, square, beta_2):
+        return v + (1 - beta_2) * square if square > v else v - (1 - beta_2) * square
+
+    adaptive(s, memory, next_v, rate, beta_1, beta_2, tau)
+
+
+METHODS = {method.__name__: method for method in (feddyn, fednova, amplified_fedavg, fedavgm, fedadam, fedyogi)}
