@@ -25,7 +25,7 @@ class Trace(Participation):
         correlation: lambda [m] for an oracle, in [-1, 1]. Default: P(on|on) + P(off|off) - 1 in the recording, with the
             first round following the last, and 0 for clients that never change.
         share: c [m] for an oracle, in [0, 1]. Default: each client's mean of 1{i in A} / |A| in the recording.
-        wrap: after round T - 1 begin again at 0; otherwise nobody is on any more.
+        wrap: start again at round 0 after round T - 1; otherwise no client is active after that.
 
     Raises:
         ValueError: a shape that does not fit the clients, a value out of range, or a wrong row of a table.
