@@ -4,11 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from participation import theory
-
-weights = st.lists(st.floats(0.01, 1), min_size=2, max_size=7).map(np.array)
 
 
 def test_bias_by_hand():
