@@ -1,14 +1,22 @@
-"""AdaFed: weights by inverse availability, normalised over those who answer.
+"""AdaFed: weights by inverse availability, normalised over the active clients.
 
-Tan, Zhang, Zhou, Che, Hu, Chen, Wu, *AdaFed: Optimizing Participation-Aware Federated Learning With Adaptive
-Aggregation Weights* (IEEE TNSE 2022), as the CA-Fed paper (Rodio et al., ToN 2024, section VI) uses it.
+References:
+    Tan, Zhang, Zhou, Che, Hu, Chen, Wu, *AdaFed: Optimizing Participation-Aware Federated Learning With Adaptive
+    Aggregation Weights* (IEEE TNSE 2022), as the CA-Fed paper uses it (Rodio et al., ToN 2024, section VI).
 
-    q_i = (alpha_i / pi_i) / sum over j in A of alpha_j / pi_j
-    x  += eta_g * sum over A of q_i D_i
-    A empty: x stays
+In each round::
+
+    alpha_i [m]   weight of client i in the objective
+    pi_i [m]      availability of client i, exact or estimated
+
+    D_i  = x_i(K) - x                                     for i in A
+    q_i  = (alpha_i / pi_i) / sum over j in A of alpha_j / pi_j
+    x   += eta_g * sum over A of q_i D_i
+
+If A is empty, x stays.
 
 Differences from the paper:
-    Only the aggregation weights, as in the CA-Fed paper.
+    Only the aggregation weights are implemented, as in the CA-Fed paper.
 """
 
 from dataclasses import dataclass
@@ -23,6 +31,8 @@ from algorithms.base import LocalWork, Nothing, Properties, Round
 
 @dataclass(frozen=True)
 class AdaFed(AvailabilityWeighted):
+    """AdaFed ([CAF] section VI): inverse availability weights that sum to 1 over the active clients."""
+
     ends: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def round(

@@ -1,14 +1,19 @@
-"""What a server can learn of pi_i and lambda_i by watching.
+"""Estimates of availability and correlation from the rounds in which each client was active.
 
-Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client Availability*
-(ToN 2024), the estimators of CA-Fed, for any method that may do without an oracle (`oracle: false`).
+References:
+    Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
+    Availability* (CA-Fed; IEEE/ACM ToN 2024), the estimators of pi and lambda.
 
-    pi_i     = (rounds on + n) / (rounds + n + n')
-    lambda_i = P(on|on) + P(off|off) - 1, each smoothed alike, over the rounds that i spent on and off
+For methods that can run without an oracle (`oracle: false`)::
+
+    pi_i [m]      = (rounds active + n) / (rounds + n + n')
+    lambda_i [m]  = P(on|on) + P(off|off) - 1
+
+P(on|on) and P(off|off) are shares of the rounds that follow an active or an inactive round, smoothed in the same way.
 
 Differences from the paper:
-    None. The prior is one round on and one off (n = n' = 1), whatever the round before was; the round that is weighted
-    has been observed.
+    None. The prior is one active and one inactive round (n = n' = 1), whatever the previous round was. The current
+    round is observed before its updates are weighted.
 """
 
 from dataclasses import dataclass, replace
@@ -25,14 +30,15 @@ PRIOR = 1.0  # n and n'
 
 @dataclass(frozen=True)
 class Watch:
-    """What was seen of every client.
+    """Counts of the rounds in which each client was active.
 
     Attributes:
-        rounds: how many.
-        on: rounds on, [m].
-        last: who was on in the last one, [m].
-        from_on: rounds on with a round after them, [m]; stayed: those of them whose next round was on too, [m].
-        came: rounds on after a round off, [m].
+        rounds: number of rounds observed.
+        on: [m], rounds in which each client was active.
+        last: [m], whether each client was active in the last round.
+        from_on: [m], active rounds that were followed by another round.
+        stayed: [m], active rounds that were followed by an active round.
+        came: [m], active rounds that followed an inactive round.
     """
 
     rounds: Int[Tensor, ""]
@@ -44,13 +50,14 @@ class Watch:
 
     @classmethod
     def begin(cls, clients: int, device: torch.device) -> "Watch":
+        """The counts before the first round."""
         none = torch.zeros(clients, dtype=torch.int64, device=device)
         return cls(none.new_zeros(()), none, none.bool(), none, none, none)
 
     def observe(self, active: Int[Tensor, "a"]) -> "Watch":
-        """With the next round taken in."""
+        """The counts after one more round."""
         now = torch.zeros_like(self.last).index_fill(0, active, True)
-        before = self.last if self.rounds else now  # the first round follows none
+        before = self.last if self.rounds else now  # no round precedes the first
         return Watch(
             self.rounds + 1,
             self.on + now,
@@ -62,12 +69,12 @@ class Watch:
 
     @property
     def stationary(self) -> Float[Tensor, "m"]:
-        """pi [m], float64."""
+        """Estimates of the availability pi [m], float64."""
         return (self.on.double() + PRIOR) / (self.rounds + 2 * PRIOR)
 
     @property
     def correlation(self) -> Float[Tensor, "m"]:
-        """lambda [m], float64."""
+        """Estimates of the correlation lambda [m], float64."""
         from_off = (self.rounds - 1).clamp(min=0) - self.from_on
         on_on = (self.stayed.double() + PRIOR) / (self.from_on + 2 * PRIOR)
         off_off = ((from_off - self.came).double() + PRIOR) / (from_off + 2 * PRIOR)
@@ -76,16 +83,16 @@ class Watch:
 
 @dataclass(frozen=True)
 class AvailabilityWeighted(Algorithm[Watch | Nothing]):
-    """A method that weights clients by their long-run availability.
+    """Base class of methods that weight clients by their long-run availability.
 
     Attributes:
-        oracle: use the true pi that the participation model tells, and watch nothing; otherwise the estimates.
+        oracle: use the exact pi of the participation model and observe nothing; otherwise use estimates.
     """
 
     oracle: bool = True
 
     ends: ClassVar[Properties] = Properties()
-    """Its properties but for what follows from the estimates."""
+    """The method's properties, except those that depend on `oracle`."""
 
     @property
     def requires(self) -> tuple[str, ...]:
@@ -99,7 +106,7 @@ class AvailabilityWeighted(Algorithm[Watch | Nothing]):
         return Nothing() if self.oracle else Watch.begin(clients, x.device)
 
     def availability(self, state: Watch | Nothing, call: Round) -> Float[Tensor, "m"]:
-        """pi [m], as told, or as seen so far."""
+        """The availability pi [m]: exact, or estimated from the rounds so far."""
         if isinstance(state, Watch):
             return state.stationary.to(call.alpha.dtype)
         assert call.stationary is not None, "declared in requires"
@@ -107,5 +114,5 @@ class AvailabilityWeighted(Algorithm[Watch | Nothing]):
 
 
 def observed(state: Watch | Nothing, call: Round) -> Watch | Nothing:
-    """With this round taken in, where one is watching."""
+    """The state with this round observed; unchanged if the method uses an oracle."""
     return state.observe(call.active) if isinstance(state, Watch) else state

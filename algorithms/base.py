@@ -1,29 +1,56 @@
-"""What an algorithm is, and what a round gives it.
+"""The interface of an algorithm, and what it receives in each round.
 
-Models are flat vectors: the server's x is [d], those of clients are [a, d]. An algorithm calls the clients through
-`LocalWork`, as often and from where it likes, so two passes, stale starting points and control variates need nothing
-from the loop around it.
+Models are flat vectors: the server's model is [d], clients' models are [a, d]. An algorithm calls the clients through
+`LocalWork`, as often as it needs and from any starting point. So two passes, stale starting points and control variates
+need no support from the training loop.
+
+Notation in all files of this package::
+
+    t             round, from 0
+    m, A, a       number of clients; set of active clients; its size |A|
+    x [d]         server model at the start of the round
+    K, K_i        local steps (K_i if they differ by client)
+    g_i(x) [d]    minibatch gradient of client i at x
+    x_i(K) [d]    model of client i after K local SGD steps
+    D_i [d]       update of client i, as a rule x_i(K) - x
+    eta, eta_g    local learning rate; server learning rate (that of the server's optimizer)
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from algorithms.local_work import LocalWork, local_steps
+
+__all__ = [
+    "Algorithm",
+    "LocalWork",
+    "Memoryless",
+    "Nothing",
+    "Properties",
+    "Round",
+    "Setting",
+    "Traffic",
+    "local_steps",
+    "refuse_local_steps",
+    "refuse_momentum",
+    "refuse_server_optimizer",
+]
+
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same in all rounds of a run, for a method to refuse what makes no sense.
+    """Settings that are the same in all rounds of a run, for `Algorithm.check`.
 
     Attributes:
-        steps: K, local steps; None where clients take different numbers of them (epochs).
-        plain_server: whether the server just adds the update to its model: rate 1, no momentum, no adaptivity.
-        momentum: of the clients' SGD.
+        steps: K, local steps; None if clients take different numbers of steps (epochs).
+        plain_server: whether the server adds the update to its model as it is: SGD with lr 1 and no momentum.
+        momentum: momentum of the clients' SGD.
     """
 
     steps: int | None
@@ -33,17 +60,22 @@ class Setting:
 
 @dataclass(frozen=True)
 class Round:
-    """One round as an algorithm sees it.
+    """What an algorithm knows of one round.
+
+    The fields from `probability` on are oracle knowledge. They are None unless the algorithm names them in `requires`
+    and the participation model or the task knows them.
 
     Attributes:
         t: the round, from 0.
-        active: ids [a] of the clients whose uplink is on, ascending; may be empty.
+        active: [a], ids of the clients whose uplink is on, ascending; may be empty.
         lr: eta, the local learning rate of this round.
-        alpha: [m], the clients' weights in the objective sum_i alpha_i F_i, which sum to 1.
-        seed: the trial's; see `generator`.
-        probability: p_i^t [m], stationary: pi [m], correlation: lambda [m], share: c_i = E[1{i in A}/a] [m]: what an
-            oracle may be told by the participation model; None where it does not know, or was not asked.
-        least_loss: F*_i [m], the least training loss of each client; None where the task does not know, or not asked.
+        alpha: [m], weights of the clients in the objective sum_i alpha_i F_i; they sum to 1.
+        seed: the trial's seed; see `generator`.
+        probability: [m], p_i^t, probability that each client is active in this round.
+        stationary: [m], pi_i, long-run share of rounds in which each client is active.
+        correlation: [m], lambda_i, lag-1 autocorrelation of each client's participation.
+        share: [m], c_i = E[1{i in A} / a], expected weight of each client in the mean over A.
+        least_loss: [m], F*_i, least training loss of each client.
     """
 
     t: int
@@ -63,78 +95,14 @@ class Round:
         return len(self.alpha)
 
     def generator(self) -> torch.Generator:
-        """For a method's own draws (on the CPU): a function of (seed, t), so that resuming a run repeats them."""
+        """A CPU generator for the method's own draws; depends on (seed, t) only, so that a resumed run repeats them."""
         key = np.random.SeedSequence((self.seed, self.t)).generate_state(1, np.uint64)
         return torch.Generator().manual_seed(int(key[0] >> 1))
 
 
-@runtime_checkable
-class LocalWork(Protocol):
-    """The clients of one round, as the engine supplies them. No method changes what it is given.
-
-    In one round step k of client i always meets the same minibatch, whoever asks and however often.
-    """
-
-    @property
-    def steps(self) -> int:
-        """K, the number of local steps; where clients take different numbers of them (epochs), the largest K_i."""
-        ...
-
-    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
-        """K_i of each client."""
-        ...
-
-    def gradients(
-        self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
-    ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
-        """Gradients g_i [a, d] and losses [a] at x on each client's minibatch of a local step.
-
-        With weight decay a gradient has weight_decay x added, and the loss is without it, as in torch.
-        """
-        ...
-
-    def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
-        """Each client's mean loss [a] at x over all that it holds of a split, such as `validation`.
-
-        Raises:
-            ValueError: the split is not there, or belongs to no clients.
-        """
-        ...
-
-    def sgd(
-        self,
-        clients: Int[Tensor, "a"],
-        start: Float[Tensor, "a d"],
-        *,
-        scale: Float[Tensor, "a"] | None = None,
-        correct: Float[Tensor, "a d"] | None = None,
-    ) -> Float[Tensor, "a d"]:
-        """x_i(K) [a, d] after K_i steps `y -= eta * scale_i * v` from start, v = momentum * v + g_i(y) + correct_i."""
-        ...
-
-
-def local_steps(
-    clients: Int[Tensor, "a"], K: Int[Tensor, "a"]
-) -> Iterator[tuple[int, Int[Tensor, "n"], slice | Int[Tensor, "n"]]]:
-    """Steps k = 0, 1, ... of clients that take K_i of them.
-
-    Yields:
-        k, the clients that take this step, and their rows among all of them.
-    """
-    if len(clients) == 0:
-        return
-    fewest, most = int(K.min()), int(K.max())
-    for k in range(most):
-        if k < fewest:
-            yield k, clients, slice(None)
-        else:
-            rows = (k < K).nonzero().flatten()
-            yield k, clients[rows], rows
-
-
 @dataclass(frozen=True)
 class Traffic:
-    """Vectors of the model's length that a round sends; single numbers beside them are not counted.
+    """Number of vectors of the model's length that are sent in a round; single numbers are not counted.
 
     Attributes:
         up: from clients to the server.
@@ -147,18 +115,19 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Properties:
-    """What a method says of itself; `rollcall check` holds it to it. The defaults are what a debiasing method claims.
+    """What a method declares about itself; `rollcall check` tests it. The defaults suit a debiasing method.
 
     Attributes:
-        limit: where the server's model ends on quadratics with K = 1, a small rate and uplinks that are independent
-            and biased: at the `optimum`, at the `optimum on average` over rounds, on average at the optimum of
-            sum_i c_i F_i (`shares`: c_i = E[1{i in A}/a]) or of sum_i p_i F_i (`probabilities`), or `elsewhere`.
-        asks_all: whether clients without an uplink compute too.
-        ages: the fields of its state in which a silent client's row changes as well.
-        step: with full participation and K = 1 the first round is a step of gradient descent on F of size eta
-            (`mean`), m eta (`sum`), or `some` other; or each of its `coordinates` has a size of its own.
-        linear: whether all it does with clients' vectors is to add, scale and store them (`evaluation.weights`);
-            `rollcall check` takes its word for it.
+        limit: where the server's model converges on quadratics with K = 1, a small learning rate and independent,
+            unequal participation probabilities. `optimum`: to the optimum. `optimum on average`: to it on average over
+            rounds. `shares`: on average to the optimum of sum_i c_i F_i with c_i = E[1{i in A} / a]. `probabilities`:
+            on average to the optimum of sum_i p_i F_i. `elsewhere`: no claim.
+        asks_all: whether inactive clients compute too.
+        ages: fields of the state in which the row of an inactive client changes too.
+        step: the first round with full participation and K = 1, as a step of gradient descent on F: of size eta
+            (`mean`), of size m eta (`sum`), or another (`some`), or one whose size differs by coordinate (`coordinates`).
+        linear: whether it only adds, scales and stores the clients' vectors, which `evaluation.weights` needs. Not
+            tested by `rollcall check`.
     """
 
     limit: Literal["optimum", "optimum on average", "shares", "probabilities", "elsewhere"] = "optimum on average"
@@ -172,97 +141,116 @@ State = TypeVar("State")
 
 
 class Algorithm(ABC, Generic[State]):
-    """A federated method; as a rule a frozen dataclass whose fields are its hyper-parameters.
+    """A federated learning algorithm; usually a frozen dataclass whose fields are its hyper-parameters.
 
-    Its state is a dataclass of tensors (or of such dataclasses), those per client with clients first; vectors of
-    clients in `Rows`, which stores those of clients that have taken part. The engine carries the state from round to
-    round and through checkpoints and never looks inside.
+    Its state is a dataclass of tensors, or of such dataclasses. In per-client tensors the client is the first
+    dimension. Vectors of clients are kept in `Rows`, which stores only those of clients that have participated. The
+    training loop passes the state from round to round and saves it in checkpoints; it does not read it.
     """
 
     @property
     def properties(self) -> Properties:
-        """What it says of itself, for `rollcall check`; like `requires` as a rule the same for all its options."""
+        """What the method declares for `rollcall check`; usually the same for all its options."""
         return Properties()
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """What of the oracle's knowledge it is to be told, and cannot do without: names of fields of `Round`."""
+        """Oracle knowledge that the method needs: names of fields of `Round` that are None by default."""
         return ()
 
     def check(self, setting: Setting) -> None:
-        """Refuse a setting that makes no sense, before the run.
+        """Refuse settings that the method does not allow, before the run starts.
 
         Raises:
-            ValueError: reading `field: value is not allowed with ...; must be ...`.
+            ValueError: in the form `field: value is not allowed with ...; must be ...`.
         """
 
     @abstractmethod
     def init(self, x: Float[Tensor, "d"], clients: int) -> State:
-        """The state before round 0, given the initial server model and m."""
+        """The state before round 0.
+
+        Args:
+            x: [d], initial server model.
+            clients: m.
+        """
 
     @abstractmethod
     def round(
         self, state: State, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"] | None, State]:
-        """One round: the update of the server model and the next state.
+        """Run one round. Neither `state` nor `x` is changed in place.
 
-        The update is what is to be added to x, a negative pseudo-gradient for the server's optimizer. None stands for a
-        round without a server step, which no optimizer's momentum may move either. Neither state nor x is changed.
+        Args:
+            state: from the previous round, or from `init`.
+            x: [d], server model.
+            call: the active clients, the learning rate and oracle knowledge.
+            work: the clients' local training.
+
+        Returns:
+            The update of x (a negative pseudo-gradient for the server's optimizer) and the next state. An update of
+            None means no server step: even an optimizer with momentum does not change x.
         """
 
     def eval_model(self, state: State, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
-        """The model to evaluate: the server's, unless the paper says otherwise."""
+        """The model to evaluate: the server's, unless the method's paper says otherwise."""
         return x
 
     def traffic(self, state: State, call: Round) -> Traffic:
-        """What a round sent that ended in this state: one model each way for every active client, as a rule."""
+        """Vectors sent in the round that ended in this state. Default: one each way for each active client."""
         return Traffic(up=len(call.active), down=len(call.active))
 
 
 @dataclass(frozen=True)
 class Nothing:
-    """The state of a method that remembers nothing."""
+    """The state of a stateless method."""
 
 
 class Memoryless(Algorithm[Nothing]):
-    """A method whose rounds are connected by the server's model alone."""
+    """Base class of stateless methods: nothing but the server's model passes from round to round."""
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Nothing:
         return Nothing()
 
 
 def refuse_server_optimizer(name: str, setting: Setting) -> None:
-    """For a method whose clients hold the server's model too, which a server optimizer would set apart from theirs.
+    """Refuse a server optimizer, for methods whose clients hold copies of the server's model.
+
+    A server optimizer would make the server's model differ from these copies.
 
     Raises:
         ValueError: the server does more than add the update.
     """
     if not setting.plain_server:
         raise ValueError(
-            f"server: an optimizer of its own is not allowed with {name}, whose clients hold the server's model too; "
+            f"server: another optimizer is not allowed with {name}, whose clients hold copies of the server's model; "
             "must be sgd with lr 1 and no momentum"
         )
 
 
 def refuse_local_steps(name: str, setting: Setting) -> None:
-    """For a method that takes one gradient a round.
+    """Refuse more than one local step, for methods that use one gradient in each round.
 
     Raises:
         ValueError: more than one local step.
     """
     if setting.steps != 1:
-        given = "local.epochs: several minibatches" if setting.steps is None else f"local.steps: {setting.steps}"
-        raise ValueError(f"{given} is not allowed with {name}, which takes one gradient a round; must be 1 step")
+        setting_and_value = "local.epochs" if setting.steps is None else f"local.steps: {setting.steps}"
+        raise ValueError(
+            f"{setting_and_value} is not allowed with {name}, which uses one gradient in each round; "
+            "must be local.steps: 1"
+        )
 
 
 def refuse_momentum(name: str, setting: Setting) -> None:
-    """For a method whose clients step along directions of its own, which momentum would mix with older ones.
+    """Refuse local momentum, for methods that change the direction of local steps themselves.
+
+    Momentum would mix these directions with those of earlier steps.
 
     Raises:
         ValueError: the clients' SGD has momentum.
     """
     if setting.momentum:
         raise ValueError(
-            f"local.momentum: {setting.momentum:g} is not allowed with {name}, whose clients step along directions of "
-            "its own; must be 0"
+            f"local.momentum: {setting.momentum:g} is not allowed with {name}, which changes the direction of local "
+            "steps itself; must be 0"
         )

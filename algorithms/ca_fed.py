@@ -1,25 +1,30 @@
-"""CA-Fed: clients seldom there, or long away, are left out where the bias this brings costs less than it saves.
+"""CA-Fed: leaves out rarely available or strongly correlated clients if that lowers a bound on the error.
 
-Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client Availability*
-(ToN 2024), Algorithm 1.
+References:
+    Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
+    Availability* (CA-Fed; IEEE/ACM ToN 2024), Algorithm 1.
 
-    F_i      loss of each active client at x on its first minibatch, before it trains
-    Fh_i     = (1 - beta) Fh_i + beta F_i for i in A   (first non-empty round: F_i, and their mean for all others)
-    F*_i     = least Fh_i so far;  Gamma = max_i Fh_i - F*_i
-    P(q)_i   = pi_i q_i / sum_h pi_h q_h
-    eps(q)   = sum_i (Fh_i - F*_i) P(q)_i + 4 kappa2 TV(alpha, P(q))^2 Gamma
-    q        = alpha / pi, then q_k = 0 wherever this lowers eps by tau or more, trying the clients first by
-               descending |lambda|, then by ascending pi; a pass ends before it would leave nobody
-    x       += eta_g * sum over A of q_i D_i           clients with q_i = 0 do not train
-    A empty, or all of it left out: x stays
-    the first `watch` rounds: x stays, nobody is asked, and who was there is noted for the estimates (Fig. 4)
+In each round::
+
+    F_i [a]         loss of each active client at x on its first minibatch, before it trains
+    Fh_i [m]        = (1 - beta) Fh_i + beta F_i for i in A
+                    (in the first non-empty round F_i, and the mean of F over A for all other clients)
+    F*_i [m]        = least Fh_i so far;  Gamma = max_i Fh_i - F*_i
+    P(q)_i [m]      = pi_i q_i / sum_h pi_h q_h
+    eps(q)          = sum_i (Fh_i - F*_i) P(q)_i + 4 kappa2 TV(alpha, P(q))^2 Gamma
+    q [m]           = alpha / pi; then q_k = 0 wherever this lowers eps by tau or more. Clients are tried first by
+                    descending |lambda|, then by ascending pi. At least one client remains.
+    x              += eta_g * sum over A of q_i D_i    clients with q_i = 0 do not train
+
+If A is empty, or all of A is left out, x stays. In the first `watch` rounds x stays and no client is contacted; the
+server only observes who is active, for its estimates (Fig. 4).
 
 Differences from the paper:
-    beta = 1 keeps no memory of losses; the paper prints "beta = 0" for its experiments and means this.
-    Where leaving a client out changes eps by nothing, it stays (`ties: keep`). Read to the letter, a gain of 0 reaches
-    tau = 0, and all clients but one are left out whenever no loss lies above its least, as in the first round.
-    The authors' released code has `bias_factor: 1` for the 4, takes F_i on held-out samples (`losses: test`) and for
-    F*_i the client's least loss (`least: optimum`), or 0 for networks (`least: zero`), and has `ties: leave_out`.
+    beta = 1 keeps no memory of losses. The paper prints "beta = 0" for its experiments and means this.
+    A client is kept if leaving it out does not change eps (`ties: keep`). Read literally, a gain of 0 reaches tau = 0;
+    then all clients but one are left out whenever no loss is above its least value, as in the first round.
+    The authors' released code has `bias_factor: 1` instead of 4, takes F_i on held-out samples (`losses: test`), takes
+    for F*_i the client's least loss (`least: optimum`), or 0 for networks (`least: zero`), and has `ties: leave_out`.
 """
 
 from dataclasses import dataclass, replace
@@ -37,13 +42,13 @@ from algorithms.options import Fraction, NonNegative, Rounds
 
 @dataclass(frozen=True)
 class Losses:
-    """Of each client.
+    """What the server stores of each client.
 
     Attributes:
-        Fh: its loss as last heard, [m]; infinite before the first non-empty round.
-        least: F*, the least of them, [m].
-        q: the weights of the last round, [m].
-        seen: who was on so far, where that is what pi and lambda are taken from.
+        Fh: [m], running estimate of its loss; infinite before the first non-empty round.
+        least: [m], F*, the least value of Fh so far.
+        q: [m], its weight in the last round.
+        seen: counts of active rounds, if pi and lambda are estimated.
     """
 
     Fh: Float[Tensor, "m"]
@@ -54,18 +59,19 @@ class Losses:
 
 @dataclass(frozen=True)
 class CAFed(Algorithm[Losses]):
-    """
+    """CA-Fed ([CAF] Algorithm 1): leaves out clients if that lowers the bound eps(q).
+
     Attributes:
-        kappa2: kappa^2, the weight of the bias; infinite: nobody is ever left out.
-        beta: how much of a new loss is believed.
-        tau: the least gain that leaves a client out.
-        oracle: take pi and lambda from the participation model; otherwise from the rounds 0..t.
-        ties: whether a client without which eps is the same is kept.
-        bias_factor: the paper's 4.
-        losses: what F_i is taken on: the client's first `minibatch`, or all that it holds of the `validation` or `test`
-            split.
-        least: F*_i as the `running` minimum, the client's `optimum` as the task tells it, or `zero`.
-        watch: rounds before the first that trains.
+        kappa2: kappa^2, weight of the bias in eps; if infinite, no client is left out.
+        beta: weight of a new loss in the running estimate Fh.
+        tau: smallest decrease of eps for which a client is left out.
+        oracle: take pi and lambda from the participation model; otherwise estimate them from rounds 0..t.
+        ties: whether a client is kept (`keep`) or left out (`leave_out`) if eps is the same without it.
+        bias_factor: factor of the bias in eps; 4 in the paper.
+        losses: where F_i is computed: on the client's first `minibatch`, or on all its samples of the `validation` or
+            `test` split.
+        least: F*_i: the `running` minimum, the client's `optimum` as the task knows it, or `zero`.
+        watch: number of rounds that only observe, before training starts.
     """
 
     kappa2: NonNegative = 1.0
@@ -80,8 +86,8 @@ class CAFed(Algorithm[Losses]):
 
     @property
     def requires(self) -> tuple[str, ...]:
-        told = ("stationary", "correlation") if self.oracle else ()
-        return (*told, "least_loss") if self.least == "optimum" else told
+        availability = ("stationary", "correlation") if self.oracle else ()
+        return (*availability, "least_loss") if self.least == "optimum" else availability
 
     @property
     def properties(self) -> Properties:
@@ -115,13 +121,13 @@ class CAFed(Algorithm[Losses]):
         return q[A] @ D, state
 
     def _losses(self, A: Int[Tensor, "a"], x: Float[Tensor, "a d"], work: LocalWork) -> Float[Tensor, "a"]:
-        """F_i of the active clients."""
+        """F_i [a] of the active clients."""
         if self.losses == "minibatch":
             return work.gradients(A, x, 0)[1]
         return work.losses(A, x, self.losses)
 
     def _least(self, state: Losses, Fh: Float[Tensor, "m"], call: Round) -> Float[Tensor, "m"]:
-        """F*, [m]."""
+        """F* [m]."""
         if self.least == "running":
             return Fh.minimum(state.least)
         if self.least == "zero":
@@ -130,7 +136,7 @@ class CAFed(Algorithm[Losses]):
         return call.least_loss
 
     def _availability(self, seen: Watch | Nothing, call: Round) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
-        """pi and lambda, [m]."""
+        """pi [m] and lambda [m]."""
         if isinstance(seen, Watch):
             return seen.stationary.to(call.alpha.dtype), seen.correlation.to(call.alpha.dtype)
         assert call.stationary is not None, "declared in requires"
@@ -144,10 +150,10 @@ class CAFed(Algorithm[Losses]):
         pi: Float[Tensor, "m"],
         correlation: Float[Tensor, "m"],
     ) -> Bool[Tensor, "m"]:
-        """Where q_i > 0 after both passes.
+        """Whether each client is included (q_i > 0) after both passes.
 
-        pi_i q_i is alpha_i where q_i > 0, and 0 elsewhere. So with `mass` the sum of alpha over the included, P(q) is
-        alpha / mass there, TV(alpha, P(q)) = 1 - mass, and a trial costs two subtractions.
+        pi_i q_i is alpha_i if client i is included, and 0 otherwise. Let `mass` be the sum of alpha over the included
+        clients. Then P(q) is alpha / mass for them, TV(alpha, P(q)) = 1 - mass, and a trial costs two subtractions.
         """
         alphas, gaps = alpha.double().tolist(), gap.double().tolist()
         Gamma = max(gaps)
@@ -157,24 +163,24 @@ class CAFed(Algorithm[Losses]):
 
         included = [True] * len(alphas)
         mass, loss = 1.0, sum(a * f for a, f in zip(alphas, gaps, strict=True))
-        left = len(alphas)
+        remaining = len(alphas)
         by_correlation = correlation.abs().sort(descending=True, stable=True).indices
         by_availability = pi.sort(stable=True).indices
         for order in (by_correlation, by_availability):
             for k in order.tolist():
                 if not included[k]:
                     continue
-                if left == 1:
+                if remaining == 1:
                     break
                 without = (mass - alphas[k], loss - alphas[k] * gaps[k])
                 gain = eps(mass, loss) - eps(*without)
                 if gain >= self.tau and (gain > 0 or self.ties == "leave_out"):
                     included[k] = False
-                    (mass, loss), left = without, left - 1
+                    (mass, loss), remaining = without, remaining - 1
         return torch.tensor(included, device=alpha.device)
 
     def traffic(self, state: Losses, call: Round) -> Traffic:
         if call.t < self.watch:
             return Traffic(up=0, down=0)
-        # All active clients get x to tell their loss of it; those left out send no model back.
+        # All active clients receive x to compute their loss. Those left out send no model back.
         return Traffic(up=int((state.q[call.active] > 0).sum()), down=len(call.active))

@@ -1,16 +1,22 @@
-"""F3AST: of those who could answer the least often heard are asked, and weighted by the inverse of how often that was.
+"""F3AST: selects the least often selected active clients and weights each by the inverse of its selection rate.
 
-Ribero, Vikalo, de Veciana, *Federated Learning Under Intermittent Client Availability and Time-Varying Communication
-Constraints* (2022), Algorithm 1, as the FedPBC paper runs it.
+References:
+    Ribero, Vikalo, de Veciana, *Federated Learning Under Intermittent Client Availability and Time-Varying
+    Communication Constraints* (2022), Algorithm 1, as the FedPBC paper runs it.
 
-    S    = the `capacity` clients of A with the smallest r_i (ties: lowest id); all of A where there are no more
-    r    = (1 - beta) r + beta 1{i in S}           r starts at `start`
-    x   += eta_g * (1/m) sum over S of D_i / r_i   the updated r
-    A empty: x stays, r decays
+In each round::
+
+    r_i [m]   running share of rounds in which client i was selected; `start` at first
+    S         the `capacity` clients of A with the smallest r_i (ties: lowest id); all of A if there are no more
+
+    r    = (1 - beta) r + beta 1{i in S}
+    x   += eta_g * (1/m) sum over S of D_i / r_i     with the updated r
+
+If A is empty, x stays and r decays.
 
 Differences from the paper:
-    None. The authors' released code of FedPBC takes positions within the list A for client ids, so that the clients
-    asked are the wrong ones, silent clients among them: `selection: released`.
+    None. The authors' released code of FedPBC uses positions in the list A as client ids, so that wrong clients are
+    selected, including inactive ones: `selection: released`.
 """
 
 from dataclasses import dataclass
@@ -25,19 +31,24 @@ from algorithms.options import Count, Fraction, Positive
 
 @dataclass(frozen=True)
 class Rates:
-    """r: the running share of rounds in which each client was selected, [m]."""
+    """Selection rates.
+
+    Attributes:
+        r: [m], running share of rounds in which each client was selected.
+    """
 
     r: Float[Tensor, "m"]
 
 
 @dataclass(frozen=True)
 class F3AST(Algorithm[Rates]):
-    """
+    """F3AST (Algorithm 1): selects the least often selected of the active clients.
+
     Attributes:
-        capacity: how many clients a round can hear.
-        beta: how fast r follows.
+        capacity: largest number of clients selected in a round.
+        beta: weight of the current round in r.
         start: r before the first round.
-        selection: as in the `paper`, or as `released`.
+        selection: by client id (`paper`), or by position in A (`released`, the authors' code).
     """
 
     capacity: Count = 10
@@ -62,6 +73,7 @@ class F3AST(Algorithm[Rates]):
         return (D / r[S][:, None]).sum(dim=0) / m, Rates(r)
 
     def _select(self, r: Float[Tensor, "m"], A: Int[Tensor, "a"]) -> Int[Tensor, "s"]:
+        """S, ascending."""
         if len(A) <= self.capacity:
             return A
         positions = r[A].sort(stable=True).indices[: self.capacity].sort().values

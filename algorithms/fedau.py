@@ -1,13 +1,17 @@
-"""FedAU: every answer is weighted by how long, on average, its client has kept the server waiting.
+"""FedAU: weights each active client by its average interval between participations.
 
-Wang, Ji, *A Lightweight Method for Tackling Unknown Participation Statistics in Federated Averaging* (ICLR 2024),
-Algorithms 1 and 2.
+References:
+    Wang, Ji, *A Lightweight Method for Tackling Unknown Participation Statistics in Federated Averaging* (ICLR 2024),
+    Algorithms 1 and 2.
 
-    x   += eta_g * (1/m) sum over A of w_i D_i   divided by m, never by the sum of w
-    w_i  = mean length of client i's intervals   of those closed before this round; 1 while there is none
+In each round::
 
-An interval closes when its client participates, or when it has lasted `cutoff` rounds; the next begins after it.
-A empty: x stays, the intervals grow.
+    w_i [m]   mean length, in rounds, of client i's intervals closed before this round; 1 if there are none
+
+    x   += eta_g * (1/m) sum over A of w_i D_i       divided by m, never by the sum of w
+
+An interval ends when its client participates, or when it has lasted `cutoff` rounds. The next one starts after it. If A
+is empty, x stays and the intervals grow.
 
 Differences from the paper:
     None.
@@ -26,12 +30,12 @@ from algorithms.options import Count
 
 @dataclass(frozen=True)
 class Intervals:
-    """Of each client.
+    """The intervals between each client's participations.
 
     Attributes:
-        length: of the open interval, rounds, [m].
-        closed: how many were closed, [m].
-        total: the sum of their lengths, [m].
+        length: [m], length of the open interval, in rounds.
+        closed: [m], number of closed intervals.
+        total: [m], sum of the lengths of the closed intervals.
     """
 
     length: Int[Tensor, "m"]
@@ -41,9 +45,10 @@ class Intervals:
 
 @dataclass(frozen=True)
 class FedAU(Algorithm[Intervals]):
-    """
+    """FedAU (Algorithms 1 and 2): weights by mean intervals between participations.
+
     Attributes:
-        cutoff: K of the paper, rounds after which an interval is closed though its client was not heard.
+        cutoff: K in the paper: rounds after which an interval is closed although its client was not active.
     """
 
     cutoff: Count = 50

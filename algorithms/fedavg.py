@@ -1,13 +1,18 @@
-"""FedAvg: the average over those who answer.
+"""FedAvg: averages the updates of the active clients.
 
-McMahan, Moore, Ramage, Hampson, Agüera y Arcas, *Communication-Efficient Learning of Deep Networks from Decentralized
-Data* (AISTATS 2017), Algorithm 1.
+References:
+    McMahan, Moore, Ramage, Hampson, Agüera y Arcas, *Communication-Efficient Learning of Deep Networks from
+    Decentralized Data* (AISTATS 2017), Algorithm 1.
 
-    D_i = x_i(K) - x                   what K local SGD steps of client i changed
-    x  += eta_g * mean over A of D_i   eta_g is the server optimizer's rate
+In each round::
+
+    D_i = x_i(K) - x                   for i in A: the change by K local SGD steps from x
+    x  += eta_g * mean over A of D_i
+
+If A is empty, x stays.
 
 Differences from the paper:
-    The average is uniform over the active set A, not weighted by data size: so all five participation papers run it.
+    The average over A is uniform, not weighted by data size, as in all five participation papers.
 """
 
 from dataclasses import dataclass
@@ -21,6 +26,8 @@ from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round
 
 @dataclass(frozen=True)
 class FedAvg(Memoryless):
+    """FedAvg (Algorithm 1): the mean update of the active clients."""
+
     properties: ClassVar[Properties] = Properties(limit="shares")
 
     def round(

@@ -1,10 +1,15 @@
-"""FedAvg over all clients: those who do not answer count as having changed nothing.
+"""FedAvg over all clients: averages over all m clients and counts an inactive client as a zero update.
 
-Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the baseline
-"FedAvg over all clients" of section VII.
+References:
+    Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the
+    baseline "FedAvg over all clients" of section VII.
+
+In each round::
 
     D_i = x_i(K) - x                        for i in A
-    x  += eta_g * (1/m) sum over A of D_i   divided by all m clients, not by |A|
+    x  += eta_g * (1/m) sum over A of D_i   divided by m, not by a
+
+If A is empty, x stays.
 
 Differences from the paper:
     None.
@@ -21,6 +26,8 @@ from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round
 
 @dataclass(frozen=True)
 class FedAvgAll(Memoryless):
+    """FedAvg over all clients: the sum of the active clients' updates, divided by m."""
+
     properties: ClassVar[Properties] = Properties(limit="probabilities")
 
     def round(

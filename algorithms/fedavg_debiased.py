@@ -1,13 +1,20 @@
-"""Debiased FedAvg: a client that was seldom heard takes larger local steps.
+"""Debiased FedAvg: scales each client's local steps by the inverse of how often it has participated.
 
-Sun, Zhang, Xu, Joshi, Sharma, Wei, *Debiasing Federated Learning with Correlated Client Participation* (ICLR 2025),
-Algorithm 1.
+References:
+    Sun, Zhang, Xu, Joshi, Sharma, Wei, *Debiasing Federated Learning with Correlated Client Participation* (ICLR 2025),
+    Algorithm 1.
+
+In each round::
+
+    n_i [m]    rounds in which client i has participated
+    nu_i [a]   factor of client i's local steps
 
     n_i  += 1                              for i in A
     nu_i  = (t + 1) a / (n_i m)
     x_i  -= eta nu_i g_i(x_i)              K times from x
     x     = mean over A of x_i
-    A empty: x stays, the round counts
+
+If A is empty, x stays and the round counts.
 
 Differences from the paper:
     None. The authors' released code takes nu_i = T / n_i over a horizon of T rounds: `horizon`.
@@ -26,17 +33,22 @@ from algorithms.options import Count, Positive
 
 @dataclass(frozen=True)
 class Counts:
-    """n: the rounds each client took part in, [m]."""
+    """Participation counts.
+
+    Attributes:
+        n: [m], number of rounds in which each client has participated.
+    """
 
     n: Int[Tensor, "m"]
 
 
 @dataclass(frozen=True)
 class FedAvgDebiased(Algorithm[Counts]):
-    """
+    """Debiased FedAvg (Algorithm 1): local steps scaled by nu_i.
+
     Attributes:
-        cap: the largest nu_i; the paper knows none.
-        horizon: T of the released code's nu_i = T / n_i, with n_i as it stands; by default the paper's nu_i.
+        cap: largest nu_i. Default: no limit, as in the paper.
+        horizon: T of the released code's nu_i = T / n_i, with the current n_i. Default: the paper's nu_i.
     """
 
     cap: Positive | None = None

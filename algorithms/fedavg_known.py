@@ -1,10 +1,17 @@
-"""FedAvg with known probabilities: every answer is weighted by the inverse of its chance.
+"""FedAvg with known probabilities: divides each update by the client's participation probability.
 
-Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the baseline
-"FedAvg with known p_i^t" of section VII.
+References:
+    Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the
+    baseline "FedAvg with known p_i^t" of section VII.
+
+In each round::
+
+    p_i^t [m]   true probability that client i is active in this round
 
     D_i = x_i(K) - x                                for i in A
-    x  += eta_g * (1/m) sum over A of D_i / p_i^t   p_i^t: this round's true probability
+    x  += eta_g * (1/m) sum over A of D_i / p_i^t
+
+If A is empty, x stays.
 
 Differences from the paper:
     None. The authors' released code divides every D_i by the p of the last client: `probability: last_client`.
@@ -21,9 +28,10 @@ from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round
 
 @dataclass(frozen=True)
 class FedAvgKnown(Memoryless):
-    """
+    """FedAvg with known probabilities: updates divided by p_i^t.
+
     Attributes:
-        probability: whose p_i^t divides D_i: its `own`, or that of the `last_client` in A (the released code).
+        probability: which p^t divides D_i: the client's `own`, or that of the `last_client` in A (released code).
     """
 
     probability: Literal["own", "last_client"] = "own"

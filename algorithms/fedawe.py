@@ -1,13 +1,19 @@
-"""FedAWE: a client resumes from where it stopped, and makes up for its silence by a longer step.
+"""FedAWE: a client resumes from its own last model and takes a longer step for each round it missed.
 
-Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Efficient Federated Learning against Heterogeneous and Non-stationary Client
-Unavailability* (NeurIPS 2024), Algorithm 1.
+References:
+    Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Efficient Federated Learning against Heterogeneous and Non-stationary Client
+    Unavailability* (NeurIPS 2024), Algorithm 1.
 
-    x_i, tau_i       the model client i holds, x^0 at first, and the last round it was active in, -1 at first
+In each round::
+
+    x_i [m, d]    the model that client i holds; x^0 at first
+    tau_i [m]     the last round in which client i was active; -1 at first
+
     x_i^ = x_i + eta_g (t - tau_i) (x_i(K) - x_i)   for i in A, from its own stale x_i
     x    = mean over A of x_i^
-    x_i  = x, tau_i = t                             for i in A; the others do nothing
-    A empty: x stays
+    x_i  = x, tau_i = t                             for i in A; the other clients do nothing
+
+If A is empty, x stays.
 
 Differences from the paper:
     None. The authors' released code clips the averaged update to norm 0.5 (`clip`) and evaluates the mean of the
@@ -28,7 +34,12 @@ from algorithms.rows import Rows
 
 @dataclass(frozen=True)
 class StaleModels:
-    """models: x_i of every client, [m, d]; tau: the last round each was active in, [m]."""
+    """The clients' models and when they were last active.
+
+    Attributes:
+        models: [m, d], x_i.
+        tau: [m], the last round in which each client was active; -1 at first.
+    """
 
     models: Rows
     tau: Int[Tensor, "m"]
@@ -36,11 +47,13 @@ class StaleModels:
 
 @dataclass(frozen=True)
 class FedAWE(Algorithm[StaleModels]):
-    """
+    """FedAWE (Algorithm 1): stale starting points, and steps scaled by the rounds missed.
+
     Attributes:
-        eta_g: scales each client's own move.
-        clip: the largest norm of the server's move; by default there is none.
-        evaluate: the server's model, or the mean of all m local models after the round (the released code).
+        eta_g: factor of each client's own update.
+        clip: largest norm of the server's update. Default: no limit.
+        evaluate: which model is evaluated: the server's, or the mean of all m clients' models after the round
+            (released code).
     """
 
     eta_g: float = 1.0
@@ -67,8 +80,8 @@ class FedAWE(Algorithm[StaleModels]):
         update = (x_i + self.eta_g * missed * (work.sgd(A, x_i) - x_i)).mean(dim=0) - x
         if self.clip is not None:
             update = update * (self.clip / torch.linalg.vector_norm(update)).clamp(max=1.0)
-        sent_back = (x + update).expand(len(A), -1)
-        return update, StaleModels(state.models.put(A, sent_back), state.tau.index_fill(0, A, call.t))
+        broadcast = (x + update).expand(len(A), -1)
+        return update, StaleModels(state.models.put(A, broadcast), state.tau.index_fill(0, A, call.t))
 
     def eval_model(self, state: StaleModels, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
         return x if self.evaluate == "server" else state.models.mean()

@@ -1,15 +1,21 @@
-"""FedPBC: postponed broadcast, so that a client's silence keeps its own progress alive (implicit gossiping).
+"""FedPBC: all clients train in every round, and the server broadcasts to the active ones after averaging.
 
-Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping*, Algorithm 1.
+References:
+    Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC),
+    Algorithm 1. Postponing the broadcast lets an inactive client keep its own progress (implicit gossiping).
 
-    x_i   the model client i holds, x^0 at first
-    x_i*  = x_i + eta_g (x_i(K) - x_i)   every client computes in every round, uplink on or off
-    x     = mean over A of x_i*          and x_i = x for i in A: the broadcast comes after the average
+In each round::
+
+    x_i [m, d]   the model that client i holds; x^0 at first
+
+    x_i*  = x_i + eta_g (x_i(K) - x_i)   for all i: every client computes, active or not
+    x     = mean over A of x_i*          then x_i = x for i in A: the broadcast follows the average
     x_i   = x_i*                         for i not in A
-    A empty: x stays, all clients keep x_i*
+
+If A is empty, x stays and all clients keep x_i*.
 
 Differences from the paper:
-    Line 14 as printed lets silent clients fall back to x_i; eq. 7 and the authors' released code keep x_i*, as here.
+    Line 14 as printed resets inactive clients to x_i. Equation 7 and the authors' released code keep x_i*, as here.
 """
 
 from dataclasses import dataclass
@@ -24,17 +30,23 @@ from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, re
 
 @dataclass(frozen=True)
 class LocalModels:
-    """models: x_i of every client, [m, d]."""
+    """The clients' models.
+
+    Attributes:
+        models: [m, d], x_i.
+    """
 
     models: Float[Tensor, "m d"]
 
 
 @dataclass(frozen=True)
 class FedPBC(Algorithm[LocalModels]):
-    """
+    """FedPBC (Algorithm 1): all clients train, and the broadcast follows the average.
+
     Attributes:
-        eta_g: scales each client's own move.
-        evaluate: the server's model, or the mean of all m local models after the broadcast (the released code).
+        eta_g: factor of each client's own update.
+        evaluate: which model is evaluated: the server's, or the mean of all m clients' models after the broadcast
+            (released code).
     """
 
     eta_g: float = 1.0
@@ -52,8 +64,8 @@ class FedPBC(Algorithm[LocalModels]):
         self, state: LocalModels, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"] | None, LocalModels]:
         A = call.active
-        everyone = torch.arange(call.clients, device=x.device)
-        x_star = state.models.lerp(work.sgd(everyone, state.models), self.eta_g)
+        all_clients = torch.arange(call.clients, device=x.device)
+        x_star = state.models.lerp(work.sgd(all_clients, state.models), self.eta_g)
         if len(A) == 0:
             return None, LocalModels(x_star)
         mean = x_star[A].mean(dim=0)

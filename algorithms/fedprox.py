@@ -1,14 +1,18 @@
-"""FedProx: local steps are held back towards the server's model.
+"""FedProx: FedAvg with a proximal term that pulls local steps towards the server's model.
 
-Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, *Federated Optimization in Heterogeneous Networks* (MLSys 2020),
-Algorithm 2.
+References:
+    Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, *Federated Optimization in Heterogeneous Networks* (MLSys 2020),
+    Algorithm 2.
 
-    x_i -= eta (g_i(x_i) + mu (x_i - x))   K_i times from x: SGD on f_i(x_i) + (mu/2) ||x_i - x||^2
+In each round::
+
+    x_i -= eta (g_i(x_i) + mu (x_i - x))      K times from x, for i in A: SGD on f_i(x_i) + (mu/2) ||x_i - x||^2
     x   += eta_g * mean over A of x_i - x
-    A empty: x stays
+
+If A is empty, x stays.
 
 Differences from the paper:
-    K SGD steps stand for its gamma-inexact local solver; the average is uniform over A, as with FedAvg here.
+    K SGD steps replace its gamma-inexact local solver. The average over A is uniform, as for FedAvg here.
 """
 
 from dataclasses import dataclass
@@ -23,9 +27,10 @@ from algorithms.options import NonNegative
 
 @dataclass(frozen=True)
 class FedProx(Memoryless):
-    """
+    """FedProx (Algorithm 2): local SGD with a proximal term.
+
     Attributes:
-        mu: strength of the pull towards x.
+        mu: weight of the proximal term (mu/2) ||x_i - x||^2.
     """
 
     mu: NonNegative = 0.01

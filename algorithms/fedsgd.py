@@ -1,9 +1,14 @@
-"""FedSGD: one minibatch gradient from each of those who answer.
+"""FedSGD: averages one minibatch gradient of each active client.
 
-Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
-Participation* (2025), equations 4 and 5.
+References:
+    Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
+    Participation* (2025), equations 4 and 5.
+
+In each round::
 
     x -= eta * mean over A of g_i(x)
+
+If A is empty, x stays.
 
 Differences from the paper:
     None.
@@ -29,6 +34,8 @@ from algorithms.base import (
 
 @dataclass(frozen=True)
 class FedSGD(Memoryless):
+    """FedSGD (equations 4 and 5): the mean minibatch gradient of the active clients."""
+
     properties: ClassVar[Properties] = Properties(limit="shares")
 
     def check(self, setting: Setting) -> None:

@@ -1,15 +1,22 @@
-"""Importance-weighted FedSGD: every gradient is divided by the share of the average that its client has had so far.
+"""Importance-weighted FedSGD: divides each gradient by its client's mean weight in the averages so far.
 
-Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
-Participation* (2025), section IV, equation 11.
+References:
+    Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
+    Participation* (2025), section IV, equation 11.
+
+In each round::
+
+    Z_i [m]   sum of client i's weights 1/a in the averages so far
+    c_i [m]   estimate of E[1{i in A} / a], at least delta
 
     Z_i += 1/a                                     for i in A
-    c_i  = max(Z_i / (t + 1), delta)               estimates E[1{i in A} / a]; rounds so far, this one included
+    c_i  = max(Z_i / (t + 1), delta)               t + 1 rounds so far, with this one
     x   -= eta * mean over A of g_i(x) / (m c_i)
-    A empty: x stays, the round counts
+
+If A is empty, x stays and the round counts.
 
 Differences from the paper:
-    None. `oracle: true` takes the true c_i from the participation model.
+    None. `oracle: true` takes the exact c_i from the participation model.
 """
 
 from dataclasses import dataclass
@@ -23,17 +30,22 @@ from algorithms.options import NonNegative
 
 @dataclass(frozen=True)
 class Shares:
-    """Z: the sum of each client's shares of the averages so far, [m]."""
+    """Each client's weight in the averages so far.
+
+    Attributes:
+        Z: [m], sum over rounds of 1{i in A} / a.
+    """
 
     Z: Float[Tensor, "m"]
 
 
 @dataclass(frozen=True)
 class FedSGDIW(Algorithm[Shares | Nothing]):
-    """
+    """Importance-weighted FedSGD (equation 11): gradients divided by m c_i.
+
     Attributes:
-        delta: the least c_i that is believed.
-        oracle: use the exact c_i instead of the estimate, and no delta.
+        delta: lower bound of the estimated c_i.
+        oracle: use the exact c_i of the participation model, without delta.
     """
 
     delta: NonNegative = 0.01

@@ -1,17 +1,23 @@
-"""FedVARP: the last known update of every client makes up for those who are silent.
+"""FedVARP: uses the last known update of each inactive client to reduce the variance of partial participation.
 
-Jhunjhunwala, Sharma, Nagarkatti, Joshi, *FedVARP: Tackling the Variance Due to Partial Client Participation in
-Federated Learning* (UAI 2022), Algorithm 1.
+References:
+    Jhunjhunwala, Sharma, Nagarkatti, Joshi, *FedVARP: Tackling the Variance Due to Partial Client Participation in
+    Federated Learning* (UAI 2022), Algorithm 1.
 
-    y_i                                      the last known update of every client, 0 at first; ybar: their mean
+In each round::
+
+    y_i [m, d]   the last known update of each client; 0 at first
+    ybar [d]     the mean of y_i over all m clients
+
     v      = mean over A of (D_i - y_i) + ybar
     x     += eta_g * v
     ybar  += (1/m) sum over A of (D_i - y_i)
     y_i    = D_i                             for i in A
-    A empty: x and all memory stay
+
+If A is empty, x and all memory stay.
 
 Differences from the paper:
-    The paper knows no empty round; this rule is that of the known codes.
+    The paper has no empty rounds. The rule for them is that of the known implementations.
 """
 
 from dataclasses import dataclass
@@ -27,7 +33,12 @@ from algorithms.rows import Rows
 
 @dataclass(frozen=True)
 class Updates:
-    """y: the last update of every client, [m, d]; ybar: their mean, [d]."""
+    """The last known updates.
+
+    Attributes:
+        y: [m, d], last update of each client; 0 at first.
+        ybar: [d], the mean of y over all clients.
+    """
 
     y: Rows
     ybar: Float[Tensor, "d"]
@@ -35,6 +46,8 @@ class Updates:
 
 @dataclass(frozen=True)
 class FedVARP(Algorithm[Updates]):
+    """FedVARP (Algorithm 1): last known updates as control variates at the server."""
+
     properties: ClassVar[Properties] = Properties(limit="optimum")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Updates:
@@ -47,6 +60,6 @@ class FedVARP(Algorithm[Updates]):
         if len(A) == 0:
             return None, state
         D = work.sgd(A, x.expand(len(A), -1)) - x
-        news = D - state.y[A]
-        v = news.mean(dim=0) + state.ybar
-        return v, Updates(state.y.put(A, D), state.ybar + news.sum(dim=0) / m)
+        change = D - state.y[A]
+        v = change.mean(dim=0) + state.ybar
+        return v, Updates(state.y.put(A, D), state.ybar + change.sum(dim=0) / m)

@@ -1,17 +1,23 @@
-"""FOCUS: gradient tracking by push and pull, exact for any participation.
+"""FOCUS: gradient tracking by push and pull, which converges to the optimum under any participation.
 
-*Exact and Linear Convergence for Federated Learning under Arbitrary Client Participation is Attainable*, Algorithms 1
-and 2 (with minibatches: SG-FOCUS), equations 13 to 22.
+References:
+    *Exact and Linear Convergence for Federated Learning under Arbitrary Client Participation is Attainable* (FOCUS),
+    Algorithms 1 and 2 (with minibatches: SG-FOCUS), equations 13 to 22.
 
-    y, h_i        the server's tracker and each client's stored gradient, 0 at first
-    z = x, y_i = 0, then K_i times, for i in A:
+In each round::
+
+    y [d]        the server's tracker; 0 at first
+    h_i [m, d]   the last gradient that client i has computed; 0 at first
+
+    z = x, y_i = 0, then K times, for i in A:
         g    = g_i(z)
-        y_i += g - h_i        h_i: at first the last gradient of the client's previous participation
+        y_i += g - h_i
         h_i  = g
         z   -= eta y_i
-    y += sum over A of y_i    a sum, so that y = sum over ALL i of h_i, always
+    y += sum over A of y_i    a sum, so that y is always the sum of h_i over all clients
     x -= eta y
-    A empty: y keeps, and the step x -= eta y still happens
+
+If A is empty, y stays and the step x -= eta y is still made.
 
 Differences from the paper:
     None. The authors' released code makes no step in an empty round: `empty: skip`.
@@ -30,7 +36,12 @@ from algorithms.rows import Rows
 
 @dataclass(frozen=True)
 class Tracking:
-    """y: the server's tracker, [d]; h: the stored gradient of each client, [m, d]."""
+    """The tracked gradients.
+
+    Attributes:
+        y: [d], the server's tracker.
+        h: [m, d], last gradient of each client.
+    """
 
     y: Float[Tensor, "d"]
     h: Rows
@@ -38,9 +49,10 @@ class Tracking:
 
 @dataclass(frozen=True)
 class Focus(Algorithm[Tracking]):
-    """
+    """FOCUS (Algorithm 1) and SG-FOCUS (Algorithm 2): gradient tracking by push and pull.
+
     Attributes:
-        empty: what an empty round does: the `step` x -= eta y, or `skip` it.
+        empty: in an empty round make the `step` x -= eta y, or `skip` it (released code).
     """
 
     empty: Literal["step", "skip"] = "step"

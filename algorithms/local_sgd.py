@@ -1,13 +1,16 @@
-"""Local SGD: what FedAvg would be if every client answered every call.
+"""Local SGD: FedAvg with full participation, whatever the participation model says.
 
-Stich, *Local SGD Converges Fast and Communicates Little* (ICLR 2019), Algorithm 1.
+References:
+    Stich, *Local SGD Converges Fast and Communicates Little* (ICLR 2019), Algorithm 1.
 
-    D_i = x_i(K) - x
-    x  += eta_g * (1/m) sum over ALL i of D_i
+In each round::
+
+    D_i = x_i(K) - x                        for all i
+    x  += eta_g * (1/m) sum over all i of D_i
 
 Differences from the paper:
-    None. It hears every client in every round, whatever the roll call says: the line that no method under that roll
-    call can be expected to cross.
+    None. It ignores the active set A and serves as a reference: no method under partial participation is expected to do
+    better.
 """
 
 from dataclasses import dataclass
@@ -22,13 +25,15 @@ from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, T
 
 @dataclass(frozen=True)
 class LocalSGD(Memoryless):
+    """Local SGD (Algorithm 1): the mean update of all clients, in every round."""
+
     properties: ClassVar[Properties] = Properties(limit="optimum", asks_all=True)
 
     def round(
         self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"], Nothing]:
-        everyone = torch.arange(call.clients, device=x.device)
-        D = work.sgd(everyone, x.expand(call.clients, -1)) - x
+        all_clients = torch.arange(call.clients, device=x.device)
+        D = work.sgd(all_clients, x.expand(call.clients, -1)) - x
         return D.mean(dim=0), state
 
     def traffic(self, state: Nothing, call: Round) -> Traffic:

@@ -1,15 +1,21 @@
-"""MIFA: memory for those who are silent.
+"""MIFA: averages the last known update of every client in each round.
 
-Gu, Huang, Zhang, Huang, *Fast Federated Learning in the Presence of Arbitrary Device Unavailability* (NeurIPS 2021),
-Algorithm 1.
+References:
+    Gu, Huang, Zhang, Huang, *Fast Federated Learning in the Presence of Arbitrary Device Unavailability* (NeurIPS
+    2021), Algorithm 1.
 
-    G_i                                    the last known update of every client, 0 at first
+In each round::
+
+    G_i [m, d]   the last known update of each client, divided by eta; 0 at first
+
     G_i  = (x - x_i(K)) / eta              for i in A
-    x   -= eta_g * eta * mean over ALL i of G_i, in every round, an empty one too
+    x   -= eta_g * eta * mean over all i of G_i
+
+If A is empty, the step is still made.
 
 Differences from the paper:
-    The paper lets every client answer in the first round; here G_i starts at zero, or, with `wait_for_all`, x stays
-    until every client was heard once.
+    In the paper every client is active in the first round. Here G_i starts at zero, or, with `wait_for_all`, x stays
+    until every client has participated once.
 """
 
 from dataclasses import dataclass
@@ -25,18 +31,23 @@ from algorithms.rows import Rows
 
 @dataclass(frozen=True)
 class Memory:
-    """G: the last update of every client, [m, d]."""
+    """The last known updates.
+
+    Attributes:
+        G: [m, d], last update of each client; 0 at first.
+    """
 
     G: Rows
 
 
 @dataclass(frozen=True)
 class MIFA(Algorithm[Memory]):
-    """
+    """MIFA (Algorithm 1): the mean of all clients' last known updates.
+
     Attributes:
-        wait_for_all: no step until every client was heard once.
-        memory: what is remembered: `gradients`, D_i divided by the rate of its round, or the raw `updates` D_i (several
-            released codes). The two differ when eta changes over the rounds.
+        wait_for_all: make no step until every client has participated once.
+        memory: what is stored: `gradients`, -D_i divided by the eta of its round, or `updates`, -D_i itself (several
+            released codes). They differ if eta changes over the rounds.
     """
 
     wait_for_all: bool = False

@@ -1,15 +1,23 @@
-"""More available: only the clients that are often there, each weighted by its inverse availability.
+"""More available: only clients of above-average availability train, weighted by inverse availability.
 
-Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client Availability*
-(CA-Fed, ToN 2024), the baseline "More available" of section VI.
+References:
+    Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
+    Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "More available" of section VI.
 
-    M  = the clients with pi_i at or above the mean of pi
-    x += eta_g * sum over A and M of (alpha_i / pi_i) D_i
-    nobody of M in A: x stays
+In each round::
+
+    alpha_i [m]   weight of client i in the objective
+    pi_i [m]      availability of client i, exact or estimated
+    M             clients whose pi_i is at least the mean of pi
+
+    D_i  = x_i(K) - x                                  for i in A and M
+    x   += eta_g * sum over A and M of (alpha_i / pi_i) D_i
+
+If no client of M is active, x stays.
 
 Differences from the paper:
-    The paper's clients come in two classes of availability; the mean of pi is our border between them, which also
-    serves where there are more. Where all pi_i are equal, everyone belongs to M.
+    The paper's clients have two levels of availability. The mean of pi separates them here, and also works for more
+    levels. If all pi_i are equal, M contains all clients.
 """
 
 from dataclasses import dataclass
@@ -24,6 +32,8 @@ from algorithms.base import LocalWork, Nothing, Properties, Round, Traffic
 
 @dataclass(frozen=True)
 class MoreAvailable(AvailabilityWeighted):
+    """ "More available" ([CAF] section VI): only clients with pi_i at or above the mean."""
+
     ends: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def round(
@@ -31,7 +41,7 @@ class MoreAvailable(AvailabilityWeighted):
     ) -> tuple[Float[Tensor, "d"] | None, Watch | Nothing]:
         seen = observed(state, call)
         pi = self.availability(seen, call)
-        A = call.active[_often(pi)[call.active]]
+        A = call.active[_more_available(pi)[call.active]]
         if len(A) == 0:
             return None, seen
         q = (call.alpha / pi)[A]
@@ -39,10 +49,10 @@ class MoreAvailable(AvailabilityWeighted):
         return q @ D, seen
 
     def traffic(self, state: Watch | Nothing, call: Round) -> Traffic:
-        a = int(_often(self.availability(state, call))[call.active].sum())
+        a = int(_more_available(self.availability(state, call))[call.active].sum())
         return Traffic(up=a, down=a)
 
 
-def _often(pi: Float[Tensor, "m"]) -> Bool[Tensor, "m"]:
-    """M; the mean of equal numbers may round to just above them."""
+def _more_available(pi: Float[Tensor, "m"]) -> Bool[Tensor, "m"]:
+    """Whether each client is in M. Tolerant: the mean of equal numbers may round to just above them."""
     return pi >= pi.mean() * (1 - 1e-6)

@@ -1,4 +1,4 @@
-"""Types of hyper-parameters: what an experiment file may set them to."""
+"""Types of hyper-parameters, with the values that an experiment file may give them."""
 
 from typing import Annotated, TypeAlias
 

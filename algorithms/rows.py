@@ -1,4 +1,4 @@
-"""Memory of clients: a vector of each, stored for those that have taken part."""
+"""Per-client memory: one vector for each client, stored only for clients that have participated."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,15 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Rows:
-    """A row of every client, [m, d] to those who ask; all who have not taken part hold the same one, stored once.
+    """A table [m, d] with one row for each client, in which clients that have not participated share one row.
 
-    Rows are asked for and given on the device of `place`. `values` may lie on another (`numerics.client_memory: host`):
-    only what is asked for, or given, goes from one to the other.
+    Rows are read and written on the device of `place`. `values` may be on another device
+    (`numerics.client_memory: host`); then only the rows read or written are moved.
 
     Attributes:
-        values: the row of all others, then those of n clients in the order in which they first took part, [1 + n, d].
-        place: where in `values` each client's row is, [m]; 0 for all others.
+        values: [1 + n, d], the shared row, then the rows of the n clients that have participated, in the order of their
+            first participation.
+        place: [m], position of each client's row in `values`; 0 for the shared row.
     """
 
     values: Float[Tensor, "stored d"]
@@ -24,14 +25,20 @@ class Rows:
 
     @classmethod
     def begin(cls, row: Float[Tensor, "d"], clients: int) -> "Rows":
-        """All clients hold this row."""
+        """A table in which every client has this row."""
         return cls(row[None].clone(), torch.zeros(clients, dtype=torch.int64, device=row.device))
 
     def __getitem__(self, clients: Int[Tensor, "a"]) -> Float[Tensor, "a d"]:
+        """The rows of these clients."""
         return self.values[self.place[clients].to(self.values.device)].to(self.place.device)
 
     def put(self, clients: Int[Tensor, "a"], rows: Float[Tensor, "a d"]) -> "Rows":
-        """With new rows of these clients, each named once; this one stays as it is."""
+        """A new table with the rows of these clients replaced. This table is not changed.
+
+        Args:
+            clients: [a], ids, all different.
+            rows: [a, d], their new rows.
+        """
         place, n = self.place[clients], len(self.values)
         new = place == 0
         place = torch.where(new, n - 1 + new.cumsum(0), place)
@@ -40,16 +47,16 @@ class Rows:
         return Rows(values, self.place.index_copy(0, clients, place))
 
     def mean(self) -> Float[Tensor, "d"]:
-        """Over all m clients."""
-        others = 1 + len(self.place) - len(self.values)
-        total = self.values[1:].sum(dim=0) + others * self.values[0]
+        """The mean row [d] over all m clients."""
+        sharing = 1 + len(self.place) - len(self.values)
+        total = self.values[1:].sum(dim=0) + sharing * self.values[0]
         return (total / len(self.place)).to(self.place.device)
 
     @property
     def stored(self) -> Bool[Tensor, "m"]:
-        """Who has a row of its own: whoever has taken part."""
+        """[m], whether each client has a row of its own, because it has participated."""
         return self.place > 0
 
     def dense(self) -> Float[Tensor, "m d"]:
-        """The rows of all clients, to look at where m is small."""
+        """All rows [m, d]; only for small m."""
         return self[torch.arange(len(self.place), device=self.place.device)]

@@ -1,19 +1,25 @@
-"""Scaffnew: clients step along corrected gradients, and what the average moved them corrects the next ones.
+"""Scaffnew: local steps with gradient shifts, which are corrected by the change that averaging made.
 
-Mishchenko, Malinovsky, Stich, Richtárik, *ProxSkip: Yes! Local Gradient Steps Provably Lead to Communication
-Acceleration! Finally!* (ICML 2022), Algorithm 2; under partial participation as the FOCUS paper runs it.
+References:
+    Mishchenko, Malinovsky, Stich, Richtárik, *ProxSkip: Yes! Local Gradient Steps Provably Lead to Communication
+    Acceleration! Finally!* (ICML 2022), Algorithm 2; under partial participation as the FOCUS paper runs it.
 
-    h_i           shifts, 0 at first
-    xh_i          = x - eta (g_i - h_i)             L times from the x that client i pulled, for i in A
+In each round::
+
+    h_i [m, d]    shifts; 0 at first
+    xh_i [m, d]   where the local steps of client i ended
+    x_next        the x that client i receives when it is active the next time
+
+    xh_i          = x - eta (g_i - h_i)             L times from the x that client i received, for i in A
     x             = mean over A of xh_i
-    h_i          += (x_next - xh_i) / (K eta)       x_next: the x that client i pulls next
+    h_i          += (x_next - xh_i) / (K eta)       with the eta of the steps that led to xh_i
 
-After every iteration the clients communicate with probability 1/K, one coin for all, or after every K-th.
-A empty: x stays.
+After every iteration the clients communicate with probability 1/K (one coin for all), or after every K-th iteration. If
+A is empty, x stays.
 
 Differences from the paper:
-    A round is what lies between two communications. A client learns the new x when it is called again, and only then
-    renews its h_i; under full participation that is the paper's h_i, and the h_i sum to 0.
+    A round is everything between two communications. A client receives the new x when it is active again, and only then
+    updates its h_i. With full participation this is the paper's h_i, and the h_i sum to 0.
 """
 
 from dataclasses import dataclass
@@ -39,24 +45,26 @@ from algorithms.rows import Rows
 
 @dataclass(frozen=True)
 class Shifts:
-    """Of each client.
+    """What each client stores.
 
     Attributes:
-        h: its shift, [m, d].
-        xh: where its last steps ended, [m, d].
-        rate: eta of them, [m]; infinite before the first, when there is nothing to correct.
+        h: [m, d], its shift.
+        xh: [m, d], where its last local steps ended.
+        lr: [m], eta of those steps; infinite before its first round, so that the first correction is 0.
     """
 
     h: Rows
     xh: Rows
-    rate: Float[Tensor, "m"]
+    lr: Float[Tensor, "m"]
 
 
 @dataclass(frozen=True)
 class Scaffnew(Algorithm[Shifts]):
-    """
+    """Scaffnew (Algorithm 2): local steps along shifted gradients.
+
     Attributes:
-        schedule: `deterministic`: L = K; `random`: L is geometric with mean K, from the seed and the round.
+        schedule: how many local steps L a client takes: `deterministic`, L = K; `random`, L geometric with mean K,
+            drawn from the seed and the round.
     """
 
     schedule: Literal["deterministic", "random"] = "deterministic"
@@ -78,16 +86,16 @@ class Scaffnew(Algorithm[Shifts]):
         if len(A) == 0:
             return None, state
         K = work.steps_of(A)
-        h = state.h[A] + (x - state.xh[A]) / (K * state.rate[A])[:, None]
+        h = state.h[A] + (x - state.xh[A]) / (K * state.lr[A])[:, None]
         xh = x.repeat(len(A), 1)
         for k, i, rows in local_steps(A, self._iterations(call, K)):
             g, _ = work.gradients(i, xh[rows], k)
             xh[rows] = xh[rows] - call.lr * (g - h[rows])
-        after = Shifts(state.h.put(A, h), state.xh.put(A, xh), state.rate.index_fill(0, A, call.lr))
+        after = Shifts(state.h.put(A, h), state.xh.put(A, xh), state.lr.index_fill(0, A, call.lr))
         return xh.mean(dim=0) - x, after
 
     def _iterations(self, call: Round, K: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
-        """L of each client: the same coins for all, each tossed at the client's own chance 1/K_i."""
+        """L [a]; if random, geometric with mean K_i, all from one uniform draw: clients of equal K stop together."""
         if self.schedule == "deterministic":
             return K
         u = 1 - torch.rand((), generator=call.generator(), dtype=torch.float64, device="cpu").item()  # in (0, 1]

@@ -1,19 +1,24 @@
-"""SCAFFOLD: control variates take the clients' differences out of their local steps.
+"""SCAFFOLD: control variates correct the drift of each client's local steps.
 
-Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, *SCAFFOLD: Stochastic Controlled Averaging for Federated Learning*
-(ICML 2020), Algorithm 1.
+References:
+    Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, *SCAFFOLD: Stochastic Controlled Averaging for Federated Learning*
+    (ICML 2020), Algorithm 1.
 
-    c, c_i              control variates of the server and of each client, 0 at first
+In each round::
+
+    c [d], c_i [m, d]   control variates of the server and of each client; 0 at first
+
     y_i -= eta (g_i(y_i) - c_i + c)            K_i times from x, for i in A
     c_i' = g_i(x)                              option I
     c_i' = c_i - c + (x - y_i) / (K_i eta)     option II
     x   += eta_g * mean over A of y_i - x
-    c   += (1/m) sum over A of c_i' - c_i      m, not a
+    c   += (1/m) sum over A of c_i' - c_i      divided by m, not by a
     c_i  = c_i'                                for i in A
-    A empty: nothing changes
+
+If A is empty, nothing changes.
 
 Differences from the paper:
-    Option I takes g_i(x) as the mean over the round's K_i minibatches: a pass over data that the client sees anyway.
+    Option I takes g_i(x) as the mean over the round's K_i minibatches, which the client sees in this round anyway.
 """
 
 from dataclasses import dataclass
@@ -29,7 +34,12 @@ from algorithms.rows import Rows
 
 @dataclass(frozen=True)
 class Controls:
-    """c: of the server, [d]; c_i: of each client, [m, d]."""
+    """The control variates.
+
+    Attributes:
+        c: [d], of the server.
+        c_i: [m, d], of each client.
+    """
 
     c: Float[Tensor, "d"]
     c_i: Rows
@@ -37,9 +47,10 @@ class Controls:
 
 @dataclass(frozen=True)
 class Scaffold(Algorithm[Controls]):
-    """
+    """SCAFFOLD (Algorithm 1): local steps corrected by control variates.
+
     Attributes:
-        option: how a client renews its control variate; I costs K more gradients.
+        option: how a client updates its control variate. Option I costs K more gradients.
     """
 
     option: Literal["I", "II"] = "II"

@@ -1,10 +1,18 @@
-"""Unbiased: every answer is weighted by the inverse of its client's long-run availability, and not normalised.
+"""Unbiased: weights each update by the client's inverse long-run availability, without normalising.
 
-Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client Availability*
-(CA-Fed, ToN 2024), the baseline "Unbiased" of section VI.
+References:
+    Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
+    Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "Unbiased" of section VI.
 
-    x += eta_g * sum over A of (alpha_i / pi_i) D_i
-    A empty: x stays
+In each round::
+
+    alpha_i [m]   weight of client i in the objective
+    pi_i [m]      availability of client i, exact or estimated
+
+    D_i  = x_i(K) - x                                  for i in A
+    x   += eta_g * sum over A of (alpha_i / pi_i) D_i
+
+If A is empty, x stays.
 
 Differences from the paper:
     None.
@@ -21,6 +29,8 @@ from algorithms.base import LocalWork, Nothing, Round
 
 @dataclass(frozen=True)
 class Unbiased(AvailabilityWeighted):
+    """ "Unbiased" ([CAF] section VI): updates weighted by alpha_i / pi_i."""
+
     def round(
         self, state: Watch | Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"] | None, Watch | Nothing]:

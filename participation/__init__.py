@@ -1,7 +1,7 @@
-"""Who answers in which round. Knows nothing of learning.
+"""Participation models: which clients are active in which round. Independent of learning.
 
-`MODELS`, `PROBABILITIES` and `VARIATIONS` list what an experiment file can name. What is built takes the population
-first (a variation p and t); its keyword arguments are the options of the file.
+`MODELS`, `PROBABILITIES` and `VARIATIONS` list the names that an experiment file can use. Each model and each source of
+probabilities takes the population first, each variation takes p and t. Keyword arguments are the options of the file.
 """
 
 from collections.abc import Callable

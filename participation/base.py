@@ -1,4 +1,4 @@
-"""What a participation model is, and what it may know of the clients."""
+"""The interface of a participation model, and what it knows about the clients."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,13 +9,14 @@ from jaxtyping import Float, Int
 
 @dataclass(frozen=True)
 class Population:
-    """What a participation model may know of the clients before the first round.
+    """What a participation model knows about the clients before the first round.
 
     Attributes:
-        clients: their number m.
-        seed: the trial's seed, from which every draw of the roll call follows.
-        classes: nu [m, C], the class distribution each client's data were drawn with; None where data have no classes.
-        histogram: [m, C], how many samples of each class each client holds in fact; None likewise.
+        clients: m, the number of clients.
+        seed: the trial's seed, which determines all draws of the model.
+        classes: [m, C], nu, the class distribution that each client's data were drawn from; None if there are no
+            classes.
+        histogram: [m, C], number of samples of each class that each client holds; None if there are no classes.
     """
 
     clients: int
@@ -25,46 +26,50 @@ class Population:
 
 
 class Participation(ABC):
-    """Whose uplink is on in each round, decided before and apart from any algorithm.
+    """A model of which clients are active in each round, independent of the algorithm.
 
-    A model is fixed once built, and `active(t)` is a function of (seed, t): rounds may be asked for in any order, and a
-    run restarted at t meets the roll call of the undisturbed one. Rounds count from 0.
+    A model does not change after it is built. `active(t)` is a function of (seed, t): rounds may be asked for in any
+    order, and a run resumed at t sees the same active sets as an uninterrupted run. Rounds count from 0. A client is
+    active in a round if its uplink is on.
+
+    Attributes:
+        clients: m, the number of clients.
     """
 
     clients: int
 
     @abstractmethod
     def active(self, t: int) -> Int[np.ndarray, "a"]:
-        """The ids of the clients whose uplink is on in round t, ascending; may be empty."""
+        """The ids of the active clients in round t, ascending; may be empty."""
 
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
-        """p_i^t, each client's probability of being on in round t as an oracle knows it; None where there is none."""
+        """p_i^t [m], the probability that each client is active in round t, for an oracle; None if unknown."""
         return None
 
     @property
     def stationary(self) -> Float[np.ndarray, "m"] | None:
-        """pi_i, the long-run share of rounds in which each client is on; None where it is unknown."""
+        """pi_i [m], the long-run share of rounds in which each client is active; None if unknown."""
         return None
 
     @property
     def correlation(self) -> Float[np.ndarray, "m"] | None:
-        """lambda_i, the second eigenvalue of each client's chain (its lag-1 autocorrelation); None where unknown."""
+        """lambda_i [m], the second eigenvalue of each client's chain (lag-1 autocorrelation); None if unknown."""
         return None
 
     @property
     def share(self) -> Float[np.ndarray, "m"] | None:
-        """c_i = E[1{i in A} / |A|], the weight each client has in the mean over the active set; None where unknown.
+        """c_i = E[1{i in A} / |A|] [m], each client's expected weight in the mean over A; None if unknown.
 
         An empty round contributes 0 ([HAR] equation 6).
         """
         return None
 
 
-class Alike(Participation):
-    """A model whose rounds are independent and all alike: p_i in each of them, hence in the long run, and lambda_i = 0.
+class IndependentRounds(Participation):
+    """Base class of models whose rounds are independent and identically distributed: pi_i = p_i and lambda_i = 0.
 
     Attributes:
-        p: [m], each client's probability of being on.
+        p: [m], each client's probability of being active.
     """
 
     p: Float[np.ndarray, "m"]

@@ -1,4 +1,4 @@
-"""Independent uplinks: client i is on in round t with probability p_i^t, whatever happened before."""
+"""Independent participation: client i is active in round t with probability p_i^t."""
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,13 +11,13 @@ from participation.variations import Variation, mean_over_period
 
 
 class Bernoulli(Participation):
-    """Independent over clients and rounds ([PBC] section VII, "Bernoulli").
+    """Each client is active with probability p_i^t, independently over clients and rounds ([PBC] section VII).
 
     Args:
         population: the clients.
         probability: p_i as one number, one for each client, or a source such as `class_coupled`.
-        variation: p_i^t from p_i and t, such as `sine`; by default p_i^t = p_i. The long-run share of rounds is then
-            the mean of p_i^t over a period, and unknown where there is no period.
+        variation: p_i^t as a function of p_i and t, such as `sine`. Default: p_i^t = p_i. The stationary probability is
+            the mean of p_i^t over a period, and unknown if the variation has no period.
 
     Raises:
         ValueError: a probability outside [0, 1], or not one for each client.
@@ -34,10 +34,10 @@ class Bernoulli(Participation):
         self.seed = population.seed
         self.p = resolve(probability, population)
         self.variation = variation
-        self.probability(0)  # an option of the variation out of range shows here, before the first round
+        self.probability(0)  # refuses options of the variation that are out of range before the first round
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
-        # One uniform a client: the roll calls of two vectors p of a seed are coupled, so raising p_i only adds rounds.
+        # One uniform draw for each client couples the roll calls of a seed: a larger p_i only adds active rounds.
         return np.flatnonzero(stream(self.seed, "participation", t).random(self.clients) < self.probability(t))
 
     def probability(self, t: int) -> Float[np.ndarray, "m"]:

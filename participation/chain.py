@@ -1,4 +1,4 @@
-"""Models with memory: the state of a round follows from that of the round before."""
+"""Models with memory: the state of a round depends on the state of the previous round."""
 
 from abc import abstractmethod
 
@@ -8,13 +8,14 @@ from jaxtyping import Bool, Float, Int
 from participation.base import Participation, Population
 
 SNAPSHOTS = 16
+"""The largest number of earlier states that a chain stores."""
 
 
 class Chain(Participation):
-    """A Markov chain that looks like a function of (seed, t) from outside.
+    """Base class of Markov chains, with `active(t)` as a function of (seed, t).
 
-    The last state asked for is kept, so that rounds in order cost one step each, and a few earlier ones; any other
-    round is reached by replaying from the nearest of them. That is exact, for every draw is keyed by its round.
+    The last state and a few earlier ones are stored. Rounds in order cost one step each. Any other round is reached by
+    replaying from the nearest stored state, which is exact because each draw depends on its round only.
 
     Args:
         population: the clients.
@@ -33,11 +34,11 @@ class Chain(Participation):
 
     @abstractmethod
     def step(self, state: np.ndarray, t: int) -> np.ndarray:
-        """The state of round t > 0 from that of round t - 1, which must be left as it is."""
+        """The state of round t > 0 from that of round t - 1, which must not be changed in place."""
 
     @abstractmethod
     def emit(self, state: np.ndarray, t: int) -> Int[np.ndarray, "a"]:
-        """The ids of the clients that are on in round t, ascending."""
+        """The ids of the clients that are active in round t, ascending."""
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         known = [(s, state) for s, state in self._snapshots.items() if s <= t]
@@ -54,16 +55,16 @@ class Chain(Participation):
 
     def _keep(self, t: int, state: np.ndarray) -> None:
         self._snapshots[t] = state
-        if len(self._snapshots) > SNAPSHOTS:  # half of them, twice as far apart
+        if len(self._snapshots) > SNAPSHOTS:  # keep half of them, twice as far apart
             self._stride *= 2
             self._snapshots = {s: state for s, state in self._snapshots.items() if s % self._stride == 0}
 
 
 def switch(
     on: Bool[np.ndarray, "n"],
-    stay: Float[np.ndarray, "n"],
-    turn: Float[np.ndarray, "n"],
+    on_on: Float[np.ndarray, "n"],
+    off_on: Float[np.ndarray, "n"],
     rng: np.random.Generator,
 ) -> Bool[np.ndarray, "n"]:
-    """One transition of n independent two-state chains, with stay = P(on|on) and turn = P(on|off)."""
-    return rng.random(len(on)) < np.where(on, stay, turn)
+    """One transition of n independent two-state chains with on_on = P(on|on) and off_on = P(on|off)."""
+    return rng.random(len(on)) < np.where(on, on_on, off_on)

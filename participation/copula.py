@@ -1,4 +1,4 @@
-"""Clients that are on together, each as often as before: spatial correlation as a dial at fixed marginals."""
+"""Spatial correlation between clients at fixed marginal probabilities."""
 
 import math
 from statistics import NormalDist
@@ -6,25 +6,26 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Int
 
-from participation.base import Alike, Population
+from participation.base import IndependentRounds, Population
 from participation.probabilities import Source, resolve
 from participation.streams import stream
 from participation.units import members
 
 
-class Copula(Alike):
-    """A one-factor Gaussian copula: client i is on where sqrt(rho) W_c(i) + sqrt(1 - rho) e_i < Phi^-1(p_i).
+class Copula(IndependentRounds):
+    """One-factor Gaussian copula: clients of a cluster are correlated by rho, at fixed probabilities p_i.
 
-    W_c is one N(0, 1) a cluster and round, e_i one a client and round, all independent. Each sum is N(0, 1), so client
-    i is on with probability p_i whatever rho is; clients of a cluster have latent correlation rho, clients of
-    different ones are independent, and so are rounds. No paper's; made for experiments that vary rho alone.
+    Client i is active if sqrt(rho) W_c(i) + sqrt(1 - rho) e_i < Phi^-1(p_i). W_c is N(0, 1) for each cluster and round,
+    e_i is N(0, 1) for each client and round, all independent. Each sum is N(0, 1), so client i is active with
+    probability p_i for any rho. Clients of a cluster have latent correlation rho. Clients of different clusters are
+    independent, and so are rounds. Not from a paper; made for experiments that vary rho alone.
 
     Args:
         population: the clients.
         probability: p_i as one number, one for each client, or a source such as `class_coupled`.
         rho: latent correlation within a cluster, in [0, 1); 0 is independence.
-        clusters: their number, a divisor of the number of clients; contiguous in the order of ids. One: a factor that
-            is common to all.
+        clusters: number of clusters, a divisor of the number of clients; contiguous in the order of ids. 1 means one
+            factor for all clients.
 
     Raises:
         ValueError: a probability outside [0, 1], not one for each client, unequal clusters, or rho out of range.
@@ -47,11 +48,12 @@ class Copula(Alike):
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         rng = stream(self.seed, "participation", t)
         common = rng.standard_normal(self.count)[self.cluster]
-        own = rng.standard_normal(self.clients)
-        return np.flatnonzero(math.sqrt(self.rho) * common + math.sqrt(1 - self.rho) * own < self.threshold)
+        individual = rng.standard_normal(self.clients)
+        return np.flatnonzero(math.sqrt(self.rho) * common + math.sqrt(1 - self.rho) * individual < self.threshold)
 
 
 def _quantile(p: float) -> float:
+    """Phi^-1(p), infinite at 0 and 1."""
     if p in (0.0, 1.0):
         return math.inf if p else -math.inf
     return NormalDist().inv_cdf(p)

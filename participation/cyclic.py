@@ -1,6 +1,6 @@
-"""Uplinks by the clock: a stretch on, a stretch off ([PBC] Fig. 5).
+"""Periodic participation: some rounds active, then some rounds inactive ([PBC] Fig. 5).
 
-Neither model has a lambda: given its offset, a client's state is certain.
+Neither model has a correlation lambda: a client's state is determined by its offset.
 """
 
 import numpy as np
@@ -12,10 +12,17 @@ from participation.streams import stream
 
 
 def stretches(p: Float[np.ndarray, "m"], length: int) -> tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"]]:
-    """(on, off) rounds of a cycle, each at least one: on = round(L p), half to even.
+    """Numbers of active and inactive rounds of a cycle of L rounds, each at least one.
+
+    Args:
+        p: [m], probabilities.
+        length: L, at least 2.
+
+    Returns:
+        on = round(L p), half to even, and off, each [m].
 
     Raises:
-        ValueError: no room for both.
+        ValueError: L below 2.
     """
     if length < 2:
         raise ValueError(f"length: {length} is not allowed; must be at least 2 rounds")
@@ -24,11 +31,12 @@ def stretches(p: Float[np.ndarray, "m"], length: int) -> tuple[Int[np.ndarray, "
 
 
 class Cyclic(Participation):
-    """First an offset of U{0..off-1} rounds off, then `on` rounds on and `off` rounds off for ever ([PBC] Fig. 5a).
+    """Each client repeats a cycle of `on` active and `off` inactive rounds, after a random offset ([PBC] Fig. 5a).
 
-    on = max(1, round(L p)), off = max(1, L - on): even p = 0 is on once in L rounds, and p = 1 off once in L + 1. An
-    oracle is told the duty on / (on + off), as the paper's FedAvg with known probabilities is; the chance to be on in
-    one of the first rounds is another.
+    The client is inactive for the first U{0..off-1} rounds. on = max(1, round(L p)) and off = max(1, L - on): even with
+    p = 0 a client is active once in L rounds, and with p = 1 it is inactive once in L + 1. An oracle knows the duty
+    on / (on + off), as the paper's FedAvg with known probabilities does. In the first rounds the probability to be
+    active is different.
 
     Args:
         population: the clients.
@@ -57,16 +65,17 @@ class Cyclic(Participation):
 
 
 class CyclicReset(Participation):
-    """Cycles of L rounds: an offset of U{0..off-1} rounds off, drawn anew each time, `on` rounds on, the rest off.
+    """Cycles of L rounds with a new random offset in each cycle ([PBC] Fig. 5b).
 
-    ([PBC] Fig. 5b.) An oracle is told the duty on / L; within a cycle the chance to be on is that of round t mod L.
+    In each cycle a client is inactive for U{0..off-1} rounds, then active for `on` rounds, then inactive. An oracle
+    knows the duty on / L. Within a cycle the probability to be active depends on t mod L.
 
     Args:
         population: the clients.
         probability: p_i as one number, one for each client, or a source such as `class_coupled`.
         length: L, in rounds.
-        frozen_duty: take (1 - gamma) p_i for p_i, as the authors' released code does.
-        gamma: depth of the time variation that `frozen_duty` is the mean of, in [0, 1].
+        frozen_duty: replace p_i by (1 - gamma) p_i, as the authors' released code does.
+        gamma: used with `frozen_duty`: depth of the time variation, in [0, 1].
 
     Raises:
         ValueError: a probability outside [0, 1], not one for each client, L below 2, or gamma out of range.
@@ -91,7 +100,7 @@ class CyclicReset(Participation):
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         now = t % self.length
-        # offset + on <= off - 1 + on never leaves the cycle: that is L - 1, or L where on = L and off = 1.
+        # The active rounds fit in the cycle: offset + on <= off - 1 + on, which is L - 1, or L if on = L and off = 1.
         offset = stream(self.seed, "participation", t - now).integers(self.off)
         return np.flatnonzero((offset <= now) & (now < offset + self.on))
 

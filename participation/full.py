@@ -1,13 +1,13 @@
-"""Everyone answers every round."""
+"""Full participation."""
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.base import Alike, Population
+from participation.base import IndependentRounds, Population
 
 
-class Full(Alike):
-    """The classical setting: all uplinks are always on."""
+class Full(IndependentRounds):
+    """Full participation: all clients are active in every round."""
 
     def __init__(self, population: Population) -> None:
         self.clients = population.clients

@@ -1,4 +1,4 @@
-"""Clients that share their fate by groups, and interfere within them ([HAR] section V)."""
+"""Groups of clients with common events, and collisions within a group ([HAR] section V)."""
 
 from collections.abc import Sequence
 from math import comb
@@ -7,28 +7,29 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.base import Alike, Population
+from participation.base import IndependentRounds, Population
 from participation.streams import stream
 from participation.theory import effective_weights_groups
 
 
-class GroupEvents(Alike):
-    """Group g has its event with probability e_g; then its members are on independently with one probability, else off.
+class GroupEvents(IndependentRounds):
+    """A group's clients can only be active in a round in which the event of their group happens ([HAR] section V).
 
-    Independent over groups and rounds. What is reported is who is on after the constraint `max_active`, and the
-    probabilities told to an oracle are those of that.
+    Group g has its event with probability e_g, independently over groups and rounds. Then its members are active
+    independently with probability `inside`; otherwise all are inactive. The active set, and the probabilities that an
+    oracle knows, are those after the constraint `max_active`.
 
     Args:
         population: the clients; groups are contiguous in the order of ids.
-        sizes: of the groups; they add up to the number of clients.
+        sizes: number of clients of each group; they add up to m.
         events: e_g, one for each group, in [0, 1].
-        inside: the probability of a member of a group that has its event, in [0, 1].
-        max_active: M_max, how many of a group can be on; None for all.
-        reading: what happens to a group in which more are: `collision`, all of them fail (the paper's wording), or
+        inside: probability of a member to be active, given the event of its group, in [0, 1].
+        max_active: M_max, the largest number of clients of a group that can be active. Default: no limit.
+        reading: what happens if more members are active: `collision`, all of the group fail (the paper's wording), or
             `cap`, a random M_max of them succeed.
 
     Raises:
-        ValueError: sizes that do not add up, not one event for each group, or a value out of range.
+        ValueError: sizes that do not add up to m, not one event for each group, or a value out of range.
     """
 
     def __init__(
@@ -61,8 +62,8 @@ class GroupEvents(Alike):
         self.inside = inside
         self.max_active = max(sizes) if max_active is None else max_active
         self.reading = reading
-        reported = [e * _share(n, inside, self.max_active, reading) for e, n in zip(events, sizes, strict=True)]
-        self.p = np.array(reported, dtype=np.float64)[self.group]
+        p = [e * _share(n, inside, self.max_active, reading) for e, n in zip(events, sizes, strict=True)]
+        self.p = np.array(p, dtype=np.float64)[self.group]
 
     @property
     def share(self) -> Float[np.ndarray, "m"]:
@@ -76,16 +77,16 @@ class GroupEvents(Alike):
         count = np.bincount(self.group[on], minlength=len(self.events))
         if self.reading == "collision":
             return on[(count <= self.max_active)[self.group[on]]]
-        # In random order within each group, the first M_max succeed.
+        # The first M_max of each group succeed, in random order.
         order = np.lexsort((rng.random(len(on)), self.group[on]))
         rank = np.arange(len(on)) - np.repeat(np.cumsum(count) - count, count)
         return np.sort(on[order][rank < self.max_active])
 
 
 def _share(n: int, inside: float, max_active: int, reading: str) -> float:
-    """The expected share of n members that report, given the event: the chance of each, for they are alike."""
+    """Probability that one of n members is active after the constraint, given the event of its group."""
     total = 0.0
     for k in range(1, n + 1):
-        reporting = k if k <= max_active else (max_active if reading == "cap" else 0)
-        total += comb(n, k) * inside**k * (1 - inside) ** (n - k) * reporting / n
+        successful = k if k <= max_active else (max_active if reading == "cap" else 0)
+        total += comb(n, k) * inside**k * (1 - inside) ** (n - k) * successful / n
     return total

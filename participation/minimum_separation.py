@@ -1,4 +1,4 @@
-"""A pause after each participation ([Sun] section 2)."""
+"""Minimum separation: a client pauses after each participation ([Sun] section 2)."""
 
 from functools import cached_property
 from typing import Literal
@@ -15,30 +15,31 @@ from participation.uniform import successive
 from participation.units import members, pooled
 
 TRIES = 16
+"""Attempts to draw different units independently."""
 
 
 class MinimumSeparation(Chain):
-    """B units a round, drawn in proportion to p among those whose last participation is at least R + 1 rounds ago.
+    """B units in each round, drawn by p from those that did not participate in the last R rounds ([Sun] section 2).
 
-    A unit is a client, or a group of clients that take part together. At the start all units are available. R = 0 is
-    independent from round to round; with B = 1, R = M - 1 is cyclic. An oracle is told pi_R, which
-    `participation.theory.stationary_separation` gives exactly where all R_i are equal and sets follow the product law;
-    and p_i^t only where it does not depend on the rounds before.
+    A unit is a client, or a group of clients that participate together. At the start all units are available. With
+    R = 0 rounds are independent; with B = 1 and R = M - 1 participation is cyclic. An oracle knows pi_R if all R_i are
+    equal and sets follow the product law (`participation.theory.stationary_separation` computes it exactly), and p_i^t
+    only if it does not depend on earlier rounds.
 
     Args:
         population: the clients.
-        probability: p, of which only the proportions matter: one for each unit, or a source (which sees the units as
-            clients) such as `power_law`.
+        probability: p, of which only the proportions matter: one for each unit, or a source such as `power_law` (for
+            which units are the clients).
         separation: R from 0 to M - 1, one number or one for each unit.
-        groups: M, a divisor of the number of clients; by default every client is a unit.
-        shuffled: deal the clients out to the groups by the seed instead of in the order of their ids.
-        per_round: B.
-        law: of a set of B > 1 units: `product`, proportional to the product of p over the set ([Sun] Proposition 1),
-            or `successive`, one unit after the other in proportion to p.
+        groups: M, the number of groups, a divisor of the number of clients. Default: every client is a unit.
+        shuffled: assign clients to groups at random (by the seed) instead of in the order of their ids.
+        per_round: B, the number of units drawn in each round.
+        law: law of a set of B > 1 units: `product`, proportional to the product of p over the set ([Sun] Proposition
+            1), or `successive`, one unit after the other in proportion to p.
 
     Raises:
-        ValueError: a probability outside [0, 1], groups of unequal size, R out of range, or an R that may leave fewer
-            than B units to draw from.
+        ValueError: a probability outside [0, 1], groups of unequal size, R out of range, or an R that can leave fewer
+            than B units available.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class MinimumSeparation(Chain):
             )
 
     def start(self) -> Int[np.ndarray, "M"]:
-        """The state is the last round in which each unit took part."""
+        """The state is the last round in which each unit participated."""
         return self.step(-1 - self.R, 0)
 
     def step(self, state: Int[np.ndarray, "M"], t: int) -> Int[np.ndarray, "M"]:
@@ -90,7 +91,7 @@ class MinimumSeparation(Chain):
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
         return self.stationary if self._memoryless else None
 
-    @cached_property  # asked for in every round where R = 0
+    @cached_property  # used in every round if R = 0
     def stationary(self) -> Float[np.ndarray, "m"] | None:
         if np.ptp(self.R) or (self.B > 1 and self.law == "successive"):
             return None
@@ -106,13 +107,21 @@ class MinimumSeparation(Chain):
 
 
 def product(w: Float[np.ndarray, "n"], B: int, rng: np.random.Generator) -> Int[np.ndarray, "B"]:
-    """B positions of w, all above 0: the set S with probability proportional to the product of w over S; in no order.
+    """Draw B different positions of w by the product law.
 
-    B independent draws in proportion to w that happen to differ have exactly this law. Where several tries find
-    none, elementary symmetric polynomials give the set one position after the other.
+    B independent draws in proportion to w that are all different have exactly this law. If several attempts give no
+    such draws, elementary symmetric polynomials decide about one position after the other.
+
+    Args:
+        w: [n], weights above 0.
+        B: number of positions.
+        rng: the generator.
+
+    Returns:
+        A set S [B], in no order, with probability proportional to the product of w over S.
     """
     upto = np.cumsum(w)
-    # A draw rounded up to the total would point beyond the end.
+    # If a draw rounds up to the total, the index would be beyond the end.
     draws = np.minimum(np.searchsorted(upto, rng.random((TRIES, B)) * upto[-1], side="right"), len(w) - 1)
     draws.sort(axis=1)
     differ = (np.diff(draws, axis=1) != 0).all(axis=1)
@@ -132,9 +141,10 @@ def product(w: Float[np.ndarray, "n"], B: int, rng: np.random.Generator) -> Int[
 
 
 def _most_waiting(R: Int[np.ndarray, "n"], B: int) -> int:
-    """How many units can be within their separation at once, if B take part a round.
+    """The largest number of units that can be unavailable at once, if B participate in each round.
 
-    The unit that took part k rounds ago waits if k <= R_i: jobs with deadlines R_i, B of them done at a time.
+    A unit that participated k rounds ago is unavailable if k <= R_i. This is scheduling of jobs with deadlines R_i, B
+    at a time.
     """
     waiting = 0
     for r in np.sort(R):
@@ -143,6 +153,7 @@ def _most_waiting(R: Int[np.ndarray, "n"], B: int) -> int:
 
 
 def _checked(separation: int | np.ndarray, M: int, unit: str) -> Int[np.ndarray, "M"]:
+    """R [M], if all are whole numbers in range."""
     R = np.asarray(separation)
     if R.shape not in ((), (M,)):
         raise ValueError(

@@ -1,6 +1,6 @@
-"""Where the uplink probabilities p_i of a population come from.
+"""Sources of the participation probabilities p_i of a population.
 
-A source takes the population and gives p [m]; its keyword arguments are the options of an experiment file.
+A source takes the population and returns p [m]. Its keyword arguments are the options of an experiment file.
 """
 
 from collections.abc import Callable
@@ -16,26 +16,27 @@ Source: TypeAlias = Callable[[Population], Float[np.ndarray, "m"]]
 
 
 def constant(population: Population, *, p: float) -> Float[np.ndarray, "m"]:
-    """One p for all clients."""
+    """The same p for all clients."""
     return np.full(population.clients, p)
 
 
 def listed(population: Population, *, p: np.ndarray) -> Float[np.ndarray, "m"]:
-    """An explicit p for each client."""
+    """A given p for each client."""
     return p
 
 
 def class_coupled(
     population: Population, *, sigma0: float = 10.0, delta: float = 0.02, realised: bool = False
 ) -> Float[np.ndarray, "m"]:
-    """p_i = max(delta, <r, nu_i>): who holds the rare classes is rarely heard ([PBC] section VII-B).
+    """p_i = max(delta, <r, nu_i>): availability depends on the classes that a client holds ([PBC] section VII-B).
 
-    r is one vector for all clients: C lognormal(0, sigma0^2) draws divided by their sum.
+    r [C] is the same for all clients: C lognormal(0, sigma0^2) draws divided by their sum. Clients that hold classes of
+    small r are rarely available.
 
     Args:
-        population: with its class distributions nu.
-        sigma0: standard deviation of log r'; 0 makes all classes, hence all clients, alike.
-        delta: the least probability, in [0, 1].
+        population: the clients, with class distributions nu.
+        sigma0: standard deviation of the log of the draws; 0 gives all classes the same r and all clients the same p.
+        delta: smallest probability, in [0, 1].
         realised: use the clients' actual label histograms for nu, as the authors' released code does.
 
     Raises:
@@ -43,7 +44,7 @@ def class_coupled(
     """
     if not 0 <= delta <= 1:
         raise ValueError(f"probability.delta: {delta} is not allowed; must be in [0, 1]")
-    # The clip undoes rounding: a convex combination of distributions can end an ulp above 1.
+    # Clipped because rounding can put a convex combination of distributions just above 1.
     return np.clip(_class_scores("class_coupled", population, sigma0, realised), delta, 1.0)
 
 
@@ -56,18 +57,18 @@ def coupling(
     delta: float = 0.02,
     realised: bool = False,
 ) -> Float[np.ndarray, "m"]:
-    """How far availability follows the labels, as a dial, at a mean over the clients that stays as it is.
+    """Availability coupled with the labels by an adjustable strength, at a fixed mean over the clients.
 
     p_i = mean + strength * c * (s_i - mean of s), where s_i = <r, nu_i> as in `class_coupled` and c is the largest
-    factor that keeps all p in [delta, 1] at strength 1: there the rarest client is at delta or the commonest at 1.
-    No paper's; made for experiments that vary the coupling alone.
+    factor for which all p are in [delta, 1] at strength 1. There the smallest p is delta or the largest p is 1. Not
+    from a paper; made for experiments that vary the coupling alone.
 
     Args:
-        population: with its class distributions nu.
-        strength: 0 makes all clients alike, 1 the class distributions decide everything.
-        mean: of p over the clients, exactly.
-        sigma0: standard deviation of log r'.
-        delta: the least probability, in [0, mean].
+        population: the clients, with class distributions nu.
+        strength: in [0, 1]; 0 gives all clients the same p.
+        mean: exact mean of p over the clients.
+        sigma0: standard deviation of the log of the draws of r.
+        delta: smallest probability, in [0, mean].
         realised: use the clients' actual label histograms for nu.
 
     Raises:
@@ -81,7 +82,7 @@ def coupling(
         raise ValueError(f"probability.delta: {delta} is not allowed; must be in [0, {mean}]")
     scores = _class_scores("coupling", population, sigma0, realised)
     away = scores - scores.mean()
-    # Equal clients may differ in the last bits of their scores; that is no coupling to blow up.
+    # Scores of equal clients may differ by rounding. That must not be scaled up.
     if np.ptp(scores) < 1e-12:
         return np.full(population.clients, mean)
     c = min((mean - delta) / -away.min(), (1 - mean) / away.max())
@@ -89,7 +90,7 @@ def coupling(
 
 
 def power_law(population: Population, *, s: float = 1.5, largest: float = 1.0) -> Float[np.ndarray, "m"]:
-    """p_i = largest * i^-s with i from 1 ([Sun] section 6, there over groups).
+    """A power law: p_i = largest * i^-s with i from 1 ([Sun] section 6, there over groups).
 
     Args:
         population: the clients, in the order of their ids.
@@ -107,12 +108,12 @@ def power_law(population: Population, *, s: float = 1.5, largest: float = 1.0) -
 
 
 def halves(population: Population, *, p0: float, p1: float) -> Float[np.ndarray, "m"]:
-    """p0 for the first half of the clients, p1 for the second ([PBC] Fig. 2 and 3)."""
+    """p0 for the first half of the clients, p1 for the second half ([PBC] Fig. 2 and 3)."""
     return np.where(first_half(population.clients), p0, p1)
 
 
 def two_level(population: Population, *, g: float = 0.4) -> Float[np.ndarray, "m"]:
-    """1/2 + g for the first half of the clients, 1/2 - g for the second ([CAF] section V-A).
+    """1/2 + g for the first half of the clients, 1/2 - g for the second half ([CAF] section V-A).
 
     Args:
         population: the clients.
@@ -127,7 +128,7 @@ def two_level(population: Population, *, g: float = 0.4) -> Float[np.ndarray, "m
 
 
 def mixture(population: Population) -> Float[np.ndarray, "m"]:
-    """U(0.1, 0.3) for 90 % of the clients, U(0.1, 0.9) for the last 10 % by id, rounded ([FOCUS] appendix F, code)."""
+    """U(0.1, 0.3) for 90 % of the clients and U(0.1, 0.9) for the last 10 % by id ([FOCUS] appendix F, code)."""
     m = population.clients
     high = np.where(np.arange(m) < m - round(0.1 * m), 0.3, 0.9)
     return 0.1 + (high - 0.1) * stream(population.seed, "probabilities").random(m)
@@ -146,12 +147,12 @@ PROBABILITIES: dict[str, Callable[..., np.ndarray]] = {
 
 
 def first_half(m: int) -> Bool[np.ndarray, "m"]:
-    """Who belongs to the first half of m; of an odd number the one in the middle does too."""
+    """Whether each client belongs to the first half; for odd m, the middle client does."""
     return 2 * np.arange(m) < m
 
 
 def _class_scores(name: str, population: Population, sigma0: float, realised: bool) -> Float[np.ndarray, "m"]:
-    """<r, nu_i>, with the one r of the seed."""
+    """<r, nu_i> [m], with the r of the seed."""
     nu, histogram = population.classes, population.histogram
     if nu is None or (realised and histogram is None):
         raise ValueError(f"probability: {name} is not allowed here; the task's data must have classes")
@@ -163,7 +164,7 @@ def _class_scores(name: str, population: Population, sigma0: float, realised: bo
 
 
 def class_weights(seed: int, classes: int, sigma0: float) -> Float[np.ndarray, "C"]:
-    """r of `class_coupled`: C lognormal(0, sigma0^2) draws divided by their sum."""
+    """r [C] of `class_coupled`: C lognormal(0, sigma0^2) draws divided by their sum."""
     log_r = sigma0 * stream(seed, "probabilities").standard_normal(size=classes)
     r = np.exp(log_r - np.max(log_r))
     return r / r.sum()
@@ -172,7 +173,12 @@ def class_weights(seed: int, classes: int, sigma0: float) -> Float[np.ndarray, "
 def resolve(
     probability: float | np.ndarray | Source, population: Population, unit: str = "client"
 ) -> Float[np.ndarray, "m"]:
-    """p [m] from a number, a vector or a source; read-only. Errors name the `unit` that has a probability.
+    """p [m], read-only, from a number, a vector or a source.
+
+    Args:
+        probability: the number, vector or source.
+        population: the clients.
+        unit: what a probability belongs to, for errors.
 
     Raises:
         ValueError: the wrong number of probabilities, or one outside [0, 1].

@@ -1,8 +1,8 @@
-"""Roll calls as files: masks in .npy and .npz, tables in .csv and .parquet.
+"""Recorded roll calls as files: masks in .npy and .npz, tables in .csv and .parquet.
 
-A table has the columns `round,client`, a row for each time that a client was on, or `client,start,end`, a row for each
-interval in which it was, in seconds. In a `round,client` table a row without a client says that the round took place
-and nobody answered.
+A table has the columns `round,client` with a row for each round in which a client was active, or `client,start,end`
+with a row for each interval in which it was available, in seconds. In a `round,client` table a row without a client
+stands for an empty round.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from participation.base import Participation
 
 VISITS = np.dtype([("round", np.int64), ("client", np.int64)])
 INTERVALS = np.dtype([("client", np.int64), ("start", np.float64), ("end", np.float64)])
-NOBODY = -1
+NO_CLIENT = -1
 MOST_CELLS = 10**10
 
 
 def record(model: Participation, rounds: int) -> Bool[np.ndarray, "T m"]:
-    """The first rounds of a model as a mask."""
+    """The first rounds of a participation model as a mask [T, m], true where a client is active."""
     mask = np.zeros((rounds, model.clients), dtype=bool)
     for t in range(rounds):
         mask[t, model.active(t)] = True
@@ -29,10 +29,14 @@ def record(model: Participation, rounds: int) -> Bool[np.ndarray, "T m"]:
 
 
 def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
-    """Write a mask in the format that the file's ending names, so that `trace` replays the same rounds.
+    """Write a mask, so that `trace` replays the same rounds.
+
+    Args:
+        mask: [T, m], true where a client is active.
+        path: the file; its ending gives the format.
 
     Raises:
-        ValueError: another ending.
+        ValueError: another ending than .npy, .npz, .csv or .parquet.
     """
     path = Path(path)
     if path.suffix == ".npy":
@@ -57,11 +61,14 @@ def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
 
 
 def load(path: str | Path) -> np.ndarray:
-    """A mask [T, m] as it is in the file, or the rows of a table as an array of `VISITS` or `INTERVALS`.
+    """Read a recording from a file.
+
+    Returns:
+        A mask [T, m], or the rows of a table as an array of dtype `VISITS` or `INTERVALS`.
 
     Raises:
-        ValueError: no such file, another ending, other columns, or a row that is wrong whatever the clients are; it is
-            named by its line in a CSV file (the first is the header), and by its row from 1 in a Parquet file.
+        ValueError: no such file, another ending, other columns, or a row with a wrong value. The error names the row by
+            its line in a CSV file (the header is line 1), and by its number from 1 in a Parquet file.
     """
     path = Path(path)
     if not path.is_file():
@@ -74,7 +81,7 @@ def load(path: str | Path) -> np.ndarray:
                 raise ValueError(f"{str(path)!r} is not allowed; must hold one array, not {len(arrays.files)}")
             return arrays[arrays.files[0]]
     if path.suffix == ".csv":
-        # As text and with blank lines, so that each row knows its line.
+        # As text and with blank lines, so that the line of each row is known.
         table = pd.read_csv(path, dtype=str, skip_blank_lines=False, keep_default_na=False, skipinitialspace=True)
         return _rows(table, lambda row: f"line {row + 2}", path)
     if path.suffix == ".parquet":
@@ -83,18 +90,18 @@ def load(path: str | Path) -> np.ndarray:
 
 
 def mask_of(table: np.ndarray, clients: int, round_length: float | None) -> Bool[np.ndarray, "T m"]:
-    """The mask of a table as `load` gives it.
+    """The mask [T, m] of a table that `load` has read.
 
-    A client is on in round t if one of its intervals covers the round's start: start <= t * round_length < end.
-    Intervals may overlap and come in any order.
+    A client is active in round t if one of its intervals covers the start of the round: start <= t * round_length <
+    end. Intervals may overlap and be in any order.
 
     Args:
         table: of dtype `VISITS` or `INTERVALS`.
         clients: m.
-        round_length: in seconds; for intervals.
+        round_length: in seconds, for intervals.
 
     Raises:
-        ValueError: a client that the population does not have, no or a useless round length, or no round at all.
+        ValueError: a client outside the population, a missing or wrong round length, or no round at all.
     """
     high = np.flatnonzero(table["client"] >= clients)
     if len(high):
@@ -106,15 +113,15 @@ def mask_of(table: np.ndarray, clients: int, round_length: float | None) -> Bool
         if round_length is not None:
             raise ValueError(f"round_length: {round_length:g} is not allowed with rounds; must be null")
         mask = np.zeros((_affordable(int(table["round"].max(initial=-1)) + 1, clients, "mask"), clients), dtype=bool)
-        somebody = table[table["client"] != NOBODY]
-        mask[somebody["round"], somebody["client"]] = True
+        active = table[table["client"] != NO_CLIENT]
+        mask[active["round"], active["client"]] = True
         return mask
     if round_length is None or not 0 < round_length < np.inf:
         raise ValueError(f"round_length: {round_length} is not allowed with intervals; must be seconds above 0")
     first = _rounds_before(table["start"], round_length)
     past = _rounds_before(table["end"], round_length)
     T = _affordable(int(past.max(initial=0)), clients, "round_length")
-    # Entries minus exits, summed over time, is how many intervals cover the round.
+    # The number of starts minus ends up to a round is the number of intervals that cover it.
     change = np.zeros((T + 1, clients), dtype=np.int32)
     np.add.at(change, (first, table["client"]), 1)
     np.add.at(change, (past, table["client"]), -1)
@@ -122,9 +129,9 @@ def mask_of(table: np.ndarray, clients: int, round_length: float | None) -> Bool
 
 
 def _rounds_before(seconds: np.ndarray, length: float) -> np.ndarray:
-    """The number of rounds t >= 0 with t * length < seconds: also the first round that starts no earlier."""
+    """The number of rounds t >= 0 with t * length < seconds, which is also the first round that starts no earlier."""
     count = np.maximum(np.ceil(seconds / length), 0)
-    # The division rounds: 1.1 / 0.1 is above 11, though round 11 starts at 1.1.
+    # Correct the rounding of the division: 1.1 / 0.1 is above 11, although round 11 starts at 1.1.
     count -= (count > 0) & ((count - 1) * length >= seconds)
     count += count * length < seconds
     if (count > MOST_CELLS).any():
@@ -133,6 +140,7 @@ def _rounds_before(seconds: np.ndarray, length: float) -> np.ndarray:
 
 
 def _affordable(rounds: int, clients: int, option: str) -> int:
+    """The number of rounds, if a mask of them is not empty and not too large."""
     if rounds * clients > MOST_CELLS:
         raise ValueError(f"{option}: {rounds} rounds of {clients} clients are not allowed; must be {MOST_CELLS} cells")
     if rounds == 0:
@@ -141,6 +149,7 @@ def _affordable(rounds: int, clients: int, option: str) -> int:
 
 
 def _rows(table: pd.DataFrame, place: Callable[[int], str], path: Path) -> np.ndarray:
+    """The checked rows of a table; `place` names a row for errors."""
     by_columns = {kind.names: kind for kind in (VISITS, INTERVALS)}
     kind = by_columns.get(tuple(str(column).strip() for column in table.columns))
     if kind is None or kind.names is None:
@@ -150,12 +159,12 @@ def _rows(table: pd.DataFrame, place: Callable[[int], str], path: Path) -> np.nd
         )
     rows = np.empty(len(table), dtype=kind)
     for position, name in enumerate(kind.names):
-        given = table.iloc[:, position]
-        values = pd.to_numeric(given, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        column = table.iloc[:, position]
+        values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
         whole = name in ("round", "client")
         if name == "client" and kind is VISITS:
-            blank = (given.isna() | (given.astype(str).str.strip() == "")).to_numpy() & (rows["round"] >= 0)
-            values = np.where(blank, NOBODY, values)
+            blank = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy() & (rows["round"] >= 0)
+            values = np.where(blank, NO_CLIENT, values)
         else:
             blank = np.zeros(len(values), dtype=bool)
         wrong = ~np.isfinite(values)
@@ -165,7 +174,7 @@ def _rows(table: pd.DataFrame, place: Callable[[int], str], path: Path) -> np.nd
             row = int(np.flatnonzero(wrong)[0])
             allowed = "a whole number from 0" if whole else "a number of seconds"
             raise ValueError(
-                f"{name} {str(given.iloc[row])!r} ({place(row)} of {str(path)!r}) is not allowed; must be {allowed}"
+                f"{name} {str(column.iloc[row])!r} ({place(row)} of {str(path)!r}) is not allowed; must be {allowed}"
             )
         rows[name] = values
     if kind is INTERVALS and (rows["end"] < rows["start"]).any():

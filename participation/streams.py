@@ -1,4 +1,4 @@
-"""Keyed randomness: every draw names its key (seed, purpose, round, ...) and depends on nothing else."""
+"""Keyed randomness: each draw depends only on its key (seed, purpose, round, ...)."""
 
 from zlib import crc32
 
@@ -6,8 +6,13 @@ import numpy as np
 
 
 def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
-    """The generator of one draw; the same key gives the same numbers in any order of asking.
+    """The generator for one key. The same key always gives the same numbers.
 
-    A shorter key counts as padded with zeros, so the keys of one purpose should have one length.
+    NumPy pads a shorter key with zeros, so all keys of a purpose should have the same length.
+
+    Args:
+        seed: the trial's seed.
+        purpose: what the numbers are for.
+        key: round, client and so on.
     """
     return np.random.default_rng([seed, crc32(purpose.encode()), *key])

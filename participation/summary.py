@@ -1,4 +1,4 @@
-"""What the rounds of a participation model look like, in figures."""
+"""Summary statistics of the rounds of a participation model."""
 
 from dataclasses import dataclass
 
@@ -11,19 +11,21 @@ from participation.theory.empirical import BATCHES
 
 @dataclass(frozen=True)
 class Summary:
-    """What the rounds of a roll call were, beside what its model says of itself.
+    """Measured statistics of a roll call, compared with what its model states.
 
     Attributes:
-        clients, rounds: m and T.
-        empty: share of rounds in which nobody was on.
-        active: mean, least and largest number of clients on.
-        availability: the share of rounds of the least, the median and the most available client.
-        stationary: the largest |measured - stated| over clients in standard errors; None where nothing is stated.
-        memory: mean lag-1 autocorrelation over the clients that change; beside the mean of the stated lambda, or None.
+        clients: m.
+        rounds: T.
+        empty: share of empty rounds.
+        active: mean, smallest and largest number of active clients.
+        availability: share of active rounds of the least available, the median and the most available client.
+        stationary: largest |measured - stated| of pi_i over clients, in standard errors; None if the model states none.
+        memory: mean lag-1 autocorrelation over clients that change; and the mean of the stated lambda_i, or None.
         together: mean correlation between two clients in a round.
-        interval, staleness: median and 95 % quantile over all clients, in rounds.
-        weights: FedAvg's effective weights c_i = E[1{i in A} / |A|], normalised, against uniform: L1, total variation
-            and chi-square.
+        interval: median and 95 % quantile of the rounds between participations, over all clients.
+        staleness: median and 95 % quantile of the rounds since the last participation, over all clients.
+        weights: distance between FedAvg's normalised effective weights c_i = E[1{i in A} / |A|] and uniform weights:
+            L1, total variation and chi-square.
     """
 
     clients: int
@@ -40,13 +42,18 @@ class Summary:
 
 
 def summarise(model: Participation, mask: Bool[np.ndarray, "T m"]) -> Summary:
-    """Statistics of a model's first rounds."""
+    """Compute the statistics of a model's first rounds.
+
+    Args:
+        model: the participation model.
+        mask: [T, m], its first rounds, true where a client is active.
+    """
     T, m = mask.shape
     a = mask.sum(axis=1)
     measured = theory.empirical_marginals(mask, batches=min(BATCHES, T))
     stated = model.stationary
     eigenvalues = model.correlation
-    few = mask[:, : min(m, 1000)]  # a million pairs say it as well as all
+    few = mask[:, : min(m, 1000)]  # a million pairs are enough
     between = theory.empirical_correlation(few)[np.triu_indices(few.shape[1], 1)]
     intervals = np.concatenate([np.zeros(0, dtype=np.int64), *theory.empirical_intervals(mask)])
     staleness = theory.empirical_staleness(mask)
@@ -76,16 +83,19 @@ def summarise(model: Participation, mask: Bool[np.ndarray, "T m"]) -> Summary:
 
 
 def probabilities(model: Participation, rounds: int) -> Float[np.ndarray, "T m"] | None:
-    """p_i^t of the first rounds, if the model knows them."""
+    """p_i^t [T, m] of the first rounds; None if the model does not know them."""
     known = [model.probability(t) for t in range(rounds)]
     return None if any(p is None for p in known) else np.array(known)
 
 
 def separation_curves(model: Participation) -> tuple[dict[int, float], dict[int, Float[np.ndarray, "T"]]]:
-    """||pi_R - 1/M||_1 by R, and TV(eta_R(t), pi_R) over t for a few R, with the model's units and weights.
+    """Curves of minimum separation for the units and weights of a model.
+
+    Returns:
+        ||pi_R - 1/M||_1 for each R, and TV(eta_R(t), pi_R) over t [T] for a few R.
 
     Raises:
-        ValueError: another model, or several units a round.
+        ValueError: another model than `minimum_separation`, or several units in each round.
     """
     if not isinstance(model, MinimumSeparation) or model.B != 1:
         raise ValueError("picture: 'separation' is not allowed here; must be uplinks or probabilities")

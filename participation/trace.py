@@ -8,27 +8,27 @@ from participation.recording import load, mask_of
 
 
 class Trace(Participation):
-    """The rounds of a recording, one after another.
+    """Replays the rounds of a recording.
 
-    Of an interval in seconds counts whether it covers the start of a round: client i is on in round t where
-    start <= t * round_length < end in one of its intervals, which may overlap and come in any order. Round 0 starts
-    at 0 seconds, and the recording ends with the last interval.
+    If the recording has intervals in seconds, client i is active in round t if one of its intervals covers the start of
+    the round: start <= t * round_length < end. Intervals may overlap and be in any order. Round 0 starts at 0 seconds,
+    and the recording ends with the last interval.
 
     Args:
         population: the clients.
-        mask: [T, m], true (or 1) where the uplink of client i is on in round t; or the path of such an array (.npy,
-            .npz) or of a table (.csv, .parquet) with the columns round,client or client,start,end in seconds, or
-            that table's rows as `participation.recording.load` gives them.
-        round_length: seconds; for a table of intervals.
-        probability: what an oracle may be told of p_i^t: [m] for all rounds or [T, m]; by default nothing.
-        stationary: likewise pi [m], in [0, 1]; by default each client's share of the recorded rounds.
-        correlation: likewise lambda [m], in [-1, 1]; by default the recording's own P(on|on) + P(off|off) - 1, its
-            first round following its last, and 0 for clients that never change.
-        share: likewise c [m], in [0, 1]; by default each client's mean share of the recorded active sets.
-        wrap: after round T - 1 begin again at 0; otherwise nobody is on any more.
+        mask: [T, m], true (or 1) if client i is active in round t; or the path of such an array (.npy, .npz) or of a
+            table (.csv, .parquet) with the columns round,client or client,start,end (in seconds); or the rows of such a
+            table, as `participation.recording.load` returns them.
+        round_length: length of a round in seconds, for a table of intervals.
+        probability: p_i^t for an oracle, [m] for all rounds or [T, m]. Default: unknown.
+        stationary: pi [m] for an oracle, in [0, 1]. Default: each client's share of the recorded rounds.
+        correlation: lambda [m] for an oracle, in [-1, 1]. Default: P(on|on) + P(off|off) - 1 in the recording, with the
+            first round following the last, and 0 for clients that never change.
+        share: c [m] for an oracle, in [0, 1]. Default: each client's mean of 1{i in A} / |A| in the recording.
+        wrap: start again at round 0 after round T - 1; otherwise no client is active after that.
 
     Raises:
-        ValueError: a shape that does not fit the clients, a value out of range, or a bad row of a table, by its line.
+        ValueError: a shape that does not fit the clients, a value out of range, or a wrong row of a table.
     """
 
     def __init__(
@@ -96,17 +96,18 @@ class Trace(Participation):
 
 
 def _lag_one(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m"]:
-    """Lag-1 autocorrelation around the circle of rounds, where it is P(on|on) + P(off|off) - 1 to the last count."""
+    """P(on|on) + P(off|off) - 1 [m], with the first round following the last: the circular lag-1 autocorrelation."""
     T, on = len(mask), mask.sum(axis=0)
     both = (mask & np.roll(mask, -1, axis=0)).sum(axis=0)
     moves = (on > 0) & (on < T)
-    # In whole numbers: (both/T - pi^2) / (pi (1 - pi)) with pi = on/T.
+    # (both/T - pi^2) / (pi (1 - pi)) with pi = on/T, in whole numbers.
     return np.divide(both * T - on * on, on * (T - on), where=moves, out=np.zeros(len(on)))
 
 
 def _checked(
     name: str, value: np.ndarray | None, shapes: list[tuple[int, ...]], low: float, high: float
 ) -> np.ndarray | None:
+    """The value, if it has one of the shapes and is in [low, high]."""
     if value is None:
         return None
     if value.shape not in shapes:

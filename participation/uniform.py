@@ -1,19 +1,19 @@
-"""A fixed number of clients a round, drawn without replacement ([FOCUS] and [Sun], the usual baselines)."""
+"""A fixed number of clients in each round, drawn without replacement ([FOCUS], [Sun])."""
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.base import Alike, Participation, Population
+from participation.base import IndependentRounds, Participation, Population
 from participation.probabilities import Source, resolve
 from participation.streams import stream
 
 
-class Uniform(Alike):
-    """B clients a round, every set of B equally likely.
+class Uniform(IndependentRounds):
+    """B clients in each round, drawn uniformly without replacement.
 
     Args:
         population: the clients.
-        per_round: B.
+        per_round: B, the number of active clients.
 
     Raises:
         ValueError: B is not in [1, m].
@@ -37,14 +37,15 @@ class Uniform(Alike):
 
 
 class Weighted(Participation):
-    """B clients a round by successive draws without replacement: the next is i with chance q_i / sum of the q left.
+    """B clients in each round, drawn one after another in proportion to weights q_i ([FOCUS] "passive arbitrary").
 
-    ([FOCUS] "passive arbitrary".) How often a client is drawn has no closed form, so an oracle is told no probability.
+    Draws are without replacement: the next client is i with probability q_i / (sum of the remaining q). The
+    participation probabilities have no closed form, so an oracle knows none.
 
     Args:
         population: the clients.
-        per_round: B.
-        probability: the weights q_i in [0, 1], of which only the proportions matter: one for each client, or a source.
+        per_round: B, the number of active clients.
+        probability: q_i in [0, 1], of which only the proportions matter: one for each client, or a source.
 
     Raises:
         ValueError: B is not in [1, number of clients with a weight above 0], or a weight is not in [0, 1].
@@ -70,10 +71,18 @@ class Weighted(Participation):
 
 
 def successive(q: Float[np.ndarray, "n"], B: int, rng: np.random.Generator) -> Int[np.ndarray, "B"]:
-    """B positions of q by successive draws without replacement, in no order.
+    """Draw B different positions of q one after another, in proportion to the remaining q.
 
-    The first B arrivals of exponential clocks with rates q_i: by their lack of memory, the next to arrive is i with
-    chance q_i over the sum of the rates left.
+    These are the first B arrivals of exponential clocks with rates q_i. As the clocks are memoryless, the next arrival
+    is i with probability q_i over the sum of the remaining rates.
+
+    Args:
+        q: [n], weights of at least 0.
+        B: number of positions.
+        rng: the generator.
+
+    Returns:
+        The positions [B], in no order.
     """
     with np.errstate(divide="ignore", over="ignore"):
         arrival = rng.standard_exponential(len(q)) / q

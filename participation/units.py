@@ -1,4 +1,4 @@
-"""Clients that take part together: groups and clusters of equal size."""
+"""Clients that participate together: groups and clusters of equal size."""
 
 from dataclasses import replace
 
@@ -10,21 +10,27 @@ from participation.streams import stream
 
 
 def members(option: str, population: Population, count: int, *, shuffled: bool = False) -> Int[np.ndarray, "m"]:
-    """The unit of each client, 0..count-1: contiguous in the order of ids, or dealt out by the seed.
+    """The unit [m] of each client, 0..count-1: contiguous in the order of ids, or assigned at random by the seed.
+
+    Args:
+        option: name of the option that gives the count, for errors.
+        population: the clients.
+        count: number of units.
+        shuffled: whether to assign clients at random.
 
     Raises:
-        ValueError: the clients cannot be divided into that many units of equal size.
+        ValueError: the count does not divide the number of clients.
     """
     m = population.clients
     if count < 1 or m % count:
         raise ValueError(f"{option}: {count} is not allowed; must be a divisor of the {m} clients")
     unit = np.arange(m) // (m // count)
-    # Two words of key: numpy pads a shorter one with zeros, and (0,) is the key of round 0.
+    # A key of two numbers: NumPy pads shorter keys with zeros, and (0,) is the key of round 0.
     return stream(population.seed, "participation", 0, 1).permutation(unit) if shuffled else unit
 
 
 def pooled(population: Population, unit: Int[np.ndarray, "m"], count: int) -> Population:
-    """The population of the units, with the mean class distribution and the summed histogram of their members."""
+    """The population of the units: mean class distributions and summed histograms of their members."""
     classes, histogram = population.classes, population.histogram
     if classes is not None:
         classes = np.stack([classes[unit == u].mean(axis=0) for u in range(count)])

@@ -1,7 +1,7 @@
-"""How the probabilities p_i of a population move with time.
+"""Variations of the participation probabilities p_i over time.
 
-A variation takes p [m] and the round t and gives p^t [m]; its keyword arguments are the options of an experiment file.
-One that repeats names its period, a whole number of rounds, in the option `period`.
+A variation takes p [m] and the round t and returns p^t [m]. Its keyword arguments are the options of an experiment
+file. A periodic variation has the option `period`, a whole number of rounds.
 """
 
 import inspect
@@ -16,12 +16,14 @@ Variation: TypeAlias = Callable[[Float[np.ndarray, "m"], int], Float[np.ndarray,
 
 
 def sine(p: Float[np.ndarray, "m"], t: int, *, gamma: float = 0.4, period: int = 40) -> Float[np.ndarray, "m"]:
-    """p_i^t = p_i [(1 - gamma) + gamma sin(2 pi t / P)], clipped to [0, 1] ([PBC] section VII; values of the code).
+    """A sine: p_i^t = p_i [(1 - gamma) + gamma sin(2 pi t / P)], clipped to [0, 1] ([PBC] section VII).
+
+    The default values are those of the authors' released code.
 
     Args:
-        p: p_i of all clients.
+        p: [m], p_i of all clients.
         t: the round.
-        gamma: depth of the swing, in [0, 1]; above 1/2 the clients are off for a part of each period.
+        gamma: depth of the variation, in [0, 1]. Above 1/2 clients are inactive for a part of each period.
         period: P, in rounds.
 
     Raises:
@@ -32,13 +34,13 @@ def sine(p: Float[np.ndarray, "m"], t: int, *, gamma: float = 0.4, period: int =
 
 
 def staircase(p: Float[np.ndarray, "m"], t: int, *, low: float = 0.4, period: int = 40) -> Float[np.ndarray, "m"]:
-    """p_i in the first half of each period, low * p_i in the second (after Xiang et al. 2024, FedAWE).
+    """A step: p_i in the first half of each period, low * p_i in the second (after Xiang et al. 2024, FedAWE).
 
     Args:
-        p: p_i of all clients.
+        p: [m], p_i of all clients.
         t: the round.
-        low: the lower step as a share of p_i, in [0, 1].
-        period: P, in rounds; of an odd one the first half is the longer.
+        low: factor of p_i in the second half, in [0, 1].
+        period: P, in rounds. If odd, the first half is the longer one.
 
     Raises:
         ValueError: an option out of range.
@@ -50,14 +52,14 @@ def staircase(p: Float[np.ndarray, "m"], t: int, *, low: float = 0.4, period: in
 def interleaved_sine(
     p: Float[np.ndarray, "m"], t: int, *, gamma: float = 0.4, period: int = 40, cut: float = 0.1
 ) -> Float[np.ndarray, "m"]:
-    """`sine`, and 0 for as long as it is below `cut` (after Xiang et al. 2024, FedAWE): clients are out for stretches.
+    """The `sine` variation, set to 0 where it is below `cut` (after Xiang et al. 2024, FedAWE).
 
     Args:
-        p: p_i of all clients.
+        p: [m], p_i of all clients.
         t: the round.
-        gamma: depth of the swing, in [0, 1].
+        gamma: depth of the variation, in [0, 1].
         period: P, in rounds.
-        cut: the least probability that still counts, in [0, 1].
+        cut: smallest probability that is not set to 0, in [0, 1].
 
     Raises:
         ValueError: an option out of range.
@@ -76,16 +78,16 @@ VARIATIONS: dict[str, Callable[..., np.ndarray]] = {
 
 
 def mean_over_period(variation: Variation, p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"] | None:
-    """The mean of p^t over the rounds of a period, clipping included; None if the variation names no period."""
+    """The mean of p^t [m] over the rounds of a period, after clipping; None if the variation has no period."""
     option = inspect.signature(variation).parameters.get("period")
     if option is None or not isinstance(option.default, int):
         return None
-    # The sum of P terms is at most P, and rounding may put the mean an ulp above 1.
+    # Rounding may put the mean just above 1.
     return np.minimum(sum((variation(p, t) for t in range(option.default)), np.zeros_like(p)) / option.default, 1.0)
 
 
 def _swing(t: int, gamma: float, period: int) -> float:
-    # The angle is taken within the period, so that p^t repeats to the last bit.
+    # The angle is taken within the period, so that p^t repeats exactly.
     return (1 - gamma) + gamma * math.sin(2 * math.pi * (t % period) / period)
 
 

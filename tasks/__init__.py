@@ -1,7 +1,8 @@
-"""What is learnt: data set x model x partition, as Lightning modules that also train centrally.
+"""Learning tasks: data set x model x partition, as Lightning modules that can also be trained centrally.
 
-`TASKS`, `MODELS`, `PARTITIONS` and `AUGMENTATIONS` list what an experiment file can name. A task takes the seed first;
-its keyword arguments are the options of the file, and it gives the module and the data:
+`TASKS`, `MODELS`, `PARTITIONS` and `AUGMENTATIONS` list the names that an experiment file can use. A task takes the
+seed
+first; its keyword arguments are the options of the file. It returns the Lightning module and the data:
 `Trainer().fit(*digits(0, clients=20))`.
 """
 

@@ -1,6 +1,6 @@
-"""Augmentation of training images, in batches, on whatever device they are.
+"""Augmentation of batches of training images, on any device.
 
-Each sample's draws follow from the seed and its key alone (client, step, position), so every engine sees the same.
+The random draws of a sample depend only on the seed and its key (client, step, position), so all engines use the same.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tasks.counters import uniforms
 
 @runtime_checkable
 class Augment(Protocol):
-    """Images and keys to images of the same shape and type.
+    """A function of images and keys that returns images of the same shape and type.
 
     Attributes:
         on_normalised: whether it is applied to normalised images, in which 0 is the mean colour, or to pixels (uint8),
@@ -31,22 +31,22 @@ class Augment(Protocol):
 
 
 Augmentation: TypeAlias = Callable[[int], Augment]
-"""From the trial's seed."""
+"""A function of the trial's seed that returns an augmentation."""
 
 
 @dataclass(frozen=True)
 class CropFlip:
-    """A crop of the image's own size out of the image with a border, and a horizontal flip of every other image.
+    """Random crop of the padded image to its own size, and a horizontal flip with probability 1/2.
 
-    Each place of the crop is equally likely. The papers' codes differ in the order: who crops before normalising has a
-    black border (FOCUS), who crops after it has a border of the mean colour (FedPBC, FedAU).
+    All positions of the crop are equally likely. Code that crops before normalising has a black border (FOCUS). Code
+    that crops after normalising has a border of the mean colour (FedPBC, FedAU).
 
     Args:
-        seed: the trial's.
-        padding: width of the border on each side, pixels.
-        fill: its colour: `black`, or the `mean` of each channel by which images are normalised.
-        flip: whether to flip; SVHN's digits are not.
-        per: draw for each `sample`, or once for a `minibatch` (the FedPBC authors' released code).
+        seed: the trial's seed.
+        padding: width of the border on each side, in pixels.
+        fill: colour of the border: `black`, or the `mean` of each channel by which images are normalised.
+        flip: whether to flip; SVHN's digits are not flipped.
+        per: draw for each `sample`, or once for each `minibatch` (the FedPBC authors' released code).
 
     Raises:
         ValueError: a negative padding.

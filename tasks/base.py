@@ -1,4 +1,4 @@
-"""A task: a loss and its metrics, with the data that clients hold."""
+"""The interface of a task: a loss, metrics, and the data of the clients."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -14,14 +14,14 @@ from tasks.holdings import Holdings
 from tasks.streams import stream
 
 Samples: TypeAlias = tuple[Tensor, ...]
-"""Samples in columns, inputs and labels say: tensors with equal first dimension. A batch is a few of the rows."""
+"""Samples as columns, for example inputs and labels: tensors of equal first dimension. A batch is a subset of rows."""
 
 
 class Task(LightningModule, ABC):
-    """What is learnt: a model, its loss and its metrics.
+    """Base class of tasks: a model, its loss and its metrics.
 
-    A plain `Trainer().fit(task, data)` trains it centrally, on everybody's data at once: the baseline without
-    federation. The federated loop only calls `loss` and `metrics`, with parameters of its own.
+    `Trainer().fit(task, data)` trains it centrally on the data of all clients, as a baseline without federation. The
+    federated loop only calls `loss` and `metrics`, with its own parameters.
 
     Args:
         lr: learning rate of central training by SGD with momentum 0.9.
@@ -33,30 +33,33 @@ class Task(LightningModule, ABC):
 
     @abstractmethod
     def loss(self, batch: Samples) -> Float[Tensor, ""]:
-        """The mean loss of a batch. A pure function of parameters and batch: it is differentiated for each client."""
+        """The mean loss of a batch, as a pure function of parameters and batch: it is differentiated for each
+        client."""
 
     @abstractmethod
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """By name, `loss` among them: of each sample [n], or of the whole batch [] what is no mean over samples."""
+        """Metrics by name, including `loss`: [n] for each sample, or [] for the batch if it is not a mean over
+        samples."""
 
     def least_losses(self, data: "ClientData") -> Float[np.ndarray, "m"] | None:
-        """F*_i, the least training loss of each client; None where it is not known, as for most networks."""
+        """F*_i [m], the least training loss of each client; None if unknown, as for most networks."""
         return None
 
     def augment(self, batch: Samples, keys: Int[Tensor, "n 3"]) -> Samples:
-        """Training samples as a local step sees them.
+        """Augment training samples before a local step.
 
         Args:
-            batch: the samples.
-            keys: of each, the client, the step and the position in its minibatch: all that a draw may depend on.
+            batch: n samples.
+            keys: [n, 3], client, step and position in the minibatch of each sample. Random draws may only depend on
+                these and the seed.
         """
         return batch
 
     def training_step(self, batch: Samples, batch_idx: int) -> Tensor:
         n = len(batch[0])
         steps = torch.full((n,), self.global_step, device=batch[0].device)
-        nobody = torch.full_like(steps, -1)
-        keys = torch.stack([nobody, steps, torch.arange(n, device=steps.device)], dim=1)
+        no_client = torch.full_like(steps, -1)
+        keys = torch.stack([no_client, steps, torch.arange(n, device=steps.device)], dim=1)
         loss = self.loss(self.augment(batch, keys))
         self.log("train/loss", loss, batch_size=len(batch[0]))
         return loss
@@ -72,9 +75,12 @@ class Task(LightningModule, ABC):
 
 
 class Batches:
-    """The samples of a split in batches; shuffled anew in each epoch where a seed is given.
+    """The samples of a split in batches, without a worker or collating; indexing whole tensors is fast.
 
-    Indexes whole tensors instead of collating single samples, which is what makes evaluation cheap.
+    Args:
+        samples: the split.
+        size: samples in each batch.
+        seed: shuffle in each epoch by this seed. Default: keep the order.
     """
 
     def __init__(self, samples: Samples, size: int, seed: int | None = None) -> None:
@@ -91,22 +97,23 @@ class Batches:
         if self.seed is not None:
             rows = torch.from_numpy(stream(self.seed, "central", self.epoch).permutation(len(rows)))
             self.epoch += 1
-        for chosen in rows.split(self.size):
-            yield tuple(column[chosen] for column in self.samples)
+        for start in range(0, len(rows), self.size):
+            batch = rows[start : start + self.size]
+            yield tuple(column[batch] for column in self.samples)
 
 
 class ClientData(LightningDataModule):
-    """Splits of a data set, the training split shared out among clients.
+    """The splits of a data set, with the training split partitioned among clients.
 
     Args:
-        splits: samples by split: `train`, and `validation` and `test` where there are such.
+        splits: samples by split: `train`, and `validation` and `test` if they exist.
         parts: for each client the rows of `train` that it holds; disjoint, none empty.
-        owners: by split, where its samples belong to clients, whose each is, [n]; that of `train` follows from `parts`.
-        classes: nu [m, C], the class distribution each client's data were drawn with, where there are classes.
-        histogram: [m, C], the clients' label counts, likewise.
-        seed: of the order in which central training sees the samples.
+        owners: for other splits whose samples belong to clients, the client of each sample [n].
+        classes: [m, C], nu, the class distribution that each client's data were drawn from, if there are classes.
+        histogram: [m, C], number of samples of each class of each client, if there are classes.
+        seed: of the order of samples in central training.
         batch_size: of central training.
-        evaluation_batch: samples evaluated at once.
+        evaluation_batch: number of samples evaluated at once.
     """
 
     def __init__(
@@ -133,10 +140,11 @@ class ClientData(LightningDataModule):
 
     @property
     def clients(self) -> int:
+        """m, the number of clients."""
         return len(self.parts)
 
     def owner(self, split: str) -> Int[np.ndarray, "n"] | None:
-        """Whose each sample of a split is; None where they are nobody's."""
+        """The client [n] of each sample of a split; None if the samples do not belong to clients."""
         if split != "train":
             return self.owners.get(split)
         return self.parts.owners()

@@ -1,4 +1,4 @@
-"""Random numbers as a function of their key, on any device: many draws at once, none of which depends on another."""
+"""Counter-based random numbers: many independent draws at once, each a function of its key, on any device."""
 
 import torch
 from jaxtyping import Float, Int
@@ -11,9 +11,16 @@ _SECOND = 0x94D049BB133111EB - 2**64
 
 
 def uniforms(seed: int, keys: Int[Tensor, "n k"]) -> Float[Tensor, "n"]:
-    """A number in [0, 1) for each key, uniform and independent over different keys and seeds; float64.
+    """A uniform number in [0, 1) for each key, independent for different keys and seeds.
 
-    Whole-number arithmetic modulo 2^64, so equal on every device.
+    All arithmetic is on integers modulo 2^64, so the result is the same on every device.
+
+    Args:
+        seed: the trial's seed.
+        keys: [n, k].
+
+    Returns:
+        [n], float64.
     """
     state = torch.full((len(keys),), seed, dtype=torch.int64, device=keys.device)
     for column in keys.unbind(dim=1):
@@ -22,11 +29,12 @@ def uniforms(seed: int, keys: Int[Tensor, "n k"]) -> Float[Tensor, "n"]:
 
 
 def _mix(z: Int[Tensor, "n"]) -> Int[Tensor, "n"]:
+    """The finaliser of SplitMix64."""
     z = (z ^ _shift(z, 30)) * _FIRST
     z = (z ^ _shift(z, 27)) * _SECOND
     return z ^ _shift(z, 31)
 
 
 def _shift(z: Int[Tensor, "n"], bits: int) -> Int[Tensor, "n"]:
-    """To the right without sign."""
+    """Logical shift to the right."""
     return (z >> bits) & (2 ** (64 - bits) - 1)

@@ -1,4 +1,4 @@
-"""The quadratics of FedPBC ([PBC] Fig. 3): targets drawn around a line over the clients."""
+"""The quadratic problem of FedPBC ([PBC] Fig. 3), whose targets increase with the client number."""
 
 import numpy as np
 
@@ -10,13 +10,13 @@ from tasks.streams import stream
 def fedpbc_quadratic(
     seed: int, *, clients: int = 100, dimension: int = 100, slope: float = 0.001, spread: float = 0.1
 ) -> tuple[Quadratic, ClientData]:
-    """F_i = 0.5 ||x - u_i||^2 with u_i ~ N(slope i 1, spread^2 I), i from 1 ([PBC] Fig. 3).
+    """FedPBC's quadratics F_i = 0.5 ||x - u_i||^2 with u_i ~ N(slope i 1, spread^2 I), i from 1 ([PBC] Fig. 3).
 
     Args:
         seed: of the draw.
-        clients: m.
-        dimension: d.
-        slope: how far the clients' means lie apart; i/1000 in the paper.
+        clients: m, the number of clients.
+        dimension: d, the number of parameters.
+        slope: difference between the means of consecutive clients; 1/1000 in the paper.
         spread: standard deviation of a coordinate; its square is 0.01 in the paper.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What each of many clients holds, without an object for each."""
+"""The samples of each client, for many clients, without one object for each client."""
 
 from collections.abc import Sequence
 from typing import overload
@@ -8,14 +8,16 @@ from jaxtyping import Int
 
 
 class Holdings(Sequence[Int[np.ndarray, "_"]]):
-    """The rows of each client, in one array: of a million clients a list would take more memory than their samples.
+    """A sequence of each client's rows, stored in one array.
+
+    For a million clients a list of arrays would need more memory than the samples.
 
     Args:
-        rows: of all clients, client after client.
-        sizes: [m], how many each holds.
+        rows: [n], the rows of all clients, client after client.
+        sizes: [m], number of rows of each client.
 
     Attributes:
-        sizes: as given.
+        sizes: [m], number of rows of each client.
     """
 
     def __init__(self, rows: Int[np.ndarray, "n"], sizes: Int[np.ndarray, "m"]) -> None:
@@ -25,11 +27,11 @@ class Holdings(Sequence[Int[np.ndarray, "_"]]):
 
     @classmethod
     def of(cls, parts: Sequence[Int[np.ndarray, "_"]]) -> "Holdings":
-        """The same rows, from an array for each client."""
+        """Holdings from one array of rows for each client."""
         return parts if isinstance(parts, cls) else cls(np.concatenate(parts), np.array([len(part) for part in parts]))
 
     def owners(self) -> Int[np.ndarray, "n"]:
-        """Whose each row is, of rows that together are 0, 1, ..., n - 1."""
+        """The client [n] of each row. All rows together must be 0, 1, ..., n - 1."""
         owner = np.empty_like(self._rows)
         owner[self._rows] = np.repeat(np.arange(len(self)), self.sizes)
         return owner

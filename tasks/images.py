@@ -1,4 +1,4 @@
-"""Image classification: data set x model x partition."""
+"""Image classification tasks: data set x model x partition."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,11 +23,12 @@ class Classification(Task):
     """Cross-entropy of a network's logits on normalised images, plus ridge/2 ||x||^2 over all parameters x.
 
     Args:
-        network: images [n, channels, height, width] to logits [n, classes].
-        mean, std: of each channel, of pixels scaled to [0, 1].
+        network: maps images [n, channels, height, width] to logits [n, classes].
+        mean: of each channel, for pixels scaled to [0, 1].
+        std: of each channel, for pixels scaled to [0, 1].
         lr: learning rate of central training.
-        augmentation: of training images; none by default.
-        ridge: its gradient is ridge * x, as of torch's `weight_decay`, on biases too.
+        augmentation: of training images. Default: none.
+        ridge: weight of the penalty. Its gradient is ridge * x, as with torch's `weight_decay`, also on biases.
     """
 
     mean: Tensor
@@ -50,7 +51,7 @@ class Classification(Task):
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1), persistent=False)
 
     def normalised(self, images: Num[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
-        """Images as the network sees them. Pixels (uint8) are normalised; floating-point images already are."""
+        """Normalised images. Pixels (uint8) are normalised here; floating-point images are already normalised."""
         if images.is_floating_point():
             return images
         return (images.to(self.mean.dtype) / 255 - self.mean) / self.std
@@ -72,10 +73,10 @@ class Classification(Task):
         return cross_entropy(self(pixels), labels) + half_squares(self, self.ridge)
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """Of each sample: the loss, ridge included, and `accuracy`, 0 or 1."""
+        """For each sample: `loss` with the ridge penalty, and `accuracy`, 0 or 1."""
         pixels, labels = batch
         logits = self(pixels)
-        hits = (logits.argmax(dim=1) == labels).to(torch.float64)  # so that 987 of 10,000 is 0.0987
+        hits = (logits.argmax(dim=1) == labels).to(torch.float64)  # float64, so that 987 of 10,000 is 0.0987
         loss = cross_entropy(logits, labels, reduction="none") + half_squares(self, self.ridge)
         return {"loss": loss, "accuracy": hits}
 
@@ -92,21 +93,21 @@ def classification(
     labels: Sequence[int] | None = None,
     ridge: float = 0.0,
 ) -> tuple[Classification, ClientData]:
-    """An image data set shared out among clients, and a network for it.
+    """Image classification with a data set partitioned among clients, and a network.
 
     Args:
-        load: the data set.
-        seed: of partition, initial model and validation split.
-        clients: m.
+        load: loads the data set.
+        seed: of the partition, the initial model and the validation split.
+        clients: m, the number of clients.
         model: the network.
         partition: of the training samples among clients.
-        augmentation: of what local steps see; evaluation is without.
-        validation: the share of the training samples held out as a split of its own, in [0, 1).
-        labels: keep only the samples of these, in both splits, and call them 0, 1, ... in this order.
-        ridge: of the loss, see `Classification`; [CAF] takes 1e-2 on linear models, as weight decay.
+        augmentation: of the samples in local steps. Evaluation uses none.
+        validation: share of the training samples held out as the split `validation`, in [0, 1).
+        labels: keep only samples of these labels, in all splits, and number them 0, 1, ... in this order.
+        ridge: see `Classification`; [CAF] uses 1e-2 on linear models, as weight decay.
 
     Raises:
-        ValueError: an option out of range, or a data set that is not there.
+        ValueError: an option out of range, or a data set that is missing and cannot be downloaded.
     """
     if not 0 <= validation < 1:
         raise ValueError(f"validation: {validation} is not allowed; must be in [0, 1)")
@@ -129,7 +130,7 @@ def classification(
     classes = parts.classes.shape[1]
     histogram = np.stack([np.bincount(targets.numpy()[rows], minlength=classes) for rows in parts.rows])
     rows, held = parts.rows, np.sort(np.concatenate(parts.rows))
-    if len(held) < len(targets):  # what a partition leaves out is nobody's, and no part of the training loss
+    if len(held) < len(targets):  # samples that the partition leaves out are not part of the training loss
         splits["train"] = tuple(column[held] for column in splits["train"])
         rows = [np.searchsorted(held, mine) for mine in rows]
     with torch_stream(seed, "init"):
@@ -140,7 +141,7 @@ def classification(
 
 
 def _only(samples: Samples, labels: Sequence[int]) -> Samples:
-    """The samples of some labels, each label replaced by its place among them."""
+    """The samples with these labels, each label replaced by its position among them."""
     pixels, targets = samples
     if not labels or len(set(labels)) < len(labels) or not set(labels) <= set(targets.tolist()):
         raise ValueError(f"labels: {list(labels)} is not allowed; must be different labels that the data set has")

@@ -1,4 +1,4 @@
-"""Synthetic(gamma, delta) of FedProx (Li 2020), as [CAF] uses it: labels by a linear rule of each client's own."""
+"""Synthetic(gamma, delta) of FedProx (Li 2020) as [CAF] uses it: each client labels by its own linear rule."""
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ class SoftmaxRegression(Task):
     """Cross-entropy of linear logits, plus ridge/2 ||x||^2 over weights and biases x.
 
     Args:
-        ridge: at least 0; its gradient is ridge * x, as of torch's `weight_decay`.
+        ridge: weight of the penalty, at least 0. Its gradient is ridge * x, as with torch's `weight_decay`.
     """
 
     def __init__(self, ridge: float) -> None:
@@ -36,13 +36,16 @@ class SoftmaxRegression(Task):
         return cross_entropy(self(features), labels) + half_squares(self, self.ridge)
 
     def least_losses(self, data: ClientData) -> Float[np.ndarray, "m"]:
-        """F*_i [m], as the released code of [CAF] takes it: the log-loss, on a client's training samples, of
-        scikit-learn's softmax regression fitted to them (C = 1); 0 for a client with a single class."""
+        """F*_i [m] as in the released code of [CAF].
+
+        That is the log-loss, on a client's training samples, of scikit-learn's softmax regression fitted to them
+        (C = 1); 0 for a client with a single class.
+        """
         features, labels = (column.double().numpy() for column in data.splits["train"])
         return np.array([_fitted_loss(features[rows], labels[rows]) for rows in data.parts])
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """Of each sample: the loss, ridge included, and `accuracy`, 0 or 1; their means count clients by size."""
+        """For each sample: `loss` with the ridge penalty, and `accuracy`, 0 or 1. Means are over samples."""
         features, labels = batch
         logits = self(features)
         hits = (logits.argmax(dim=1) == labels).to(torch.float64)
@@ -60,23 +63,24 @@ def leaf_synthetic(
     test: float = 0.1,
     ridge: float = 0.0,
 ) -> tuple[SoftmaxRegression, ClientData]:
-    """Softmax regression on Synthetic(gamma, delta), each client with inputs and a linear rule of its own.
+    """Softmax regression on Synthetic(gamma, delta): each client has its own inputs and its own linear rule.
 
     Client k has floor(e^z) + 50 samples, z ~ N(4, 2^2), of x ~ N(v_k, Sigma), y = argmax(W_k x + b_k), where
     u_k ~ N(0, gamma^2), W_k and b_k ~ N(u_k, 1), B_k ~ N(0, delta^2), v_k ~ N(B_k, 1), Sigma = diag(j^-1.2), j from 1.
 
-    All second arguments here are variances: gamma and delta are standard deviations, as in the codes of FedProx and
-    [CAF] (FedProx's paper prints N(0, alpha)), and so is the 2 of the sizes; Sigma holds variances. LEAF's own later
-    generator is another one. Since u_k is added to all classes alike, it cancels in the argmax: gamma changes nothing
-    here, nor in those codes. Every client has the same shares of its samples held out, and trains on the rest.
+    All second arguments above are variances. So gamma, delta and the 2 of the sizes are standard deviations, as in the
+    codes of FedProx and [CAF] (FedProx's paper prints N(0, alpha)). LEAF's later generator is different. As u_k is
+    added to all classes, it cancels in the argmax: gamma changes no label, here and in those codes. The same shares of
+    each client's samples are held out; the client trains on the rest.
 
     Args:
         seed: of all draws.
-        gamma: meant for how much the clients' rules differ; they do by W_k and b_k, whatever gamma.
-        delta: how much their inputs differ.
-        clients: m.
-        validation, test: the held-out shares of each client, rounded; [CAF]'s code tests on a tenth.
-        ridge: of the loss; [CAF] takes 1e-2, as weight decay.
+        gamma: meant as the difference between the clients' rules, which differ by W_k and b_k for any gamma.
+        delta: difference between the clients' inputs.
+        clients: m, the number of clients.
+        validation: share of each client's samples held out for validation, rounded.
+        test: share of each client's samples held out for testing, rounded; a tenth in [CAF]'s code.
+        ridge: see `SoftmaxRegression`; [CAF] uses 1e-2, as weight decay.
 
     Raises:
         ValueError: an option out of range.
@@ -94,8 +98,8 @@ def leaf_synthetic(
     for k, n in enumerate(sizes):
         x, y = _samples(stream(seed, "leaf client", k), int(n), gamma, delta)
         bounds = [n - round(validation * n) - round(test * n), n - round(test * n)]
-        for split, some_x, some_y in zip(held, np.split(x, bounds), np.split(y, bounds), strict=True):
-            held[split].append((some_x, some_y))
+        for split, split_x, split_y in zip(held, np.split(x, bounds), np.split(y, bounds), strict=True):
+            held[split].append((split_x, split_y))
     splits: dict[str, Samples] = {
         split: (
             torch.from_numpy(np.concatenate([x for x, _ in of])),
@@ -108,7 +112,7 @@ def leaf_synthetic(
     labels = [y for _, y in held["train"]]
     histogram = np.stack([np.bincount(mine, minlength=CLASSES) for mine in labels])
     ends = np.cumsum([len(mine) for mine in labels])
-    # The law of a client's labels has no closed form; what it holds stands for it.
+    # The class distribution of a client has no closed form; its label counts replace it.
     classes = histogram / histogram.sum(axis=1, keepdims=True)
     parts = np.split(np.arange(ends[-1]), ends[:-1])
     with torch_stream(seed, "init"):
@@ -117,11 +121,11 @@ def leaf_synthetic(
 
 
 def _fitted_loss(features: np.ndarray, labels: np.ndarray) -> float:
-    """The log-loss of a softmax regression on the samples that it is fitted to."""
+    """The log-loss of a softmax regression on the samples it was fitted to."""
     classes = len(np.unique(labels))
     if classes == 1:
         return 0.0
-    # Of two classes scikit-learn fits the difference w of their vectors, which are w/2 and -w/2 and cost half as much.
+    # For two classes scikit-learn fits the difference w of their vectors w/2 and -w/2, whose penalty is half as large.
     fitted = LogisticRegression(C=2.0 if classes == 2 else 1.0, max_iter=1000).fit(features, labels)
     return float(log_loss(labels, fitted.predict_proba(features)))
 

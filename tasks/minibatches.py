@@ -1,4 +1,4 @@
-"""Which samples a client's local step sees."""
+"""The minibatch of each client in each local step."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,22 +12,22 @@ from tasks.streams import stream
 
 
 class Minibatches:
-    """Epochs over each client's samples, in an order drawn anew for each epoch.
+    """Minibatches from epochs over each client's samples, in a new random order for each epoch.
 
-    A client with no more than one batch of samples sees all of them at every step, in the order in which they lie:
-    their order within a batch would change nothing but the rounding.
+    A client with no more samples than one batch uses all of them in every step, in their stored order, because the
+    order within a batch only changes the rounding.
 
-    The position follows the federation's clock: round t begins with step t * K_i of client i, whether or not it took
-    part before. So the minibatches of a round are the same for every algorithm and roll call of a seed, and a resumed
-    run needs no loader's state. Released loops let a client continue its own epoch instead. On a replay of FedPBC's
-    released code this made no difference within the noise (test accuracy 0.351 against 0.350 after 100 rounds).
+    Round t starts at step t * K_i of client i, whether or not the client has participated before. So the minibatches of
+    a round are the same for all algorithms and roll calls of a seed, and a resumed run needs no stored position. In
+    released codes a client continues its own epoch instead. On a replay of FedPBC's released code this made no
+    difference within the noise (test accuracy 0.351 and 0.350 after 100 rounds).
 
     Args:
         parts: the rows that each client holds.
-        size: samples a batch, or `full`: all of a client's samples at every step.
+        size: samples in a batch, or `full`: all of a client's samples in every step.
         seed: the trial's seed.
-        last: whether an epoch ends with a short batch (`keep`), or without it (`drop`, as torch's `drop_last`). A
-            client with less than one batch of samples keeps its short batch.
+        last: whether an epoch ends with a short batch (`keep`) or without it (`drop`, as torch's `drop_last`). A
+            client with fewer samples than one batch keeps its short batch.
 
     Attributes:
         per_epoch: [m], the number of batches in an epoch of each client.
@@ -48,11 +48,11 @@ class Minibatches:
             self.per_epoch = np.ones_like(sizes)
         else:
             self.per_epoch = np.maximum(sizes // size, 1) if last == "drop" else -(-sizes // size)
-        # Consecutive steps of a client share an epoch; the cache need not outlive a round of all clients by much.
+        # Consecutive steps of a client share an epoch, so the cache only needs room for about a round of all clients.
         self._order = lru_cache(maxsize=2 * len(parts))(self._draw_order)
 
     def rows(self, client: int, step: int) -> Int[np.ndarray, "b"]:
-        """The rows of a client's step, counted from the first round on."""
+        """The rows [b] of a client's minibatch in a step, counted from the first round."""
         part = self.parts[client]
         if self.size == "full" or len(part) <= self.size:
             return part

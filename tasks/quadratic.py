@@ -1,4 +1,4 @@
-"""Client i wants x = u_i: the one task whose every answer is known in closed form."""
+"""Quadratic objectives with targets u_i: a task whose solution is known in closed form."""
 
 import numpy as np
 import torch
@@ -10,10 +10,10 @@ from tasks.holdings import Holdings
 
 
 class Quadratic(Task):
-    """F_i(x) = 0.5 h_i ||x - u_i||^2, from x = 0; client i's one sample is (u_i, h_i).
+    """Quadratic objectives F_i(x) = 0.5 h_i ||x - u_i||^2, from x = 0. The only sample of client i is (u_i, h_i).
 
     Args:
-        optimum: x* [d], the minimiser of the mean of all F_i.
+        optimum: [d], x*, the minimiser of the mean of all F_i.
     """
 
     optimum: Tensor
@@ -28,21 +28,22 @@ class Quadratic(Task):
         return (0.5 * h * (self.x - u).square().sum(dim=-1)).mean()
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """The loss; `distance`, ||x - x*||; and `bias`, the mean over coordinates of x - x*.
+        """`loss`; `distance`, ||x - x*||; and `bias`, the mean over coordinates of x - x*.
 
-        Averaged over rounds and seeds, the distance of a model that moves about does not vanish; its bias may.
+        For a model that fluctuates around x*, the mean distance over rounds and seeds is not 0, but the mean bias may
+        be.
         """
         error = self.x - self.optimum
         return {"loss": self.loss(batch), "distance": torch.linalg.vector_norm(error), "bias": error.mean()}
 
 
 def quadratic(seed: int, *, targets: np.ndarray, curvature: np.ndarray | float = 1.0) -> tuple[Quadratic, ClientData]:
-    """One client for each target.
+    """Quadratics F_i = 0.5 h_i ||x - u_i||^2 with given targets u_i and curvatures h_i, one client for each target.
 
     Args:
         seed: not used, nothing is drawn.
-        targets: u [m, d], or [m] for d = 1.
-        curvature: h [m], or one for all; positive.
+        targets: [m, d], u, or [m] for d = 1.
+        curvature: [m], h, or one number for all clients; positive.
 
     Raises:
         ValueError: a shape or value that is not allowed.
@@ -57,7 +58,7 @@ def quadratic(seed: int, *, targets: np.ndarray, curvature: np.ndarray | float =
     if not (h > 0).all():
         raise ValueError(f"curvature: {h[~(h > 0)].flat[0]:g} is not allowed; must be greater than 0")
     h = np.broadcast_to(h, len(u))
-    # The targets themselves, which nobody writes to: of a million clients each copy counts.
+    # The targets without a copy, for the sake of a million clients. They are never written to.
     samples = (torch.from_numpy(np.require(u, requirements=["C", "W"])), torch.from_numpy(h.copy()))
     task = Quadratic(torch.from_numpy(h @ u / h.sum()))
     return task, ClientData({"train": samples}, Holdings(np.arange(len(u)), np.ones(len(u), dtype=np.int64)), seed=seed)

@@ -1,4 +1,4 @@
-"""Linear least squares with a ridge term, the problem of [FOCUS] Fig. 4: the minimiser is known."""
+"""Ridge regression, the problem of [FOCUS] Fig. 4, whose minimiser is known."""
 
 import numpy as np
 import torch
@@ -11,11 +11,11 @@ from tasks.streams import stream
 
 
 class Ridge(Task):
-    """F_i(x) = 1/(2n) ||A_i x - b_i||^2 + ridge/2 ||x||^2 on a client's n rows (A_i, b_i), from x = 0.
+    """Ridge regression F_i(x) = 1/(2n) ||A_i x - b_i||^2 + ridge/2 ||x||^2 on a client's n rows, from x = 0.
 
     Args:
-        ridge: at least 0.
-        optimum: x* [d], the minimiser of the mean of all F_i.
+        ridge: weight of the penalty, at least 0.
+        optimum: [d], x*, the minimiser of the mean of all F_i.
     """
 
     optimum: Tensor
@@ -31,7 +31,7 @@ class Ridge(Task):
         return 0.5 * (A @ self.x - b).square().mean() + half_squares(self, self.ridge)
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """The loss; `distance`: ||x - x*||; and [FOCUS]'s `relative_error`: ||x - x*|| / ||x*||, not squared."""
+        """`loss`; `distance`, ||x - x*||; and [FOCUS]'s `relative_error`, ||x - x*|| / ||x*||, not squared."""
         distance = torch.linalg.vector_norm(self.x - self.optimum)
         relative = distance / torch.linalg.vector_norm(self.optimum)
         return {"loss": self.loss(batch), "distance": distance, "relative_error": relative}
@@ -48,25 +48,26 @@ def ridge(
     theta_spread: float = 0.0,
     scale_spread: float = 0.0,
 ) -> tuple[Ridge, ClientData]:
-    """Linear least squares with a ridge term ([FOCUS] Fig. 4), on b = A theta_i + noise * N(0, 1).
+    """Ridge regression ([FOCUS] Fig. 4) on b_i = A_i theta_i + noise * N(0, 1).
 
-    A row of A is u N(0, I) with u uniform in [0.5, 1], and theta is N(0, I): so the authors' code draws them, alike for
-    all clients. Its loss is the sum 1/2 ||A_i x - b_i||^2, so that its learning rates times `samples` are those here.
-    The two spreads make clients differ, by draws that stay the same at every strength:
-    theta_i = theta + theta_spread * N(0, I), and all of A_i times exp(scale_spread * N(0, 1)).
+    A row of A_i is u N(0, I) with u uniform in [0.5, 1], and theta is N(0, I), the same for all clients, as in the
+    authors' code. Its loss is the sum 1/2 ||A_i x - b_i||^2, so its learning rates times `samples` are those here. The
+    two spreads make clients differ, with the same draws for all values of the spreads:
+    theta_i = theta + theta_spread * N(0, I), and A_i is multiplied by exp(scale_spread * N(0, 1)).
 
     Args:
         seed: of all draws.
-        clients: m.
-        samples: n of each client.
-        dimension: d.
+        clients: m, the number of clients.
+        samples: n, the number of samples of each client.
+        dimension: d, the number of parameters.
         noise: standard deviation of the noise.
-        ridge: factor of 1/2 ||x||^2.
-        theta_spread: how far the clients' own solutions lie apart; 0: one for all.
-        scale_spread: of log feature scales, hence of the clients' curvatures; 0: one for all.
+        ridge: weight of the penalty 1/2 ||x||^2.
+        theta_spread: standard deviation of the clients' solutions theta_i; 0: the same for all.
+        scale_spread: standard deviation of the log of the clients' feature scales, which gives different curvatures; 0:
+            the same for all.
 
     Raises:
-        ValueError: an option out of range, or too few samples for one solution.
+        ValueError: an option out of range, or too few samples for a unique solution.
     """
     for name, count in (("clients", clients), ("samples", samples), ("dimension", dimension)):
         if count < 1:

@@ -1,6 +1,6 @@
-"""Keyed randomness of data and models: every draw names its key (seed, purpose, ...) and depends on nothing else.
+"""Keyed randomness of data and models: each draw depends only on its key (seed, purpose, ...).
 
-The same rule as in `participation.streams`; the two houses know nothing of each other, and a purpose belongs to one.
+The rule is that of `participation.streams`. The two packages are independent, and use different purposes.
 """
 
 from collections.abc import Iterator
@@ -12,16 +12,21 @@ import torch
 
 
 def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
-    """The generator of one draw; the same key gives the same numbers in any order of asking.
+    """The generator for one key. The same key always gives the same numbers.
 
-    A shorter key counts as padded with zeros, so the keys of one purpose should have one length.
+    NumPy pads a shorter key with zeros, so all keys of a purpose should have the same length.
+
+    Args:
+        seed: the trial's seed.
+        purpose: what the numbers are for.
+        key: client, epoch and so on.
     """
     return np.random.default_rng([seed, crc32(purpose.encode()), *key])
 
 
 @contextmanager
 def torch_stream(seed: int, purpose: str, *key: int) -> Iterator[None]:
-    """Within it torch's own generator follows the key; for torch.nn, whose layers take no other. Restored after it."""
+    """A context in which torch's global generator is seeded by the key, for layers of torch.nn. Restored afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(stream(seed, purpose, *key).integers(2**63)))
         yield

@@ -13,12 +13,19 @@ from tasks.base import ClientData, Samples, Task
 from tasks.streams import stream
 
 DESCENTS = 6
-"""Starting points from which the minimiser is sought."""
+"""Number of starting points for finding the minimiser."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A, b: all clients' rows, [m * n, d] and [m * n]; optimum: x* [d]; least: the global objective there."""
+    """The data of all clients and the minimiser.
+
+    Attributes:
+        A: [m * n, d], rows of all clients.
+        b: [m * n].
+        optimum: [d], x*.
+        least: the global objective at x*.
+    """
 
     A: Float[np.ndarray, "mn d"]
     b: Float[np.ndarray, "mn"]
@@ -27,13 +34,13 @@ class Problem:
 
 
 class SunSynthetic(Task):
-    """f_i(x) = mean_j log((<A_ij, x> + b_j)^2 / 2 + 1) over a client's rows j, from x = 0.
+    """Robust regression f_i(x) = mean_j log((<A_ij, x> + b_ij)^2 / 2 + 1) over a client's rows j, from x = 0.
 
-    With the plus sign, as printed, a client's minimiser is near -theta_i.
+    The plus sign is as printed in the paper, so a client's minimiser is near -theta_i.
 
     Args:
-        optimum: x* [d], the best point found of the mean of all f_i.
-        least: the mean of all f_i there.
+        optimum: [d], x*, the best minimiser found of the mean of all f_i.
+        least: the mean of all f_i at x*.
     """
 
     optimum: Tensor
@@ -49,7 +56,7 @@ class SunSynthetic(Task):
         return torch.log1p(0.5 * (A @ self.x + b).square()).mean()
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """The loss; `gap`: how far it is above its least value; `distance`: ||x - x*||."""
+        """`loss`; `gap`, the loss minus its least value; and `distance`, ||x - x*||."""
         loss = self.loss(batch)
         distance = torch.linalg.vector_norm(self.x - self.optimum)
         return {"loss": loss, "gap": loss - self.least, "distance": distance}
@@ -58,16 +65,16 @@ class SunSynthetic(Task):
 def sun_synthetic(
     seed: int, *, clients: int = 100, samples: int = 100, dimension: int = 20
 ) -> tuple[SunSynthetic, ClientData]:
-    """A robust regression that is not convex, clients ever smaller in scale ([Sun] Fig. 2).
+    """Non-convex robust regression in which the data scale decreases with the client number ([Sun] Fig. 2).
 
-    Client i, from 1, has A_i with entries N(0, (2/i)^2) and b_i = A_i theta_i + N(0, 0.25), where
-    theta_i ~ N(mu_i 1, I), mu_i ~ N(a, 1), a ~ N(0, 100); second arguments are variances, a and mu_i numbers (choice).
+    Client i, from 1, has A_i with entries N(0, (2/i)^2) and b_i = A_i theta_i + N(0, 0.25), where theta_i ~ N(mu_i 1,
+    I), mu_i ~ N(a, 1) and a ~ N(0, 100). Second arguments are variances. That a and mu_i are scalars is our choice.
 
     Args:
         seed: of all draws.
-        clients: m.
-        samples: rows of each client.
-        dimension: d.
+        clients: m, the number of clients.
+        samples: number of rows of each client.
+        dimension: d, the number of parameters.
 
     Raises:
         ValueError: an option below 1.
@@ -75,22 +82,22 @@ def sun_synthetic(
     for name, count in (("clients", clients), ("samples", samples), ("dimension", dimension)):
         if count < 1:
             raise ValueError(f"{name}: {count} is not allowed; must be at least 1")
-    found = problem(seed, clients, samples, dimension)
+    data_and_optimum = problem(seed, clients, samples, dimension)
     data = ClientData(
-        {"train": (torch.from_numpy(found.A.copy()), torch.from_numpy(found.b.copy()))},
-        np.split(np.arange(len(found.A)), clients),
+        {"train": (torch.from_numpy(data_and_optimum.A.copy()), torch.from_numpy(data_and_optimum.b.copy()))},
+        np.split(np.arange(len(data_and_optimum.A)), clients),
         seed=seed,
     )
-    return SunSynthetic(torch.from_numpy(found.optimum.copy()), found.least), data
+    return SunSynthetic(torch.from_numpy(data_and_optimum.optimum.copy()), data_and_optimum.least), data
 
 
 @cache
 def problem(seed: int, clients: int, samples: int, dimension: int) -> Problem:
-    """The data and the minimiser, found once in a process.
+    """The data and the minimiser, computed once in each process.
 
-    BFGS descends in float64 from 0, from the least-squares solution and from the best of the -theta_i, and Newton's
-    method polishes the best end. The objective is not convex, and that this is its global minimum is not proven; but of
-    100 descents from random starts, near and far, none ended anywhere else (tests, and by hand on seeds 0 to 5).
+    BFGS in float64 starts from 0, from the least-squares solution and from the best of the -theta_i. Newton's method
+    refines the best result. The objective is not convex, and there is no proof that this is the global minimum. But
+    none of 100 descents from random starts, near and far, ended elsewhere (tests, and by hand on seeds 0 to 5).
     """
     a = 10 * stream(seed, "sun a").standard_normal()
     theta, A, b = [], [], []

@@ -1,7 +1,6 @@
-"""The laws of the roll call, computed and not only simulated.
+"""Laws of participation: exact where possible, otherwise by simulation with standard errors.
 
-Everything here takes plain arrays and numbers: probabilities, transition matrices, or a mask [T, m] of who was on.
-Exact where the mathematics allows it, Monte Carlo with standard errors where it does not.
+All functions take plain arrays and numbers: probabilities, transition matrices, or a mask [T, m] of active clients.
 """
 
 from participation.theory.bias import chi_square, l1_distance, normalised, total_variation

@@ -1,4 +1,4 @@
-"""Finite Markov chains: long-run law, second eigenvalue, mixing time, and the two-state chain of an uplink.
+"""Finite Markov chains: long-run law, second eigenvalue, mixing time, and the two-state chain of a client.
 
 A transition matrix P [S, S] has rows that sum to 1; P[x, y] is the probability of going from x to y.
 """
@@ -11,17 +11,21 @@ from scipy.sparse.linalg import spsolve
 
 from participation.theory.checks import check_least, check_probabilities
 
-# Up to here a class is solved directly; fill-in makes the factors of larger ones too big, while their mixing is fast.
+# The largest class that is solved directly. Fill-in makes the factors of larger ones too big, and they mix fast.
 DIRECT = 1500
 RESIDUAL = 1e-14
 ITERATIONS = 100_000
 
 
 def long_run_distribution(transition: sparse.csr_array, start: int = 0) -> Float[np.ndarray, "S"]:
-    """The share of time spent in each state of a chain that starts in state `start`, in the long run.
+    """The long-run share of time [S] that a chain spends in each state, from state `start`.
 
-    For an irreducible chain, periodic or not, this is the stationary distribution. Otherwise each closed class gets
-    the probability that the chain ends there, spread by the class's own stationary distribution.
+    For an irreducible chain, periodic or not, this is the stationary distribution. Otherwise each closed class gets the
+    probability that the chain ends in it, distributed by the stationary distribution of the class.
+
+    Args:
+        transition: sparse [S, S], rows sum to 1.
+        start: the first state.
 
     Raises:
         RuntimeError: a large class mixes too slowly for power iteration to reach a residual of 1e-14.
@@ -34,7 +38,7 @@ def long_run_distribution(transition: sparse.csr_array, start: int = 0) -> Float
     open_class = np.zeros(classes, dtype=bool)
     open_class[label[coo.row[leaks & leaving]]] = True
     transient = open_class[label]
-    # Expected visits to the transient states, then what they send into each closed class.
+    # Expected visits to the transient states, then the probability that flows from them into each closed class.
     entered = np.zeros(S)
     entered[start] = 1.0
     if transient[start]:
@@ -45,13 +49,13 @@ def long_run_distribution(transition: sparse.csr_array, start: int = 0) -> Float
         visits[inside] = np.atleast_1d(spsolve(system, entered[inside]))
         entered = np.asarray(transition.T @ visits).ravel()
         entered[inside] = 0.0
-    found = np.zeros(S)
+    law = np.zeros(S)
     for c in np.flatnonzero(~open_class):
         members = np.flatnonzero(label == c)
         mass = entered[members].sum()
         if mass > 0:
-            found[members] = mass * _stationary(transition[members][:, members])
-    return found / found.sum()
+            law[members] = mass * _stationary(transition[members][:, members])
+    return law / law.sum()
 
 
 def _stationary(transition: sparse.csr_array) -> Float[np.ndarray, "S"]:
@@ -76,23 +80,27 @@ def _stationary(transition: sparse.csr_array) -> Float[np.ndarray, "S"]:
 
 
 def second_eigenvalue(transition: Float[np.ndarray, "S S"]) -> float:
-    """The second-largest modulus among the eigenvalues of P: 1 for a chain that never mixes, 0 for one without memory.
+    """The second-largest modulus of the eigenvalues of P: 1 if the chain never mixes, 0 if it has no memory.
 
     Raises:
         ValueError: not a transition matrix.
     """
     _check_transition(transition)
     modulus = np.linalg.eigvals(transition)
-    # One eigenvalue is 1 for sure; a second one at modulus 1 (periodic or reducible) must stay.
+    # One eigenvalue is 1. Only one of modulus 1 is removed: a periodic or reducible chain has more of them.
     rest = np.delete(modulus, int(np.argmin(np.abs(modulus - 1))))
     return float(np.abs(rest).max(initial=0.0))
 
 
 def mixing_time(transition: Float[np.ndarray, "S S"], epsilon: float = 0.25) -> int:
-    """t_mix(epsilon): the least t with max_x TV(P^t(x, .), pi) <= epsilon, 1/4 by custom; in rounds.
+    """Mixing time t_mix(epsilon) in rounds: the smallest t with max_x TV(P^t(x, .), pi) <= epsilon.
 
-    The distance never rises with t, so the power is doubled until it is small enough and then bisected:
-    O(S^3 log t). t = 0 counts, for epsilon so large that no step is needed.
+    The distance does not increase with t, so t is doubled until the distance is small enough, and then found by
+    bisection in O(S^3 log t). The result is 0 if epsilon is so large that no step is needed.
+
+    Args:
+        transition: P [S, S].
+        epsilon: by convention 1/4.
 
     Raises:
         ValueError: not a transition matrix, epsilon outside (0, 1), or a chain that never mixes (periodic, or with
@@ -125,15 +133,15 @@ def mixing_time(transition: Float[np.ndarray, "S S"], epsilon: float = 0.25) -> 
 def two_state_rates(
     pi: Float[np.ndarray, "m"], correlation: Float[np.ndarray, "m"]
 ) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m"]]:
-    """(P(on | off), P(on -> off)) of the two-state chain with stationary pi and second eigenvalue lambda ([CAF]).
+    """P(on|off) and P(off|on) of the two-state chains with stationary pi and second eigenvalue lambda ([CAF]).
 
     Raises:
-        ValueError: pi outside [0, 1], or a lambda that no chain with that pi has: lambda is at most 1 and at least
+        ValueError: pi outside [0, 1], or a lambda that no chain with this pi can have: lambda is at most 1 and at least
             max(1 - 1/pi, 1 - 1/(1 - pi)).
     """
     check_probabilities("pi", pi)
     on, off = (1 - correlation) * pi, (1 - correlation) * (1 - pi)
-    # The bound itself is allowed, and rounding must not refuse it.
+    # The bound itself is allowed, even after rounding.
     slack = 1 + 1e-12
     wrong = ~((on >= 0) & (on <= slack) & (off >= 0) & (off <= slack))
     if wrong.any():
@@ -146,7 +154,7 @@ def two_state_rates(
 
 
 def two_state_eigenvalue(on: Float[np.ndarray, "m"], off: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
-    """lambda = 1 - q* - q, the signed second eigenvalue; also the lag-1 autocorrelation of the stationary uplink.
+    """lambda = 1 - q* - q, the signed second eigenvalue and lag-1 autocorrelation of a two-state chain.
 
     Args:
         on: q*, P(on in t + 1 | off in t), for each client.
@@ -161,10 +169,10 @@ def two_state_eigenvalue(on: Float[np.ndarray, "m"], off: Float[np.ndarray, "m"]
 
 
 def interval_distribution(on: float, off: float, longest: int) -> Float[np.ndarray, "{longest}"]:
-    """P(T = k), k = 1..longest, T the rounds from one participation to the next (1: on in consecutive rounds).
+    """P(T = k) for k = 1..longest, where T is the number of rounds from one participation to the next.
 
-    For a two-state chain P(1) = 1 - q and P(k) = q (1 - q*)^(k-2) q*; with q* = p and q = 1 - p it is Bernoulli(p),
-    and T is geometric. What the sum lacks to 1 is P(T > longest), infinite T (q* = 0 < q) included.
+    For a two-state chain P(1) = 1 - q and P(k) = q (1 - q*)^(k-2) q*. With q* = p and q = 1 - p it is Bernoulli(p) and
+    T is geometric. The values sum to 1 - P(T > longest); T is infinite if q* = 0 < q.
 
     Args:
         on: q*, P(on in t + 1 | off in t).
@@ -176,18 +184,18 @@ def interval_distribution(on: float, off: float, longest: int) -> Float[np.ndarr
     """
     check_probabilities("on, off", np.array([on, off], dtype=np.float64))
     check_least("longest", longest, 1)
-    found = off * on * (1 - on) ** np.arange(-1.0, longest - 1) if on < 1 else np.zeros(longest)
-    found[0] = 1 - off
+    law = off * on * (1 - on) ** np.arange(-1.0, longest - 1) if on < 1 else np.zeros(longest)
+    law[0] = 1 - off
     if on == 1 and longest > 1:
-        found[1] = off
-    return found
+        law[1] = off
+    return law
 
 
 def staleness_distribution(on: float, off: float, longest: int) -> Float[np.ndarray, "{longest+1}"]:
-    """P(s = k), k = 0..longest, s the rounds since the last participation (0: on now), in the stationary chain.
+    """P(s = k) for k = 0..longest, where s is the number of rounds since the last participation (0: active now).
 
-    P(0) = pi = q* / (q* + q) and P(k) = pi q (1 - q*)^(k-1): on k rounds ago, then off and still off.
-    Bernoulli(p) is q* = p, q = 1 - p.
+    For the stationary two-state chain P(0) = pi = q* / (q* + q) and P(k) = pi q (1 - q*)^(k-1). Bernoulli(p) is q* = p
+    and q = 1 - p.
 
     Args:
         on: q*, P(on in t + 1 | off in t).
@@ -196,16 +204,16 @@ def staleness_distribution(on: float, off: float, longest: int) -> Float[np.ndar
 
     Raises:
         ValueError: a probability outside [0, 1], longest below 0, or on = off = 0: such a chain keeps its first state
-            for ever and has no one stationary law.
+            for ever and has more than one stationary law.
     """
     check_probabilities("on, off", np.array([on, off], dtype=np.float64))
     check_least("longest", longest, 0)
     if on == off == 0:
         raise ValueError("on, off: 0 for both is not allowed; the client would keep its first state for ever")
     pi = on / (on + off)
-    found = pi * off * (1 - on) ** np.maximum(np.arange(-1.0, longest), 0)
-    found[0] = pi
-    return found
+    law = pi * off * (1 - on) ** np.maximum(np.arange(-1.0, longest), 0)
+    law[0] = pi
+    return law
 
 
 def _check_transition(transition: np.ndarray) -> None:

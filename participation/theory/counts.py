@@ -1,6 +1,7 @@
-"""How many clients are on in one round: a = |A|, for independent uplinks and for the group events of [HAR].
+"""Distribution of the number a = |A| of active clients in a round.
 
-A distribution of a count is an array [n + 1] whose entry k is the probability of k.
+For independent participation and for the group events of [HAR]. A distribution of a count is an array [n + 1] whose
+entry k is the probability of k.
 """
 
 import math
@@ -16,24 +17,24 @@ Reading = Literal["collision", "cap"]
 
 
 def active_distribution_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m+1"]:
-    """P(a = k), k = 0..m, for independent uplinks with probabilities p: the Poisson binomial. O(m^2).
+    """P(a = k) for k = 0..m, for independent participation with probabilities p (Poisson binomial); O(m^2).
 
-    Every step adds products of non-negative numbers, so nothing cancels.
+    All steps add products of non-negative numbers, so no digits are lost.
 
     Raises:
         ValueError: a probability outside [0, 1].
     """
     check_probabilities("p", p)
-    found = np.zeros(len(p) + 1)
-    found[0] = 1.0
-    for k, on in enumerate(p):
-        found[1 : k + 2] = found[1 : k + 2] * (1 - on) + found[: k + 1] * on
-        found[0] *= 1 - on
-    return found
+    law = np.zeros(len(p) + 1)
+    law[0] = 1.0
+    for k, p_k in enumerate(p):
+        law[1 : k + 2] = law[1 : k + 2] * (1 - p_k) + law[: k + 1] * p_k
+        law[0] *= 1 - p_k
+    return law
 
 
 def empty_probability_independent(p: Float[np.ndarray, "m"]) -> float:
-    """P(a = 0) = prod_i (1 - p_i) for independent uplinks, summed as logarithms where many clients would underflow.
+    """P(a = 0) = prod_i (1 - p_i) for independent participation, by logarithms so that it does not underflow.
 
     Raises:
         ValueError: a probability outside [0, 1].
@@ -51,12 +52,15 @@ def group_counts(
     max_active: int | None = None,
     reading: Reading = "collision",
 ) -> list[Float[np.ndarray, "..."]]:
-    """For each group of [HAR] the distribution of how many of its members are active after the constraint.
+    """Distribution of the number of active members of each group of [HAR], after the constraint M_max.
 
-    See `effective_weights_groups` for the model and the arguments. Returns arrays [sizes[g] + 1].
+    See `effective_weights_groups` for the model and the arguments.
+
+    Returns:
+        For each group g an array [sizes[g] + 1].
 
     Raises:
-        ValueError: no size, a size below 1, not one event probability a group, a probability outside [0, 1],
+        ValueError: no group, a size below 1, not one event probability for each group, a probability outside [0, 1], or
             max_active below 1.
     """
     if len(sizes) != len(event_probability) or not sizes:
@@ -70,7 +74,7 @@ def group_counts(
     check_probabilities("member_probability", np.array(member_probability, dtype=np.float64)[None])
     if max_active is not None:
         check_least("max_active", max_active, 1)
-    found = []
+    counts = []
     for size, event in zip(sizes, event_probability, strict=True):
         count = stats.binom.pmf(np.arange(size + 1), size, member_probability)
         if max_active is not None and max_active < size:
@@ -79,8 +83,8 @@ def group_counts(
             count[0 if reading == "collision" else max_active] += excess
         count *= event
         count[0] += 1 - event
-        found.append(count)
-    return found
+        counts.append(count)
+    return counts
 
 
 def active_distribution_groups(
@@ -91,10 +95,10 @@ def active_distribution_groups(
     reading: Reading = "collision",
 ) -> Float[np.ndarray, "n"]:
     """P(a = k), k = 0..sum(sizes), for the group events of [HAR]; arguments and errors of `group_counts`."""
-    found = np.ones(1)
+    law = np.ones(1)
     for count in group_counts(sizes, event_probability, member_probability, max_active, reading):
-        found = np.convolve(found, count)
-    return found
+        law = np.convolve(law, count)
+    return law
 
 
 def empty_probability_groups(

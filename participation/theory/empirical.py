@@ -1,4 +1,4 @@
-"""What a recorded roll call says: statistics of a mask [T, m], true where the uplink of client i is on in round t."""
+"""Statistics of a recorded roll call: a mask [T, m], true if client i is active in round t."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,12 @@ BATCHES = 20
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate and its standard error, of one shape."""
+    """An estimate with its standard error.
+
+    Attributes:
+        value: the estimate.
+        error: its standard error, of the same shape.
+    """
 
     value: Float[np.ndarray, "*shape"]
     error: Float[np.ndarray, "*shape"]
@@ -19,9 +24,9 @@ class Estimate:
 def batch_means(series: Float[np.ndarray, "T m"], batches: int = BATCHES) -> Estimate:
     """The mean over rounds of each column, with a standard error that accounts for correlation in time.
 
-    The rounds are cut into consecutive batches; once a batch is much longer than the correlation time its means are
-    nearly independent, and their spread gives the error. The value uses all rounds; the first T mod batches rounds do
-    not enter the error.
+    The rounds are divided into consecutive batches. If a batch is much longer than the correlation time, the batch
+    means are nearly independent, and their spread gives the error. The value uses all rounds. The error leaves out the
+    first T mod `batches` rounds.
 
     Raises:
         ValueError: fewer than 2 batches, or fewer rounds than batches.
@@ -34,30 +39,30 @@ def batch_means(series: Float[np.ndarray, "T m"], batches: int = BATCHES) -> Est
 
 
 def empirical_marginals(mask: Bool[np.ndarray, "T m"], batches: int = BATCHES) -> Estimate:
-    """The share of rounds in which each client is on, [m]; errors of `batch_means`."""
+    """The share of rounds [m] in which each client is active, with the errors of `batch_means`."""
     return batch_means(mask.astype(np.float64), batches)
 
 
 def empirical_effective_weights(mask: Bool[np.ndarray, "T m"], batches: int = BATCHES) -> Estimate:
-    """c_i = mean over rounds of 1{i in A} / |A|, empty rounds counted as 0 ([HAR] eq. 6), [m]; see `batch_means`."""
+    """c_i [m], the mean over rounds of 1{i in A} / |A|, 0 for empty rounds ([HAR] eq. 6); see `batch_means`."""
     a = mask.sum(axis=1, keepdims=True)
     share = np.asarray(mask / np.maximum(a, 1), dtype=np.float64)
     return batch_means(share, batches)
 
 
 def empirical_empty_share(mask: Bool[np.ndarray, "T m"], batches: int = BATCHES) -> Estimate:
-    """The share of rounds in which nobody is on, [1]; errors of `batch_means`."""
+    """The share of empty rounds [1], with the errors of `batch_means`."""
     a = mask.sum(axis=1, keepdims=True)
     return batch_means((a == 0).astype(np.float64), batches)
 
 
 def empirical_active_distribution(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m+1"]:
-    """The share of rounds with k clients on, k = 0..m."""
+    """The share of rounds with k active clients, k = 0..m."""
     return np.bincount(mask.sum(axis=1), minlength=mask.shape[1] + 1) / len(mask)
 
 
 def empirical_autocorrelation(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m"]:
-    """Lag-1 autocorrelation of each client: lambda_i of a two-state chain; nan for a client that never changes.
+    """Lag-1 autocorrelation [m] of each client: lambda_i of a two-state chain; nan if a client never changes.
 
     The lag-1 products are averaged over the T - 1 pairs and divided by the variance over all T rounds.
 
@@ -73,7 +78,7 @@ def empirical_autocorrelation(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray
 
 
 def empirical_correlation(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m m"]:
-    """Correlation between clients in the same round; nan in the rows and columns of clients that never change."""
+    """Correlation [m, m] between clients in the same round; nan for clients that never change."""
     centred = mask - mask.mean(axis=0)
     deviation = np.sqrt((centred**2).mean(axis=0))
     deviation[~mask.any(axis=0) | mask.all(axis=0)] = np.nan
@@ -81,16 +86,16 @@ def empirical_correlation(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m
 
 
 def empirical_intervals(mask: Bool[np.ndarray, "T m"]) -> list[Int[np.ndarray, "..."]]:
-    """For each client the rounds from one participation to the next, in order; one fewer than its participations.
+    """For each client, the numbers of rounds from one participation to the next, in order.
 
-    The rounds before the first and after the last participation are no intervals and are left out, so that long
-    intervals are under-represented in a short record.
+    A client has one interval fewer than participations. The rounds before its first and after its last participation
+    are left out, so long intervals are under-represented in a short record.
     """
     return [np.diff(np.flatnonzero(column)) for column in mask.T]
 
 
 def empirical_staleness(mask: Bool[np.ndarray, "T m"]) -> Int[np.ndarray, "T m"]:
-    """Rounds since each client's last participation, 0 when it is on; -1 before its first."""
+    """Rounds [T, m] since each client's last participation: 0 if it is active, -1 before its first."""
     t = np.arange(len(mask))[:, None]
     last = np.maximum.accumulate(np.where(mask, t, -1), axis=0)
     return np.where(last < 0, -1, t - last)

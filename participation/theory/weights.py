@@ -1,6 +1,6 @@
-"""The weight each client's gradient has in the mean over the active set, c_i = E[1{i in A} / |A|] ([HAR] eq. 6).
+"""Each client's expected weight in the mean over the active set, c_i = E[1{i in A} / |A|] ([HAR] eq. 6).
 
-An empty round contributes 0 to every client (1/0 counts as 0), so the c_i sum to 1 - P(A is empty).
+An empty round contributes 0 to every client, so the c_i sum to 1 - P(A is empty).
 """
 
 import numpy as np
@@ -12,15 +12,16 @@ from participation.theory.counts import Reading, group_counts
 
 
 def effective_weights_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
-    """c_i for independent uplinks, exact to rounding, in O(m^2) time and O(m) memory.
+    """c_i [m] for independent participation with probabilities p, exact to rounding.
 
-    With a' the number of the others who are on (a Poisson binomial), c_i = p_i E[1 / (1 + a')], and since
-    1 / (1 + a') = int_0^1 s^a' ds,
+    Time is O(m^2) and memory O(m). Let a' be the number of active clients other than i (a Poisson binomial). Then
+    c_i = p_i E[1 / (1 + a')]. As 1 / (1 + a') = int_0^1 s^a' ds,
 
         c_i = p_i int_0^1 prod_{j != i} (1 - p_j + p_j s) ds.
 
-    The integrand is a polynomial of degree m - 1, which Gauss-Legendre with ceil(m / 2) nodes integrates exactly; its
-    terms are all non-negative, where removing one client from the Poisson binomial by division would cancel.
+    The integrand is a polynomial of degree m - 1, which Gauss-Legendre quadrature with ceil(m / 2) nodes integrates
+    exactly. All its terms are non-negative; removing one client from the Poisson binomial by division would lose
+    digits.
 
     Raises:
         ValueError: a probability outside [0, 1].
@@ -46,18 +47,19 @@ def effective_weights_groups(
     max_active: int | None = None,
     reading: Reading = "collision",
 ) -> Float[np.ndarray, "m"]:
-    """c_i for the group events of [HAR], exact: counts of the groups are independent, members of a group alike.
+    """c_i [m] for the group events of [HAR], exact.
 
-    Events E_g are independent Bernoulli(event_probability[g]). Given E_g = 1 the members of group g are on
-    independently with `member_probability`; given E_g = 0 all are off. With k active members in the group of size n
-    and l elsewhere, a member of the group is active with probability k / n and then weighs 1 / (k + l).
+    Events E_g are independent Bernoulli(event_probability[g]). Given E_g = 1, the members of group g are active
+    independently with `member_probability`; given E_g = 0, none is. The counts of the groups are independent. With k
+    active members in a group of size n and l active clients elsewhere, a member of the group is active with probability
+    k / n and then has weight 1 / (k + l).
 
     Args:
         sizes: clients in each group; clients are numbered group after group, m = sum(sizes).
         event_probability: P(E_g = 1) for each group.
-        member_probability: P(member on | E_g = 1).
-        max_active: M_max, how many members of a group can succeed in one round; None for no limit.
-        reading: what more than M_max members on means: `collision`, all of the group fail (the paper's wording);
+        member_probability: P(member active | E_g = 1).
+        max_active: M_max, the largest number of active members of a group in a round. Default: no limit.
+        reading: what happens if more members are active: `collision`, all of the group fail (the paper's wording);
             `cap`, a uniformly random M_max of them succeed.
 
     Raises:

@@ -1,6 +1,6 @@
-"""The image data sets, each as whole tensors: uint8 pixels [n, channels, height, width] and labels [n].
+"""Image data sets as whole tensors: uint8 pixels [n, channels, height, width] and labels [n].
 
-`SOURCES` describes each; the functions load them, once a process, and fetch what is not there.
+`SOURCES` describes each data set. The functions load them once in each process, and download missing files.
 """
 
 import os
@@ -15,7 +15,7 @@ from tasks.datasets.shipped import Digits
 from tasks.datasets.source import Archive, Images, Source, Split
 from tasks.datasets.torchvision_sets import Batches, Idx, Mat
 
-# What the archives of MNIST give; torchvision has the checksums of the archives only.
+# Checksums of the unpacked files of MNIST; torchvision only has those of the archives.
 MNIST_MD5 = {
     "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
     "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
@@ -23,7 +23,7 @@ MNIST_MD5 = {
     "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
 }
 
-# Name, mean, standard deviation (whose they are stands with the functions below), bytes to download.
+# Name, mean, standard deviation (the functions below say where they come from), bytes to download.
 _DESCRIBED: tuple[Source, ...] = (
     Digits("digits", (0.3053,), (0.3762,), 0),
     Idx("mnist", (0.1307,), (0.3081,), 11_600_000, "MNIST", MNIST_MD5),
@@ -37,26 +37,26 @@ SOURCES = {source.name: source for source in _DESCRIBED}
 
 
 def source_of(task: str) -> Source | None:
-    """The set that a task of this name learns from; None where it draws its own data."""
+    """The data set of the task with this name; None if the task generates its data."""
     return SOURCES.get({"cinic10_enlarged": "cinic10"}.get(task, task))
 
 
 def root() -> Path:
-    """Where data sets lie, in torchvision's layout: ROLLCALL_DATA, or ./data."""
+    """The folder of the data sets, in torchvision's layout: ROLLCALL_DATA, or ./data."""
     return Path(os.environ.get("ROLLCALL_DATA", "data"))
 
 
 def splits(source: Source) -> dict[str, Split]:
-    """All splits of a set, fetched if it is not there.
+    """All splits of a data set, downloaded if missing.
 
     Raises:
-        ValueError: neither there nor to be had, or damaged.
+        ValueError: missing and cannot be downloaded, or damaged.
     """
     fetch(source, root())
     try:
         return source.read(root())
-    except Exception as error:  # a parser stumbles over damaged bytes in ways of its own
-        # Our own complaint names the file; of torchvision's, the checksums tell which file it means.
+    except Exception as error:  # parsers raise various errors on damaged bytes
+        # Our own errors name the file. For torchvision's errors, checksums show which file is damaged.
         named = isinstance(error, ValueError)
         damaged = [] if named else [path for path, intact in source.verify(root()).items() if intact is False]
         what = ", ".join(damaged) or " ".join(str(error).split())
@@ -67,16 +67,16 @@ def splits(source: Source) -> dict[str, Split]:
 
 
 def load(source: Source) -> Images:
-    """A set with a training and a test split. See `splits`."""
+    """A data set with its training and test split; errors of `splits`."""
     read = splits(source)
     return Images(read["train"], read["test"], source.mean, source.std)
 
 
 @cache
 def digits() -> Images:
-    """scikit-learn's 1,797 handwritten 8x8 digits, shipped with the library; a fixed fifth is the test split.
+    """scikit-learn's 1,797 handwritten 8x8 digits, shipped with the library.
 
-    Mean and standard deviation are those of all its pixels.
+    A fixed fifth is the test split. Mean and standard deviation are those of all pixels.
     """
     return load(SOURCES["digits"])
 
@@ -94,7 +94,7 @@ def mnist() -> Images:
 def fashion_mnist() -> Images:
     """Fashion-MNIST (Xiao et al. 2017): 60,000 and 10,000 grey 28x28 images of ten kinds of clothing.
 
-    Mean and standard deviation are those of all training pixels, as commonly given; not recomputed here.
+    Mean and standard deviation are the commonly used ones of all training pixels; not recomputed here.
     """
     return load(SOURCES["fashion_mnist"])
 
@@ -103,17 +103,17 @@ def fashion_mnist() -> Images:
 def svhn() -> Images:
     """SVHN (Netzer et al. 2011): 73,257 and 26,032 colour 32x32 crops of house numbers, without the `extra` split.
 
-    The label is the digit. Normalised as the FedPBC code does.
+    The label is the digit. Normalised as in the FedPBC code.
     """
     return load(SOURCES["svhn"])
 
 
 @cache
 def cifar10() -> Images:
-    """CIFAR-10: 50,000 and 10,000 colour images of 32x32; normalised as the FedPBC code does.
+    """CIFAR-10: 50,000 and 10,000 colour images of 32x32 in 10 classes.
 
-    The means are those of all training pixels; the deviations, much copied, are those of single images on average. Of
-    all training pixels they are 0.2470, 0.2435, 0.2616.
+    Normalised as in the FedPBC code. The means are those of all training pixels. The standard deviations, which are
+    often copied, are averages over single images; those of all training pixels are 0.2470, 0.2435, 0.2616.
     """
     return load(SOURCES["cifar10"])
 
@@ -122,7 +122,7 @@ def cifar10() -> Images:
 def cifar100() -> Images:
     """CIFAR-100: 50,000 and 10,000 colour images of 32x32 in 100 classes, the fine labels.
 
-    Mean and standard deviation by channel of all training pixels, as commonly given; not recomputed here.
+    Mean and standard deviation are the commonly used ones of all training pixels; not recomputed here.
     """
     return load(SOURCES["cifar100"])
 
@@ -134,9 +134,10 @@ def _cinic10_splits() -> dict[str, Split]:
 
 @cache
 def cinic10() -> Images:
-    """CINIC-10 (Darlow et al. 2018): colour images of 32x32, 90,000 for training, 90,000 for testing, as in FedPBC.
+    """CINIC-10 (Darlow et al. 2018): 90,000 and 90,000 colour images of 32x32 in 10 classes.
 
-    Normalised as the FedPBC code does; the authors of the set give these constants (github.com/BayesWatch/cinic-10).
+    Splits and normalisation as in the FedPBC code; the authors of the set give these constants
+    (github.com/BayesWatch/cinic-10).
     """
     read, source = _cinic10_splits(), SOURCES["cinic10"]
     return Images(read["train"], read["test"], source.mean, source.std)
@@ -144,7 +145,7 @@ def cinic10() -> Images:
 
 @cache
 def cinic10_enlarged() -> Images:
-    """CINIC-10 with its validation images among the training ones: 180,000 and 90,000."""
+    """CINIC-10 with its validation images added to the training images: 180,000 and 90,000."""
     read, source = _cinic10_splits(), SOURCES["cinic10"]
     pixels, labels = (torch.cat(columns) for columns in zip(read["train"], read["valid"], strict=True))
     return Images((pixels, labels), read["test"], source.mean, source.std)

@@ -1,11 +1,11 @@
-"""Progress of what takes minutes, downloads and decoding: on the error stream, nothing where that is no terminal."""
+"""Progress bars for downloads and decoding, on the error stream, if that is a terminal."""
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 
 def bars(*columns: ProgressColumn) -> Progress:
-    """Bars with these columns; gone when they end."""
+    """Progress bars with these columns, removed when they end."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),

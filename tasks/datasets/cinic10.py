@@ -20,11 +20,12 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 
 @dataclass(frozen=True)
 class Cinic10(Source):
-    """The set as it is published: an archive of `train`, `valid` and `test`, each with a folder for each class.
+    """CINIC-10 as published: an archive of `train`, `valid` and `test`, each with a folder for each class.
 
     Attributes:
-        url, md5: of the archive.
-        per_class: images in each of the thirty folders.
+        url: of the archive.
+        md5: of the archive.
+        per_class: number of images in each of the thirty folders.
     """
 
     url: str = "https://datashare.ed.ac.uk/bitstream/handle/10283/3192/CINIC-10.tar.gz"
@@ -44,25 +45,27 @@ class Cinic10(Source):
         return [folder for folder in self._folders() if len(_images(root / folder)) < self.per_class]
 
     def verify(self, root: Path) -> dict[str, bool | None]:
-        """The archive, and each folder: whether it holds as many images as it must, each with the checksums that a PNG
-        carries in itself. An image that is damaged is listed too."""
-        found = super().verify(root)
+        """Check the archive and each folder: the number of images, and the checksum inside each PNG.
+
+        Damaged images are listed too.
+        """
+        intact = super().verify(root)
         folders = [folder for folder in self._folders() if (root / folder).is_dir()]
         with bars(MofNCompleteColumn()) as bar:
             shown = bar.add_task("checking CINIC-10", total=len(folders) * self.per_class)
             for folder in folders:
                 names = _images(root / folder)
                 damaged = [f"{folder}/{name}" for name in names if not _intact(root / folder / name)]
-                found[folder] = len(names) == self.per_class and not damaged
-                found |= dict.fromkeys(damaged, False)
+                intact[folder] = len(names) == self.per_class and not damaged
+                intact |= dict.fromkeys(damaged, False)
                 bar.advance(shown, len(names))
-        return found
+        return intact
 
     def places(self) -> list[str]:
         return [*super().places(), self.cache]
 
     def arrange(self, scratch: Path) -> None:
-        """The archive has the splits at its top; they belong into a folder."""
+        """Move the splits, which are at the top of the archive, into a folder."""
         if not (folder := scratch / self.folder).is_dir():
             things = list(scratch.iterdir())
             folder.mkdir()
@@ -72,8 +75,8 @@ class Cinic10(Source):
     def read(self, root: Path) -> dict[str, Split]:
         """Images by class, and in a class by file name, as torchvision's ImageFolder sorts them.
 
-        From the decoded tensors beside the folder, if these come from the files that lie there; otherwise they are
-        decoded now, which takes minutes, and written for the next time.
+        Read from the file of decoded tensors if it was made from the present image files. Otherwise the images are
+        decoded, which takes minutes, and that file is written.
         """
         names = {folder: _images(root / folder) for folder in self._folders()}
         for folder, inside in names.items():
@@ -116,7 +119,7 @@ def _decoded(file: Path) -> np.ndarray:
     try:
         with Image.open(file) as image:
             pixels = np.asarray(image.convert("RGB"))
-    except (OSError, SyntaxError, ValueError) as error:  # Pillow's words for a broken file
+    except (OSError, SyntaxError, ValueError) as error:  # Pillow's errors for a damaged file
         raise ValueError(f"{file} is damaged ({error})") from error
     if pixels.shape != (32, 32, 3):
         raise ValueError(f"{file} is {pixels.shape[1]}x{pixels.shape[0]} pixels; must be 32x32")
@@ -124,7 +127,7 @@ def _decoded(file: Path) -> np.ndarray:
 
 
 def _intact(file: Path) -> bool:
-    """Whether the checksums that a PNG carries are those of its content."""
+    """Whether the checksums inside a PNG match its content."""
     try:
         with Image.open(file) as image:
             image.verify()
@@ -134,7 +137,7 @@ def _intact(file: Path) -> bool:
 
 
 def _load(cache: Path, origin: str) -> dict[str, Split] | None:
-    """Decoded splits; None if they are not of these files, or not there. Mapped: processes share their memory."""
+    """Decoded splits, memory-mapped so that processes share them; None if missing or made from other files."""
     try:
         kept = torch.load(cache, weights_only=True, mmap=True)
     except (OSError, RuntimeError):
@@ -143,12 +146,12 @@ def _load(cache: Path, origin: str) -> dict[str, Split] | None:
 
 
 def _save(cache: Path, origin: str, splits: dict[str, Split]) -> None:
-    """Write the decoded splits, whole or not at all."""
+    """Write the decoded splits atomically."""
     part = cache.with_name(f".{cache.name}.{os.getpid()}")
     try:
         torch.save({"origin": origin, "splits": splits}, part)
         part.replace(cache)
-    except (OSError, RuntimeError) as error:  # torch's word for a full disk
+    except (OSError, RuntimeError) as error:  # torch raises RuntimeError if the disk is full
         warnings.warn(f"{cache} could not be written ({error}); the images are decoded anew each time", stacklevel=2)
     finally:
         part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Bringing a data set to the data root: downloads that go on where they were cut, unpacked all or not at all."""
+"""Download of data sets: resumable, checked, and unpacked atomically."""
 
 import os
 import shutil
@@ -19,12 +19,15 @@ CHUNK = 1 << 18
 
 
 def fetch(source: Source, root: Path) -> bool:
-    """Download and unpack what is missing; False if nothing was. Of two processes the second one waits.
+    """Download and unpack the missing files of a data set. A second process waits for the first.
 
-    An archive that is there is not downloaded again, unless it is damaged. A damaged file is no missing one: it stays.
+    An existing archive is only downloaded again if it is damaged. A damaged unpacked file does not count as missing.
+
+    Returns:
+        Whether anything was missing.
 
     Raises:
-        ValueError: it could not be had.
+        ValueError: the download failed.
     """
     if not source.missing(root):
         return False
@@ -38,7 +41,7 @@ def fetch(source: Source, root: Path) -> bool:
                     if set(archive.gives) & set(source.missing(root)):
                         _bring(source, archive, root)
             finally:
-                lock.unlink(missing_ok=True)  # in the lock: whoever waits for it sees this and makes another
+                lock.unlink(missing_ok=True)  # inside the lock: a waiting process notices and makes a new one
         if missing := source.missing(root):
             raise OSError(f"its archives are without {missing[0]}")
     except (OSError, HTTPException, RuntimeError, tarfile.TarError) as error:
@@ -53,10 +56,15 @@ def fetch(source: Source, root: Path) -> bool:
 
 
 def download(urls: tuple[str, ...], target: Path, md5: str) -> None:
-    """A file from the first address that has it, by way of `target.part`, which a later attempt goes on with.
+    """Download a file from the first working address. A partial download in `target.part` is resumed.
+
+    Args:
+        urls: addresses to try, in order.
+        target: the file to write.
+        md5: its checksum.
 
     Raises:
-        OSError: no address has it; the reason for each.
+        OSError: no address worked; with the reason for each.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
@@ -67,19 +75,19 @@ def download(urls: tuple[str, ...], target: Path, md5: str) -> None:
         except (OSError, HTTPException) as error:
             reasons.append(f"{url}: {error or type(error).__name__}")
             continue
-        if (found := digest(part)) == md5:
+        if (received := digest(part)) == md5:
             part.replace(target)
             return
         part.unlink()
-        reasons.append(f"{url}: its md5 is {found}, must be {md5}; removed")
+        reasons.append(f"{url}: its md5 is {received}, must be {md5}; removed")
     raise OSError("; ".join(reasons))
 
 
 def _receive(url: str, part: Path) -> None:
-    """What is still lacking of a file, to its end.
+    """Append the missing rest of a file.
 
     Raises:
-        OSError: no answer, or one that was cut off.
+        OSError: no response, or one that was cut off.
     """
     have = part.stat().st_size if part.exists() else 0
     request = Request(url, headers={"User-Agent": "rollcall"} | ({"Range": f"bytes={have}-"} if have else {}))
@@ -87,11 +95,11 @@ def _receive(url: str, part: Path) -> None:
         response = urlopen(request, timeout=TIMEOUT)
     except HTTPError as error:
         if error.code == 416 and have:
-            return  # nothing lies beyond what we have; the checksum tells whether that is the file
+            return  # there is nothing beyond what we have; the checksum is tested later
         raise
     with response, bars(DownloadColumn(), TransferSpeedColumn()) as bar:
         if response.status != 206:
-            have = 0  # a server that sends the whole file, whatever was asked
+            have = 0  # the server ignored the range and sends the whole file
         length = response.headers["Content-Length"]
         total = None if length is None else have + int(length)
         shown = bar.add_task(part.stem, total=total, completed=have)
@@ -99,13 +107,13 @@ def _receive(url: str, part: Path) -> None:
             while chunk := response.read(CHUNK):
                 file.write(chunk)
                 bar.advance(shown, len(chunk))
-    # http.client ends a body that was cut off like one that is complete.
+    # http.client does not report a body that was cut off.
     if total is not None and (now := part.stat().st_size) < total:
         raise OSError(f"cut off after {now:,} of {total:,} bytes, which are kept; the same again goes on from there")
 
 
 def _bring(source: Source, archive: Archive, root: Path) -> None:
-    """An archive, and what is in it."""
+    """Download and unpack an archive."""
     file = root / archive.path
     there = file.is_file()
     if not there or digest(file) != archive.md5:
@@ -118,11 +126,11 @@ def _bring(source: Source, archive: Archive, root: Path) -> None:
 
 
 def _unpack(source: Source, archive: Path) -> None:
-    """Unpack beside the archive. A folder that was not there appears complete or not at all, whatever happens."""
+    """Unpack next to the archive. A new folder appears complete or not at all."""
     from torchvision.datasets.utils import extract_archive
 
     scratch = archive.with_name(f".{archive.name}.unpacking")
-    shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
+    shutil.rmtree(scratch, ignore_errors=True)  # left by a killed process
     scratch.mkdir()
     try:
         extract_archive(str(archive), str(scratch))
@@ -134,7 +142,7 @@ def _unpack(source: Source, archive: Path) -> None:
 
 
 def _move(thing: Path, to: Path) -> None:
-    """Rename; into a folder that is there already, file by file."""
+    """Move a file or folder; into an existing folder, file by file."""
     if thing.is_dir() and to.is_dir():
         for inner in thing.iterdir():
             _move(inner, to / inner.name)
@@ -143,7 +151,7 @@ def _move(thing: Path, to: Path) -> None:
 
 
 def _remove_empty(source: Source, root: Path, itself: bool) -> None:
-    """Take away the folders that a failed download has left behind."""
+    """Remove the empty folders that a failed download has left."""
     folders = {folder for archive in source.archives() for folder in (root / archive.path).parents}
     for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
         ours = folder.is_relative_to(root) and (itself or folder != root)

@@ -1,4 +1,4 @@
-"""The set that ships with scikit-learn: nothing to fetch."""
+"""The data set that is shipped with scikit-learn."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from tasks.datasets.source import Archive, Source, Split
 
 @dataclass(frozen=True)
 class Digits(Source):
-    """scikit-learn's digits; a fixed fifth is the test split."""
+    """scikit-learn's digits, with a fixed fifth as the test split."""
 
     def files(self, root: Path) -> dict[str, str | None]:
         return {}
@@ -24,7 +24,7 @@ class Digits(Source):
         from sklearn.model_selection import train_test_split
 
         bunch = load_digits()
-        # The set's pixels are 0..16; as bytes they share the scale of every other set.
+        # The pixels are 0..16. As bytes they have the same scale as those of the other data sets.
         pixels = torch.from_numpy((bunch.images * (255 / 16)).round().astype(np.uint8)[:, None])
         labels = torch.from_numpy(bunch.target.astype(np.int64))
         train, test = train_test_split(np.arange(len(labels)), test_size=0.2, stratify=bunch.target, random_state=0)

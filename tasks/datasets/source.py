@@ -1,4 +1,4 @@
-"""What a data set is made of: its files and their checksums, where they come from, how they are read."""
+"""Description of a data set: its files and checksums, where they come from and how they are read."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -15,11 +15,13 @@ Split: TypeAlias = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Images:
-    """A data set as it is published.
+    """A data set in memory.
 
     Attributes:
-        train, test: pixels and labels of either split.
-        mean, std: of each channel, after pixels were scaled to [0, 1]: what inputs are normalised with.
+        train: pixels and labels of the training split.
+        test: pixels and labels of the test split.
+        mean: of each channel, for pixels scaled to [0, 1]; used for normalisation.
+        std: of each channel, for pixels scaled to [0, 1]; used for normalisation.
     """
 
     train: Split
@@ -30,13 +32,13 @@ class Images:
 
 @dataclass(frozen=True)
 class Archive:
-    """A file to download. It is kept, so that what came out of it can be checked and had again.
+    """A file to download. It is kept after unpacking, so that its content can be checked and restored.
 
     Attributes:
-        path: where it lies below the data root.
-        urls: where it can be had; one is enough.
+        path: its path below the data root.
+        urls: alternative addresses.
         md5: its checksum.
-        gives: paths below the data root that it holds; its own where there is nothing to unpack.
+        gives: paths below the data root that it contains; its own path if there is nothing to unpack.
     """
 
     path: str
@@ -47,12 +49,13 @@ class Archive:
 
 @dataclass(frozen=True)
 class Source(ABC):
-    """A data set's description: loading, `status`, `fetch` and `verify` know no more of a set than this.
+    """Base class of descriptions of data sets, for loading, `rollcall data status`, `fetch` and `verify`.
 
     Attributes:
-        name: of the set, and of its task.
-        mean, std: see `Images`.
-        download_bytes: to have all of it; approximately.
+        name: name of the data set and of its task.
+        mean: see `Images`.
+        std: see `Images`.
+        download_bytes: approximate size of the download.
     """
 
     name: str
@@ -62,35 +65,35 @@ class Source(ABC):
 
     @abstractmethod
     def files(self, root: Path) -> Mapping[str, str | None]:
-        """What must lie below the data root, with checksums; None where none is known."""
+        """Required files below the data root, with checksums; None if a checksum is unknown."""
 
     @abstractmethod
     def archives(self) -> tuple[Archive, ...]:
-        """What these files come from."""
+        """The archives that contain these files."""
 
     @abstractmethod
     def read(self, root: Path) -> dict[str, Split]:
-        """The splits, from files that are all there.
+        """The splits. All files must exist.
 
         Raises:
-            RuntimeError, ValueError, OSError: files that are not what they should be.
+            RuntimeError, ValueError, OSError: a file is damaged.
         """
 
-    def arrange(self, scratch: Path) -> None:  # noqa: B027, most archives need it not
-        """Give what was unpacked into a scratch folder the names it has beside its archive."""
+    def arrange(self, scratch: Path) -> None:  # noqa: B027, most archives do not need it
+        """Rename what was unpacked in a scratch folder as it should be next to the archive."""
 
     def missing(self, root: Path) -> list[str]:
-        """Those of the files that are not there."""
+        """The required files that do not exist."""
         return [path for path in self.files(root) if not (root / path).is_file()]
 
     def verify(self, root: Path) -> dict[str, bool | None]:
-        """For each file that is there, archives included, whether it is undamaged; None: no checksum is known."""
+        """Whether each existing file and archive is undamaged; None if no checksum is known."""
         known = {**self.files(root), **{archive.path: archive.md5 for archive in self.archives()}}
-        there = {path: known[path] for path in known if (root / path).is_file()}
-        return {path: None if md5 is None else digest(root / path) == md5 for path, md5 in there.items()}
+        existing = {path: known[path] for path in known if (root / path).is_file()}
+        return {path: None if md5 is None else digest(root / path) == md5 for path, md5 in existing.items()}
 
     def places(self) -> list[str]:
-        """All paths below the data root, files or folders, on which the set takes up room."""
+        """All files and folders below the data root that the data set uses."""
         return [path for archive in self.archives() for path in {archive.path, f"{archive.path}.part", *archive.gives}]
 
 

@@ -1,4 +1,4 @@
-"""The sets that torchvision knows: it tells their addresses and checksums, and parses their files."""
+"""Data sets that torchvision supports: it has their addresses and checksums, and parses their files."""
 
 import gzip
 import hashlib
@@ -14,17 +14,17 @@ from tasks.datasets.source import Archive, Source, Split, digest
 
 @dataclass(frozen=True)
 class TorchvisionSource(Source):
-    """A set that torchvision reads.
+    """A data set that torchvision reads.
 
     Attributes:
-        kind: the name of torchvision's class.
+        kind: name of torchvision's class.
     """
 
     kind: str
 
     @property
-    def theirs(self) -> Any:
-        """torchvision's class; imported only where it is needed, for it takes a second."""
+    def dataset_class(self) -> Any:
+        """torchvision's class; imported only when needed, because that takes a second."""
         from torchvision import datasets
 
         return getattr(datasets, self.kind)
@@ -32,10 +32,10 @@ class TorchvisionSource(Source):
 
 @dataclass(frozen=True)
 class Idx(TorchvisionSource):
-    """MNIST and sets of its form: four gzipped files of images and labels.
+    """MNIST and data sets of the same form: four gzipped files of images and labels.
 
     Attributes:
-        unpacked_md5: of what torchvision has only the archives' checksums of, by file name, where known.
+        unpacked_md5: checksums of the unpacked files by name, if known; torchvision only has those of the archives.
     """
 
     unpacked_md5: Mapping[str, str] = field(default_factory=dict)
@@ -45,30 +45,30 @@ class Idx(TorchvisionSource):
         return tuple(
             Archive(
                 f"{folder}/{name}",
-                tuple(f"{mirror}{name}" for mirror in self.theirs.mirrors),
+                tuple(f"{mirror}{name}" for mirror in self.dataset_class.mirrors),
                 md5,
                 (f"{folder}/{name.removesuffix('.gz')}",),
             )
-            for name, md5 in self.theirs.resources
+            for name, md5 in self.dataset_class.resources
         )
 
     def files(self, root: Path) -> dict[str, str | None]:
         return {archive.gives[0]: self.unpacked_md5.get(Path(archive.gives[0]).name) for archive in self.archives()}
 
     def verify(self, root: Path) -> dict[str, bool | None]:
-        """As always; a file without a checksum is compared with what its archive holds, where that lies beside it."""
-        found = super().verify(root)
+        """As `Source.verify`. A file without a checksum is compared with its archive, if that exists."""
+        intact = super().verify(root)
         for archive in self.archives():
-            if found.get(archive.path) and archive.gives[0] in found and found[archive.gives[0]] is None:
+            if intact.get(archive.path) and archive.gives[0] in intact and intact[archive.gives[0]] is None:
                 with gzip.open(root / archive.path) as content:
                     genuine = hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-                found[archive.gives[0]] = digest(root / archive.gives[0]) == genuine
-        return found
+                intact[archive.gives[0]] = digest(root / archive.gives[0]) == genuine
+        return intact
 
     def read(self, root: Path) -> dict[str, Split]:
         if False in self.verify(root).values():
-            raise RuntimeError("corrupted")  # torchvision looks at no checksum of unpacked files
-        sets = {"train": self.theirs(root, train=True), "test": self.theirs(root, train=False)}
+            raise RuntimeError("corrupted")  # torchvision does not check unpacked files
+        sets = {"train": self.dataset_class(root, train=True), "test": self.dataset_class(root, train=False)}
         return {split: (files.data[:, None], files.targets) for split, files in sets.items()}
 
 
@@ -77,37 +77,41 @@ class Batches(TorchvisionSource):
     """CIFAR-10 and CIFAR-100: pickled batches in a folder."""
 
     def archives(self) -> tuple[Archive, ...]:
-        return (Archive(self.theirs.filename, (self.theirs.url,), self.theirs.tgz_md5, tuple(self._files())),)
+        return (
+            Archive(
+                self.dataset_class.filename, (self.dataset_class.url,), self.dataset_class.tgz_md5, tuple(self._files())
+            ),
+        )
 
     def files(self, root: Path) -> dict[str, str | None]:
         return {**self._files()}
 
     def read(self, root: Path) -> dict[str, Split]:
-        sets = {"train": self.theirs(root, train=True), "test": self.theirs(root, train=False)}
+        sets = {"train": self.dataset_class(root, train=True), "test": self.dataset_class(root, train=False)}
         return {
             split: (torch.from_numpy(files.data).permute(0, 3, 1, 2).contiguous(), torch.tensor(files.targets))
             for split, files in sets.items()
         }
 
     def _files(self) -> dict[str, str]:
-        theirs = self.theirs
-        meta = (theirs.meta["filename"], theirs.meta["md5"])
-        return {f"{theirs.base_folder}/{name}": md5 for name, md5 in [*theirs.train_list, *theirs.test_list, meta]}
+        known = self.dataset_class
+        meta = (known.meta["filename"], known.meta["md5"])
+        return {f"{known.base_folder}/{name}": md5 for name, md5 in [*known.train_list, *known.test_list, meta]}
 
 
 @dataclass(frozen=True)
 class Mat(TorchvisionSource):
-    """SVHN: a MATLAB file for either split, in which 10 is the digit 0; torchvision calls it 0."""
+    """SVHN: a MATLAB file for each split, in which label 10 is the digit 0; torchvision changes it to 0."""
 
     def archives(self) -> tuple[Archive, ...]:
-        lists = (self.theirs.split_list[split] for split in ("train", "test"))
+        lists = (self.dataset_class.split_list[split] for split in ("train", "test"))
         return tuple(Archive(name, (url,), md5, (name,)) for url, name, md5 in lists)
 
     def files(self, root: Path) -> dict[str, str | None]:
         return {archive.path: archive.md5 for archive in self.archives()}
 
     def read(self, root: Path) -> dict[str, Split]:
-        sets = {split: self.theirs(root, split=split) for split in ("train", "test")}
+        sets = {split: self.dataset_class(root, split=split) for split in ("train", "test")}
         return {
             split: (torch.from_numpy(files.data).contiguous(), torch.from_numpy(files.labels))
             for split, files in sets.items()

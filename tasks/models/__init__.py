@@ -1,4 +1,4 @@
-"""The networks. Each takes the shape of an input and the number of classes and gives logits.
+"""Networks. A model takes the shape of an input and the number of classes, and returns a network that gives logits.
 
 Keyword arguments are the options of an experiment file.
 """

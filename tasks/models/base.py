@@ -1,4 +1,4 @@
-"""What a network is made from."""
+"""The interface of a model."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -10,16 +10,18 @@ Model: TypeAlias = Callable[[Shape, int], nn.Module]
 
 
 def need_shape(name: str, shape: Shape, *allowed: int | None) -> None:
-    """Refuse inputs that a paper's network was not made for.
+    """Refuse input shapes that a network does not support.
 
     Args:
-        name: of the network.
-        shape: of an input.
-        allowed: the size of each dimension; None for any.
+        name: name of the network.
+        shape: shape of an input.
+        allowed: size of each dimension; None for any.
 
     Raises:
         ValueError: another shape.
     """
-    if len(shape) != len(allowed) or any(size not in (None, given) for given, size in zip(shape, allowed, strict=True)):
+    if len(shape) != len(allowed) or any(
+        size not in (None, actual) for actual, size in zip(shape, allowed, strict=True)
+    ):
         wanted = ", ".join("channels" if size is None else str(size) for size in allowed)
         raise ValueError(f"model: {name} is not allowed for inputs {list(shape)}; must be [{wanted}]")

@@ -1,4 +1,4 @@
-"""Networks of no paper."""
+"""Basic networks that are not from a paper."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,17 +10,17 @@ from tasks.models.base import Shape
 
 
 def linear(shape: Shape, classes: int) -> nn.Module:
-    """Softmax regression."""
+    """Softmax regression: one linear layer."""
     return nn.Sequential(nn.Flatten(), nn.Linear(prod(shape), classes))
 
 
 def mlp(shape: Shape, classes: int, *, hidden: Sequence[int] = (64,)) -> nn.Module:
-    """Fully connected layers with ReLU between.
+    """Fully connected layers with ReLU.
 
     Args:
-        shape: of an input.
+        shape: shape of an input.
         classes: number of logits.
-        hidden: units of each hidden layer.
+        hidden: number of units of each hidden layer.
     """
     layers: list[nn.Module] = [nn.Flatten()]
     for before, after in pairwise([prod(shape), *hidden]):

@@ -1,6 +1,6 @@
-"""The networks of the FedPBC paper ([PBC] section VII): one for each data set, alike but for what is fully connected.
+"""The networks of the FedPBC paper ([PBC] section VII), one for each data set; only the fully connected layers differ.
 
-Weights are Kaiming-normal and biases zero but for the last layer, which keeps PyTorch's default.
+Weights are initialised Kaiming-normal and biases zero, except in the last layer, which has PyTorch's default.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def fedpbc_cinic10(shape: Shape, classes: int, *, dropout: float = 0.2) -> nn.Mo
     Args:
         shape: of an input.
         classes: number of logits.
-        dropout: the share of units dropped in training, in [0, 1); at 0 there is no such layer.
+        dropout: share of units dropped in training, in [0, 1). With 0 there are no dropout layers.
 
     Raises:
         ValueError: inputs that are not [channels, 32, 32], or dropout out of range.

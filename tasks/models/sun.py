@@ -7,8 +7,10 @@ from tasks.models.base import Shape, need_shape
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """BatchNorm that lets a minibatch of a single sample pass: it has no variance, and is normalised with the running
-    statistics, which it leaves alone. PyTorch refuses it, but a client's epoch may end with one.
+    """BatchNorm that accepts a minibatch of one sample.
+
+    Such a minibatch has no variance. It is normalised with the running statistics, which do not change. PyTorch refuses
+    it, but a client's epoch may end with one.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -38,10 +40,10 @@ def sun_mnist(shape: Shape, classes: int) -> nn.Module:
 
 
 def sun_cifar10(shape: Shape, classes: int) -> nn.Module:
-    """Debiased FedAvg's CIFAR-10 network, of which the paper says "CNN with three convolution layers" and no more.
+    """Debiased FedAvg's CIFAR-10 network, a "CNN with three convolution layers" in the paper.
 
-    All else is a choice: 3x3 convolutions of 32, 64 and 64 channels with padding 1, each with ReLU and 2x2 pooling,
-    then 1024-64-classes; 122,570 parameters for 3x32x32 inputs and ten classes.
+    The paper says no more; the rest is our choice: 3x3 convolutions of 32, 64 and 64 channels with padding 1, each with
+    ReLU and 2x2 pooling, then 1024-64-classes; 122,570 parameters for 3x32x32 inputs and ten classes.
 
     Raises:
         ValueError: inputs that are not [channels, 32, 32].

@@ -1,7 +1,7 @@
-"""How the training samples are shared out among clients.
+"""Partitions of the training samples among clients.
 
-A partition takes the labels, the number of clients and the seed; its keyword arguments are the options of an
-experiment file. Parts are disjoint and none is empty; which partitions leave samples out, each says.
+A partition takes the labels, the number of clients and the seed; its keyword arguments are the options of an experiment
+file. Parts are disjoint and none is empty. A partition uses all samples unless its docstring says otherwise.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a partition is, and what partitions have in common."""
+"""The interface of a partition, and functions that partitions share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,17 @@ from jaxtyping import Float, Int
 from tasks.streams import stream
 
 ATTEMPTS = 100
-"""How often a random partition is drawn anew when it leaves a client too small."""
+"""Number of draws of a random partition before it is refused because a client is too small."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """rows: what each client holds; classes: nu [m, C], the class distribution it was meant to hold."""
+    """The samples of each client.
+
+    Attributes:
+        rows: for each client the samples that it holds.
+        classes: [m, C], nu, the class distribution that its samples were drawn from.
+    """
 
     rows: list[Int[np.ndarray, "_"]]
     classes: Float[np.ndarray, "m C"]
@@ -25,26 +30,26 @@ Partition: TypeAlias = Callable[[Int[np.ndarray, "n"], int, int], Parts]
 
 
 def shares(labels: Int[np.ndarray, "n"]) -> Float[np.ndarray, "C"]:
-    """The share of each class."""
+    """The share [C] of each class."""
     return np.bincount(labels) / len(labels)
 
 
 def realised(labels: Int[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> Float[np.ndarray, "m C"]:
-    """The class distributions that clients do hold."""
+    """The actual class distribution [m, C] of each client."""
     return np.stack([np.bincount(labels[mine], minlength=labels.max() + 1) / len(mine) for mine in rows])
 
 
 def in_proportion(samples: Int[np.ndarray, "n"], weights: Float[np.ndarray, "m"]) -> list[Int[np.ndarray, "_"]]:
-    """Cut in pieces as the weights say; each end is rounded once, so a piece is off by less than one sample."""
+    """Divide samples in proportion to weights [m]; each size is off by less than one sample."""
     bounds = np.cumsum(weights) / weights.sum() * len(samples)
     return np.split(samples, np.rint(bounds[:-1]).astype(np.int64))
 
 
 def need_samples(labels: Int[np.ndarray, "n"], clients: int, minimum: int = 1) -> None:
-    """Refuse a number of clients that the samples cannot be enough for.
+    """Refuse a number of clients for which there are too few samples.
 
     Raises:
-        ValueError: fewer than `minimum` samples a client, or a `minimum` below 1.
+        ValueError: fewer than `minimum` samples for each client, or a `minimum` below 1.
     """
     if minimum < 1:
         raise ValueError(f"partition.minimum: {minimum} is not allowed; must be at least 1")
@@ -57,16 +62,16 @@ def need_samples(labels: Int[np.ndarray, "n"], clients: int, minimum: int = 1) -
 
 
 def drawn(draw: Callable[[np.random.Generator], Parts], seed: int, minimum: int, cause: str) -> Parts:
-    """The first of up to `ATTEMPTS` draws that leaves every client `minimum` samples: the law, given that it does.
+    """Draw a partition up to `ATTEMPTS` times, until every client has at least `minimum` samples.
 
     Args:
-        draw: a partition from a generator.
+        draw: draws a partition from a generator.
         seed: the trial's seed.
-        minimum: samples of the smallest client.
-        cause: the setting to complain about, and its value.
+        minimum: smallest number of samples of a client.
+        cause: setting and value that the error names.
 
     Raises:
-        ValueError: no such draw.
+        ValueError: no draw gave every client enough samples.
     """
     for attempt in range(ATTEMPTS):
         parts = draw(stream(seed, "partition", attempt))

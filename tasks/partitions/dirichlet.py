@@ -1,4 +1,4 @@
-"""Label skew by Dirichlet draws: over classes for each client, or over clients for each class."""
+"""Label skew by Dirichlet draws, over classes for each client or over clients for each class."""
 
 from typing import Literal
 
@@ -17,21 +17,21 @@ def dirichlet(
     volumes: Literal["proportional", "equal"] = "proportional",
     minimum: int = 1,
 ) -> Parts:
-    """Each client draws its class distribution nu_i ~ Dirichlet(alpha) ([PBC] section VII-B). Every sample is dealt.
+    """Each client has a class distribution nu_i ~ Dirichlet(alpha) ([PBC] section VII-B).
 
-    `proportional`: the samples of each class are shared out among the clients in proportion to their nu_i of that
-    class, so that volumes vary with the draw. `equal`: client after client, in random order, draws n/m samples (sizes
-    differ by one at most) by the classes of its nu_i (Hsu 2019); a class that has run out is struck from the nu_i of
-    those who come later, the rest scaled up to 1, so that the last ones take what is left and may hold little of what
-    they were meant to.
+    `proportional`: the samples of each class are divided among the clients in proportion to their nu_i of that class.
+    The number of samples varies between clients. `equal`: one client after another, in random order, draws n/m samples
+    (sizes differ by one at most) by its nu_i (Hsu 2019). When a class is used up, it is removed from the nu_i of the
+    remaining clients, which are scaled to sum 1. So the last clients take what remains, and may differ much from their
+    nu_i.
 
     Args:
-        labels: of the training samples.
-        clients: m.
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
         seed: the trial's seed.
-        alpha: concentration, above 0; small: each client holds few classes.
-        volumes: as above.
-        minimum: samples of the smallest client, see `drawn`.
+        alpha: concentration, above 0. If small, each client holds few classes.
+        volumes: `proportional` or `equal`, see above.
+        minimum: smallest number of samples of a client. The draw is repeated up to 100 times to reach it.
 
     Raises:
         ValueError: alpha out of range, or a client left with fewer samples than `minimum`.
@@ -50,17 +50,18 @@ def dirichlet(
 def dirichlet_by_class(
     labels: Int[np.ndarray, "n"], clients: int, seed: int, *, alpha: float, minimum: int = 1
 ) -> Parts:
-    """Each class draws its distribution over clients q_c ~ Dirichlet(alpha) and is shared out by it (Yurochkin 2019).
-    Volumes vary, more than with `dirichlet`. Every sample is dealt.
+    """Each class is divided among the clients by q_c ~ Dirichlet(alpha) (Yurochkin 2019).
 
-    A client's nu is its due in the classes, n_c q_ci, divided by the sum.
+    The number of samples varies between clients, more than with `dirichlet`. A client's nu_i is its expected number of
+    samples of each class, n_c q_ci, divided by their sum.
 
     Args:
-        labels: of the training samples.
-        clients: m.
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
         seed: the trial's seed.
-        alpha: concentration, above 0; small: few clients hold a class.
-        minimum: samples of the smallest client, see `drawn`; 10 in the authors' code.
+        alpha: concentration, above 0. If small, few clients hold each class.
+        minimum: smallest number of samples of a client; 10 in the authors' code. The draw is repeated up to 100 times
+            to reach it.
 
     Raises:
         ValueError: alpha out of range, or a client left with fewer samples than `minimum`.
@@ -73,7 +74,7 @@ def dirichlet_by_class(
         q = stream.dirichlet(np.full(clients, alpha), size=len(sizes))
         due = (q * sizes[:, None]).T
         total = due.sum(axis=1, keepdims=True)
-        # A client that is due nothing at all holds nothing, and is drawn anew or refused.
+        # A client whose expected number is 0 has no samples; then the draw is repeated.
         return Parts(_proportional(labels, q.T, stream), np.divide(due, total, out=np.zeros_like(due), where=total > 0))
 
     return drawn(draw, seed, minimum, f"partition.alpha: {alpha}")
@@ -87,13 +88,13 @@ def _check(alpha: float) -> None:
 def _proportional(
     labels: Int[np.ndarray, "n"], weights: Float[np.ndarray, "m C"], stream: np.random.Generator
 ) -> list[Int[np.ndarray, "_"]]:
-    """Each class cut among the clients in proportion to its column."""
+    """Divide each class among the clients in proportion to its column of weights."""
     held: list[list[np.ndarray]] = [[] for _ in weights]
-    for c, wanted in enumerate(weights.T):
+    for c, column in enumerate(weights.T):
         samples = stream.permutation(np.flatnonzero(labels == c))
-        if not wanted.any():  # where alpha is so small that all draws round to 0
-            wanted = np.ones_like(wanted)
-        for mine, piece in zip(held, in_proportion(samples, wanted), strict=True):
+        if not column.any():  # alpha is so small that all draws round to 0
+            column = np.ones_like(column)
+        for mine, piece in zip(held, in_proportion(samples, column), strict=True):
             mine.append(piece)
     return [np.concatenate(pieces) for pieces in held]
 
@@ -101,7 +102,7 @@ def _proportional(
 def _equal(
     labels: Int[np.ndarray, "n"], nu: Float[np.ndarray, "m C"], stream: np.random.Generator
 ) -> list[Int[np.ndarray, "_"]]:
-    """n/m samples for each client, drawn by its nu from the classes that are not used up."""
+    """Draw n/m samples for each client by its nu_i, from the classes that are not used up."""
     m, C = nu.shape
     pools = [stream.permutation(np.flatnonzero(labels == c)) for c in range(C)]
     left = np.array([len(pool) for pool in pools])
@@ -113,7 +114,7 @@ def _equal(
             law = np.where(left > taken, nu[client], 0.0)
             if not law.any():  # none of its classes is left
                 law = (left - taken).astype(np.float64)
-            # What exceeds a class is drawn again without it: just as if samples had been drawn one by one.
+            # Draws beyond the end of a class are repeated without it, as if samples had been drawn one by one.
             taken = np.minimum(taken + stream.multinomial(size - taken.sum(), law / law.sum()), left)
         rows[client] = np.concatenate([pools[c][left[c] - taken[c] : left[c]] for c in range(C)])
         left -= taken

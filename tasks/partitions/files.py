@@ -1,4 +1,4 @@
-"""A partition that somebody else has made."""
+"""A partition from a file."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,20 +10,21 @@ from pydantic import BeforeValidator
 
 from tasks.partitions.base import Parts, realised
 
-NOBODY = -1
+NO_CLIENT = -1
 
 
-def read(given: Any) -> np.ndarray:
-    """An assignment from a file: .npy, .npz with one array, or .csv with the one column `client`.
+def read(source: Any) -> np.ndarray:
+    """Read the client of each sample from a file: .npy, .npz with one array, or .csv with the column `client`.
 
-    What is no path is taken as the numbers themselves.
+    Args:
+        source: a path, or the numbers themselves.
 
     Raises:
-        ValueError: no such file, or not of these forms.
+        ValueError: no such file, or another format.
     """
-    if not isinstance(given, str | Path):
-        return np.asarray(given)
-    path = Path(given)
+    if not isinstance(source, str | Path):
+        return np.asarray(source)
+    path = Path(source)
     if path.suffix not in (".npy", ".npz", ".csv") or not path.is_file():
         raise ValueError("must be whole numbers, or the path of a .npy, .npz or .csv file that exists")
     if path.suffix == ".csv":
@@ -47,13 +48,13 @@ def from_file(
     *,
     assignment: Annotated[np.ndarray, BeforeValidator(read)],
 ) -> Parts:
-    """The client of each training sample, from a .npy, .npz or .csv file. Samples of client -1 are left out.
+    """The client of each training sample is given by a .npy, .npz or .csv file; samples of client -1 are left out.
 
     Args:
-        labels: of the training samples.
-        clients: m.
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
         seed: not used, nothing is drawn.
-        assignment: [n], a client's id from 0 or -1, in the order of the training samples.
+        assignment: [n], the id of a client or -1, in the order of the training samples.
 
     Raises:
         ValueError: not a number for each sample, no such client, or a client without samples.
@@ -63,7 +64,7 @@ def from_file(
             f"partition.assignment: {assignment.dtype} of shape {assignment.shape} is not allowed; must be "
             f"{len(labels)} whole numbers, one for each training sample"
         )
-    wrong = np.flatnonzero((assignment < NOBODY) | (assignment >= clients))
+    wrong = np.flatnonzero((assignment < NO_CLIENT) | (assignment >= clients))
     if len(wrong):
         raise ValueError(
             f"partition.assignment: client {assignment[wrong[0]]} of sample {wrong[0]} is not allowed; "

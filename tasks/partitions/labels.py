@@ -1,4 +1,4 @@
-"""Label skew without draws of proportions: few classes for each client."""
+"""Label skew with few classes for each client, without Dirichlet draws."""
 
 from collections.abc import Sequence
 
@@ -10,17 +10,18 @@ from tasks.streams import stream
 
 
 def shards(labels: Int[np.ndarray, "n"], clients: int, seed: int, *, each: int = 2) -> Parts:
-    """Samples sorted by label, cut into m * each shards, and `each` of them dealt to every client (McMahan 2017).
-    Shards differ by one sample at most. Every sample is dealt.
+    """Samples are sorted by label and divided into shards, of which each client gets some (McMahan 2017).
+
+    There are m * each shards, whose sizes differ by one sample at most. Samples of the same label keep their order.
 
     Args:
-        labels: of the training samples; those of a label stay in their order.
-        clients: m.
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
         seed: the trial's seed.
-        each: shards of a client; at least 1.
+        each: number of shards for each client, at least 1.
 
     Raises:
-        ValueError: no shards, or more shards than samples.
+        ValueError: `each` below 1, or more shards than samples.
     """
     if each < 1:
         raise ValueError(f"partition.each: {each} is not allowed; must be at least 1")
@@ -39,18 +40,20 @@ def by_label(
     sizes: Sequence[int],
     only: Sequence[int] | None = None,
 ) -> Parts:
-    """Groups of clients, each holding one label only ([HAR] Fig. 1): its samples are dealt at random among the
-    group, sizes differing by one at most. Samples of other labels are left out.
+    """Groups of clients that hold one label only ([HAR] Fig. 1).
+
+    The samples of a label are divided at random among its clients; sizes differ by one at most. Samples of other labels
+    are left out.
 
     Args:
-        labels: of the training samples.
-        clients: m.
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
         seed: the trial's seed.
-        sizes: clients of each group, in the order of their ids.
-        only: the label of each group; by default 0, 1, ... Groups may share a label.
+        sizes: number of clients of each group, in the order of ids.
+        only: label of each group. Default: 0, 1, ... Groups may share a label.
 
     Raises:
-        ValueError: groups that do not make up the clients, or a label with fewer samples than clients.
+        ValueError: sizes that do not add up to m, or a label with fewer samples than clients.
     """
     if sum(sizes) != clients or min(sizes, default=0) < 1:
         raise ValueError(f"partition.sizes: {list(sizes)} is not allowed; must be from 1 and add up to {clients}")

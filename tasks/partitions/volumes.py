@@ -1,4 +1,4 @@
-"""Partitions blind to labels, which differ in how much each client holds."""
+"""Partitions that do not depend on labels, with equal or different numbers of samples."""
 
 import numpy as np
 from jaxtyping import Int
@@ -8,7 +8,7 @@ from tasks.streams import stream
 
 
 def iid(labels: Int[np.ndarray, "n"], clients: int, seed: int) -> Parts:
-    """A random deal: sizes differ by one at most. Every sample is dealt.
+    """Random division of the samples into parts whose sizes differ by one at most.
 
     Raises:
         ValueError: fewer samples than clients.
@@ -19,16 +19,16 @@ def iid(labels: Int[np.ndarray, "n"], clients: int, seed: int) -> Parts:
 
 
 def by_sizes(labels: Int[np.ndarray, "n"], clients: int, seed: int, *, sizes: np.ndarray) -> Parts:
-    """A random deal of given sizes. Samples beyond their sum are left out.
+    """Random division of the samples into parts of given sizes; samples beyond their sum are left out.
 
     Args:
-        labels: of the training samples.
-        clients: m.
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
         seed: the trial's seed.
         sizes: [m], whole numbers from 1.
 
     Raises:
-        ValueError: sizes that are not one for each client, or more than there is.
+        ValueError: not one size for each client, or a sum larger than the number of samples.
     """
     if sizes.shape != (clients,) or sizes.dtype.kind not in "iu":
         raise ValueError(f"partition.sizes: shape {sizes.shape} is not allowed; must be {clients} whole numbers")
@@ -51,16 +51,19 @@ def natural(
     offset: int = 50,
     minimum: int = 1,
 ) -> Parts:
-    """A random deal in sizes as of users: in proportion to w_i = floor(e^z) + offset, z ~ N(mean, sigma^2), which are
-    the sizes themselves in the synthetic data of FedProx (Li 2020) and [CAF]. Every sample is dealt.
+    """Random division of the samples with log-normal sizes, as of real users.
+
+    Sizes are in proportion to w_i = floor(e^z) + offset with z ~ N(mean, sigma^2). In the synthetic data of FedProx (Li
+    2020) and [CAF], the w_i are the sizes themselves.
 
     Args:
-        labels: of the training samples.
-        clients: m.
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
         seed: the trial's seed.
-        mean, sigma: of log size.
-        offset: what the least user has, in the units of the draw; at least 0.
-        minimum: samples of the smallest client, see `drawn`.
+        mean: mean of z.
+        sigma: standard deviation of z.
+        offset: smallest w_i, at least 0.
+        minimum: smallest number of samples of a client. The draw is repeated up to 100 times to reach it.
 
     Raises:
         ValueError: an option out of range, or a client left with fewer samples than `minimum`.

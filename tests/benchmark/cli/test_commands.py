@@ -350,7 +350,7 @@ WIDE = {"name": "trace", "mask": [[1, 0, 1, 1]]}
         ({}, ["--only", "rounds=3"], "only: 'rounds' is not allowed; must be an axis of the grid: seed, algorithm"),
         ({}, ["--set", "nonsense"], "'nonsense' is not allowed; must be SETTING=VALUE"),
         ({}, ["--algorithm", "nowhere.py:Mine"], "algorithm.name: 'nowhere.py:Mine' is not allowed; there is no file"),
-        ({}, ["--set", "server.lr=0.5"], "server: an optimizer of its own is not allowed with fedpbc"),
+        ({}, ["--set", "server.lr=0.5"], "server: another optimizer is not allowed with fedpbc"),
         ({"trial": QUADRATIC | {"evaluation": {"splits": ["test"]}}}, [], "evaluation.splits: 'test' is not allowed with quadratic; must be of train"),
         ({}, ["--set", "numerics.device=cuda"], "numerics.device: 'cuda' is not allowed here"),
     ],

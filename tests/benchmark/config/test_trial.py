@@ -110,7 +110,7 @@ def test_the_code_of_a_contributed_method_is_part_of_the_digest(tmp_path):
         ({"local": {"schedule": {"name": "inverse_sqrt", "period": 0}}}, "local.schedule.period: 0 is not allowed; must be greater than 0"),
         ({"server": {"optimizer": "adam", "momentum": 0.9}}, "server.momentum: 0.9 is not allowed with adam; must be left out"),
         ({"algorithm": "fedpbc", "server": {"momentum": 0.9}}, "server: .* is not allowed with fedpbc"),
-        ({"algorithm": "fedsgd", "local": {"steps": 3}}, "local.steps: 3 is not allowed with fedsgd, which takes one gradient a round; must be 1"),
+        ({"algorithm": "fedsgd", "local": {"steps": 3}}, "local.steps: 3 is not allowed with fedsgd, which uses one gradient in each round; must be local.steps: 1"),
         ({"algorithm": {"name": "f3ast", "capacity": 0}}, "algorithm.capacity: 0 is not allowed; must be greater than or equal to 1"),
         ({"algorithm": {"name": "fedprox", "mu": -1}}, "algorithm.mu: -1 is not allowed; must be greater than or equal to 0"),
         ({"server": {"eps": 0.1}}, "server.eps: 0.1 is not allowed with sgd; must be left out"),

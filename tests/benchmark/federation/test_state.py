@@ -160,7 +160,7 @@ def test_many_clients_of_whom_few_take_part():
         ALGORITHMS["mifa"](),
         minibatches=Minibatches(list(np.arange(m)[:, None]), "full", seed=0),
         local=LocalTraining(1),
-        rate=lambda t: eta,
+        lr=lambda t: eta,
         alpha=np.full(m, 1 / m),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
         splits=lambda t: ["train"],

@@ -1,0 +1,78 @@
+"""Markov chains by hand, by matrix powers and by simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from participation import theory
+
+
+def test_mixing_time_and_second_eigenvalue():
+    # Two states: TV from state x is |lambda|^t (1 - pi_x).
+    for on, off in [(0.05, 0.15), (0.02, 0.02), (0.9, 0.8), (0.3, 0.7)]:
+        P = np.array([[1 - on, on], [off, 1 - off]])
+        assert theory.second_eigenvalue(P) == pytest.approx(abs(1 - on - off), abs=1e-12)
+        worst = max(on, off) / (on + off)
+        t = next(t for t in range(1000) if worst * abs(1 - on - off) ** t <= 0.25)
+        assert theory.mixing_time(P) == t
+    assert theory.mixing_time(np.array([[0.5, 0.5], [0.5, 0.5]])) == 1
+    assert theory.mixing_time(np.array([[0.5, 0.5], [0.5, 0.5]]), 0.5) == 0
+    for never in ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]):
+        assert theory.second_eigenvalue(np.array(never)) == pytest.approx(1)
+        with pytest.raises(ValueError, match="never mixes"):
+            theory.mixing_time(np.array(never))
+    with pytest.raises(ValueError, match="rows that sum to 1"):
+        theory.mixing_time(np.array([[0.5, 0.4], [0.5, 0.5]]))
+
+
+def test_long_run_from_a_transient_start():
+    # 0 goes to 1 (stays for ever) with 1/4, to the pair {2, 3} with 1/2, and stays with 1/4.
+    P = np.array([[0.25, 0.25, 0.5, 0], [0, 1, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 1, 0]])
+    found = theory.long_run_distribution(sparse.csr_array(P))
+    np.testing.assert_allclose(found, [0, 1 / 3, 4 / 9, 2 / 9], atol=1e-14)
+    np.testing.assert_allclose(theory.long_run_distribution(sparse.csr_array(P), 3), [0, 0, 2 / 3, 1 / 3], atol=1e-14)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([0.0, 1.0]) | st.floats(0, 1), st.sampled_from([0.0, 1.0]) | st.floats(0, 1))
+def test_intervals_and_staleness_by_powers_of_the_chain(on, off):
+    K = 7
+    # Avoiding "on": from off stay off with 1 - on.
+    expected = [1 - off]
+    waiting = off
+    for _ in range(K - 1):
+        expected.append(waiting * on)
+        waiting *= 1 - on
+    np.testing.assert_allclose(theory.interval_distribution(on, off, K), expected, atol=1e-14)
+    if on == off == 0:
+        with pytest.raises(ValueError, match="first state for ever"):
+            theory.staleness_distribution(on, off, K)
+        return
+    pi = on / (on + off)
+    expected = [pi]
+    waiting = pi * off
+    for _ in range(K):
+        expected.append(waiting)
+        waiting *= 1 - on
+    np.testing.assert_allclose(theory.staleness_distribution(on, off, K), expected, atol=1e-14)
+
+
+def test_bernoulli_intervals_are_geometric():
+    np.testing.assert_allclose(theory.interval_distribution(0.2, 0.8, 4), [0.2, 0.16, 0.128, 0.1024], atol=1e-15)
+    np.testing.assert_allclose(theory.staleness_distribution(0.2, 0.8, 3), [0.2, 0.16, 0.128, 0.1024], atol=1e-15)
+    assert theory.interval_distribution(0.1, 0.3, 1000).sum() == pytest.approx(1)
+    assert theory.staleness_distribution(0.1, 0.3, 1000).sum() == pytest.approx(1)
+
+
+def test_two_state_rates():
+    pi, correlation = np.array([0.9, 0.2, 0.5, 0.5, 0.0]), np.array([0.9, -0.25, -1.0, 1.0, 0.0])
+    on, off = theory.two_state_rates(pi, correlation)
+    np.testing.assert_allclose(on, [0.09, 0.25, 1, 0, 0], atol=1e-15)
+    np.testing.assert_allclose(off, [0.01, 1, 1, 0, 1], atol=1e-15)
+    np.testing.assert_allclose(theory.two_state_eigenvalue(on, off), correlation, atol=1e-15)
+    with pytest.raises(ValueError, match=r"-0\.26 \(client 0\) is not allowed with pi = 0\.2"):
+        theory.two_state_rates(np.array([0.2]), np.array([-0.26]))
+    with pytest.raises(ValueError, match=r"1\.1 \(client 0\)"):
+        theory.two_state_rates(np.array([0.2]), np.array([1.1]))

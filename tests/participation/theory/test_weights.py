@@ -1,0 +1,107 @@
+"""Effective weights and counts of active clients against enumeration."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from participation import theory
+
+probabilities = st.lists(st.sampled_from([0.0, 0.3, 1.0]) | st.floats(0, 1), min_size=1, max_size=8).map(np.array)
+
+
+def brute_groups(sizes, event, member, limit, reading):
+    """Over all 2^m patterns of members that would be on: chance of the pattern, then the constraint."""
+    m = sum(sizes)
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    c, a = np.zeros(m), np.zeros(m + 1)
+    for on in itertools.product((0, 1), repeat=m):
+        pattern = np.array(on)
+        chance = 1.0
+        choices = []
+        for g, size in enumerate(sizes):
+            members = [i for i in range(m) if group[i] == g and on[i]]
+            k = len(members)
+            chance *= event[g] * member**k * (1 - member) ** (size - k) + (1 - event[g]) * (k == 0)
+            if limit is None or k <= limit:
+                choices.append([members])
+            elif reading == "collision":
+                choices.append([[]])
+            else:
+                choices.append([list(s) for s in itertools.combinations(members, limit)])
+        outcomes = list(itertools.product(*choices))
+        for outcome in outcomes:
+            pattern = list(itertools.chain(*outcome))
+            a[len(pattern)] += chance / len(outcomes)
+            if pattern:
+                c[pattern] += chance / len(outcomes) / len(pattern)
+    return c, a
+
+
+@settings(max_examples=100, deadline=None)
+@given(probabilities)
+def test_independent_uplinks_against_enumeration(p):
+    m = len(p)
+    c, a = np.zeros(m), np.zeros(m + 1)
+    for on in itertools.product((0, 1), repeat=m):
+        chance = math.prod(q if x else 1 - q for q, x in zip(p, on, strict=True))
+        a[sum(on)] += chance
+        if sum(on):
+            c += chance * np.array(on) / sum(on)
+    np.testing.assert_allclose(theory.effective_weights_independent(p), c, atol=1e-14)
+    np.testing.assert_allclose(theory.active_distribution_independent(p), a, atol=1e-14)
+    assert theory.empty_probability_independent(p) == pytest.approx(a[0], abs=1e-14)
+
+
+def test_independent_uplinks_of_many_clients():
+    # Alike: c_i = (1 - (1 - p)^m) / m, and a is binomial.
+    c = theory.effective_weights_independent(np.full(1000, 0.002))
+    np.testing.assert_allclose(c, (1 - 0.998**1000) / 1000, rtol=1e-11)
+    a = theory.active_distribution_independent(np.full(50, 0.1))
+    np.testing.assert_allclose(a, [math.comb(50, k) * 0.1**k * 0.9 ** (50 - k) for k in range(51)], atol=1e-15)
+
+
+@pytest.mark.parametrize("reading", ["collision", "cap"])
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, None])
+def test_group_events_against_enumeration(limit, reading):
+    sizes, event = [3, 4, 3], np.array([0.3, 0.6, 0.3])
+    c, a = brute_groups(sizes, event, 0.95, limit, reading)
+    np.testing.assert_allclose(theory.effective_weights_groups(sizes, event, 0.95, limit, reading), c, atol=1e-14)
+    np.testing.assert_allclose(theory.active_distribution_groups(sizes, event, 0.95, limit, reading), a, atol=1e-14)
+    assert theory.empty_probability_groups(sizes, event, 0.95, limit, reading) == pytest.approx(a[0], abs=1e-14)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.sampled_from([0.0, 0.4, 1.0]),
+    st.none() | st.integers(1, 3),
+    st.sampled_from(["collision", "cap"]),
+    st.data(),
+)
+def test_small_group_events_against_enumeration(sizes, member, limit, reading, data):
+    event = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.3, 1.0]), min_size=len(sizes), max_size=len(sizes))))
+    c, a = brute_groups(sizes, event, member, limit, reading)
+    np.testing.assert_allclose(theory.effective_weights_groups(sizes, event, member, limit, reading), c, atol=1e-14)
+    np.testing.assert_allclose(theory.active_distribution_groups(sizes, event, member, limit, reading), a, atol=1e-14)
+
+
+def test_groups_of_one_are_independent_uplinks():
+    p = np.array([0.0, 0.2, 0.7, 1.0])
+    np.testing.assert_allclose(
+        theory.effective_weights_groups([1] * 4, p, 1.0), theory.effective_weights_independent(p), atol=1e-15
+    )
+
+
+def test_weights_refuse_what_is_no_probability():
+    with pytest.raises(ValueError, match=r"p: 1\.5 is not allowed"):
+        theory.effective_weights_independent(np.array([0.2, 1.5]))
+    with pytest.raises(ValueError, match="event_probability: 1 values for 2 groups"):
+        theory.effective_weights_groups([1, 2], np.array([0.5]), 0.5)
+    with pytest.raises(ValueError, match="member_probability: -1"):
+        theory.effective_weights_groups([1], np.array([0.5]), -1.0)
+    with pytest.raises(ValueError, match="max_active: 0"):
+        theory.effective_weights_groups([1], np.array([0.5]), 0.5, 0)
