@@ -125,7 +125,7 @@ class Properties:
         asks_all: whether inactive clients compute too.
         ages: fields of the state in which the row of an inactive client changes too.
         step: the first round with full participation and K = 1, as a step of gradient descent on F: of size eta
-            (`mean`), of size m eta (`sum`), or another (`some`), or one whose size differs by coordinate (`coordinates`).
+            (`mean`), of size m eta (`sum`), another (`some`), or of a size for each coordinate (`coordinates`).
         linear: whether it only adds, scales and stores the clients' vectors, which `evaluation.weights` needs. Not
             tested by `rollcall check`.
     """

@@ -155,7 +155,7 @@ def test_batchnorm_statistics_are_averaged_over_the_active_clients():
         ALGORITHMS["fedpbc"](),  # everybody computes; only the active are heard
         minibatches=Minibatches(list(np.arange(6).reshape(3, 2)), "full", seed=0),
         local=LocalTraining(1),
-        rate=lambda t: 0.0,
+        lr=lambda t: 0.0,
         alpha=np.full(3, 1 / 3),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
         splits=lambda t: ["train"],
