@@ -9,7 +9,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 # The tutorial calls the `rollcall` command of this environment, in a folder of its own.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 os.environ["PYTHONPATH"] = f"{HERE.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-os.environ["COLUMNS"] = "100"
+os.environ |= {"COLUMNS": "90", "TTY_COMPATIBLE": "0"}  # plain text, although the kernel asks for colours
 for name in ("ROLLCALL_STORE", "MLFLOW_TRACKING_URI"):
     os.environ.pop(name, None)
 
