@@ -9,7 +9,8 @@ import yaml
 from rich.console import Console
 from rich.progress import track
 
-from benchmark.config.experiment import Experiment, names, parse
+from benchmark.config.experiment import Experiment, names
+from benchmark.config.nested import parse
 
 if TYPE_CHECKING:
     from benchmark.config.grid import Place

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BeforeValidator, Field, model_validator
 
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
+from benchmark.config.labels import labelled, selected
+from benchmark.config.nested import merged
 from benchmark.config.renamed import current_experiment
 from benchmark.config.report import Claim, Labels, Report, Reported
 
@@ -16,7 +17,7 @@ LIBRARY = Path(__file__).parents[1] / "experiments"
 
 Axis = Annotated[
     dict[str, Any],
-    BeforeValidator(lambda given: labelled(given)),
+    BeforeValidator(labelled),
     Field(description="a list of values, or a mapping of labels to values; choices are labelled with their names"),
 ]
 
@@ -191,13 +192,13 @@ class Experiment(Settings):
         panels = dict(self.panels)
         for axis, wanted in conditions.items():
             if axis == "panel":
-                panels = _kept("panel", panels, wanted)
+                panels = selected("panel", panels, wanted)
                 continue
             there = {label: None for grid in grids.values() for label in grid.get(axis, {})}
             if not there:
                 axes = dict.fromkeys(axis for grid in grids.values() for axis in grid)
                 raise SettingError(f"only: {axis!r} is not allowed; must be an axis of the grid: {', '.join(axes)}")
-            kept = _kept(axis, there, wanted)
+            kept = selected(axis, there, wanted)
             for grid_name, grid in grids.items():
                 if axis in grid:
                     cut = {label: value for label, value in grid[axis].items() if label in kept}
@@ -216,91 +217,3 @@ def names(of: str = "") -> list[str]:
     """Those of the suite's own experiments; of one paper alone, which is a folder, if asked."""
     found = sorted(str(path.relative_to(LIBRARY).with_suffix("")) for path in LIBRARY.rglob("*.yaml"))
     return [name for name in found if name.startswith(f"{of}/")] if of else found
-
-
-def labelled(given: Any) -> Any:
-    """An axis as labels to values: of a list, a choice is labelled with its name, a number with itself."""
-    if not isinstance(given, Iterable) or isinstance(given, str):
-        return given  # for pydantic to refuse
-    if isinstance(given, Mapping):
-        return {str(label): value for label, value in given.items()}
-    found: dict[str, Any] = {}
-    for value in given:
-        name = label = _name(value)
-        count = 1
-        while label in found:
-            count += 1
-            label = f"{name}#{count}"
-        found[label] = value
-    return found
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings laid over others; a choice of another name replaces the choice whole."""
-    found = dict(base)
-    for key, value in over.items():
-        below = {"name": found[key]} if isinstance(found.get(key), str) else found.get(key)
-        if isinstance(below, Mapping) and isinstance(value, Mapping) and _same_choice(below, value):
-            value = merged(below, value)
-        found[key] = value
-    return found
-
-
-def put(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy of nested settings with one of them, named with dots, replaced.
-
-    Raises:
-        SettingError: the path leads through a value that holds no settings.
-    """
-    first, dot, rest = path.partition(".")
-    if not dot:
-        return {**spec, first: value}
-    inner = spec.get(first, {})
-    if isinstance(inner, str):  # a choice given by its name alone
-        inner = {"name": inner}
-    if not isinstance(inner, Mapping):
-        raise SettingError(f"{path}: cannot be set; {first} is {inner!r}")
-    return {**spec, first: put(inner, rest, value)}
-
-
-def parse(assignment: str) -> tuple[str, list[Any]]:
-    """`local.lr=0.1,0.05` as ("local.lr", [0.1, 0.05]); values are YAML.
-
-    Raises:
-        SettingError: not of that form.
-    """
-    path, equals, values = assignment.partition("=")
-    try:
-        parsed = yaml.safe_load(f"[{values}]")
-    except yaml.YAMLError:
-        parsed = []
-    if not (path and equals and parsed):
-        raise SettingError(f"{assignment!r} is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE")
-    return path, [_number(value) for value in parsed]
-
-
-def _kept(axis: str, there: Mapping[str, Any], wanted: list[Any]) -> dict[str, Any]:
-    """What is wanted of an axis; `bernoulli` means `bernoulli#2` too."""
-    kept: dict[str, Any] = {}
-    for value in wanted:
-        found = {label: item for label, item in there.items() if _name(value) in (label, label.rpartition("#")[0])}
-        if not found:
-            raise SettingError(f"only {axis}: {value!r} is not allowed; must be of {', '.join(there)}")
-        kept |= found
-    return {label: item for label, item in there.items() if label in kept}
-
-
-def _same_choice(below: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
-    return value.get("name", below.get("name")) == below.get("name")
-
-
-def _name(value: Any) -> str:
-    name = value.get("name", value) if isinstance(value, Mapping) else value
-    return name.rpartition(":")[2] if isinstance(name, str) else str(name)
-
-
-def _number(value: Any) -> Any:
-    try:
-        return float(value) if isinstance(value, str) else value  # to YAML, 1e-3 is a word
-    except ValueError:
-        return value

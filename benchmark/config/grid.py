@@ -7,7 +7,8 @@ from typing import Any
 
 from benchmark.config.analysis import Analysis
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment, Override, Panel, merged, put
+from benchmark.config.experiment import Experiment, Override, Panel
+from benchmark.config.nested import merged, put
 from benchmark.config.trial import Trial
 
 

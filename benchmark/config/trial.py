@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
-from algorithms import Setting
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.digest import Spec
 from benchmark.config.errors import SettingError, at
@@ -189,7 +188,7 @@ class Trial(Spec):
     """
 
     task: TaskChoice
-    participation: ParticipationChoice = read("participation", "full")
+    participation: ParticipationChoice = Field(default_factory=partial(read, "participation", "full"))
     algorithm: AlgorithmChoice
     local: Local = Local()
     server: Server = Server()
@@ -203,6 +202,8 @@ class Trial(Spec):
 
     @model_validator(mode="after")
     def _algorithm_fits(self) -> "Trial":
+        from algorithms import Setting  # here, because `rollcall show` prints before torch is imported
+
         with at("algorithm"):
             method = self.algorithm.build()
         try:

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from benchmark import SettingError
-from benchmark.config.experiment import LIBRARY, Experiment, names, parse, put
+from benchmark.config.experiment import LIBRARY, Experiment, names
 from benchmark.config.grid import places, trials
 
 BASE = {
