@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,13 +22,29 @@ err = Console(stderr=True)
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment as the command line changes it, and what it consists of."""
+    """An experiment as the command line changes it, and the places of its grid that are meant.
+
+    Args:
+        experiment: with all changes.
+        cut: the places that a time budget leaves; by default all places of the experiment.
+    """
 
     experiment: Experiment
-    places: list["Place"]
+    cut: list["Place"] | None = None
+
+    @cached_property
+    def places(self) -> list["Place"]:
+        """The places, validated.
+
+        Raises:
+            SettingError: a setting is not allowed.
+        """
+        from benchmark.config.grid import places
+
+        return places(self.experiment) if self.cut is None else self.cut
 
     def jobs(self, store: Path) -> list["Job"]:
-        """What is to be run, each once."""
+        """The trials and analyses to run, each once."""
         from benchmark.config.grid import distinct
         from benchmark.sweep.jobs import Job
 
@@ -43,13 +60,13 @@ def plans_of(
     rounds: int | None,
     methods: list[str] | None,
 ) -> list[Plan]:
-    """The experiment, or those of the paper, as the command line changes them.
+    """The experiment, or all experiments of the paper, as the command line changes them.
+
+    Their settings are validated when the `places` of a plan are asked for.
 
     Raises:
-        SettingError: a change that does not fit one of them.
+        SettingError: a change does not fit an experiment.
     """
-    from benchmark.config.grid import places
-
     plans = []
     for one in names(of=name) or [name]:
         chosen = Experiment.read(one)
@@ -62,7 +79,7 @@ def plans_of(
         if rounds is not None:
             chosen = chosen.varied({"rounds": [rounds]})
         chosen = chosen.varied(dict(map(parse, settings or []))).only(dict(map(parse, only or [])))
-        plans.append(Plan(chosen, places(chosen)))
+        plans.append(Plan(chosen))
     return plans
 
 

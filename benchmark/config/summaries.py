@@ -31,7 +31,8 @@ def _entries(module: str, name: str) -> list[tuple[str, ast.expr]]:
     for node in _parsed(module).body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
             assert isinstance(node.value, ast.Dict)
-            return [(ast.literal_eval(key), value) for key, value in zip(node.value.keys, node.value.values) if key]
+            keys = [ast.literal_eval(key) for key in node.value.keys if key is not None]
+            return list(zip(keys, node.value.values, strict=True))
     return _entries(_imported(module, name)[0], name)
 
 
