@@ -1,4 +1,4 @@
-"""From the words of a command line to the trials that are meant; how long these take, and what fits a time budget."""
+"""From the options of a command line to trials; how long these take, and what fits into a time budget."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from benchmark.config.nested import parse
 
 if TYPE_CHECKING:
     from benchmark.config.grid import Place
+    from benchmark.config.trial import Trial
     from benchmark.sweep.jobs import Job
 
 err = Console(stderr=True)
@@ -22,7 +23,7 @@ err = Console(stderr=True)
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment as the command line changes it, and the places of its grid that are meant.
+    """An experiment as the command line changes it, and its trials.
 
     Args:
         experiment: with all changes.
@@ -84,16 +85,16 @@ def plans_of(
 
 
 def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | None) -> list[Plan]:
-    """The plans cut down to a time budget; what was cut is told and recorded.
+    """The plans reduced to a time budget. `budget.json` records what was removed.
 
     Args:
-        plans: of all that will be run.
-        budget: such as 90m.
-        store: where run folders lie.
-        gpus_per_trial: with Ray; None for one trial at a time in this process.
+        plans: of all experiments that will be run.
+        budget: the time, such as 90m.
+        store: folder of the run folders.
+        gpus_per_trial: with Ray; None without it, for one trial at a time.
 
     Raises:
-        SettingError: a budget that is none.
+        SettingError: the budget is not a time.
     """
     from benchmark.sweep import budget as cutting
     from benchmark.sweep.estimate import INLINE, by_ray, estimates
@@ -120,7 +121,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
 
 
 def how_long(places: list["Place"]) -> str:
-    """How long all trials would take, not counting those that are done."""
+    """How long all trials would take, finished ones included."""
     from benchmark.config.grid import distinct
     from benchmark.config.trial import Trial
     from benchmark.sweep.estimate import by_ray, duration, estimates, missing, wall
@@ -128,7 +129,7 @@ def how_long(places: list["Place"]) -> str:
     trials = distinct(places)
     absent = missing(trials)
     if absent:
-        return f"no estimate, for {', '.join(absent)} is not here; first: rollcall data fetch {' '.join(absent)}"
+        return f"No estimate: {', '.join(absent)} is not here. To download it: rollcall data fetch {' '.join(absent)}"
     machine = by_ray()
     costs = estimates(trials, machine, _probing)
     seconds = [
@@ -136,9 +137,9 @@ def how_long(places: list["Place"]) -> str:
     ]
     return (
         f"about {duration(wall(seconds, machine.at_once))} with {machine.at_once} at once on this machine, "
-        f"{duration(sum(seconds))} one after another: estimated from a second's probe of each kind of work"
+        f"{duration(sum(seconds))} one after another (estimated from short probes)"
     )
 
 
-def _probing(kinds: list) -> Iterable:
+def _probing(kinds: list[list["Trial"]]) -> Iterable[list["Trial"]]:
     return track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal)

@@ -53,7 +53,7 @@ def parse(assignment: str) -> tuple[str, list[Any]]:
 
 
 def _same_choice(below: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    return over.get("name", below.get("name")) == below.get("name")
+    return bool(over.get("name", below.get("name")) == below.get("name"))
 
 
 def _number(value: Any) -> Any:

@@ -93,7 +93,7 @@ def test_readable_errors(tmp_path):
     with pytest.raises(SettingError, match=r"broken.yaml: is not YAML"):
         Experiment.read(str(tmp_path / "broken.yaml"))
     (tmp_path / "list.yaml").write_text("- 1")
-    with pytest.raises(SettingError, match=r"list.yaml: holds no mapping"):
+    with pytest.raises(SettingError, match=r"list.yaml: holds no settings"):
         Experiment.read(str(tmp_path / "list.yaml"))
     (tmp_path / "half.yaml").write_text("title: Half")
     with pytest.raises(SettingError, match=r"half.yaml: trial: is missing"):
