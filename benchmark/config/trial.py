@@ -139,11 +139,11 @@ class Evaluation(Settings):
         None, description="splits of the data to evaluate on, such as `test`; by default all"
     )
     by: tuple[By, ...] = Field(
-        (), description="also measure groups of samples: by class, by client, or by availability of their client"
+        (), description="also measure groups of samples: by class, by client, or by the client's availability"
     )
     weights: tuple[Alike, ...] = Field(
         (),
-        description="also record how much the clients have influenced the model: the sum of their weights in all updates, "
+        description="also record how much the clients have influenced the model: their summed weights in all updates, "
         "for each client, or for groups of similar availability or correlation",
     )
 
@@ -192,8 +192,8 @@ class Numerics(Settings):
     )
     engine: Literal["auto", "sequential", "vectorised", "compiled"] = Field(
         "auto",
-        description="how the clients' local steps are computed: one client after another, or many at once; `auto` takes "
-        "the faster one for the device and the model",
+        description="how local steps are computed: one client after another (`sequential`), or many clients at once "
+        "(`vectorised`, and `compiled` by torch.compile); `auto` takes what is fastest for the device and the model",
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="`auto`: the GPU if there is one")
     client_memory: Literal["device", "host"] = Field(

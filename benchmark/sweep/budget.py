@@ -148,7 +148,7 @@ class Record:
 
     @classmethod
     def read(cls, folder: Path, places: Sequence[Place], budget: float) -> "Record | None":
-        """The record of an earlier call with the same budget and places, so that rerunning the command resumes its trials."""
+        """The record of an earlier call with the same budget and places, so that a rerun resumes its trials."""
         file = folder / "budget.json"
         if not file.is_file():
             return None

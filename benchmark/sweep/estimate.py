@@ -173,7 +173,7 @@ def work(trial: Trial, device: Literal["auto", "cpu"] = "auto") -> Trial:
 
 
 def computing(trials: Sequence[Trial], population: Population) -> list[float]:
-    """The mean number of clients that compute in a round of each trial: the active ones, or all if the method asks all."""
+    """For each trial, the mean number of clients that compute in a round: the active ones, or all."""
     active: dict[str, float] = {}
     counts = []
     for trial in trials:

@@ -53,7 +53,7 @@ def test_of_equal_trials_the_longest_is_run():
 
 def test_an_error_names_the_panel():
     wrong = EXPERIMENT | {"panels": {"short": {}, "long": {"trial": {"rounds": 0}}}}
-    with pytest.raises(SettingError, match="^panel long: rounds: 0 is not allowed; must be greater than 0"):
+    with pytest.raises(SettingError, match=r"^panel long: rounds: 0 is not allowed; must be greater than 0"):
         places(Experiment.model_validate(wrong))
 
 

@@ -5,10 +5,8 @@ import io
 from rich.console import Console
 
 from benchmark import Trial, simulate
-
 from benchmark.sweep.jobs import Job, Outcome
 from benchmark.sweep.progress import View
-
 
 TRIAL = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "algorithm": "fedavg", "rounds": 10}
 
