@@ -11,7 +11,8 @@ from rich.progress import track
 from benchmark.cli.options import STORE, Json, Name, Store, err, need_mlflow, out
 from benchmark.config.base import validated
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment, names, parse
+from benchmark.config.experiment import Experiment, names
+from benchmark.config.nested import parse
 from benchmark.config.report import Report
 
 

@@ -1,4 +1,4 @@
-"""The command line: `rollcall`. Each command reads its settings, calls the room that does the work, and prints."""
+"""The command line: `rollcall`. Each command reads its options, calls the package that does the work, and prints."""
 
 import sys
 from importlib.metadata import entry_points
@@ -16,7 +16,7 @@ from benchmark.cli.sync import sync
 from benchmark.config.errors import SettingError
 
 app = typer.Typer(
-    help="Federated learning when not every client answers: run experiments, compare methods, read the tables.",
+    help="Federated learning with partial client participation: run experiments, compare methods, reproduce tables.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,12 +25,12 @@ app.command("list")(list_)
 for command in (show, run, check, participation, bench, sync):
     app.command()(command)
 app.add_typer(data, name="data")
-for entry in entry_points(group="rollcall.commands"):  # the leaderboard's, and those of installed plugins
+for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and of installed plugins
     app.command(entry.name)(entry.load())
 
 
 def main() -> None:
-    """The command's entry point: a setting that cannot be ends it with one line and exit code 2."""
+    """Run the command. A `SettingError` ends it with one line on stderr and exit code 2."""
     try:
         app()
     except SettingError as error:

@@ -1,55 +1,51 @@
-"""`rollcall bench`: what local work costs on this machine, by engine."""
+"""`rollcall bench`: the cost of local work on this machine, by engine."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console
 from rich.table import Table as Grid
 
+from benchmark.cli.options import Json, err, out
+from benchmark.cli.plots import draw
 from benchmark.config.errors import SettingError
 
-COUNTS = {"clients": "clients", "active": "active", "steps": "K", "batch": "batch"}
-"""What a row counts, and the column it stands in; K and the batch only where they differ."""
+COLUMNS = {"clients": "clients", "active": "active", "steps": "K", "batch": "batch"}
+"""The settings of a case, and the headings of their columns."""
 
-out = Console()
-err = Console(stderr=True)
+Row: TypeAlias = dict[str, Any]
+"""What was measured of a case, by name."""
 
 
 def bench(
-    task: Annotated[str, typer.Option(help="digits, mnist or cifar10: the shape and the model; data are random.")] = (
+    task: Annotated[str, typer.Option(help="digits, mnist or cifar10: shape and model; the data are random.")] = (
         "cifar10"
     ),
-    clients: Annotated[
-        str | None, typer.Option(metavar="N,...", help="The population; by default 100 and 10000.")
-    ] = None,
+    clients: Annotated[str | None, typer.Option(metavar="N,...", help="Clients in all. [default: 100,10000]")] = None,
     active: Annotated[
-        str | None, typer.Option(metavar="N,...", help="How many of them work in a round; by default 1, 10 and 100.")
+        str | None, typer.Option(metavar="N,...", help="Active clients in a round. [default: 1,10,100]")
     ] = None,
     steps: Annotated[str, typer.Option(metavar="N,...", help="K, local steps.")] = "5",
-    batch: Annotated[str, typer.Option(metavar="N,...", help="Samples a step.")] = "16",
+    batch: Annotated[str, typer.Option(metavar="N,...", help="Samples in a local step.")] = "16",
     engine: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Also compiled, which first takes a minute for each case.")
+        str,
+        typer.Option(metavar="NAME,...", help="sequential, vectorised, compiled; compiled takes a minute to start."),
     ] = "sequential,vectorised",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    repeat: Annotated[int, typer.Option(min=1, help="Repetitions; median, least and most are shown.")] = 3,
+    repeat: Annotated[int, typer.Option(min=1, help="Repetitions, shown as median, least and most.")] = 3,
     augment: Annotated[bool, typer.Option("--augment", help="Crop and flip the images.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Short repetitions; by default of 100 clients, 10 active.")
+        bool, typer.Option("--quick", help="Short repetitions, by default of 100 clients, 10 active.")
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="A picture of it.", metavar="FILE")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the results into this file.", metavar="FILE")] = None,
+    as_json: Json = False,
 ) -> None:
-    """Time a client's round by each engine, beside a plain loop in the same run."""
-    import torch
-
+    """Time a client's round with each engine, beside a plain loop in the same run."""
     from benchmark.timing import grid, measure
 
-    if device not in ("auto", "cpu", "cuda"):
-        raise SettingError(f"device: {device!r} is not allowed; must be auto, cpu or cuda")
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = _device(device)
     cases = grid(
         task,
         engine.split(","),
@@ -59,49 +55,64 @@ def bench(
         _numbers("steps", steps),
         _numbers("batch", batch),
     )
-    rows: list[dict] = []
+    rows: list[Row] = []
     for row in measure(cases, repeat=repeat, seconds=0.1 if quick else 1.0, augment=augment):
         rows.append(row)
         err.print(f"{len(rows)} of {len(cases)} measured", highlight=False)
     if plot is not None:
-        from leaderboard.plots.timing import costs
-
-        costs(rows).savefig(plot, dpi=150)
+        draw("costs", plot, rows)
     if as_json:
         print(json.dumps(rows, indent=1))
         return
-    counted = [name for name in COUNTS if name in ("clients", "active") or len({row[name] for row in rows}) > 1]
-    grid_ = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    counts = (COUNTS[name] for name in counted)
-    for name in ("engine", *counts, "ms/client-round", "plain loop", "faster", "floor", "MiB"):
-        grid_.add_column(name, justify="left" if name == "engine" else "right", no_wrap=True)
+    out.print(_table(rows))
+    for name, row in {str(row["engine"]): row for row in rows}.items():
+        rate = _spread(row, "loop_rounds_per_second")
+        out.print(f"whole rounds of 100 tiny quadratics, {name}: {rate} per second", highlight=False)
+    memory = "peak GPU memory of the engine" if device == "cuda" else "peak memory of this process so far"
+    out.print(
+        f"{task}, K {steps}, batch {batch}; on {rows[0]['device_name']}, {rows[0]['threads']} threads; "
+        f"median (least-most) of {repeat} repetitions; floor: the same arithmetic at the speed of large matrix "
+        f"products; MiB: {memory}",
+        highlight=False,
+    )
+
+
+def _device(name: str) -> str:
+    """The device to use; `auto` is the GPU if there is one."""
+    import torch
+
+    if name not in ("auto", "cpu", "cuda"):
+        raise SettingError(f"device: {name!r} is not allowed; must be auto, cpu or cuda")
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return name
+
+
+def _table(rows: Sequence[Row]) -> Grid:
+    """A row for each case; columns of settings that are the same in all cases are left out."""
+    settings = [name for name in COLUMNS if name in ("clients", "active") or len({row[name] for row in rows}) > 1]
+    table = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    headings = (COLUMNS[name] for name in settings)
+    for name in ("engine", *headings, "ms/client-round", "plain loop", "faster", "floor", "MiB"):
+        table.add_column(name, justify="left" if name == "engine" else "right", no_wrap=True)
     for row in rows:
-        counts = (f"{row[name]:,}" for name in counted)
+        counts = (f"{row[name]:,}" for name in settings)
+        cost = _spread(row, "ms_per_client_round")
         faster = row["reference_ms_per_client_round"] / row["ms_per_client_round"]
         plain, floor = (_short(row[f"{of}_ms_per_client_round"]) for of in ("reference", "floor"))
         memory = f"{row['peak_memory_mb']:,.0f}"
-        cost = _spread(row, "ms_per_client_round")
-        grid_.add_row(str(row["engine"]), *counts, cost, plain, f"{faster:.2f}x", floor, memory)
-    out.print(grid_)
-    for name, row in {str(row["engine"]): row for row in rows}.items():
-        rate = _spread(row, "loop_rounds_per_second")
-        out.print(f"whole rounds of 100 tiny quadratics, {name}: {rate} a second", highlight=False)
-    memory = "MiB: of the GPU while the engine worked" if device == "cuda" else "MiB: the most this process had so far"
-    out.print(
-        f"{task}, K {steps}, batch {batch}; on {rows[0]['device_name']}, {rows[0]['threads']} threads; "
-        f"median (least-most) of {repeat} repetitions; floor: this arithmetic at the rate of large products; {memory}",
-        highlight=False,
-    )
+        table.add_row(str(row["engine"]), *counts, cost, plain, f"{faster:.2f}x", floor, memory)
+    return table
 
 
 def _numbers(name: str, text: str) -> list[int]:
     try:
         return [int(number) for number in text.split(",")]
     except ValueError:
-        raise SettingError(f"{name}: {text!r} is not allowed; must be whole numbers with commas between") from None
+        raise SettingError(f"{name}: {text!r} is not allowed; must be whole numbers separated by commas") from None
 
 
-def _spread(row: dict, name: str) -> str:
+def _spread(row: Row, name: str) -> str:
     median, least, most = (_short(row[f"{name}{end}"]) for end in ("", "_min", "_max"))
     return f"{median} ({least}-{most})"
 

@@ -1,4 +1,4 @@
-"""What `rollcall show` prints: an experiment in words and tables."""
+"""What `rollcall show` prints of an experiment file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,15 +10,15 @@ from rich.text import Text
 
 from benchmark.config.digest import flatten
 from benchmark.config.experiment import Experiment, Override
-from benchmark.config.grid import Place
+from benchmark.config.grid import drafts
 from benchmark.config.report import Report
 
 LONG = 6
-"""Numbers of a vector, and labels of an axis, that are written out."""
+"""The most numbers of a vector, and labels of an axis, that are printed in full."""
 
 
-def card(experiment: Experiment, places: Sequence[Place]) -> Group:
-    """All that an experiment says of itself."""
+def card(experiment: Experiment) -> Group:
+    """All that an experiment file says. Settings are shown as they are written, before they are validated."""
     parts: list[RenderableType] = [Text(experiment.title, style="bold")]
     if experiment.about:
         parts.append(Text(experiment.about))
@@ -27,16 +27,8 @@ def card(experiment: Experiment, places: Sequence[Place]) -> Group:
     parts += _table("settings of all trials", _settings(experiment.trial))
     for name, panel in experiment.panels.items():
         title = f"panel {name}: {panel.title}".removesuffix(": ") if name else "grid"
-        mine = [place.trial for place in places if place.labels["panel"] == name]
-        grid = experiment.grid | panel.grid
-        rows = [
-            (axis, _labels(list(grid[axis]))) for axis in grid if panel.analysis is None or axis.startswith("analysis.")
-        ]
-        own = _settings(panel.trial) if panel.analysis is None else _settings({"analysis": panel.analysis})
-        rounds = ", ".join(f"{rounds:,}" for rounds in sorted({trial.rounds for trial in mine}))
-        what = f"{len(mine):,} trials of {rounds} rounds" if panel.analysis is None else f"{len(mine):,} analyses"
-        parts += _table(title, [*own, *rows, ("", what)])
-    parts += _table("settings by place", [_override(override) for override in experiment.overrides])
+        parts += _table(title, _panel(experiment, name))
+    parts += _table("overrides", [_override(override) for override in experiment.overrides])
     parts += _table("choices", experiment.choices.items())
     parts += _table("variants", [(name, variant.about) for name, variant in experiment.variants.items()])
     parts += _table("claims", [(f"{n}", claim.says) for n, claim in enumerate(experiment.claims, 1)])
@@ -44,8 +36,22 @@ def card(experiment: Experiment, places: Sequence[Place]) -> Group:
     return Group(*parts)
 
 
+def _panel(experiment: Experiment, name: str) -> list[tuple[str, str]]:
+    """The settings of a panel, its axes, and how many trials or analyses they make."""
+    panel = experiment.panels[name]
+    grid = experiment.grid | panel.grid
+    specs = [draft.spec for draft in drafts(experiment) if draft.labels["panel"] == name]
+    if panel.analysis is not None:
+        axes = [(axis, _labels(list(grid[axis]))) for axis in grid if axis.startswith("analysis.")]
+        return [*_settings({"analysis": panel.analysis}), *axes, ("", f"{len(specs):,} analyses")]
+    axes = [(axis, _labels(list(grid[axis]))) for axis in grid]
+    numbers = sorted({spec["rounds"] for spec in specs if isinstance(spec.get("rounds"), int)})
+    rounds = ", ".join(f"{number:,}" for number in numbers)
+    return [*_settings(panel.trial), *axes, ("", f"{len(specs):,} trials of {rounds} rounds")]
+
+
 def _table(title: str, rows: Iterable[tuple[str, ...]]) -> list[RenderableType]:
-    """A heading and its rows; nothing where there are none."""
+    """A heading and its rows; nothing if there are no rows."""
     grid = Grid.grid(padding=(0, 3, 0, 0))
     for first, *others in rows:
         grid.add_row(Text(f"  {first}", style="cyan"), *map(Text, others))
@@ -53,12 +59,12 @@ def _table(title: str, rows: Iterable[tuple[str, ...]]) -> list[RenderableType]:
 
 
 def _settings(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """By dotted name; vectors in a word."""
+    """Settings by dotted name, long vectors shortened."""
     return list(flatten(shortened(dict(spec))).items())
 
 
 def shortened(value: Any) -> Any:
-    """Settings with long vectors replaced by how many numbers they have, and from where to where."""
+    """Settings in which a long vector is replaced by its shape and its range."""
     if isinstance(value, Mapping):
         return {key: shortened(item) for key, item in value.items()}
     if not isinstance(value, list | tuple | np.ndarray):
@@ -74,7 +80,7 @@ def shortened(value: Any) -> Any:
 
 
 def _labels(names: Sequence[str]) -> str:
-    """Those of an axis; the middle of many numbers is left out."""
+    """The labels of an axis; of many numbers, the first three and the last."""
     numbers = all(name.lstrip("-").replace(".", "", 1).isdigit() for name in names)
     if not numbers or len(names) <= 2 * LONG:
         return ", ".join(names)
@@ -82,7 +88,7 @@ def _labels(names: Sequence[str]) -> str:
 
 
 def _override(override: Override) -> tuple[str, str, str]:
-    """When, what, and how it was found."""
+    """Where an override applies, what it sets, and how its values were found."""
     where = "; ".join(f"{axis} {', '.join(labels)}" for axis, labels in override.when.items())
     what = ", ".join(f"{path} {value}" for path, value in flatten(shortened(override.set)).items())
     return where, what, override.found

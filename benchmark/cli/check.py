@@ -16,15 +16,17 @@ from benchmark.cli.options import Json, err, out
 def check(
     algorithms: Annotated[
         list[str] | None,
-        typer.Argument(help="Names, FILE.py:CLASS, or '{name: mifa, memory: updates}'; by default all the suite has."),
+        typer.Argument(
+            help="Names, FILE.py:CLASS, or '{name: mifa, memory: updates}'. [default: all methods of the suite]"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Hold algorithms, your own included, to what every method must keep: what is wrong, expected and seen."""
+    """Run the conformance checks on algorithms, your own included, and explain each failure."""
     from benchmark.config.registry import KINDS, read
     from benchmark.conformance import conform
 
-    choices = [read("algorithm", yaml.safe_load(given)) for given in algorithms or KINDS["algorithm"].known]
+    choices = [read("algorithm", yaml.safe_load(text)) for text in algorithms or KINDS["algorithm"].known]
     outcomes = {
         choice.name: conform(choice)
         for choice in track(choices, "checking", console=err, transient=True, disable=not err.is_terminal)
@@ -38,7 +40,7 @@ def check(
 
 
 def _conformance(name: str, outcomes: list[Any], whole: bool) -> Grid:
-    """What an algorithm failed, then what it passed where that is asked for."""
+    """The checks that an algorithm failed; with `whole`, then those that it passed."""
     failed = [outcome for outcome in outcomes if not outcome.passed]
     verdict = f"[red]fails {len(failed)} of {len(outcomes)} checks[/]" if failed else "[green]passes[/]"
     remarks = "; ".join(outcome.seen for outcome in outcomes if outcome.passed and outcome.seen)

@@ -1,31 +1,28 @@
-"""`rollcall data`: what data sets there are here, bringing them, checking them."""
+"""`rollcall data`: the state of the data sets, downloading and verifying them."""
 
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
-from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table as Grid
 
+from benchmark.cli.options import Json, out
 from benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
     from tasks.datasets import Source
 
-data = typer.Typer(help="The data sets: what is here, fetch, verify.", no_args_is_help=True)
-out = Console()
-
-Names = Annotated[list[str] | None, typer.Argument(help="By default all.", metavar="NAME")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+data = typer.Typer(help="Show, download and verify data sets.", no_args_is_help=True)
+Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets. [default: all]", metavar="NAME")]
 
 
 @data.command()
 def status(names: Names = None, as_json: Json = False) -> None:
-    """Which data sets are here, where, how large, and where they would come from."""
+    """Show which data sets are here, their sizes, and where they are downloaded from."""
     from tasks.datasets import root
 
     rows = [_status(source, root()) for source in _chosen(names)]
@@ -34,8 +31,8 @@ def status(names: Names = None, as_json: Json = False) -> None:
         return
     grid = Grid("data set", "here", "on disk", "download", "from", box=None, padding=(0, 2, 0, 0))
     for row in rows:
-        some = f"{row['files'] - row['missing']} of {row['files']}"
-        here = "yes" if row["present"] else "no" if row["missing"] == row["files"] else some
+        partly = f"{row['files'] - row['missing']} of {row['files']}"
+        here = "yes" if row["present"] else "no" if row["missing"] == row["files"] else partly
         hosts = "\n".join(dict.fromkeys(urlsplit(url).netloc for url in row["urls"])) or "scikit-learn"
         sizes = (decimal(size) if size else "-" for size in (row["bytes"], row["download_bytes"]))
         grid.add_row(row["name"], here, *sizes, hosts)
@@ -45,40 +42,40 @@ def status(names: Names = None, as_json: Json = False) -> None:
 
 @data.command()
 def fetch(names: Names = None) -> None:
-    """Download what is missing. Stopped, or cut off: the same command goes on."""
+    """Download what is missing. Rerun the command to resume an interrupted download."""
     from tasks.datasets import root
-    from tasks.datasets.fetch import fetch as bring
+    from tasks.datasets.fetch import fetch as download
 
     for source in _chosen(names):
         try:
-            new = bring(source, root())
+            new = download(source, root())
         except ValueError as error:
             raise SettingError(str(error)) from None
-        out.print(f"{source.name}: {'fetched' if new else 'was there'}", highlight=False)
+        out.print(f"{source.name}: {'downloaded' if new else 'was already here'}", highlight=False)
 
 
 @data.command()
 def verify(names: Names = None) -> None:
-    """Compare the files that are here with their checksums; exit code 1 if one is damaged.
+    """Compare files with their checksums. Exit code 1 if a file is damaged.
 
-    With names, a file that is missing counts as damaged.
+    For data sets that are named, a missing file counts as damaged.
     """
     from tasks.datasets import root
 
     bad = 0
     for source in _chosen(names):
         missing = source.missing(root())
-        found = source.verify(root())
-        wrong = [path for path, intact in found.items() if intact is False]
-        if not found and not names:
-            continue  # nothing of it is here, and nobody asked
+        verified = source.verify(root())
+        wrong = [path for path, intact in verified.items() if intact is False]
+        if not verified and not names:
+            continue  # no file is here, and the set was not named
         for path in wrong:
             print(f"{source.name}: {path} is damaged", file=sys.stderr)
         for path in missing:
             print(f"{source.name}: {path} is missing", file=sys.stderr)
-        unchecked = sum(intact is None for intact in found.values())
-        good = len(found) - len(wrong) - unchecked
-        more = f", {unchecked} without a checksum to compare with" if unchecked else ""
+        unchecked = sum(intact is None for intact in verified.values())
+        good = len(verified) - len(wrong) - unchecked
+        more = f", {unchecked} without a known checksum" if unchecked else ""
         out.print(f"{source.name}: {good} good{more}", highlight=False)
         bad += len(wrong) + len(missing)
     raise typer.Exit(1 if bad else 0)
@@ -93,7 +90,7 @@ def _chosen(names: list[str] | None) -> "list[Source]":
     return [SOURCES[name] for name in names or SOURCES]
 
 
-def _status(source: "Source", root: Path) -> dict:
+def _status(source: "Source", root: Path) -> dict[str, Any]:
     """A row of the table, as `--json` gives it."""
     missing = source.missing(root)
     return {

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and where they print."""
+"""Options and arguments that several commands share, and the consoles they print to."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,36 +12,36 @@ from benchmark.config.errors import SettingError
 out = Console()
 err = Console(stderr=True)
 
-Name = Annotated[str, typer.Argument(help="A name that `rollcall list` shows, or a YAML file.", metavar="EXPERIMENT")]
+Name = Annotated[str, typer.Argument(help="A name from `rollcall list`, or a YAML file.", metavar="EXPERIMENT")]
 Names = Annotated[
     str,
     typer.Argument(
-        help="A name that `rollcall list` shows, a paper for all of its, or a YAML file.", metavar="EXPERIMENT"
+        help="A name from `rollcall list`, a paper (all its experiments), or a YAML file.", metavar="EXPERIMENT"
     ),
 ]
-Variant = Annotated[str, typer.Option(help="Another reading that the experiment has, such as as_released.")]
-Seeds = Annotated[str, typer.Option(metavar="SEED,...", help="Instead of the experiment's.")]
+Variant = Annotated[str, typer.Option(help="A named variant, for example as_released.")]
+Seeds = Annotated[str, typer.Option(metavar="SEED,...", help="Seeds to use instead of the experiment's.")]
 Only = Annotated[
-    list[str] | None, typer.Option(metavar="AXIS=VALUE,...", help="Only these values of an axis of the grid.")
+    list[str] | None, typer.Option(metavar="AXIS=VALUE,...", help="Keep only these values of an axis of the grid.")
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SETTING=VALUE,...", help="Change a setting; try several."),
+    typer.Option("--set", metavar="SETTING=VALUE,...", help="Change a setting; several values make an axis."),
 ]
-Rounds = Annotated[int | None, typer.Option(help="Instead of the experiment's.")]
+Rounds = Annotated[int | None, typer.Option(help="Number of rounds to use instead of the experiment's.")]
 Methods = Annotated[
-    list[str] | None, typer.Option("--algorithm", metavar="FILE.py:CLASS", help="Add a method of your own.")
+    list[str] | None, typer.Option("--algorithm", metavar="FILE.py:CLASS", help="Add a method of your own to the grid.")
 ]
-Store = Annotated[Path, typer.Option(envvar="ROLLCALL_STORE", help="Where run folders lie.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+Store = Annotated[Path, typer.Option(envvar="ROLLCALL_STORE", help="Folder of the run folders.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 STORE = Path("runs")
 
 
 def need_mlflow() -> None:
-    """For a command that reads results.
+    """Refuse to run a command that needs MLflow.
 
     Raises:
         SettingError: MLflow is not installed.
     """
     if not find_spec("mlflow"):
-        raise SettingError("this command needs MLflow: pip install mlflow")
+        raise SettingError("this command needs MLflow: pip install 'rollcall[mlflow]'")

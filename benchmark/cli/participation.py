@@ -4,13 +4,21 @@ import json
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table as Grid
 
 from benchmark.cli.options import Json, err, out
+from benchmark.cli.plots import draw
 from benchmark.config.errors import SettingError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Bool
+
+    from participation import Participation
+    from participation.summary import Summary
 
 
 class Picture(StrEnum):
@@ -21,41 +29,28 @@ class Picture(StrEnum):
 
 def participation(
     spec: Annotated[str, typer.Argument(help="A YAML file, or EXPERIMENT:MODEL.", metavar="SPEC")],
-    rounds: Annotated[int, typer.Option(min=2, help="How many to look at.")] = 2000,
+    rounds: Annotated[int, typer.Option(min=2, help="Number of rounds to summarise.")] = 2000,
     plot: Annotated[Path | None, typer.Option(help="Draw a picture into this file.", metavar="FILE")] = None,
-    picture: Annotated[Picture, typer.Option(help="Which one.")] = Picture.uplinks,
+    picture: Annotated[Picture, typer.Option(help="Which picture --plot draws.")] = Picture.uplinks,
     record: Annotated[
-        Path | None, typer.Option(help="Write the rounds as a trace: .npy, .npz, .csv, .parquet.")
+        Path | None, typer.Option(help="Write the rounds as a trace: .npy, .npz, .csv or .parquet.", metavar="FILE")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """A participation model by itself: what its rounds look like, a picture of them, a trace."""
+    """Summarise, draw or record the rounds of a participation model, without any learning."""
     from benchmark.cli.participation_spec import load
-    from leaderboard.plots import participation as plots
     from participation import recording
-    from participation import summary as figures_of
+    from participation.summary import summarise
 
     model = load(spec)
     mask = recording.record(model, rounds)
-    summary = figures_of.summarise(model, mask)
+    summary = summarise(model, mask)
     if as_json:
         print(json.dumps(asdict(summary), indent=1))
     else:
-        out.print(_roll_call(spec, summary))
+        out.print(_table(spec, summary))
     if plot is not None:
-        shown = mask[:400]  # four of the longest cycles in the papers
-        if picture is Picture.uplinks:
-            figure = plots.uplinks(shown, figures_of.probabilities(model, len(shown)))
-        elif picture is Picture.probabilities:
-            figure = plots.probabilities(mask.mean(axis=0) if model.stationary is None else model.stationary)
-        else:
-            try:
-                figure = plots.separation(*figures_of.separation_curves(model))
-            except ValueError as error:
-                raise SettingError(str(error)) from None
-        plot.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(plot, dpi=150)
-        err.print(f"{picture.value}: {plot}", highlight=False, soft_wrap=True)
+        draw(picture.value, plot, *_content(picture, model, mask))
     if record is not None:
         try:
             recording.write(mask, record)
@@ -64,7 +59,23 @@ def participation(
         err.print(f"{rounds} rounds: {record}", highlight=False, soft_wrap=True)
 
 
-def _roll_call(spec: str, summary: Any) -> Grid:
+def _content(picture: Picture, model: "Participation", mask: "Bool[np.ndarray, 'T m']") -> tuple[Any, ...]:
+    """What a picture shows of a model and its first rounds."""
+    from participation import summary
+
+    shown = mask[:400]  # four of the longest cycles in the papers
+    if picture is Picture.uplinks:
+        return shown, summary.probabilities(model, len(shown))
+    if picture is Picture.probabilities:
+        return (mask.mean(axis=0) if model.stationary is None else model.stationary,)
+    try:
+        return summary.separation_curves(model)
+    except ValueError as error:
+        raise SettingError(str(error)) from None
+
+
+def _table(spec: str, summary: "Summary") -> Grid:
+    """The summary of a model, a row for each quantity."""
     stated = "" if summary.memory[1] is None else f" (stated mean {summary.memory[1]:.3f})"
     off = (
         "no stationary law is stated"

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from benchmark.cli.described import described
 from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Variant, err, out
-from benchmark.cli.report import report
 from benchmark.cli.selection import plans_of, within
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
 
 if TYPE_CHECKING:
     from benchmark.sweep.jobs import Job
     from benchmark.sweep.progress import View
 
 INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C ended, as shells have it."""
+"""The exit code of a command that Ctrl-C ended, as in shells."""
+
+INSTALL_RAY = "pip install 'rollcall[ray]'"
+INSTALL_MLFLOW = "pip install 'rollcall[mlflow]'"
 
 
 class Executor(StrEnum):
@@ -36,13 +38,11 @@ def run(
     settings: Set = None,
     rounds: Rounds = None,
     methods: Methods = None,
-    budget: Annotated[
-        str, typer.Option(metavar="TIME", help="Cut rounds, then seeds, to about 30s, 90m or 2h: an estimate.")
-    ] = "",
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Reduce rounds, then seeds, to fit 30s, 90m or 2h.")] = "",
     executor: Annotated[
-        Executor, typer.Option(help="Ray Tune, or one trial at a time in this process.")
-    ] = Executor.ray,
-    gpus_per_trial: Annotated[float, typer.Option(min=0, help="With ray; 0.25: four trials a GPU, 0: CPU.")] = 0.0,
+        Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). [default: ray if installed]")
+    ] = None,
+    gpus_per_trial: Annotated[float, typer.Option(min=0, help="GPU share of a trial with ray; 0: CPU.")] = 0.0,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
@@ -50,66 +50,96 @@ def run(
     if executor is Executor.ray and not find_spec("ray"):
         raise SettingError("running trials side by side needs Ray: pip install 'ray[tune]'; or add --executor inline")
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
+    sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
+    chosen = executor_of(executor)
     if budget:
-        plans = within(plans, budget, store, gpus_per_trial if executor is Executor.ray else None)
+        plans = within(plans, budget, store, gpus_per_trial if chosen is Executor.ray else None)
+        sweeps = [plan.jobs(store) for plan in plans]
     failed = interrupted = False
-    for plan in plans:
+    for plan, jobs in zip(plans, sweeps, strict=True):
+        todo = [job for job in jobs if not job.finished]
         try:
-            view = _run(plan.experiment, plan.jobs(store), executor, gpus_per_trial, store, as_json)
+            view = _run(jobs, todo, chosen, gpus_per_trial, store, plan.experiment.home)
         except SettingError as error:
             if len(plans) == 1:
                 raise
             failed = True
             print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
             continue
+        if not as_json:
+            _tell(view, jobs, todo, store / plan.experiment.home)
+        for name, reason in view.failed.items():
+            print(f"failed: {name}: {reason}", file=sys.stderr)
         failed |= bool(view.failed)
         interrupted = view.stopped
         if interrupted:
             break
     if as_json:
-        print(json.dumps([report(job) for plan in plans for job in plan.jobs(store)], indent=1))
+        print(json.dumps([described(job) for jobs in sweeps for job in jobs], indent=1))
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
+def executor_of(executor: Executor | None) -> Executor:
+    """The executor to use: by default Ray if it is installed, otherwise inline, with a line that says so.
+
+    Raises:
+        SettingError: Ray was asked for and is not installed.
+    """
+    if executor is Executor.inline or find_spec("ray"):
+        return executor or Executor.ray
+    if executor is Executor.ray:
+        raise SettingError(f"--executor ray needs Ray: {INSTALL_RAY}")
+    err.print(
+        f"Ray is not installed: trials run one after another. For parallel trials: {INSTALL_RAY}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return Executor.inline
+
+
 def _run(
-    experiment: Experiment, jobs: list["Job"], executor: Executor, gpus_per_trial: float, store: Path, as_json: bool
+    jobs: list["Job"], todo: list["Job"], executor: Executor, gpus_per_trial: float, store: Path, home: str
 ) -> "View":
-    """Run what is not finished and tell how it went."""
+    """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
     from benchmark.sweep.jobs import CallbackList, SweepCallback, check, run_inline
     from benchmark.sweep.progress import View
 
-    todo = [job for job in jobs if not job.finished]
     check(todo)
     with View(jobs, err) as view:
         callbacks: list[SweepCallback] = [view]
         if todo and find_spec("mlflow"):
             from benchmark.sweep.mlflow_mirror import Mirror
 
-            callbacks.append(Mirror(store, experiment.home))
+            callbacks.append(Mirror(store, home))
         if todo and executor is Executor.ray:
             from benchmark.sweep.ray_executor import run_ray
 
             run_ray(todo, CallbackList(*callbacks), gpus_per_trial)
         elif todo:
             run_inline(todo, CallbackList(*callbacks))
-    if not as_json:
-        counts = [f"{view.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(view.failed)} failed"]
-        if view.stopped:
-            counts += [f"{view.interrupted} interrupted", f"{view.waiting} not begun"]
-        spent = [sum(job.folder.status.get(f"{of}seconds", 0) for job in todo) for of in ("evaluation_", "")]
-        evaluating = f"; {spent[0] / spent[1]:.0%} of the time in evaluations" if spent[0] else ""
+    return view
+
+
+def _tell(view: "View", jobs: list["Job"], todo: list["Job"], folder: Path) -> None:
+    """Print how many trials ran, how they ended, and which share of their time went into evaluations."""
+    counts = [f"{view.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(view.failed)} failed"]
+    if view.stopped:
+        counts += [f"{view.interrupted} interrupted", f"{view.waiting} not started"]
+    evaluating, seconds = (
+        sum(job.folder.status.get(key, 0) for job in todo) for key in ("evaluation_seconds", "seconds")
+    )
+    share = f"; {evaluating / seconds:.0%} of the time in evaluations" if evaluating else ""
+    out.print(f"{len(jobs)} trials: {', '.join(counts)}; in {folder}{share}", highlight=False, soft_wrap=True)
+    if view.stopped:
         out.print(
-            f"{len(jobs)} trials: {', '.join(counts)}; in {store / experiment.home}{evaluating}",
+            "Interrupted. The running trials have saved their last round. Rerun the command to resume.",
             highlight=False,
             soft_wrap=True,
         )
-        if view.stopped:
-            out.print(
-                "Interrupted. The trials that were running have saved their last round. Rerun the command to resume.",
-                soft_wrap=True,
-            )
-        if not find_spec("mlflow"):
-            out.print("MLflow is not installed here; `rollcall sync` brings the run folders into it where it is.")
-    for name, reason in view.failed.items():
-        print(f"failed: {name}: {reason}", file=sys.stderr)
-    return view
+    if not find_spec("mlflow"):
+        out.print(
+            "MLflow is not installed: results are in the run folders only. To search and rank them: "
+            f"{INSTALL_MLFLOW}, then rollcall sync",
+            highlight=False,
+            soft_wrap=True,
+        )

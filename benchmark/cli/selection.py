@@ -1,7 +1,8 @@
-"""From the words of a command line to the trials that are meant; how long these take, and what fits a time budget."""
+"""From the options of a command line to trials; how long these take, and what fits into a time budget."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,12 @@ import yaml
 from rich.console import Console
 from rich.progress import track
 
-from benchmark.config.experiment import Experiment, names, parse
+from benchmark.config.experiment import Experiment, names
+from benchmark.config.nested import parse
 
 if TYPE_CHECKING:
     from benchmark.config.grid import Place
+    from benchmark.config.trial import Trial
     from benchmark.sweep.jobs import Job
 
 err = Console(stderr=True)
@@ -20,13 +23,29 @@ err = Console(stderr=True)
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment as the command line changes it, and what it consists of."""
+    """An experiment as the command line changes it, and its trials.
+
+    Args:
+        experiment: with all changes.
+        cut: the places that a time budget leaves; by default all places of the experiment.
+    """
 
     experiment: Experiment
-    places: list["Place"]
+    cut: list["Place"] | None = None
+
+    @cached_property
+    def places(self) -> list["Place"]:
+        """The places, validated.
+
+        Raises:
+            SettingError: a setting is not allowed.
+        """
+        from benchmark.config.grid import places
+
+        return places(self.experiment) if self.cut is None else self.cut
 
     def jobs(self, store: Path) -> list["Job"]:
-        """What is to be run, each once."""
+        """The trials and analyses to run, each once."""
         from benchmark.config.grid import distinct
         from benchmark.sweep.jobs import Job
 
@@ -42,13 +61,13 @@ def plans_of(
     rounds: int | None,
     methods: list[str] | None,
 ) -> list[Plan]:
-    """The experiment, or those of the paper, as the command line changes them.
+    """The experiment, or all experiments of the paper, as the command line changes them.
+
+    Their settings are validated when the `places` of a plan are asked for.
 
     Raises:
-        SettingError: a change that does not fit one of them.
+        SettingError: a change does not fit an experiment.
     """
-    from benchmark.config.grid import places
-
     plans = []
     for one in names(of=name) or [name]:
         chosen = Experiment.read(one)
@@ -61,21 +80,21 @@ def plans_of(
         if rounds is not None:
             chosen = chosen.varied({"rounds": [rounds]})
         chosen = chosen.varied(dict(map(parse, settings or []))).only(dict(map(parse, only or [])))
-        plans.append(Plan(chosen, places(chosen)))
+        plans.append(Plan(chosen))
     return plans
 
 
 def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | None) -> list[Plan]:
-    """The plans cut down to a time budget; what was cut is told and recorded.
+    """The plans reduced to a time budget. `budget.json` records what was removed.
 
     Args:
-        plans: of all that will be run.
-        budget: such as 90m.
-        store: where run folders lie.
-        gpus_per_trial: with Ray; None for one trial at a time in this process.
+        plans: of all experiments that will be run.
+        budget: the time, such as 90m.
+        store: folder of the run folders.
+        gpus_per_trial: with Ray; None without it, for one trial at a time.
 
     Raises:
-        SettingError: a budget that is none.
+        SettingError: the budget is not a time.
     """
     from benchmark.sweep import budget as cutting
     from benchmark.sweep.estimate import INLINE, by_ray, estimates
@@ -102,7 +121,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
 
 
 def how_long(places: list["Place"]) -> str:
-    """How long all trials would take, not counting those that are done."""
+    """How long all trials would take, finished ones included."""
     from benchmark.config.grid import distinct
     from benchmark.config.trial import Trial
     from benchmark.sweep.estimate import by_ray, duration, estimates, missing, wall
@@ -110,7 +129,7 @@ def how_long(places: list["Place"]) -> str:
     trials = distinct(places)
     absent = missing(trials)
     if absent:
-        return f"no estimate, for {', '.join(absent)} is not here; first: rollcall data fetch {' '.join(absent)}"
+        return f"No estimate: {', '.join(absent)} is not here. To download it: rollcall data fetch {' '.join(absent)}"
     machine = by_ray()
     costs = estimates(trials, machine, _probing)
     seconds = [
@@ -118,9 +137,9 @@ def how_long(places: list["Place"]) -> str:
     ]
     return (
         f"about {duration(wall(seconds, machine.at_once))} with {machine.at_once} at once on this machine, "
-        f"{duration(sum(seconds))} one after another: estimated from a second's probe of each kind of work"
+        f"{duration(sum(seconds))} one after another (estimated from short probes)"
     )
 
 
-def _probing(kinds: list) -> Iterable:
+def _probing(kinds: list[list["Trial"]]) -> Iterable[list["Trial"]]:
     return track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal)

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as Grid
 
-from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Variant, err, out
-from benchmark.cli.report import report
+from benchmark.cli.card import card
+from benchmark.cli.described import described
+from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Variant, out
+from benchmark.cli.plots import draw
 from benchmark.cli.selection import how_long, plans_of
 from benchmark.config.errors import SettingError, at
 
@@ -22,25 +24,24 @@ def show(
     settings: Set = None,
     rounds: Rounds = None,
     methods: Methods = None,
-    partition: Annotated[bool, typer.Option("--partition", help="What the clients of the first trial hold.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw that into this file.", metavar="FILE")] = None,
-    estimate: Annotated[bool, typer.Option(help="Probe for a few seconds how long it would take here.")] = True,
+    partition: Annotated[bool, typer.Option("--partition", help="Show what the first trial's clients hold.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw this partition into a file.", metavar="FILE")] = None,
+    estimate: Annotated[bool, typer.Option(help="Probe for a few seconds how long all trials take.")] = True,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
-    """An experiment's settings, grid and claims, how many trials are done, and how long all would take."""
+    """Show an experiment's settings, grid and claims, and how many of its trials are finished."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
     if partition or plot is not None:
         _show_partition(plans[0].places[0].trial, plot, as_json)
         return
     if as_json:
-        print(json.dumps([report(job) for plan in plans for job in plan.jobs(store)], indent=1))
+        print(json.dumps([described(job) for plan in plans for job in plan.jobs(store)], indent=1))
         return
-    from benchmark.cli.card import card
-
     for plan in plans:
+        # The card comes first: to count trials, torch and Lightning are imported, which takes seconds.
+        out.print(card(plan.experiment), "", highlight=False)
         jobs = plan.jobs(store)
-        out.print(card(plan.experiment, plan.places), "", highlight=False)
         finished = sum(job.finished for job in jobs)
         total = sum(job.trial.rounds for job in jobs)
         where = store / plan.experiment.home
@@ -54,24 +55,22 @@ def show(
 
 
 def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
-    """What the clients of a trial hold: its figures, and a picture where one is asked for."""
-    from leaderboard.plots import partition as partitions
+    """Print a summary of what the clients of a trial hold, and draw it if a file is given."""
+    from tasks.partitions.summary import summarise
 
     with at("task"):
         _, data = trial.task.build(trial.seed)
     if data.histogram is None:
         raise SettingError(f"partition: {trial.task.name!r} is not allowed; must be a task with classes")
-    summary = partitions.summarise(data.histogram)
+    summary = summarise(data.histogram)
     if as_json:
         print(json.dumps(asdict(summary), indent=1))
     else:
         title = f"{trial.task.name}, seed {trial.seed}: {summary.clients} clients, {summary.classes} classes"
-        grid = Grid("a client's", "least", "median", "largest", title=title, title_justify="left")
+        grid = Grid("of each client", "least", "median", "largest", title=title, title_justify="left")
         grid.add_row("samples", *(f"{value:,.0f}" for value in summary.samples))
         grid.add_row("classes", *(f"{value:g}" for value in summary.held))
         grid.add_row("largest share of a class", *(f"{value:.1%}" for value in summary.largest))
         out.print(grid)
     if plot is not None:
-        plot.parent.mkdir(parents=True, exist_ok=True)
-        partitions.bubbles(data.histogram).savefig(plot, dpi=150)
-        err.print(f"partition: {plot}", highlight=False, soft_wrap=True)
+        draw("partition", plot, data.histogram)

@@ -9,13 +9,13 @@ from benchmark.cli.options import STORE, Store, need_mlflow, out
 
 def sync(
     experiments: Annotated[
-        list[str] | None, typer.Argument(help="By default all of the store.", metavar="EXPERIMENT")
+        list[str] | None, typer.Argument(help="Experiments to copy. [default: all in the store]", metavar="EXPERIMENT")
     ] = None,
     store: Store = STORE,
 ) -> None:
-    """Bring run folders into MLflow: those of inline runs where it was not installed, or of other machines."""
+    """Copy run folders into MLflow that are not there yet, such as those of other machines."""
     need_mlflow()
-    from benchmark.sweep.mlflow_mirror import sync as bring_in
+    from benchmark.sweep.mlflow_mirror import sync as copy
 
-    for name, count in bring_in(store, experiments or []).items():
+    for name, count in copy(store, experiments or []).items():
         out.print(f"{name}: {count} run folders", highlight=False)

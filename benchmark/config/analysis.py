@@ -1,4 +1,4 @@
-"""An analysis: what an experiment computes where nothing is learnt, such as the law of a roll call."""
+"""An analysis: a computation without any training, such as the distribution of the active clients."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -11,10 +11,12 @@ from benchmark.config.registry import Choice, read
 
 
 class Analysis(Spec):
-    """A function of `benchmark.config.analyses` with its options, and a seed."""
+    """An analysis of `benchmark.config.analyses` with its options, and a seed."""
 
-    analysis: Annotated[Choice, PlainValidator(partial(read, "analysis"))]
-    seed: int = Field(0, ge=0)
+    analysis: Annotated[Choice, PlainValidator(partial(read, "analysis"))] = Field(
+        description="the analysis, as its name or as a mapping of `name` and options"
+    )
+    seed: int = Field(0, ge=0, description="seed of all random draws")
 
     @property
     def label(self) -> str:
@@ -22,14 +24,14 @@ class Analysis(Spec):
 
     @property
     def rounds(self) -> int:
-        """An analysis is made in one go."""
+        """1: an analysis has no rounds and is computed in one step."""
         return 1
 
     @classmethod
-    def read(cls, given: dict[str, Any]) -> "Analysis":
+    def read(cls, spec: dict[str, Any]) -> "Analysis":
         """Validate an analysis.
 
         Raises:
-            SettingError: naming the field, the value and what is allowed.
+            SettingError: names the field, the value and what is allowed.
         """
-        return validated(cls, given)
+        return validated(cls, spec)

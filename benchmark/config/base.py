@@ -1,4 +1,4 @@
-"""Settings as people write them: strict models, and YAML files."""
+"""The base of all settings, and reading YAML files."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,39 +10,39 @@ from benchmark.config.errors import SettingError, from_pydantic
 
 
 class Settings(BaseModel):
-    """Unknown keys are refused; what was validated does not change."""
+    """A validated mapping. Unknown keys are refused, and fields cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _known(cls, given: Any) -> Any:
-        for key in given if isinstance(given, dict) else ():
+    def _known(cls, data: Any) -> Any:
+        for key in data if isinstance(data, dict) else ():
             if key not in cls.model_fields:
                 raise SettingError(f"{key}: is not a setting; allowed: {', '.join(cls.model_fields)}")
-        return given
+        return data
 
 
 S = TypeVar("S", bound=Settings)
 
 
-def validated(kind: type[S], given: Any) -> S:
-    """Settings of a kind from plain data.
+def validated(kind: type[S], data: Any) -> S:
+    """Validate plain data as settings of this kind.
 
     Raises:
-        SettingError: naming the field, the value and what is allowed.
+        SettingError: names the field, the value and what is allowed.
     """
     try:
-        return kind.model_validate(given)
+        return kind.model_validate(data)
     except ValidationError as error:
         raise from_pydantic(error) from None
 
 
 def load_yaml(path: Path) -> Any:
-    """The content of a YAML file; the files of numbers it names are sought beside it.
+    """The content of a YAML file. Data files that it names are relative to its folder.
 
     Raises:
-        SettingError: no such file, or not YAML.
+        SettingError: the file does not exist or is not YAML.
     """
     try:
         content = yaml.safe_load(path.read_text())

@@ -1,4 +1,4 @@
-"""What can be run and named: settings that decide a result, all of them."""
+"""Digests: the name of a run follows from all settings that decide its result."""
 
 import hashlib
 import json
@@ -28,8 +28,8 @@ SINCE: dict[tuple[str, ...], Any] = {
     ("participation", "lasting"): "both",
     ("algorithm", "losses"): "minibatch",
 }
-"""Settings that were added later, and what was done before. A digest leaves them out at that value, so that older runs
-keep theirs."""
+"""Settings that were added later, with the value that describes earlier runs. A digest leaves a setting out if it has
+this value, so that earlier runs keep their digests."""
 
 
 class Spec(Settings):
@@ -43,24 +43,24 @@ class Spec(Settings):
 
     @property
     def label(self) -> str:
-        """What is run, in a word."""
+        """The name of what is run, in one word."""
         raise NotImplementedError
 
     @property
     def source(self) -> str | None:
-        """A digest of code that is not the suite's own, if any is run."""
+        """The SHA-256 of a user's code, if the run uses any."""
         return None
 
     def spec(self, array: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-        """The settings as plain data, complete with defaults; `array` says what stands for an array."""
-        return _plain(self, array)
+        """All settings as plain data, defaults included; `array` converts each array."""
+        return {key: _plain(getattr(self, key), array) for key in type(self).model_fields}
 
     @property
     def digest(self) -> str:
-        """Ten hexadecimal digits that name a run: its settings and the code of a contributed algorithm.
+        """Ten hexadecimal digits that follow from the settings and from the code of a user's algorithm.
 
-        The number of rounds is left out, so that a run can grow. Nothing in a round depends on it: a setting that
-        follows a horizon names its own, as `fedavg_debiased: {horizon: 500}` does.
+        The number of rounds is left out, so that a run can be extended. No round depends on it: a method that needs a
+        horizon has an option of its own, such as `fedavg_debiased: {horizon: 500}`.
         """
         spec = self.spec(
             lambda a: [str(a.dtype), a.shape, hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()]
@@ -79,11 +79,11 @@ class Spec(Settings):
 
     @property
     def name(self) -> str:
-        """A name for people and folders: fedpbc-seed0-3f2a91c07d."""
+        """The name of the run folder, such as fedpbc-seed0-3f2a91c07d."""
         return f"{self.label}-seed{self.seed}-{self.digest}"
 
     def save(self, folder: Path) -> None:
-        """Write trial.yaml, which can be read again; arrays lie beside it as .npy files."""
+        """Write trial.yaml, which `Trial.read` reads; arrays are saved beside it as .npy files."""
 
         def beside(array: np.ndarray) -> str:
             file = array_file(array)
@@ -94,12 +94,12 @@ class Spec(Settings):
 
 
 def array_file(array: np.ndarray) -> str:
-    """The name of the file that an array is kept in."""
+    """The name of the file that holds an array."""
     return f"{hashlib.sha256(array.tobytes()).hexdigest()[:10]}.npy"
 
 
 def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
-    """Nested settings as dotted names; a choice's own name stands under the choice."""
+    """Nested settings by dotted name, as text; the name of a choice has the key of the choice."""
     if not isinstance(spec, dict):
         return {prefix: _text(spec) if isinstance(spec, list) else _scalar(type(spec).__name__, spec)}
     flat: dict[str, str] = {}
@@ -110,15 +110,14 @@ def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
 
 
 def known_since(settings: dict[str, str]) -> dict[str, str]:
-    """Settings as text without those that were added later and say what was done before, as in `SINCE`. Runs of
-    different ages can so be compared."""
+    """Settings as text without those that `SINCE` leaves out, so that runs of different ages can be compared."""
     later = {".".join(path): _text(value) for path, value in SINCE.items()}
     return {key: value for key, value in settings.items() if later.get(key) != value}
 
 
 @cache
 def _scalar(kind: str, value: Hashable) -> str:
-    """YAML is slow, and most settings are the same all over; 1, 1.0 and True are equal, so that the kind counts too."""
+    """Cached, because YAML is slow and most settings repeat; `kind` tells 1, 1.0 and True apart, which are equal."""
     return _text(value)
 
 

@@ -1,4 +1,4 @@
-"""The error of a setting that cannot be: one line that names the field, the value and what is allowed."""
+"""The error of a setting that is not allowed: one line with the field, the value and what is allowed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 
 class SettingError(ValueError):
-    """Reads `field: value is not allowed; must be ...`, the field with its full path."""
+    """A setting is not allowed, or a command cannot run. One line, for the user."""
 
 
 @contextmanager
 def at(field: str) -> Iterator[None]:
-    """Put a field's name before the complaints of what is built from it."""
+    """Prefix the errors of what is built from a field with the name of the field."""
     try:
         yield
     except ValueError as error:
@@ -20,7 +20,7 @@ def at(field: str) -> Iterator[None]:
 
 
 def from_pydantic(error: ValidationError) -> SettingError:
-    """The first complaint of a validation, in our words."""
+    """The first error of a pydantic validation, as `field: value is not allowed; must be ...`."""
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
     cause = first.get("ctx", {}).get("error")

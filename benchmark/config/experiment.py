@@ -1,14 +1,15 @@
-"""An experiment: the grids of trials behind one table or figure, read from a YAML file."""
+"""An experiment: the grid of trials behind one table or figure, read from a YAML file."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BeforeValidator, Field, model_validator
 
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
+from benchmark.config.labels import labelled, selected
+from benchmark.config.nested import merged
 from benchmark.config.renamed import current_experiment
 from benchmark.config.report import Claim, Labels, Report, Reported
 
@@ -16,65 +17,65 @@ LIBRARY = Path(__file__).parents[1] / "experiments"
 
 Axis = Annotated[
     dict[str, Any],
-    BeforeValidator(lambda given: labelled(given)),
-    Field(description="a list of values, or a mapping of labels to values; choices are labelled with their names"),
+    BeforeValidator(labelled),
+    Field(description="a list of values, or a mapping of labels to values; in a list, a choice has its name as label"),
 ]
 
 
 class Panel(Settings):
-    """A part of a table or figure: trials, or an analysis, that differ from the experiment's in these settings."""
+    """A part of a table or figure, with settings and axes of its own."""
 
-    title: str = ""
-    trial: dict[str, Any] = Field({}, description="laid over the experiment's")
-    analysis: dict[str, Any] | None = Field(None, description="what is computed where nothing is learnt")
-    grid: dict[str, Axis] = Field({}, description="axes beside, or instead of, the experiment's")
+    title: str = Field("", description="heading of the panel")
+    trial: dict[str, Any] = Field({}, description="settings that replace or extend those of the experiment's `trial`")
+    analysis: dict[str, Any] | None = Field(None, description="an analysis to compute instead of training")
+    grid: dict[str, Axis] = Field({}, description="axes that replace or extend those of the experiment's `grid`")
 
 
 class Override(Settings):
-    """Settings that follow from where in the grid a trial stands, such as a method's rate."""
+    """Settings for a part of the grid, such as the learning rate of one method."""
 
-    when: Labels
-    set: dict[str, Any] = Field(description="values by dotted setting")
-    found: str = Field("", description="how these values were found")
+    when: Labels = Field(description="the part of the grid: for each axis (or `panel`), the labels it applies to")
+    set: dict[str, Any] = Field(description="the new values, by dotted setting")
+    found: str = Field("", description="how the values were found")
 
 
 class Variant(Settings):
-    """Another reading of the experiment: what it changes."""
+    """A named variant of the experiment, such as `as_released`: what it changes."""
 
-    about: str
-    trial: dict[str, Any] = Field({}, description="laid over the experiment's")
-    grid: dict[str, Axis] = Field({}, description="labels of axes that mean something else; new ones are added")
-    overrides: tuple[Override, ...] = ()
-    claims: tuple[Claim, ...] = Field((), description="what is claimed of this reading")
+    about: str = Field(description="what the variant changes, and why")
+    trial: dict[str, Any] = Field({}, description="settings that replace or extend those of the experiment's `trial`")
+    grid: dict[str, Axis] = Field({}, description="new values of labels on the axes; new labels are added")
+    overrides: tuple[Override, ...] = Field((), description="overrides that apply after those of the experiment")
+    claims: tuple[Claim, ...] = Field((), description="claims about the results of this variant")
 
 
 class Experiment(Settings):
-    """What an experiment file holds.
+    """The content of an experiment file.
 
-    `trial` has the settings that all trials share; `grid` maps dotted settings (`algorithm`, `seed`, `local.lr`) to the
-    values each takes, and the trials are their product, in every panel anew. An axis that is no setting (`p2`) has a
-    mapping of dotted settings for each value: panels that set different things can so share it.
+    `trial` holds the settings that all trials share. `grid` maps dotted settings (`algorithm`, `seed`, `local.lr`) to
+    their values; each panel consists of the trials for all combinations. An axis that is not a setting (`p2`) maps each
+    label to several dotted settings, so that panels with different settings can share the axis.
     """
 
-    name: str
-    title: str
-    about: str = ""
-    source: str = Field("", description="paper, and its table or figure")
-    base: str = Field("", description="another experiment, of whose trials this one is made; all else is as there")
-    subset: Labels = Field({}, description="axes of the base, cut down to these labels")
+    name: str = Field(description="name of the experiment; by default that of the file")
+    title: str = Field(description="heading of its table and figure")
+    about: str = Field("", description="what the experiment shows, in a few sentences")
+    source: str = Field("", description="the paper, and its table or figure; empty for an experiment of your own")
+    base: str = Field("", description="another experiment whose file this one starts from and whose runs it shares")
+    subset: Labels = Field({}, description="for axes of the base, the labels to keep")
     trial: dict[str, Any] = Field({}, description="settings that all trials share")
-    grid: dict[str, Axis] = Field({}, description="values by dotted setting")
-    panels: dict[str, Panel] = Field({"": Panel()}, min_length=1)
-    overrides: tuple[Override, ...] = ()
-    choices: dict[str, str] = Field({}, description="settings on which the paper is silent, and why they are as here")
-    variants: dict[str, Variant] = Field({}, description="other readings of the experiment, such as `as_released`")
-    report: Report = Report()
-    reported: tuple[Reported, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    findings: tuple[str, ...] = Field((), description="what its results show beside the claims, with the evidence")
+    grid: dict[str, Axis] = Field({}, description="the axes: for each dotted setting, its values")
+    panels: dict[str, Panel] = Field({"": Panel()}, min_length=1, description="parts of the table or figure, by name")
+    overrides: tuple[Override, ...] = Field((), description="settings for a part of the grid")
+    choices: dict[str, str] = Field({}, description="settings that the paper does not state, and why they are as here")
+    variants: dict[str, Variant] = Field({}, description="named variants, such as `as_released`")
+    report: Report = Field(Report(), description="what the table and the figure show")
+    reported: tuple[Reported, ...] = Field((), description="numbers that the paper prints")
+    claims: tuple[Claim, ...] = Field((), description="claims of the paper that are checked")
+    findings: tuple[str, ...] = Field((), description="what the results show besides the claims, with the evidence")
 
     @model_validator(mode="after")
-    def _names_what_is_there(self) -> "Experiment":
+    def _mentions_known_labels(self) -> "Experiment":
         if not self.trial and not any(panel.analysis or panel.trial for panel in self.panels.values()):
             raise SettingError("trial: is missing; it must be given")
         axes = {"panel": dict.fromkeys(self.panels)}
@@ -84,11 +85,11 @@ class Experiment(Settings):
         for variant in self.variants.values():
             for axis, values in variant.grid.items():
                 axes[axis] = axes.get(axis, {}) | values
-        spoken = [override.when for override in self.overrides]
+        mentioned = [override.when for override in self.overrides]
         claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
         for claim in claims:
-            spoken += [labels for labels in (claim.where, claim.of, claim.minus, claim.over) if labels]
-        for labels in spoken:
+            mentioned += [labels for labels in (claim.where, claim.of, claim.minus, claim.over) if labels]
+        for labels in mentioned:
             for axis, names in labels.items():
                 for name in names:
                     if name not in axes.get(axis, {}):
@@ -99,10 +100,10 @@ class Experiment(Settings):
 
     @classmethod
     def read(cls, name: str) -> "Experiment":
-        """One of the suite's experiments by its name, or any by the path of its YAML file.
+        """An experiment of the suite by its name, or any experiment by the path of its YAML file.
 
         Raises:
-            SettingError: there is none, or a key of it is not allowed.
+            SettingError: the experiment does not exist, or one of its keys is not allowed.
         """
         path = Path(name) if name.endswith((".yaml", ".yml")) else LIBRARY / f"{name}.yaml"
         if not path.is_file():
@@ -111,32 +112,32 @@ class Experiment(Settings):
             )
         content = load_yaml(path)
         if not isinstance(content, dict):
-            raise SettingError(f"{path}: holds no mapping; must have title, trial and grid")
+            raise SettingError(f"{path}: holds no settings; must have title, trial and grid")
         content = current_experiment(content)
         own = {"name": path.stem if path == Path(name) else name} | content
         try:
-            given = cls.read(content["base"]).model_dump() | own if "base" in content else own
-            found = validated(cls, given)
-            return found.only({axis: list(labels) for axis, labels in found.subset.items()})
+            spec = cls.read(content["base"]).model_dump() | own if "base" in content else own
+            experiment = validated(cls, spec)
+            return experiment.only({axis: list(labels) for axis, labels in experiment.subset.items()})
         except SettingError as error:
             raise SettingError(f"{path.name}: {error}") from None
 
     @property
     def home(self) -> str:
-        """The name under which its runs are kept."""
+        """The name of the experiment that holds its runs: its own, or that of its base."""
         return self.base or self.name
 
     @property
     def metrics(self) -> list[str]:
-        """All that its report, its claims and its printed numbers speak of."""
+        """The metrics that its report and its claims use."""
         asked = [*self.report.metrics, *(claim.metric for claim in self.claims if claim.metric)]
         return list(dict.fromkeys(metric.removeprefix("round_of:").partition(">=")[0] for metric in asked))
 
     def as_(self, variant: str) -> "Experiment":
-        """The experiment as a variant of it reads.
+        """The experiment with the changes of a variant.
 
         Raises:
-            SettingError: it has no such variant.
+            SettingError: the experiment has no such variant.
         """
         if variant not in self.variants:
             allowed = ", ".join(self.variants) or "left out, the experiment has none"
@@ -154,7 +155,7 @@ class Experiment(Settings):
         return self.model_copy(update={"grid": changed(self.grid), "panels": panels, "overrides": overrides})
 
     def joined(self, axis: str, values: Iterable[Any]) -> "Experiment":
-        """With more values on an axis, wherever it stands; where it stands nowhere, beside the trial's own."""
+        """The experiment with more values on an axis. If no grid has the axis, it starts with the value in `trial`."""
         more = labelled(values)
         panels = {
             name: panel.model_copy(update={"grid": panel.grid | {axis: panel.grid[axis] | more}})
@@ -169,7 +170,7 @@ class Experiment(Settings):
         return self.model_copy(update={"grid": grid, "panels": panels})
 
     def varied(self, settings: Mapping[str, Any]) -> "Experiment":
-        """With these dotted settings taking these values; axes of the grid keep their place, new ones run fastest."""
+        """The experiment with these values of these dotted settings; a new axis varies fastest."""
         axes = {path: labelled(values) for path, values in settings.items()}
         panels = {
             name: panel.model_copy(update={"grid": {path: axes.get(path, axis) for path, axis in panel.grid.items()}})
@@ -182,22 +183,22 @@ class Experiment(Settings):
         return self.model_copy(update={"grid": {**self.grid, **axes}, "panels": panels, "overrides": overrides})
 
     def only(self, conditions: Mapping[str, list[Any]]) -> "Experiment":
-        """With some values of its axes alone, called by their labels; `panel` is an axis too.
+        """The experiment with only these labels on these axes; `panel` counts as an axis.
 
         Raises:
-            SettingError: no such axis, or no such value on it.
+            SettingError: there is no such axis, or it has no such label.
         """
         grids = {"": self.grid} | {f"panel {name}": panel.grid for name, panel in self.panels.items()}
         panels = dict(self.panels)
         for axis, wanted in conditions.items():
             if axis == "panel":
-                panels = _kept("panel", panels, wanted)
+                panels = selected("panel", panels, wanted)
                 continue
             there = {label: None for grid in grids.values() for label in grid.get(axis, {})}
             if not there:
                 axes = dict.fromkeys(axis for grid in grids.values() for axis in grid)
                 raise SettingError(f"only: {axis!r} is not allowed; must be an axis of the grid: {', '.join(axes)}")
-            kept = _kept(axis, there, wanted)
+            kept = selected(axis, there, wanted)
             for grid_name, grid in grids.items():
                 if axis in grid:
                     cut = {label: value for label, value in grid[axis].items() if label in kept}
@@ -213,94 +214,6 @@ class Experiment(Settings):
 
 
 def names(of: str = "") -> list[str]:
-    """Those of the suite's own experiments; of one paper alone, which is a folder, if asked."""
-    found = sorted(str(path.relative_to(LIBRARY).with_suffix("")) for path in LIBRARY.rglob("*.yaml"))
-    return [name for name in found if name.startswith(f"{of}/")] if of else found
-
-
-def labelled(given: Any) -> Any:
-    """An axis as labels to values: of a list, a choice is labelled with its name, a number with itself."""
-    if not isinstance(given, Iterable) or isinstance(given, str):
-        return given  # for pydantic to refuse
-    if isinstance(given, Mapping):
-        return {str(label): value for label, value in given.items()}
-    found: dict[str, Any] = {}
-    for value in given:
-        name = label = _name(value)
-        count = 1
-        while label in found:
-            count += 1
-            label = f"{name}#{count}"
-        found[label] = value
-    return found
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings laid over others; a choice of another name replaces the choice whole."""
-    found = dict(base)
-    for key, value in over.items():
-        below = {"name": found[key]} if isinstance(found.get(key), str) else found.get(key)
-        if isinstance(below, Mapping) and isinstance(value, Mapping) and _same_choice(below, value):
-            value = merged(below, value)
-        found[key] = value
-    return found
-
-
-def put(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy of nested settings with one of them, named with dots, replaced.
-
-    Raises:
-        SettingError: the path leads through a value that holds no settings.
-    """
-    first, dot, rest = path.partition(".")
-    if not dot:
-        return {**spec, first: value}
-    inner = spec.get(first, {})
-    if isinstance(inner, str):  # a choice given by its name alone
-        inner = {"name": inner}
-    if not isinstance(inner, Mapping):
-        raise SettingError(f"{path}: cannot be set; {first} is {inner!r}")
-    return {**spec, first: put(inner, rest, value)}
-
-
-def parse(assignment: str) -> tuple[str, list[Any]]:
-    """`local.lr=0.1,0.05` as ("local.lr", [0.1, 0.05]); values are YAML.
-
-    Raises:
-        SettingError: not of that form.
-    """
-    path, equals, values = assignment.partition("=")
-    try:
-        parsed = yaml.safe_load(f"[{values}]")
-    except yaml.YAMLError:
-        parsed = []
-    if not (path and equals and parsed):
-        raise SettingError(f"{assignment!r} is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE")
-    return path, [_number(value) for value in parsed]
-
-
-def _kept(axis: str, there: Mapping[str, Any], wanted: list[Any]) -> dict[str, Any]:
-    """What is wanted of an axis; `bernoulli` means `bernoulli#2` too."""
-    kept: dict[str, Any] = {}
-    for value in wanted:
-        found = {label: item for label, item in there.items() if _name(value) in (label, label.rpartition("#")[0])}
-        if not found:
-            raise SettingError(f"only {axis}: {value!r} is not allowed; must be of {', '.join(there)}")
-        kept |= found
-    return {label: item for label, item in there.items() if label in kept}
-
-
-def _same_choice(below: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
-    return value.get("name", below.get("name")) == below.get("name")
-
-
-def _name(value: Any) -> str:
-    name = value.get("name", value) if isinstance(value, Mapping) else value
-    return name.rpartition(":")[2] if isinstance(name, str) else str(name)
-
-
-def _number(value: Any) -> Any:
-    try:
-        return float(value) if isinstance(value, str) else value  # to YAML, 1e-3 is a word
-    except ValueError:
-        return value
+    """The names of the suite's experiments; with `of`, those of one paper, which is a folder."""
+    every = sorted(str(path.relative_to(LIBRARY).with_suffix("")) for path in LIBRARY.rglob("*.yaml"))
+    return [name for name in every if name.startswith(f"{of}/")] if of else every

@@ -1,22 +1,23 @@
-"""From an experiment to the trials and analyses that it consists of."""
+"""From an experiment to its trials and analyses."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from benchmark.config.analysis import Analysis
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment, Override, Panel, merged, put
+from benchmark.config.experiment import Experiment, Override, Panel
+from benchmark.config.nested import merged, put
 from benchmark.config.trial import Trial
 
 
 @dataclass(frozen=True)
 class Place:
-    """A trial, or an analysis, and where in the experiment it stands.
+    """A trial or an analysis, and its place in the grid of the experiment.
 
     Attributes:
-        labels: by axis of the grid, its panel under `panel`; without the seed.
+        labels: by axis of the grid, without the seed; the name of the panel is under `panel`.
         trial: what is run.
     """
 
@@ -24,64 +25,84 @@ class Place:
     trial: Trial | Analysis
 
 
+@dataclass(frozen=True)
+class Draft:
+    """The settings of a place before they are validated.
+
+    Attributes:
+        labels: as those of the `Place`.
+        spec: plain settings.
+    """
+
+    labels: dict[str, str]
+    spec: dict[str, Any]
+
+
+def drafts(experiment: Experiment) -> list[Draft]:
+    """All places of an experiment, panel by panel, not validated; the last axis of a grid varies fastest."""
+    return [draft for name, panel in experiment.panels.items() for draft in _of_panel(experiment, name, panel)]
+
+
 def places(experiment: Experiment) -> list[Place]:
-    """All of an experiment, panel by panel, validated; the last axis of a grid runs fastest.
+    """All places of an experiment, in the order of `drafts`.
+
+    Validating imports the chosen tasks and algorithms, hence torch and Lightning.
 
     Raises:
-        SettingError: of the first trial that is not allowed.
+        SettingError: the settings of a place are not allowed; the first such place counts.
     """
-    return [place for name, panel in experiment.panels.items() for place in _of_panel(experiment, name, panel)]
+    return [_validated(draft) for draft in drafts(experiment)]
 
 
 def trials(experiment: Experiment) -> list[Trial | Analysis]:
-    """What is to be run."""
+    """The trials and analyses of an experiment, each once."""
     return distinct(places(experiment))
 
 
 def distinct(places: Iterable[Place]) -> list[Trial | Analysis]:
-    """What stands at these places, each run once, with the most rounds that a place asks of it."""
-    found: dict[str, Trial | Analysis] = {}
+    """The trials and analyses at these places, each once, with the most rounds that a place asks for."""
+    longest: dict[str, Trial | Analysis] = {}
     for place in places:
-        known = found.get(place.trial.digest)
+        known = longest.get(place.trial.digest)
         if known is None or known.rounds < place.trial.rounds:
-            found[place.trial.digest] = place.trial
-    return list(found.values())
+            longest[place.trial.digest] = place.trial
+    return list(longest.values())
 
 
 def read(spec: dict[str, Any]) -> Trial | Analysis:
-    """An analysis where the settings name one, else a trial.
+    """An analysis if the settings name one, else a trial.
 
     Raises:
-        SettingError: a setting that is not allowed.
+        SettingError: a setting is not allowed.
     """
     return Analysis.read(spec) if "analysis" in spec else Trial.read(spec)
 
 
-def _of_panel(experiment: Experiment, name: str, panel: Panel) -> list[Place]:
+def _validated(draft: Draft) -> Place:
+    panel = draft.labels["panel"]
+    try:
+        return Place(draft.labels, read(draft.spec))
+    except SettingError as error:
+        raise SettingError(f"panel {panel}: {error}" if panel else str(error)) from None
+
+
+def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[Draft]:
     grid = {**experiment.grid, **panel.grid}
+    common = merged(experiment.trial, panel.trial)
     if panel.analysis is not None:
-        grid = {
-            axis: values
-            for axis, values in grid.items()
-            if axis in panel.grid or axis.startswith(("seed", "analysis."))
-        }
-    found = []
+        grid = {axis: grid[axis] for axis in grid if axis in panel.grid or axis.startswith(("seed", "analysis."))}
+        common = {"analysis": panel.analysis}
     for labels in product(*grid.values()):
-        where = dict(zip(grid, labels, strict=True))
-        spec = {"analysis": panel.analysis} if panel.analysis is not None else merged(experiment.trial, panel.trial)
-        for axis, label in where.items():
+        spec = common
+        for axis, label in zip(grid, labels, strict=True):
             spec = _put(spec, axis, grid[axis][label])
-        shown = {"panel": name} | {axis: label for axis, label in where.items() if axis != "seed"}
-        spec = _adjusted(spec, shown, experiment.overrides)
-        try:
-            found.append(Place(shown, read(spec)))
-        except SettingError as error:
-            raise SettingError(f"panel {name}: {error}" if name else str(error)) from None
-    return found
+        shown = {axis: label for axis, label in zip(grid, labels, strict=True) if axis != "seed"}
+        shown = {"panel": name} | shown
+        yield Draft(shown, _overridden(spec, shown, experiment.overrides))
 
 
 def _put(spec: dict[str, Any], axis: str, value: Any) -> dict[str, Any]:
-    """A value of an axis; of one that is no setting, such as `p2`, all settings by dotted name that its value holds."""
+    """Set the value of an axis. If the axis is not a setting (`p2`), its value maps dotted settings to values."""
     first = axis.partition(".")[0]
     if first in Trial.model_fields or first in Analysis.model_fields or not isinstance(value, Mapping):
         return put(spec, axis, value)
@@ -90,10 +111,10 @@ def _put(spec: dict[str, Any], axis: str, value: Any) -> dict[str, Any]:
     return spec
 
 
-def _adjusted(spec: dict[str, Any], labels: dict[str, str], overrides: tuple[Override, ...]) -> dict[str, Any]:
-    """The settings that follow from a place laid over what the grid says."""
-    for one in overrides:
-        if all(labels.get(axis) in meant for axis, meant in one.when.items()):
-            for path, value in one.set.items():
+def _overridden(spec: dict[str, Any], labels: dict[str, str], overrides: tuple[Override, ...]) -> dict[str, Any]:
+    """The settings after the overrides that apply at this place."""
+    for override in overrides:
+        if all(labels.get(axis) in names for axis, names in override.when.items()):
+            for path, value in override.set.items():
                 spec = put(spec, path, value)
     return spec

@@ -1,7 +1,7 @@
-"""A choice is a name out of one of the houses' dictionaries, with its options: `{name: dirichlet, alpha: 0.1}`.
+"""Choices: a name out of one of the suite's dictionaries, with its options, such as `{name: dirichlet, alpha: 0.1}`.
 
-What can be chosen is a callable. Its first parameters are supplied by the suite when it is built; the others are its
-options, and their annotations and defaults are all that is said about them anywhere.
+What can be chosen is a callable. The suite supplies its first parameters when it is built; the others are its options.
+Their annotations and defaults are the only description of the options, so that nothing has to be kept in agreement.
 """
 
 import hashlib
@@ -11,57 +11,68 @@ import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
-from types import UnionType
+from pkgutil import resolve_name
+from types import NoneType, UnionType
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
-import algorithms
-import participation
-import tasks
-from benchmark.config.analyses import ANALYSES
 from benchmark.config.errors import SettingError, from_pydantic
-from benchmark.config.schedules import SCHEDULES
-from participation import recording
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Where choices of a kind are listed, and how many parameters the suite supplies to them."""
+    """A kind of choice.
 
-    known: Mapping[str, Callable[..., Any]]
+    Attributes:
+        address: of the dictionary that lists the choices; it is imported when a choice is read, since that takes long.
+        supplied: the number of parameters that the suite supplies.
+    """
+
+    address: str
     supplied: int
+
+    @cached_property
+    def known(self) -> Mapping[str, Callable[..., Any]]:
+        """The choices by name."""
+        return typing.cast(Mapping[str, Callable[..., Any]], resolve_name(self.address))
 
 
 KINDS = {
-    "task": Kind(tasks.TASKS, supplied=1),
-    "model": Kind(tasks.MODELS, supplied=2),
-    "partition": Kind(tasks.PARTITIONS, supplied=3),
-    "augmentation": Kind(tasks.AUGMENTATIONS, supplied=1),
-    "participation": Kind(participation.MODELS, supplied=1),
-    "probability": Kind(participation.PROBABILITIES, supplied=1),
-    "variation": Kind(participation.VARIATIONS, supplied=2),
-    "algorithm": Kind(algorithms.ALGORITHMS, supplied=0),
-    "schedule": Kind(SCHEDULES, supplied=1),
-    "analysis": Kind(ANALYSES, supplied=1),
+    "task": Kind("tasks:TASKS", supplied=1),
+    "model": Kind("tasks.models:MODELS", supplied=2),
+    "partition": Kind("tasks.partitions:PARTITIONS", supplied=3),
+    "augmentation": Kind("tasks.augmentation:AUGMENTATIONS", supplied=1),
+    "participation": Kind("participation:MODELS", supplied=1),
+    "probability": Kind("participation.probabilities:PROBABILITIES", supplied=1),
+    "variation": Kind("participation.variations:VARIATIONS", supplied=2),
+    "algorithm": Kind("algorithms:ALGORITHMS", supplied=0),
+    "schedule": Kind("benchmark.config.schedules:SCHEDULES", supplied=1),
+    "analysis": Kind("benchmark.config.analyses:ANALYSES", supplied=1),
 }
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A validated choice: options are complete, defaults included, and one that is itself a choice is a `Choice`."""
+    """A validated choice.
+
+    Attributes:
+        name: as in the experiment file.
+        options: complete, defaults included; an option that is itself a choice is a `Choice`.
+        factory: the callable that was chosen.
+        source: the SHA-256 of the file that a user's class comes from; None for what the suite has.
+    """
 
     name: str
     options: dict[str, Any]
     factory: Callable[..., Any]
     source: str | None = None
-    """A digest of the file that a contributed class comes from; None for what the suite has."""
 
     def build(self, *supplied: Any) -> Any:
-        """What was chosen, made from what the suite supplies and the options."""
+        """The chosen thing, made from what the suite supplies and from the options."""
         return self.bound()(*supplied)
 
     def bound(self) -> Callable[..., Any]:
@@ -71,36 +82,36 @@ class Choice:
 
     @property
     def label(self) -> str:
-        """The name people read: that of the class where the name is a file's."""
+        """The name in tables: for a class of a user's file, the name of the class."""
         return self.name.rpartition(":")[2]
 
 
 def read(kind: str, value: Any) -> Choice:
-    """A choice from a name, or from a mapping of a name and options.
+    """A choice from a name, or from a mapping with a name and options.
 
     Raises:
-        SettingError: unknown name, unknown option, or an option's value that is not allowed.
+        SettingError: unknown name, unknown option, or a value that the option does not allow.
     """
     if isinstance(value, Choice):
         return value
     if isinstance(value, str):
         value = {"name": value}
     if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
-        raise SettingError(f"name: is missing in {value!r}; must be one of {', '.join(KINDS[kind].known)}")
+        raise SettingError(f"name: is missing in {value!r}; must be one of {_names(kind)}")
     name, source = value["name"], None
     if ".py:" in name:
         name, factory, source = _contributed(name)
     elif name in KINDS[kind].known:
         factory = KINDS[kind].known[name]
     else:
-        raise SettingError(f"name: {name!r} is not allowed; must be one of {', '.join(KINDS[kind].known)}")
-    given = {key: option for key, option in value.items() if key != "name"}
+        raise SettingError(f"name: {name!r} is not allowed; must be one of {_names(kind)}")
+    options = {key: option for key, option in value.items() if key != "name"}
     model = _model(factory, KINDS[kind].supplied)
-    for key in given:
+    for key in options:
         if key not in model.model_fields:
             raise SettingError(f"{key}: is not an option of {name}; allowed: {', '.join(model.model_fields) or 'none'}")
     try:
-        return Choice(name, dict(model.model_validate(given)), factory, source)
+        return Choice(name, dict(model.model_validate(options)), factory, source)
     except ValidationError as error:
         raise from_pydantic(error) from None
 
@@ -111,9 +122,13 @@ def options(factory: Callable[..., Any], supplied: int) -> dict[str, inspect.Par
     return dict(list(parameters.items())[supplied:])
 
 
+def _names(kind: str) -> str:
+    return ", ".join(KINDS[kind].known)
+
+
 @cache
 def _model(factory: Callable[..., Any], supplied: int) -> type[BaseModel]:
-    """A pydantic model with the options of a choice for fields."""
+    """A pydantic model with the options of a choice as fields."""
     settings = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     types: dict[str, Any] = {}
     for key, field in options(factory, supplied).items():
@@ -125,38 +140,57 @@ def _model(factory: Callable[..., Any], supplied: int) -> type[BaseModel]:
 
 
 def _annotation(key: str, annotation: Any) -> Any:
-    """The type an option is validated as: choices and arrays are read here, all else is pydantic's."""
+    """The type as which pydantic validates an option. Choices and arrays get a validator of ours."""
     union = typing.get_origin(annotation) in (typing.Union, UnionType)
     members = typing.get_args(annotation) if union else (annotation,)
-    choice = any(typing.get_origin(member) is Callable for member in members)
-    array = np.ndarray in members
-    if not choice and not array:
-        return annotation
+    if _has_choice(members) or np.ndarray in members:
+        return Annotated[Any, PlainValidator(partial(_read_option, key, members))]
+    return annotation
 
-    def validate(value: Any) -> Any:
-        if choice and (isinstance(value, Mapping | Choice) or (isinstance(value, str) and value in KINDS[key].known)):
-            return read(key, value)
-        if value is None and type(None) in members:
-            return None
-        if float in members and isinstance(value, int | float):
-            return float(value)
-        if int in members and isinstance(value, int):
-            return value
-        if str in members and isinstance(value, str) and Path(value).is_file():
-            return recording.load(value)
-        if array:
-            return _array(value)
-        raise ValueError(f"must be one of {', '.join(KINDS[key].known)}")
 
-    return Annotated[Any, PlainValidator(validate)]
+def _has_choice(members: tuple[Any, ...]) -> bool:
+    """Whether an option may be a choice: its annotation is a callable such as `Partition`."""
+    return any(typing.get_origin(member) is Callable for member in members)
+
+
+def _read_option(key: str, members: tuple[Any, ...], value: Any) -> Any:
+    """The value of an option that may be a choice or an array.
+
+    Args:
+        key: the option, which is also the kind of its choices.
+        members: the types that its annotation allows.
+        value: from the experiment file.
+
+    Raises:
+        ValueError: none of the types fits.
+    """
+    if _has_choice(members) and _names_choice(key, value):
+        return read(key, value)
+    if value is None and NoneType in members:
+        return None
+    if isinstance(value, int | float) and float in members:
+        return float(value)
+    if isinstance(value, int) and int in members:
+        return value
+    if isinstance(value, str) and str in members and Path(value).is_file():
+        from participation import recording
+
+        return recording.load(value)
+    if np.ndarray in members:
+        return _array(value)
+    raise ValueError(f"must be one of {_names(key)}")
+
+
+def _names_choice(kind: str, value: Any) -> bool:
+    return isinstance(value, Mapping | Choice) or (isinstance(value, str) and value in KINDS[kind].known)
 
 
 def _array(value: Any) -> np.ndarray:
-    """Numbers given in line or as the path of a .npy file."""
+    """Numbers in the file itself, or the path of a .npy file."""
     if isinstance(value, str | Path):
         if not Path(value).is_file():
             raise ValueError("must be numbers, or the path of a file that exists")
-        return np.load(value, allow_pickle=False)
+        return typing.cast(np.ndarray, np.load(value, allow_pickle=False))
     try:
         numbers = np.asarray(value)
     except ValueError:
@@ -167,7 +201,9 @@ def _array(value: Any) -> np.ndarray:
 
 
 def _contributed(name: str) -> tuple[str, Callable[..., Any], str]:
-    """An algorithm's class out of a file of the user's, `my_file.py:MyMethod`: full name, class, digest of the file."""
+    """A user's algorithm, `my_file.py:MyMethod`: its full name, its class, and the SHA-256 of its file."""
+    from algorithms import Algorithm
+
     path, _, cls = name.rpartition(":")
     file = Path(path).resolve()
     if not file.is_file():
@@ -179,7 +215,7 @@ def _contributed(name: str) -> tuple[str, Callable[..., Any], str]:
     module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     method = getattr(module, cls, None)
-    if not (isinstance(method, type) and issubclass(method, algorithms.Algorithm)):
+    if not (isinstance(method, type) and issubclass(method, Algorithm)):
         raise SettingError(
             f"name: {name!r} is not allowed; {file.name} must define {cls}, a subclass of algorithms.Algorithm"
         )

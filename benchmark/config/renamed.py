@@ -1,4 +1,4 @@
-"""Keys that had another name before: files and results with the former names can still be read."""
+"""Former names of keys. Files and results that use them are still read."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ SETTINGS = {"study": "analysis"}
 """The first part of a dotted setting: former name to current name."""
 
 FORMER = {new: old for old, new in SETTINGS.items()}
-"""A digest uses the former names, so that finished runs keep their names."""
+"""Digests use the former names, so that finished runs keep their names."""
 
 
 def current(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,8 +20,8 @@ def current(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def current_experiment(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of an experiment file with the current names, in its variants and panels too."""
-    renamed = _dotted({KEYS.get(key, key): value for key, value in content.items()})
+    """The content of an experiment file, its variants and its panels with the current names."""
+    renamed: dict[str, Any] = _dotted({KEYS.get(key, key): value for key, value in content.items()})
     for section, names in (("variants", KEYS), ("panels", SETTINGS)):
         if isinstance(renamed.get(section), Mapping):
             renamed[section] = {
@@ -32,7 +32,7 @@ def current_experiment(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _dotted(value: Any) -> Any:
-    """Axes and settings such as `study.bins`, as keys and as values (`along: study.bins`)."""
+    """Rename dotted settings such as `study.bins`, both in keys and in values (`along: study.bins`)."""
     if isinstance(value, Mapping):
         return {
             _setting(key) if isinstance(key, str) and "." in key else key: _dotted(item) for key, item in value.items()

@@ -1,4 +1,4 @@
-"""How the local learning rate falls: a factor for round t. Keyword arguments are the options of an experiment file."""
+"""Schedules: the factor of the local learning rate in round t. Keyword arguments are options in experiment files."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -13,7 +13,7 @@ def constant(t: int) -> float:
 
 
 def inverse_sqrt(t: int, *, period: Annotated[float, Gt(0)] = 10.0) -> float:
-    """1 / sqrt(t / period + 1), t in rounds: the FedPBC paper's schedule, with its period of 10."""
+    """1 / sqrt(t / period + 1), with t in rounds. The FedPBC paper uses it with a period of 10."""
     return 1 / sqrt(t / period + 1)
 
 

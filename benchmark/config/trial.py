@@ -1,4 +1,4 @@
-"""A trial: one task x participation x algorithm x seed, every setting of it validated."""
+"""A trial: one task x participation x algorithm x seed, with all its settings."""
 
 from functools import partial
 from math import lcm
@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
-from algorithms import Setting
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.digest import Spec
 from benchmark.config.errors import SettingError, at
@@ -20,69 +19,79 @@ ScheduleChoice = Annotated[Choice, PlainValidator(partial(read, "schedule"))]
 
 
 def _batch_size(value: Any) -> int | str:
-    if value == "full" or (isinstance(value, int) and value >= 1):
+    if value == "full":
+        return "full"
+    if isinstance(value, int) and value >= 1:
         return value
     raise ValueError("must be a whole number above 0, or full")
 
 
 BatchSize = Annotated[int | Literal["full"], PlainValidator(_batch_size)]
-
-
 Momentum = Annotated[float, Field(ge=0, lt=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Local(Settings):
-    """What a client does in a round."""
+    """The local training of a client in a round."""
 
-    steps: PositiveInt | None = Field(1, description="K, local SGD steps; null where epochs are given")
+    steps: PositiveInt | None = Field(1, description="K, the number of local SGD steps; null if `epochs` is set")
     epochs: PositiveInt | None = Field(
-        None, description="E, passes over the client's samples, instead of steps; K_i then differs by client"
+        None,
+        description="E, the number of passes over the client's samples, instead of `steps`; the number of steps then "
+        "depends on how many samples the client holds",
     )
-    lr: PositiveFloat = Field(0.1, description="eta, before the schedule")
-    batch_size: BatchSize = Field("full", description="samples a step; full: all the client has")
-    last_batch: Literal["keep", "drop"] = Field("keep", description="whether an epoch ends with a short minibatch")
-    momentum: Momentum = Field(0.0, description="of the clients' SGD")
-    keep_momentum: bool = Field(False, description="whether a client's momentum buffer persists over its rounds")
-    weight_decay: NonNegativeFloat = Field(0.0, description="of the clients' SGD: adds weight_decay x to the gradient")
-    schedule: ScheduleChoice = Field(read("schedule", "constant"), description="factor of lr in round t")
+    lr: PositiveFloat = Field(0.1, description="eta, the local learning rate, before `schedule` scales it")
+    batch_size: BatchSize = Field("full", description="samples in a local step; `full`: all samples of the client")
+    last_batch: Literal["keep", "drop"] = Field(
+        "keep", description="what happens to the smaller last minibatch of an epoch: keep it, or drop it"
+    )
+    momentum: Momentum = Field(0.0, description="momentum of the clients' SGD")
+    keep_momentum: bool = Field(
+        False, description="whether a client keeps its momentum buffer from one of its rounds to the next"
+    )
+    weight_decay: NonNegativeFloat = Field(
+        0.0, description="weight decay w of the clients' SGD, which adds w x to the gradient"
+    )
+    schedule: ScheduleChoice = Field(
+        read("schedule", "constant"), description="how `lr` changes over the rounds: its factor in round t"
+    )
 
     @model_validator(mode="before")
     @classmethod
-    def _steps_or_epochs(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("epochs") is not None:
-            if given.get("steps") is not None:
+    def _steps_or_epochs(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("epochs") is not None:
+            if data.get("steps") is not None:
                 raise SettingError(
-                    f"epochs: {given['epochs']} is not allowed beside steps; must be one of the two (steps: null)"
+                    f"epochs: {data['epochs']} is not allowed together with steps; set only one of the two"
                 )
-            return given | {"steps": None}
-        if isinstance(given, dict) and given.get("steps", 1) is None:
-            raise SettingError("steps: null is not allowed without epochs; must be one of the two")
-        return given
+            return data | {"steps": None}
+        if isinstance(data, dict) and data.get("steps", 1) is None:
+            raise SettingError("steps: null is not allowed without epochs; set one of the two")
+        return data
 
     @model_validator(mode="after")
-    def _keeps_what_is_there(self) -> "Local":
+    def _momentum_to_keep(self) -> "Local":
         if self.keep_momentum and not self.momentum:
             raise SettingError("keep_momentum: true is not allowed without momentum; must be false")
         return self
 
     @property
     def common_steps(self) -> int | None:
-        """K where it is the same for all clients whatever they hold, else None."""
+        """K if it is the same for all clients, else None."""
         return self.epochs if self.steps is None and self.batch_size == "full" else self.steps
 
 
-Decay = Annotated[float, Field(ge=0, lt=1)]
-
-
 class Server(Settings):
-    """The torch optimizer that applies an algorithm's update to the server model."""
+    """The optimizer that applies an algorithm's update to the server model."""
 
-    optimizer: Literal["sgd", "adam", "yogi"] = "sgd"
-    lr: PositiveFloat = Field(1.0, description="eta_g")
-    momentum: Momentum = Field(0.0, description="of sgd (FedAvgM)")
-    weight_decay: NonNegativeFloat = Field(0.0, description="of sgd: adds weight_decay x to the gradient")
-    betas: tuple[Decay, Decay] = Field((0.9, 0.99), description="of adam and yogi")
-    eps: PositiveFloat = Field(1e-3, description="of adam and yogi: tau of Reddi et al.")
+    optimizer: Literal["sgd", "adam", "yogi"] = Field("sgd", description="the server optimizer")
+    lr: PositiveFloat = Field(1.0, description="eta_g, the learning rate of the server")
+    momentum: Momentum = Field(0.0, description="momentum of `sgd`; above 0 it is FedAvgM")
+    weight_decay: NonNegativeFloat = Field(0.0, description="weight decay w of `sgd`, which adds w x to the gradient")
+    betas: tuple[Decay, Decay] = Field((0.9, 0.99), description="decay rates of the two moments of `adam` and `yogi`")
+    eps: PositiveFloat = Field(
+        1e-3, description="added to the denominator of `adam` and `yogi`: tau of Reddi et al. (2021)"
+    )
 
     @model_validator(mode="after")
     def _options_are_of_the_optimizer(self) -> "Server":
@@ -93,66 +102,74 @@ class Server(Settings):
         return self
 
     def options(self) -> dict[str, Any]:
-        """What the optimizer is made with."""
+        """The arguments of the optimizer."""
         if self.optimizer == "sgd":
             return {"lr": self.lr, "momentum": self.momentum, "weight_decay": self.weight_decay}
         return {"lr": self.lr, "betas": self.betas, "eps": self.eps}
 
     @property
     def plain(self) -> bool:
-        """Whether the update is just added to the server model."""
+        """Whether the update is added to the server model as it is: SGD with rate 1 and no other option."""
         return self == Server()
 
 
 By: TypeAlias = Literal["class", "client", "availability"]
-"""What groups of samples are measured by."""
+"""What defines the groups of samples that are measured."""
 
 Alike: TypeAlias = Literal["client", "availability", "correlation"]
-"""What clients have in common whose weights are summed."""
+"""What the clients of a group have in common, for the sum of their weights."""
 
 
 class LastRounds(Settings):
-    """The rounds at the end of a run that a table averages over."""
+    """More frequent evaluations in the last rounds, which a table averages over."""
 
-    rounds: PositiveInt = Field(description="how many rounds these are")
-    every: PositiveInt = Field(description="rounds between two evaluations among them")
-    splits: tuple[str, ...] | None = Field(None, description="splits measured there; by default those measured before")
+    rounds: PositiveInt = Field(description="how many rounds at the end count as the last ones")
+    every: PositiveInt = Field(description="rounds between two evaluations in the last rounds")
+    splits: tuple[str, ...] | None = Field(
+        None, description="splits measured in the last rounds; by default the same as before"
+    )
 
 
 class Evaluation(Settings):
-    """When and on what the model is measured. It always is before the first round and after the last."""
+    """When the model is evaluated, and on what. It always is before the first round and after the last."""
 
     every: PositiveInt = Field(10, description="rounds between two evaluations")
-    last: LastRounds | None = Field(None, description="more evaluations in the last rounds: {rounds: 100, every: 10}")
-    splits: tuple[str, ...] | None = Field(None, description="of the task's data; by default all")
-    by: tuple[By, ...] = Field((), description="measure groups of samples too")
+    last: LastRounds | None = Field(None, description="more frequent evaluations in the last rounds")
+    splits: tuple[str, ...] | None = Field(
+        None, description="splits of the data to evaluate on, such as `test`; by default all"
+    )
+    by: tuple[By, ...] = Field(
+        (), description="also measure groups of samples: by class, by client, or by the client's availability"
+    )
     weights: tuple[Alike, ...] = Field(
-        (), description="measure the clients' cumulative weights, summed over clients that are alike in all of this"
+        (),
+        description="also record how much the clients have influenced the model: their summed weights in all updates, "
+        "for each client, or for groups of similar availability or correlation",
     )
 
     def splits_at(self, t: int, rounds: int) -> tuple[str, ...] | None:
-        """The splits that are measured after t of so many rounds; None for all."""
+        """The splits that are measured after t rounds; None for all."""
         if self.last is not None and self.last.splits is not None and self.among_last(t, rounds):
             return self.last.splits
         return self.splits
 
     def among_last(self, t: int, rounds: int) -> bool:
-        """Whether the model after t rounds belongs to the last rounds."""
+        """Whether round t is one of the last rounds."""
         return self.last is not None and t > max(0, rounds - self.last.rounds)
 
     @property
     def step(self) -> int:
-        """Rounds between two evaluations where a table looks."""
+        """Rounds between two of the evaluations that a table averages."""
         return self.every if self.last is None else self.last.every
 
     def due(self, t: int, rounds: int) -> bool:
-        """Whether the model after t of so many rounds is measured."""
+        """Whether the model is measured after t rounds."""
         if t in (0, rounds) or t % self.every == 0:
             return True
         return self.last is not None and self.among_last(t, rounds) and t % self.last.every == 0
 
     def counts(self, rounds: int) -> tuple[int, int]:
-        """How often the model is measured in so many rounds: before and among the last rounds of `last`."""
+        """The number of evaluations before the last rounds, and in them."""
         if self.last is None:
             return 1 + -(-rounds // self.every), 0
         first = max(0, rounds - self.last.rounds)
@@ -166,69 +183,80 @@ class Evaluation(Settings):
 
 
 class Numerics(Settings):
-    """How it is computed, as far as it can show in the last digits."""
+    """How the numbers are computed. These settings can change the last digits of a result."""
 
     dtype: Literal["float32", "float64", "tf32", "bf16_mixed"] = Field(
         "float32",
-        description="of models; tf32 and bf16_mixed: float32, whose matrix products may be rounded to tf32 (by a "
-        "device that can), or whose layers compute in bfloat16",
+        description="floating-point type of models; `tf32`: float32 with matrix products in TF32 on devices that have "
+        "it; `bf16_mixed`: float32 with layers computed in bfloat16",
     )
     engine: Literal["auto", "sequential", "vectorised", "compiled"] = Field(
-        "auto", description="auto takes the fastest for the device and the model"
+        "auto",
+        description="how local steps are computed: one client after another (`sequential`), or many clients at once "
+        "(`vectorised`, and `compiled` by torch.compile); `auto` takes what is fastest for the device and the model",
     )
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="`auto`: the GPU if there is one")
     client_memory: Literal["device", "host"] = Field(
-        "device", description="where a method with a memory of clients stores their rows"
+        "device", description="where methods that remember every client store these vectors; `host`: in main memory"
     )
 
 
 class Trial(Spec):
-    """Everything that decides a result.
+    """All settings that decide a result.
 
-    `Trial.read` takes what people write: a mapping, or the path of a YAML file with one.
+    `Trial.read` takes a mapping, or the path of a YAML file that holds one.
     """
 
-    task: TaskChoice
-    participation: ParticipationChoice = read("participation", "full")
-    algorithm: AlgorithmChoice
-    local: Local = Local()
-    server: Server = Server()
-    target: Literal["uniform", "samples"] = Field(
-        "uniform", description="alpha_i, the clients' weights in the objective: 1/m, or by number of samples"
+    task: TaskChoice = Field(description="data set, model and partition")
+    participation: ParticipationChoice = Field(
+        default_factory=partial(read, "participation", "full"),
+        description="which clients are active in which round; `full` by default",
     )
-    rounds: PositiveInt
-    seed: int = Field(0, ge=0)
-    evaluation: Evaluation = Evaluation()
-    numerics: Numerics = Numerics()
+    algorithm: AlgorithmChoice = Field(description="the federated method")
+    local: Local = Field(Local(), description="local training of a client")
+    server: Server = Field(Server(), description="optimizer of the server")
+    target: Literal["uniform", "samples"] = Field(
+        "uniform", description="alpha_i, the weights of the clients in the objective: equal, or by number of samples"
+    )
+    rounds: PositiveInt = Field(description="T, the number of rounds")
+    seed: int = Field(0, ge=0, description="seed of all random draws")
+    evaluation: Evaluation = Field(Evaluation(), description="when the model is evaluated, and on what")
+    numerics: Numerics = Field(Numerics(), description="number types, engine and device")
 
     @model_validator(mode="after")
     def _algorithm_fits(self) -> "Trial":
+        from algorithms import Setting  # here, because `rollcall show` prints before torch is imported
+
         with at("algorithm"):
             method = self.algorithm.build()
         try:
             method.check(Setting(self.local.common_steps, self.server.plain, self.local.momentum))
         except ValueError as error:
             raise SettingError(str(error)) from None
-        bent = f"server.optimizer {self.server.optimizer}" if self.server.optimizer != "sgd" else ""
-        bent = bent or ("" if method.properties.linear else f"these options of {self.algorithm.name}")
-        if self.evaluation.weights and bent:
-            raise SettingError(
-                f"evaluation.weights: is not allowed with {bent}, not linear in what clients send; must be left out"
-            )
+        if self.evaluation.weights:
+            self._needs_linear_updates(linear=method.properties.linear)
         return self
 
+    def _needs_linear_updates(self, linear: bool) -> None:
+        """Refuse `evaluation.weights` if the model is not a weighted sum of what the clients sent."""
+        needs = "evaluation.weights: needs a method and a server optimizer that are linear in the client updates"
+        if self.server.optimizer != "sgd":
+            raise SettingError(f"{needs}; server.optimizer {self.server.optimizer} is not")
+        if not linear:
+            raise SettingError(f"{needs}; {self.algorithm.label} with these options is not")
+
     @classmethod
-    def read(cls, given: "Trial | dict[str, Any] | str | Path") -> "Trial":
+    def read(cls, spec: "Trial | dict[str, Any] | str | Path") -> "Trial":
         """Validate a trial.
 
         Raises:
-            SettingError: naming the field, the value and what is allowed.
+            SettingError: names the field, the value and what is allowed.
         """
-        if isinstance(given, Trial):
-            return given
-        if isinstance(given, str | Path):
-            given = load_yaml(Path(given))
-        return validated(cls, given)
+        if isinstance(spec, Trial):
+            return spec
+        if isinstance(spec, str | Path):
+            spec = load_yaml(Path(spec))
+        return validated(cls, spec)
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""Experiments cut down to a time budget: every cell stays, with fewer rounds, and only then with fewer seeds."""
+"""Reduce experiments to a time budget. Every cell stays; rounds are reduced first, then seeds."""
 
 import json
 import re
@@ -18,17 +18,17 @@ from benchmark.sweep.estimate import Estimate, duration, wall
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 LEAST = Fraction(1, 10)
-"""Of a trial's rounds that are left, with two evaluations at least."""
+"""The least share of its rounds that a trial keeps; it also keeps at least two evaluations."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """A trial as far as a budget sees it.
+    """What a budget needs to know about a trial.
 
     Attributes:
-        rounds, evaluation: of its settings.
-        rank: which seed of its panel it has, from 0.
-        estimate: of its seconds.
+        rounds, evaluation: its settings.
+        rank: the position of its seed among the seeds of its panel, from 0.
+        estimate: of its duration.
     """
 
     rounds: int
@@ -39,38 +39,38 @@ class Item:
 
 @dataclass(frozen=True)
 class Cut:
-    """What is left of the trials.
+    """What a budget leaves of the trials.
 
     Attributes:
-        factor: of all rounds.
-        seeds: how many of each panel's, from the first.
+        factor: the share of the rounds.
+        seeds: how many of the first seeds of each panel.
     """
 
     factor: Fraction
     seeds: int
 
     def rounds(self, full: int, every: int) -> int:
-        """A multiple of `every`, not below a tenth and two evaluations; the full number where nothing is cut."""
+        """The rounds that are left: a multiple of `every`, at least a tenth of `full` and two evaluations."""
         if self.factor == 1:
             return full
         least = max(-int(-full * LEAST // every), 2) * every
         return min(full, max(int(self.factor * full // every) * every, least))
 
 
-def read_budget(given: str) -> float:
-    """Seconds of `30s`, `90m` or `1.5h`.
+def read_budget(text: str) -> float:
+    """The seconds of `30s`, `90m` or `1.5h`.
 
     Raises:
-        SettingError: not of that form.
+        SettingError: the text does not have this form.
     """
-    found = re.fullmatch(r"(\d+\.?\d*)([smh])", given)
-    if not found or not float(found[1]):
-        raise SettingError(f"budget: {given!r} is not allowed; must be a number above 0 with s, m or h, such as 90m")
-    return float(found[1]) * UNITS[found[2]]
+    match = re.fullmatch(r"(\d+\.?\d*)([smh])", text)
+    if not match or not float(match[1]):
+        raise SettingError(f"budget: {text!r} is not allowed; must be a number above 0 with s, m or h, such as 90m")
+    return float(match[1]) * UNITS[match[2]]
 
 
 def fit(items: Sequence[Item], budget: float, at_once: int) -> Cut:
-    """The most rounds with the most seeds that fit, seeds before rounds; the least there may be where nothing fits.
+    """The largest cut that fits: as many seeds as possible, then as many rounds. If none fits, the smallest one.
 
     Args:
         items: the trials.
@@ -89,14 +89,14 @@ def fit(items: Sequence[Item], budget: float, at_once: int) -> Cut:
 
 
 def spent(items: Sequence[Item], cut: Cut, at_once: int) -> float:
-    """Seconds of what is left."""
+    """The seconds that the remaining trials take."""
     left = [item for item in items if item.rank < cut.seeds]
     seconds = [item.estimate.seconds(cut.rounds(item.rounds, item.evaluation.step), item.evaluation) for item in left]
     return wall(seconds, at_once)
 
 
 def items(places: Sequence[Place], estimates: dict[str, Estimate]) -> list[Item]:
-    """The trials of an experiment, each once; analyses cost next to nothing."""
+    """The trials of an experiment, each once. Analyses are left out, since they take next to no time."""
     ranks: dict[str, int] = {}
     for place, rank in _ranked(places):
         ranks[place.trial.digest] = min(rank, ranks.get(place.trial.digest, rank))
@@ -108,7 +108,7 @@ def items(places: Sequence[Place], estimates: dict[str, Estimate]) -> list[Item]
 
 
 def apply(places: Sequence[Place], cut: Cut) -> list[Place]:
-    """What is left of an experiment."""
+    """The places that a cut leaves of an experiment."""
     left = []
     for place, rank in _ranked(places):
         trial = place.trial
@@ -122,13 +122,13 @@ def apply(places: Sequence[Place], cut: Cut) -> list[Place]:
 
 @dataclass(frozen=True)
 class Record:
-    """What was cut, as it stands in `budget.json` beside an experiment's run folders.
+    """What `--budget` removed; the content of `budget.json` in the folder of an experiment.
 
     Attributes:
-        budget: seconds, of all experiments that were run together.
-        estimated: seconds that this experiment takes after the cut, and `full` before.
+        budget: seconds for all experiments that were run together.
+        estimated, full: seconds that this experiment takes after the cut and before it.
         factor, seeds: see `Cut`.
-        panels: of each, `rounds` and `seeds`, `full` and `cut`.
+        panels: for each panel, `rounds` and `seeds` before the cut (`full`) and after it (`cut`).
     """
 
     budget: float
@@ -142,26 +142,26 @@ class Record:
     def of(
         cls, places: Sequence[Place], estimates: dict[str, Estimate], cut: Cut, budget: float, at_once: int
     ) -> "Record":
-        found = items(places, estimates)
-        estimated, full = (round(spent(found, some, at_once), 1) for some in (cut, _whole(found)))
+        trials = items(places, estimates)
+        estimated, full = (round(spent(trials, each, at_once), 1) for each in (cut, _whole(trials)))
         return cls(budget, estimated, full, str(cut.factor), cut.seeds, panels(places, cut))
 
     @classmethod
     def read(cls, folder: Path, places: Sequence[Place], budget: float) -> "Record | None":
-        """That of an earlier call, where it was about the very same; so that the same command goes on with the same."""
+        """The record of an earlier call with the same budget and places, so that a rerun resumes its trials."""
         file = folder / "budget.json"
         if not file.is_file():
             return None
-        found = cls(**json.loads(file.read_text()))
-        same = found.budget == budget and found.panels == panels(places, found.cut)
-        return found if same else None
+        earlier = cls(**json.loads(file.read_text()))
+        same = earlier.budget == budget and earlier.panels == panels(places, earlier.cut)
+        return earlier if same else None
 
     @property
     def cut(self) -> Cut:
         return Cut(Fraction(self.factor), self.seeds)
 
     def told(self, name: str) -> str:
-        """What was cut, for people."""
+        """What was removed, as text."""
         taken = f"{name}: about {duration(self.estimated)}"
         if self.estimated == self.full:
             return f"{taken}, nothing cut"
@@ -181,15 +181,15 @@ class Record:
 
 
 def panels(places: Sequence[Place], cut: Cut) -> dict[str, Any]:
-    """Rounds and seeds of each panel that has trials, before and after."""
-    found: dict[str, Any] = {}
+    """Rounds and seeds of each panel with trials, before and after the cut."""
+    result: dict[str, Any] = {}
     for name in dict.fromkeys(place.labels["panel"] for place in places):
         trials = [place.trial for place in places if place.labels["panel"] == name]
         own = [trial for trial in trials if isinstance(trial, Trial)]
         if own:
             lengths = sorted({(trial.rounds, trial.evaluation.step) for trial in own})
             seeds = list(dict.fromkeys(trial.seed for trial in own))
-            found[name] = {
+            result[name] = {
                 "trials": len(own),
                 "rounds": {
                     "full": [rounds for rounds, _ in lengths],
@@ -197,7 +197,7 @@ def panels(places: Sequence[Place], cut: Cut) -> dict[str, Any]:
                 },
                 "seeds": {"full": seeds, "cut": seeds[: cut.seeds]},
             }
-    return found
+    return result
 
 
 def _series(numbers: Sequence[int]) -> str:
@@ -209,7 +209,7 @@ def _whole(items: Iterable[Item]) -> Cut:
 
 
 def _ranked(places: Sequence[Place]) -> list[tuple[Place, int]]:
-    """Each place with the rank of its seed among those of its panel."""
+    """Each place with the rank of its seed among the seeds of its panel."""
     seeds: dict[str, list[int]] = {}
     for place in places:
         there = seeds.setdefault(place.labels["panel"], [])

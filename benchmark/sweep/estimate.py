@@ -1,8 +1,8 @@
-"""How long trials would take on this machine: an estimate, from a second's probe of each kind of work.
+"""How long trials would take on this machine, estimated by running each kind of work for about a second.
 
-A trial's seconds are rounds x (loop + clients that compute x a client's round) + evaluations x one evaluation. Not in
-it: what starting a trial takes, what a method does beside one pass of local steps (second passes, large memories), and
-what else the machine does meanwhile.
+seconds of a trial = rounds x (loop + computing clients x client) + evaluations x evaluation. The estimate leaves out
+the start of a trial, what a method does besides one pass of local steps (a second pass, large memories), and the other
+load of the machine.
 """
 
 import os
@@ -31,29 +31,29 @@ from participation import Participation, Population
 from tasks.datasets import root, source_of
 
 SECONDS = 1.0
-"""That the rounds of a probe take, about."""
+"""Duration of a probe, about."""
 
 ROUND = 0.25
-"""Seconds that one of them may take; so many clients are called."""
+"""Most seconds of one round of a probe; it limits how many clients are called."""
 
 LOOKED_AT = 200
-"""Rounds of a roll call in which the active are counted."""
+"""Rounds of a participation model in which the active clients are counted."""
 
 BATCHES = 2
-"""Of each split that a probe evaluates."""
+"""Batches of each split that a probe evaluates."""
 
 UNTIMED = 6
-"""Rounds before the first that counts: what is done but once, and a first look at what a client costs."""
+"""Rounds before the first timed one: they warm up, and show roughly what a client costs."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """How trials are run here.
+    """How trials are run on this machine.
 
     Attributes:
         at_once: trials at the same time.
-        threads: of torch in each; None for all.
-        device: what `numerics.device: auto` means to them.
+        threads: torch threads of each trial; None for all.
+        device: the meaning of `numerics.device: auto`.
     """
 
     at_once: int
@@ -65,7 +65,7 @@ INLINE = Machine(1, None, "auto")
 
 
 def by_ray(gpus_per_trial: float = 0.0) -> Machine:
-    """One trial a core, or as many as have their share of a GPU: see `benchmark.sweep.ray_executor`."""
+    """As `benchmark.sweep.ray_executor` runs trials: one for each core, or as many as fit on the GPUs."""
     cores = os.cpu_count() or 1
     if not gpus_per_trial:
         return Machine(cores, 1, "cpu")
@@ -74,23 +74,21 @@ def by_ray(gpus_per_trial: float = 0.0) -> Machine:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of a trial's round, its clients' work included, and of one evaluation: before its last rounds, and among
-    them."""
+    """Seconds of a round with its clients' work, of an evaluation, and of an evaluation in the last rounds."""
 
     round: float
     evaluation: float
     last_evaluation: float
 
     def seconds(self, rounds: int, evaluation: Evaluation) -> float:
-        """Of a whole trial with its evaluations."""
+        """Seconds of a whole trial with its evaluations."""
         before, among = evaluation.counts(rounds)
         return rounds * self.round + before * self.evaluation + among * self.last_evaluation
 
 
 @dataclass(frozen=True)
 class Pace:
-    """What a kind of work costs, in seconds: a round in which nobody answers, a client's round, and to evaluate a
-    batch."""
+    """Seconds of a kind of work: of a round without active clients, of a client's round, of evaluating a batch."""
 
     loop: float
     client: float
@@ -98,24 +96,26 @@ class Pace:
 
 
 def estimates(
-    trials: Sequence[Trial | Analysis], machine: Machine, watch: Callable[[list], Iterable] = iter
+    trials: Sequence[Trial | Analysis],
+    machine: Machine,
+    watch: Callable[[list[list[Trial]]], Iterable[list[Trial]]] = iter,
 ) -> dict[str, Estimate]:
-    """By the trials' digests; analyses, which are made in one go, are left out.
+    """The estimate of each trial, by digest. Analyses are left out, since they take next to no time.
 
     Args:
-        trials: of any kind and number; each kind of work is probed once.
+        trials: each kind of work among them is probed once.
         machine: how they will be run.
-        watch: goes through the kinds of work and shows how far it is.
+        watch: iterates over the kinds of work, and may show the progress.
 
     Raises:
-        SettingError: a setting that a trial's task or participation model does not allow.
+        SettingError: a task or a participation model does not allow one of its settings.
     """
     keep_freed_memory()
     kinds: dict[str, list[Trial]] = {}
     for trial in trials:
         if isinstance(trial, Trial):
             kinds.setdefault(work(trial, machine.device).digest, []).append(trial)
-    found = {}
+    result = {}
     with threads(machine.threads), kernels_of_one_thread() as workers:
         for alike in watch(list(kinds.values())):
             stand_in = work(alike[0], machine.device)
@@ -124,40 +124,40 @@ def estimates(
             population = Population(data.clients, 0, data.classes, data.histogram)
             clients = computing(alike, population)
             pace = probe(stand_in, federation, ceil(max(clients)))
-            for trial, some in zip(alike, clients, strict=True):
+            for trial, count in zip(alike, clients, strict=True):
                 rounds = trial.rounds
                 before, among = (
                     pace.batch * sum(len(data.evaluation(split)) for split in splits or data.splits)
                     for splits in (trial.evaluation.splits_at(0, rounds), trial.evaluation.splits_at(rounds, rounds))
                 )
-                found[trial.digest] = Estimate(pace.loop + some * pace.client, before, among)
-    return found
+                result[trial.digest] = Estimate(pace.loop + count * pace.client, before, among)
+    return result
 
 
 def wall(seconds: Sequence[float], at_once: int) -> float:
-    """How long trials of so many seconds take, a few at the same time."""
+    """Seconds that the trials take together if `at_once` of them run at the same time."""
     return max(sum(seconds) / at_once, max(seconds, default=0.0))
 
 
 def duration(seconds: float) -> str:
-    """For people: 40 s, 12 min, 3.5 h."""
+    """A duration as text: 40 s, 12 min, 3.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def missing(trials: Iterable[Trial | Analysis]) -> list[str]:
-    """The data sets of trials that are not here."""
+    """The data sets that the trials need and that are not on this machine."""
     tasks = sorted({trial.task.name for trial in trials if isinstance(trial, Trial)})
     sources = [source for source in map(source_of, tasks) if source is not None and source.missing(root())]
     return list(dict.fromkeys(source.name for source in sources))
 
 
 def work(trial: Trial, device: Literal["auto", "cpu"] = "auto") -> Trial:
-    """The trial that stands for all whose clients do the same work.
+    """The trial that stands for all trials whose clients do the same work.
 
-    Who answers when, the method, the seed and the number of rounds have no part in it; nor has the rate, which is small
-    so that nothing overflows.
+    The participation model, the method, the seed and the number of rounds are replaced, since the work does not depend
+    on them. So is the learning rate: it is small, so that nothing overflows.
     """
     numerics = trial.numerics
     if numerics.device == "auto":
@@ -173,25 +173,25 @@ def work(trial: Trial, device: Literal["auto", "cpu"] = "auto") -> Trial:
 
 
 def computing(trials: Sequence[Trial], population: Population) -> list[float]:
-    """How many clients compute in a round of each trial: those who answer, or all where the method asks all."""
-    heard: dict[str, float] = {}
-    found = []
+    """For each trial, the mean number of clients that compute in a round: the active ones, or all."""
+    active: dict[str, float] = {}
+    counts = []
     for trial in trials:
         if trial.algorithm.build().properties.asks_all:
-            found.append(float(population.clients))
+            counts.append(float(population.clients))
             continue
         roll_call = Trial(
             task=trial.task, participation=trial.participation, algorithm=read("algorithm", "fedavg"), rounds=1
         ).digest
-        if roll_call not in heard:
+        if roll_call not in active:
             model = trial.participation.build(population)
-            heard[roll_call] = fmean(len(model.active(t)) for t in range(LOOKED_AT))
-        found.append(heard[roll_call])
-    return found
+            active[roll_call] = fmean(len(model.active(t)) for t in range(LOOKED_AT))
+        counts.append(active[roll_call])
+    return counts
 
 
 def probe(trial: Trial, federation: Federation, clients: int) -> Pace:
-    """Some rounds of a federation and an evaluation, timed.
+    """Time some rounds of a federation and an evaluation.
 
     Args:
         trial: from `work`.
@@ -203,37 +203,37 @@ def probe(trial: Trial, federation: Federation, clients: int) -> Pace:
     watch = Stopwatch(rehearsal, clients)
     with quiet():
         trainer = trainer_of(trial, [watch], evaluation_batches=BATCHES)
-        trainer.fit(federation)  # which ends with an evaluation, the one that does not count
+        trainer.fit(federation)  # ends with an evaluation, which warms up and is not counted
         trainer.validate(federation, verbose=False)
     batches = [len(federation.data.evaluation(split)) for split in federation.data.splits]
     return watch.pace(batches=sum(min(count, BATCHES) for count in batches))
 
 
 class Rehearsal(Participation):
-    """Some clients in even rounds, in turn, and nobody in odd ones.
+    """Participation for a probe: some clients, in turn, in even rounds, and none in odd rounds.
 
     Args:
         clients: m.
 
     Attributes:
-        some: how many the next even round calls.
+        called: how many clients the next even round calls.
     """
 
     def __init__(self, clients: int) -> None:
         self.clients = clients
-        self.some = min(2, clients)
+        self.called = min(2, clients)
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
-        some = 0 if t % 2 else self.some
-        return np.sort((t // 2 * self.some + np.arange(some)) % self.clients)
+        called = 0 if t % 2 else self.called
+        return np.sort((t // 2 * self.called + np.arange(called)) % self.clients)
 
 
 class Stopwatch(Callback):
-    """Times a rehearsal's rounds and an evaluation, and ends the rounds in time.
+    """Times the rounds of a probe and an evaluation, and ends the probe after about a second.
 
     Args:
-        rehearsal: the roll call, which is told how many to call once it is known what a client costs.
-        most: clients that it calls.
+        rehearsal: its participation; how many clients it calls is set once their cost is known.
+        most: the most clients that it calls.
     """
 
     def __init__(self, rehearsal: Rehearsal, most: int) -> None:
@@ -243,9 +243,9 @@ class Stopwatch(Callback):
         self.evaluation = 0.0
 
     def pace(self, batches: int) -> Pace:
-        """What was found, with so many batches in the evaluation."""
+        """The measured pace, given the number of batches in the evaluation."""
         busy, empty = fmean(self.rounds[UNTIMED::2]), fmean(self.rounds[UNTIMED + 1 :: 2])
-        return Pace(empty, max(0.0, busy - empty) / self.rehearsal.some, self.evaluation / batches)
+        return Pace(empty, max(0.0, busy - empty) / self.rehearsal.called, self.evaluation / batches)
 
     def on_train_start(self, *_: object) -> None:
         self.began = self.last = perf_counter()
@@ -257,8 +257,8 @@ class Stopwatch(Callback):
         self.last = now
         done = len(self.rounds)
         if done == 3:  # a round like the first, but warm
-            bearable = int(ROUND / max(self.rounds[2] / self.rehearsal.some, 1e-9))
-            self.rehearsal.some = min(self.most, max(bearable, 1))
+            bearable = int(ROUND / max(self.rounds[2] / self.rehearsal.called, 1e-9))
+            self.rehearsal.called = min(self.most, max(bearable, 1))
         trainer.should_stop = done > UNTIMED and done % 2 == 0 and now - self.began > SECONDS
 
     def on_validation_start(self, *_: object) -> None:
@@ -271,7 +271,7 @@ class Stopwatch(Callback):
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """While torch uses so many; None changes nothing."""
+    """Set the number of torch threads inside a `with` block; None changes nothing."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:

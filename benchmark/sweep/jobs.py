@@ -1,4 +1,4 @@
-"""What is to be run where, who watches it, and how it is run without Ray."""
+"""Jobs: what is run in which folder, the callbacks of a sweep, and running without Ray."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from benchmark.federation.simulation import build, simulate
 
 @dataclass(frozen=True)
 class Job:
-    """A trial or an analysis of an experiment, and the folder it is run in."""
+    """A trial or an analysis of an experiment, and its run folder."""
 
     trial: Trial | Analysis
     experiment: str
@@ -32,7 +32,7 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        """Whether its folder has all rounds that are asked for; it may have more."""
+        """Whether the run folder has at least the rounds of the trial."""
         return self.folder.finished >= self.trial.rounds
 
 
@@ -41,8 +41,8 @@ class Outcome:
     """How a run ended.
 
     Attributes:
-        state: in a word.
-        error: what went wrong, where it failed.
+        state: how it ended, in a word.
+        error: of a failed run, the error.
     """
 
     state: Literal["finished", "interrupted", "failed"]
@@ -51,7 +51,7 @@ class Outcome:
 
 @runtime_checkable
 class SweepCallback(Protocol):
-    """Whoever wants to know how a run goes on. It is told from one thread."""
+    """Follows the jobs of a sweep. All calls come from one thread."""
 
     def started(self, job: Job) -> None: ...
 
@@ -80,10 +80,10 @@ class CallbackList:
 
 
 class Ticker(Callback):
-    """Tells the number of rounds done, at most every half second.
+    """Reports the number of finished rounds, at most twice a second.
 
     Args:
-        tell: is called with it.
+        tell: called with the number.
     """
 
     def __init__(self, tell: Callable[[int], None]) -> None:
@@ -98,10 +98,10 @@ class Ticker(Callback):
 
 
 def check(jobs: Iterable[Job]) -> None:
-    """Build one trial of every kind, so that a setting which cannot be is known before anything runs or is written.
+    """Build one trial of every kind, so that an error in the settings appears before anything runs.
 
     Raises:
-        SettingError: the first such setting.
+        SettingError: a setting is not allowed; the first such setting counts.
     """
     seen = set()
     for job in jobs:
@@ -114,23 +114,23 @@ def check(jobs: Iterable[Job]) -> None:
 
 
 def conduct(analysis: Analysis, run: RunFolder) -> None:
-    """Compute an analysis and write its run folder; `round` in its history is what the analysis runs over."""
+    """Compute an analysis and write its run folder. `round` in its history is what the analysis runs over."""
     if run.finished:
         return
     with run.running(analysis, device="cpu", threads=torch.get_num_threads()):
-        (run.path / "metrics.jsonl").unlink(missing_ok=True)  # of one that was stopped
+        (run.path / "metrics.jsonl").unlink(missing_ok=True)  # of an interrupted computation
         for row in analysis.analysis.build(analysis.seed).to_dict("records"):
             run.append({str(name): value for name, value in row.items()})
 
 
 def carry_out(trial: Trial | Analysis, folder: Path, tell: Callable[[int], None], stop: Callable[[], bool]) -> Outcome:
-    """Run a trial or conduct an analysis, in its folder.
+    """Run a trial, or compute an analysis, in its run folder.
 
     Args:
         trial: what is run.
         folder: its run folder.
-        tell: is called with the number of rounds done, now and then.
-        stop: whether to stop, asked after every round.
+        tell: called with the number of finished rounds, at most twice a second.
+        stop: called after every round; whether to stop.
     """
     try:
         if isinstance(trial, Analysis):
@@ -145,9 +145,9 @@ def carry_out(trial: Trial | Analysis, folder: Path, tell: Callable[[int], None]
 
 
 def run_inline(jobs: Iterable[Job], callback: SweepCallback) -> None:
-    """One trial after another in this process, on all its threads; one that fails does not stop the others.
+    """Run one job after another in this process, with all its threads. A job that fails does not stop the others.
 
-    After SIGINT or SIGTERM the trial that is running saves a checkpoint, and no other one begins.
+    After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts.
     """
     with stop_requests() as requested:
         for job in jobs:

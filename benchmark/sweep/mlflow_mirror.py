@@ -1,7 +1,7 @@
-"""Run folders into MLflow: parameters, tags, metrics at every evaluation, trial.yaml as artifact.
+"""Copy run folders to MLflow: parameters, tags, the metrics of every evaluation, and trial.yaml as an artifact.
 
-Only one process writes, and always from the folders: so workers need no MLflow, nothing races for the experiment or
-the SQLite file, and what ran elsewhere is brought in by the same code.
+Only one process writes, and always from the run folders. So workers need no MLflow, no two processes write the SQLite
+file, and the same code copies the runs of other machines.
 """
 
 import logging
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
     from benchmark.sweep.jobs import Job, Outcome
 
-os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read when MLflow is imported
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # MLflow reads this when it is imported
 
 MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
-"""What a run folder's states are called there."""
+"""MLflow's names for the states of a run folder."""
 
 INTERVAL = 10.0
 """Seconds between two pushes of a trial that is still running."""
 
 
 def client(store: Path) -> "MlflowClient":
-    """A client of the server that MLFLOW_TRACKING_URI names, or of a SQLite file in the store."""
+    """A client of the server that MLFLOW_TRACKING_URI names, by default of a SQLite file in the store."""
     from mlflow import MlflowClient
 
-    logging.getLogger("mlflow").setLevel(logging.WARNING)  # not a word on every table of a new database
+    logging.getLogger("mlflow").setLevel(logging.WARNING)  # it would log every table of a new database
     store.mkdir(parents=True, exist_ok=True)
     return MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / 'mlflow.db'}")
 
 
 class Mirror:
-    """Keeps the MLflow experiment of a sweep up to its run folders. A `SweepCallback`.
+    """Copies the run folders of a sweep to MLflow while it runs. A `SweepCallback`.
 
     Args:
-        store: of the run folders.
-        experiment: whose runs they are; made in MLflow if it is not there.
+        store: folder of the run folders.
+        experiment: its name in MLflow, where it is created if need be.
     """
 
     def __init__(self, store: Path, experiment: str) -> None:
@@ -52,7 +52,7 @@ class Mirror:
         self.experiment = experiment
         found = self.client.get_experiment_by_name(experiment)
         if found is None:
-            # Beside a local database; a server knows best where its own artifacts go.
+            # Beside a local database; a server has a place of its own for artifacts.
             artifacts = None if os.environ.get("MLFLOW_TRACKING_URI") else (store / "artifacts").resolve().as_uri()
             self.id = self.client.create_experiment(experiment, artifact_location=artifacts)
         else:
@@ -75,10 +75,13 @@ class Mirror:
         try:
             self.push(folder)
         except Exception as error:
-            print(f"MLflow missed {folder.path.name} ({error}); later: rollcall sync", file=sys.stderr)
+            print(
+                f"MLflow could not be updated with {folder.path.name} ({error}). Later, run: rollcall sync",
+                file=sys.stderr,
+            )
 
     def push(self, folder: RunFolder) -> None:
-        """Bring into MLflow what the folder has and MLflow has not."""
+        """Copy to MLflow what it does not have yet of a run folder."""
         from mlflow.entities import Metric, Param, RunTag
 
         status = folder.status
@@ -122,10 +125,10 @@ class Mirror:
 
 
 def sync(store: Path, experiments: list[str]) -> dict[str, int]:
-    """Bring every run folder of the store into MLflow; of some experiments, or of all.
+    """Copy the run folders of these experiments, or of all experiments in the store, to MLflow.
 
     Returns:
-        the number of folders by experiment.
+        the number of run folders by experiment.
     """
     folders: dict[str, list[Path]] = {}
     for status in sorted(store.rglob("status.json")):
@@ -141,7 +144,7 @@ def sync(store: Path, experiments: list[str]) -> dict[str, int]:
 
 
 def _tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> dict[str, str]:
-    """What runs are sought by, and where they come from; an analysis goes for the algorithm."""
+    """Tags to search runs by, and their provenance. The tag `algorithm` of an analysis is the name of the analysis."""
     return {
         "experiment": experiment,
         "algorithm": settings.get("algorithm", settings.get("analysis", "")).rpartition(":")[2],

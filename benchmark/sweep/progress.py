@@ -1,4 +1,4 @@
-"""The live view of a sweep: trials done and running, rounds a second, time left."""
+"""The live view of a sweep: finished and running trials, rounds per second, time left."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -11,22 +11,22 @@ from benchmark.sweep.jobs import Job, Outcome
 
 
 class RoundsPerSecond(ProgressColumn):
-    """Over the last half minute."""
+    """The speed over the last half minute."""
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed or 0:,.0f} rounds/s", style="cyan")
 
 
 class View:
-    """One line that follows all trials; where output is no terminal, a line for each that ended. A `SweepCallback`.
+    """A progress bar over all trials; outside a terminal, a line for each trial that ends. A `SweepCallback`.
 
     Args:
-        jobs: all trials of the sweep, finished ones among them.
-        console: to draw on.
+        jobs: all trials of the sweep, finished ones included.
+        console: where it is drawn.
 
     Attributes:
-        failed: what went wrong, by trial.
-        finished, interrupted, waiting: how many trials ended now, were stopped and saved, and have not begun.
+        failed: the error of each failed trial, by name.
+        finished, interrupted, waiting: how many trials finished now, were interrupted, and have not started.
     """
 
     def __init__(self, jobs: Sequence[Job], console: Console) -> None:
@@ -64,7 +64,7 @@ class View:
 
     @property
     def stopped(self) -> bool:
-        """Whether the sweep ended before its trials did."""
+        """Whether the sweep was interrupted before all trials ended."""
         return self.interrupted + self.waiting > 0
 
     def started(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Trials through Ray Tune: as many at once as there are cores or shares of GPUs, on one machine or a cluster.
+"""Run trials with Ray Tune, as many at once as there are cores or shares of GPUs, on one machine or a cluster.
 
 One Tune trial is one whole federated run in one process.
 """
@@ -14,14 +14,14 @@ from uuid import uuid4
 
 import numpy as np
 
-# Read when Ray is imported: no usage statistics, no second progress table, no result files beside our run folders, no
-# GPU in sight of a trial that asked for none (all would crowd on it), and no handling of Ctrl-C but ours.
+# Ray reads these when it is imported: no usage statistics, no second progress table, no result files beside our run
+# folders, no visible GPU for a trial that asked for none (all trials would use it), and no handling of Ctrl-C but ours.
 os.environ.update(
     RAY_USAGE_STATS_ENABLED="0",
     RAY_AIR_NEW_OUTPUT="0",
     TUNE_DISABLE_AUTO_CALLBACK_LOGGERS="1",
     RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="1",
-    TUNE_DISABLE_SIGINT_HANDLER="1",  # it ends the sweep as if all were well, and no trial saves anything
+    TUNE_DISABLE_SIGINT_HANDLER="1",  # it would end the sweep before trials can save
 )
 
 import ray
@@ -36,21 +36,21 @@ from tasks.datasets import root
 
 
 def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float = 0.0) -> None:
-    """All jobs, one core and one torch thread each; one that fails does not stop the others.
+    """Run all jobs, each with one core and one torch thread. A job that fails does not stop the others.
 
-    Connects to the cluster that RAY_ADDRESS names; otherwise uses this machine. The store must be visible to all.
-    After SIGINT or SIGTERM every trial that is running ends with a checkpoint of its last round, and no other begins.
-    SIGTERM is for this process alone: sent to the whole process group it ends Ray too, and runs resume from their last
-    checkpoints.
+    Uses the cluster that RAY_ADDRESS names, otherwise this machine. All machines must see the store.
+    After SIGINT or SIGTERM every running trial saves a checkpoint of its last round, and no other trial starts.
+    Send SIGTERM to this process only: if the whole process group gets it, Ray ends too, and runs resume from their last
+    regular checkpoints.
 
     Args:
         jobs: what to run.
-        callback: told here, in the driver.
-        gpus_per_trial: the share of a GPU that each trial gets; 0.25 puts four on one.
+        callback: called in this process.
+        gpus_per_trial: the share of a GPU for each trial; with 0.25, four trials share a GPU.
     """
     ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
     try:
-        # Tune insists on a place for its own bookkeeping; ours is the run folder.
+        # Tune must have a folder for its own records; ours are in the run folders.
         with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
             relay = _Relay(jobs, callback, requested)
             tune.Tuner(
@@ -84,12 +84,12 @@ def _trainable(config: dict[str, Any]) -> None:
     if not requested():
         trial, folder = read(config["specs"][config["job"]]), config["folders"][config["job"]]
         outcome = carry_out(trial, Path(folder), lambda rounds: tune.report({"rounds": rounds}), requested)
-    # A failure is an answer like any other: Tune need not write it up.
+    # A failure is reported as a result, so that Tune writes no error files.
     tune.report({"rounds": 0, "state": outcome.state, "error": outcome.error})
 
 
 def _polled(key: str) -> Callable[[], bool]:
-    """Whether the driver has asked all trials to stop; it is asked itself every half second at most."""
+    """A function that says whether the driver has asked all trials to stop; it looks at most twice a second."""
     stopped, asked = False, -1.0
 
     def requested() -> bool:
@@ -102,11 +102,11 @@ def _polled(key: str) -> Callable[[], bool]:
 
 
 class _Relay(tune.Callback):
-    """Hands on what Tune hears from its trials, and a request to stop to the trials.
+    """Passes reports of the trials to the callback, and a request to stop to the trials.
 
     Attributes:
-        key: under which Ray keeps the request, on all machines.
-        saving: the trials that were running when it came and have not ended yet; None before.
+        key: the key of the request in Ray's store, which all machines see.
+        saving: after the request, the trials that still have to save; None before it.
     """
 
     def __init__(self, jobs: Sequence[Job], callback: SweepCallback, requested: Callable[[], bool]) -> None:
@@ -123,11 +123,12 @@ class _Relay(tune.Callback):
             self.saving = set(self.running)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Tune saves its callbacks for a resumption that we do not use; a live view cannot be saved.
+        # Tune saves its callbacks, to resume in a way we do not use; a live view cannot be saved.
         return {}
 
     def _job(self, trial: Any) -> Job:
-        return self.jobs[trial.config["job"]]
+        index: int = trial.config["job"]
+        return self.jobs[index]
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         if self.saving is None:
@@ -147,7 +148,7 @@ class _Relay(tune.Callback):
 
     def _ended(self, trial: Any, outcome: Outcome) -> None:
         job = trial.config["job"]
-        if job not in self.running:  # it began after the request to stop, and did nothing
+        if job not in self.running:  # it started after the request to stop, and did nothing
             return
         self.running.discard(job)
         if self.saving is not None:
@@ -156,7 +157,7 @@ class _Relay(tune.Callback):
 
 
 class _StopWhenSaved(tune.Stopper):
-    """Ends the sweep when all trials that were asked to stop have ended; Tune begins those that wait until then."""
+    """Ends the sweep once all running trials have saved; until then, Tune starts the waiting ones."""
 
     def __init__(self, relay: _Relay) -> None:
         self.relay = relay

@@ -1,38 +1,11 @@
-"""What clients hold: a picture of a partition, and its figures."""
-
-from dataclasses import dataclass
+"""What clients hold: a picture of a partition."""
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from leaderboard.plots.curves import COLOURS
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A partition in figures; triples are the least, the median and the largest over clients.
-
-    Attributes:
-        clients, classes: m and C.
-        samples: a client's number of samples.
-        held: a client's number of classes.
-        largest: the share of a client's samples that its commonest class has.
-    """
-
-    clients: int
-    classes: int
-    samples: tuple[float, float, float]
-    held: tuple[float, float, float]
-    largest: tuple[float, float, float]
-
-
-def summarise(histogram: Int[np.ndarray, "m C"]) -> Summary:
-    """A partition's figures from the clients' label counts; every client has some."""
-    sizes = histogram.sum(axis=1)
-    m, C = histogram.shape
-    return Summary(m, C, _spread(sizes), _spread((histogram > 0).sum(axis=1)), _spread(histogram.max(axis=1) / sizes))
 
 
 def bubbles(histogram: Int[np.ndarray, "m C"]) -> Figure:
@@ -59,7 +32,3 @@ def bubbles(histogram: Int[np.ndarray, "m C"]) -> Figure:
     for axes in (above, below):
         axes.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def _spread(values: Int[np.ndarray, "m"] | Float[np.ndarray, "m"]) -> tuple[float, float, float]:
-    return float(values.min()), float(np.median(values)), float(values.max())

@@ -295,10 +295,10 @@ def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeyp
     # 0.5 s a round, 2.5 s an evaluation: 10 + 3 x 2.5 (after 0, 10 and 20 rounds), four times.
     monkeypatch.setattr(estimate, "probe", lambda *_: estimate.Pace(loop=0.5, client=0.0, batch=2.5))
     out = rollcall(capsys, "show", write(tmp_path))[1]
-    assert "about 35 s with 2 at once on this machine, 70 s one after another: estimated" in out
+    assert "about 35 s with 2 at once on this machine, 70 s one after another (estimated from short probes)" in out
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
     out = rollcall(capsys, "show", "mnist")[1]
-    assert "no estimate, for mnist is not here; first: rollcall data fetch mnist" in out
+    assert "No estimate: mnist is not here. To download it: rollcall data fetch mnist" in out
     assert not (tmp_path / "empty").exists()
 
 
@@ -393,7 +393,7 @@ def test_unknown_experiments_and_missing_runs(store, tmp_path, capsys):
     assert "has no finished run in MLflow with train/distance; first: rollcall run" in err
 
 
-def test_inline_needs_neither_ray_nor_mlflow_and_sync_brings_it_in_later(store, tmp_path, capsys):
+def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(store, tmp_path, capsys):
     file = write(tmp_path)
     script = (
         "import sys, importlib.util, importlib.abc\n"
@@ -404,14 +404,15 @@ def test_inline_needs_neither_ray_nor_mlflow_and_sync_brings_it_in_later(store, 
         "import benchmark.cli.run as command\n"
         "find = command.find_spec\n"
         "command.find_spec = lambda name: None if name in ('ray', 'mlflow') else find(name)\n"
-        f"sys.argv = ['rollcall', 'run', {file!r}, '--executor', 'inline']\n"
+        f"sys.argv = ['rollcall', 'run', {file!r}]\n"
         "from benchmark.cli import main\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert "Ray is not installed: trials run one after another. For parallel trials: pip install" in done.stderr
     assert "4 run now" in done.stdout
-    assert "MLflow is not installed here" in done.stdout
+    assert "MLflow is not installed: results are in the run folders only" in done.stdout
     assert not (store / "mlflow.db").exists()
     assert rollcall(capsys, "sync")[:2] == (0, "tiny: 4 run folders\n")
     rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])

@@ -35,7 +35,7 @@ def test_status_tells_of_every_set(publisher, capsys):
 def test_fetch_then_status_then_verify(publisher, capsys):
     publisher.cifar100()
     archive = (publisher.server.folder / "cifar-100-python.tar.gz").stat().st_size
-    assert rollcall(capsys, "data", "fetch", "cifar100") == (0, "cifar100: fetched\n", "")
+    assert rollcall(capsys, "data", "fetch", "cifar100") == (0, "cifar100: downloaded\n", "")
     row = status(capsys, "cifar100")["cifar100"]
     unpacked = sum(file.stat().st_size for file in (root() / "cifar-100-python").iterdir())
     assert row == {
@@ -50,7 +50,7 @@ def test_fetch_then_status_then_verify(publisher, capsys):
     }
     assert rollcall(capsys, "data", "fetch", "cifar100", "digits") == (
         0,
-        "cifar100: was there\ndigits: was there\n",
+        "cifar100: was already here\ndigits: was already here\n",
         "",
     )
     assert rollcall(capsys, "data", "verify") == (0, "cifar100: 4 good\n", "")
@@ -88,7 +88,7 @@ def test_files_without_checksums_are_counted_apart(publisher, capsys):
     for archive in root().rglob("*.gz"):
         archive.unlink()
     code, out, _ = rollcall(capsys, "data", "verify")
-    assert (code, out) == (0, "fashion_mnist: 0 good, 4 without a checksum to compare with\n")
+    assert (code, out) == (0, "fashion_mnist: 0 good, 4 without a known checksum\n")
 
 
 def test_a_set_that_cannot_be_had_is_one_line_and_exit_code_2(publisher, capsys):

@@ -84,7 +84,10 @@ def test_a_server_that_is_down_does_not_end_a_sweep(store, monkeypatch, capsys):
 
     monkeypatch.setattr(mirror.client, "search_runs", down)
     mirror.ended(job, Outcome("finished"))
-    assert capsys.readouterr().err == f"MLflow missed {TRIAL.name} (refused); later: rollcall sync\n"
+    assert (
+        capsys.readouterr().err
+        == f"MLflow could not be updated with {TRIAL.name} (refused). Later, run: rollcall sync\n"
+    )
 
 
 def test_a_folder_that_never_began_is_passed_over(store):

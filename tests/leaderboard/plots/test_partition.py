@@ -1,21 +1,13 @@
-"""A partition's figures and picture, against counts that can be read off."""
+"""A partition's picture, against counts that can be read off."""
 
 import io
 
 import numpy as np
 import pytest
 
-from leaderboard.plots.partition import bubbles, summarise
+from leaderboard.plots.partition import bubbles
 
 HISTOGRAM = np.array([[4, 0, 0, 0], [10, 0, 10, 20], [1, 1, 1, 0]])
-
-
-def test_a_summary_is_least_median_and_largest_over_clients():
-    summary = summarise(HISTOGRAM)
-    assert (summary.clients, summary.classes) == (3, 4)
-    assert summary.samples == (3, 4, 40)
-    assert summary.held == (1, 3, 3)
-    assert summary.largest == pytest.approx((1 / 3, 1 / 2, 1))
 
 
 def test_a_bubble_lies_where_a_client_holds_a_class_and_has_the_area_of_its_samples():

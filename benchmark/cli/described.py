@@ -1,10 +1,13 @@
-"""What `--json` tells of a trial."""
+"""What `--json` prints of a trial."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchmark.sweep.jobs import Job
 
 
-def report(job: Any) -> dict[str, Any]:
-    """A trial as `--json` tells of it."""
+def described(job: "Job") -> dict[str, Any]:
+    """A trial or an analysis: its names, seed, state, run folder and last metrics."""
     history = job.folder.history()
     return {
         "trial": job.trial.name,

@@ -1,0 +1,53 @@
+"""Labels of the values on an axis: what tables show, and what `--only` selects."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from benchmark.config.errors import SettingError
+
+
+def labelled(values: Any) -> Any:
+    """An axis as a mapping of labels to values.
+
+    In a list, the label of a choice is its name and the label of a number is the number; the second `bernoulli` of a
+    list is called `bernoulli#2`. What is neither a list nor a mapping is returned as it is, for pydantic to refuse.
+    """
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        return values
+    if isinstance(values, Mapping):
+        return {str(label): value for label, value in values.items()}
+    axis: dict[str, Any] = {}
+    for value in values:
+        name = label = label_of(value)
+        count = 1
+        while label in axis:
+            count += 1
+            label = f"{name}#{count}"
+        axis[label] = value
+    return axis
+
+
+def label_of(value: Any) -> str:
+    """The label of one value: a choice's name, the class of a user's file, or the value as text."""
+    name = value.get("name", value) if isinstance(value, Mapping) else value
+    return name.rpartition(":")[2] if isinstance(name, str) else str(name)
+
+
+def selected(axis: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:
+    """The wanted part of an axis, in the order of the axis; `bernoulli` also selects `bernoulli#2`.
+
+    Args:
+        axis: its name, for the error.
+        values: the axis, by label.
+        wanted: values, or choices' names.
+
+    Raises:
+        SettingError: the axis has no such label.
+    """
+    labels: set[str] = set()
+    for value in wanted:
+        matching = {label for label in values if label_of(value) in (label, label.rpartition("#")[0])}
+        if not matching:
+            raise SettingError(f"only {axis}: {value!r} is not allowed; must be of {', '.join(values)}")
+        labels |= matching
+    return {label: value for label, value in values.items() if label in labels}

@@ -1,0 +1,63 @@
+"""Nested settings: lay one set over another, set one by its dotted name, read `local.lr=0.1` of a command line."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from benchmark.config.errors import SettingError
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings laid over others. A choice of another name replaces the whole choice, options included."""
+    result = dict(base)
+    for key, value in over.items():
+        below = {"name": result[key]} if isinstance(result.get(key), str) else result.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping) and _same_choice(below, value):
+            value = merged(below, value)
+        result[key] = value
+    return result
+
+
+def put(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy of nested settings in which the setting with this dotted name is replaced.
+
+    Raises:
+        SettingError: the path leads through a value that holds no settings.
+    """
+    first, dot, rest = path.partition(".")
+    if not dot:
+        return {**spec, first: value}
+    inner = spec.get(first, {})
+    if isinstance(inner, str):  # a choice that is written as its name alone
+        inner = {"name": inner}
+    if not isinstance(inner, Mapping):
+        raise SettingError(f"{path}: cannot be set; {first} is {inner!r}")
+    return {**spec, first: put(inner, rest, value)}
+
+
+def parse(assignment: str) -> tuple[str, list[Any]]:
+    """`local.lr=0.1,0.05` as ("local.lr", [0.1, 0.05]); the values are YAML.
+
+    Raises:
+        SettingError: the text does not have this form.
+    """
+    path, equals, values = assignment.partition("=")
+    try:
+        parsed = yaml.safe_load(f"[{values}]")
+    except yaml.YAMLError:
+        parsed = []
+    if not (path and equals and parsed):
+        raise SettingError(f"{assignment!r} is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE")
+    return path, [_number(value) for value in parsed]
+
+
+def _same_choice(below: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+    return bool(over.get("name", below.get("name")) == below.get("name"))
+
+
+def _number(value: Any) -> Any:
+    try:
+        return float(value) if isinstance(value, str) else value  # YAML reads 1e-3 as a word
+    except ValueError:
+        return value

@@ -1,0 +1,80 @@
+"""What can be chosen, and a sentence about each choice, read from the source files.
+
+Nothing is imported, since torch and Lightning take seconds to import and `rollcall list` needs neither.
+"""
+
+import ast
+import re
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def summaries(address: str) -> dict[str, str]:
+    """The names in a dictionary of choices, each with the first sentence of its docstring.
+
+    Args:
+        address: of the dictionary, such as `algorithms:ALGORITHMS`. Its values may be classes, functions, or
+            partial functions, which are described by their first argument.
+    """
+    module, _, name = address.partition(":")
+    return {choice: first_sentence(_docstring(module, value)) for choice, value in _entries(module, name)}
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence without its full stop; `Fig.` and `et al.` do not end a sentence."""
+    return re.split(r"(?<!Fig)(?<!et al)\.(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0]
+
+
+def _entries(module: str, name: str) -> list[tuple[str, ast.expr]]:
+    """The keys and values of a dictionary that a module assigns to a name."""
+    for node in _parsed(module).body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            assert isinstance(node.value, ast.Dict)
+            keys = [ast.literal_eval(key) for key in node.value.keys if key is not None]
+            return list(zip(keys, node.value.values, strict=True))
+    return _entries(_imported(module, name)[0], name)
+
+
+def _docstring(module: str, value: ast.expr) -> str:
+    """The docstring of what an expression in a module stands for.
+
+    A method is described by the docstring of its file; its class has none, or one that only lists attributes.
+    """
+    if isinstance(value, ast.Attribute):  # datasets.digits
+        assert isinstance(value.value, ast.Name)
+        package, name = _imported(module, value.value.id)
+        return _docstring(f"{package}.{name}", ast.Name(value.attr))
+    if isinstance(value, ast.Call):  # partial(classification, datasets.digits, model=mlp)
+        return _docstring(module, value.args[1])
+    assert isinstance(value, ast.Name)
+    tree = _parsed(module)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == value.id:
+            own = ast.get_docstring(node) or "Attributes:"
+            return (ast.get_docstring(tree) or "") if own.startswith("Attributes:") else own
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == value.id:
+            return _docstring(module, node.value)
+    package, name = _imported(module, value.id)
+    return _docstring(package, ast.Name(name))
+
+
+def _imported(module: str, name: str) -> tuple[str, str]:
+    """Where a module imports a name from: the other module, and the name there."""
+    for node in _parsed(module).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                if name == (alias.asname or alias.name):
+                    return node.module, alias.name
+    raise LookupError(f"{module} neither defines nor imports {name}")
+
+
+@cache
+def _parsed(module: str) -> ast.Module:
+    package, *inner = module.split(".")
+    spec = find_spec(package)  # of the package alone: it imports what is above a submodule
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    path = Path(spec.submodule_search_locations[0], *inner)
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(file.read_text(encoding="utf-8"))

@@ -1,0 +1,14 @@
+"""What `rollcall show` prints of an experiment file; see also test_commands.py."""
+
+import numpy as np
+
+from benchmark.cli.card import shortened
+
+
+def test_long_vectors_are_shortened():
+    assert shortened({"a": list(range(6)), "b": {"c": [[0.5, 1.0]] * 4}}) == {
+        "a": [0, 1, 2, 3, 4, 5],
+        "b": {"c": "4 x 2 numbers from 0.5 to 1"},
+    }
+    assert shortened(np.arange(7.0)) == "7 numbers from 0 to 6"
+    assert shortened([{"p": list(range(9))}, "word"]) == [{"p": "9 numbers from 0 to 8"}, "word"]

@@ -1,0 +1,39 @@
+"""Pictures are drawn by whatever the entry-point group names."""
+
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from benchmark.cli import plots
+from benchmark.config.errors import SettingError
+
+
+class Recorded:
+    """Stands for a matplotlib figure; writes what it was drawn from."""
+
+    def __init__(self, *content):
+        self.content = content
+
+    def savefig(self, file, dpi):
+        file.write_text(f"{self.content} at {dpi}")
+
+
+def installed(monkeypatch, *entries):
+    """Makes these the entry points of the group."""
+    monkeypatch.setattr(plots, "entry_points", lambda **sought: EntryPoints(entries).select(**sought))
+
+
+def test_a_picture_is_drawn_by_its_entry_point(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(plots, "Recorded", Recorded, raising=False)
+    other = EntryPoint("costs", "nowhere:costs", plots.GROUP)
+    installed(monkeypatch, other, EntryPoint("partition", "benchmark.cli.plots:Recorded", plots.GROUP))
+    plots.draw("partition", tmp_path / "new" / "a.png", 1, 2)
+    assert (tmp_path / "new" / "a.png").read_text() == "(1, 2) at 150"
+    assert "partition: " in capsys.readouterr().err
+
+
+def test_without_an_entry_point_the_error_says_what_to_do(tmp_path, monkeypatch):
+    installed(monkeypatch, EntryPoint("partition", "nowhere:x", "another.group"))
+    with pytest.raises(SettingError, match="no installed package draws 'partition'; reinstall rollcall"):
+        plots.draw("partition", tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())

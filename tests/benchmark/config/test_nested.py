@@ -1,0 +1,40 @@
+"""Nested settings."""
+
+import pytest
+
+from benchmark import SettingError
+from benchmark.config.nested import merged, parse, put
+
+
+def test_merged_keeps_what_is_not_named_and_replaces_another_choice_whole():
+    base = {"local": {"steps": 2, "lr": 0.1}, "task": {"name": "digits", "clients": 3}, "algorithm": "mifa"}
+    assert merged(base, {"local": {"lr": 0.5}}) == base | {"local": {"steps": 2, "lr": 0.5}}
+    assert merged(base, {"task": {"clients": 5}})["task"] == {"name": "digits", "clients": 5}
+    assert merged(base, {"task": {"name": "mnist", "labels": [1]}})["task"] == {"name": "mnist", "labels": [1]}
+    assert merged(base, {"algorithm": {"memory": "updates"}})["algorithm"] == {"name": "mifa", "memory": "updates"}
+    assert merged(base, {"algorithm": {"name": "fedavg"}})["algorithm"] == {"name": "fedavg"}
+    assert base["local"] == {"steps": 2, "lr": 0.1}
+
+
+@pytest.mark.parametrize("text", ["local.lr", "=3", "local.lr=", "local.lr=[1"])
+def test_what_is_no_assignment_is_refused(text):
+    with pytest.raises(SettingError, match="must be SETTING=VALUE or SETTING=VALUE,VALUE"):
+        parse(text)
+
+
+def test_put():
+    spec = {"a": "name", "b": {"c": 1}}
+    assert put(spec, "a.x", 2) == {"a": {"name": "name", "x": 2}, "b": {"c": 1}}
+    assert put(spec, "b.d.e", 2) == {"a": "name", "b": {"c": 1, "d": {"e": 2}}}
+    assert spec == {"a": "name", "b": {"c": 1}}
+    with pytest.raises(SettingError, match=r"c\.d: cannot be set; c is 1"):
+        put(spec, "b.c.d", 2)
+
+
+def test_parse():
+    assert parse("local.lr=0.1,1e-3") == ("local.lr", [0.1, 1e-3])
+    assert parse("algorithm={name: mifa, memory: updates},fedavg") == (
+        "algorithm",
+        [{"name": "mifa", "memory": "updates"}, "fedavg"],
+    )
+    assert parse("algorithm=my.py:Mine") == ("algorithm", ["my.py:Mine"])

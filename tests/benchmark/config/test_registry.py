@@ -1,0 +1,83 @@
+"""Choices: options from signatures, values of the types that annotations allow."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import numpy as np
+import pytest
+from annotated_types import Gt
+
+from benchmark import SettingError
+from benchmark.config import registry
+from benchmark.config.registry import Kind, read
+from participation.probabilities import constant
+
+Source = Callable[[int], np.ndarray]
+
+
+def plain(m: int, *, size: Annotated[float, Gt(0)] = 1.0):
+    return m * size
+
+
+def mixed(
+    m: int,
+    *,
+    probability: float | np.ndarray | Source,
+    rows: int | np.ndarray | None = None,
+    mask: np.ndarray | str = "",
+):
+    return m, probability, rows, mask
+
+
+CHOICES: Mapping = {"plain": plain, "mixed": mixed}
+
+
+@pytest.fixture(autouse=True)
+def _kind(monkeypatch):
+    monkeypatch.setitem(registry.KINDS, "toy", Kind(f"{registry.__name__}:TOYS", supplied=1))
+    monkeypatch.setattr(registry, "TOYS", CHOICES, raising=False)
+
+
+def test_a_choice_is_built_from_what_is_supplied_and_its_options():
+    assert read("toy", "plain").build(3) == 3
+    assert read("toy", {"name": "plain", "size": 2}).build(3) == 6
+    with pytest.raises(SettingError, match=r"^size: 0 is not allowed; must be greater than 0"):
+        read("toy", {"name": "plain", "size": 0})
+    with pytest.raises(SettingError, match=r"^sise: is not an option of plain; allowed: size$"):
+        read("toy", {"name": "plain", "sise": 0})
+    with pytest.raises(SettingError, match=r"^name: 'plane' is not allowed; must be one of plain, mixed$"):
+        read("toy", "plane")
+    with pytest.raises(SettingError, match=r"^name: is missing in {'size': 1}; must be one of plain, mixed$"):
+        read("toy", {"size": 1})
+
+
+def options(**values):
+    return read("toy", {"name": "mixed", "probability": 0.5} | values).options
+
+
+def test_a_value_is_read_as_the_first_type_that_fits(tmp_path):
+    choice = options(probability={"name": "constant", "p": 0.25})["probability"]
+    assert (choice.factory, choice.options) == (constant, {"p": 0.25})
+    assert options(probability="mixture")["probability"].name == "mixture"
+    assert (options(probability=1)["probability"], type(options(probability=1)["probability"])) == (1.0, float)
+    assert options(probability=[1, 0.5])["probability"].tolist() == [1, 0.5]
+    assert options(rows=None)["rows"] is None
+    assert options(rows=3)["rows"] == 3
+    np.save(tmp_path / "a.npy", np.eye(2))
+    assert options(rows=str(tmp_path / "a.npy"))["rows"].tolist() == [[1, 0], [0, 1]]
+    (tmp_path / "a.csv").write_text("round,client\n0,4\n")
+    assert options(mask=str(tmp_path / "a.csv"))["mask"]["client"].tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"probability": "halfs"}, "probability: 'halfs' is not allowed; must be numbers, or the path of a file"),
+        ({"probability": None}, "probability: None is not allowed; must be numbers, or the path of a .npy file"),
+        ({"rows": [[1], [1, 2]]}, r"rows: \[\[1\], \[1, 2\]\] is not allowed; must be numbers in rows of equal length"),
+        ({"probability": {"name": "constant", "q": 1}}, "probability.q: is not an option of constant; allowed: p"),
+    ],
+)
+def test_other_values_are_refused(values, complaint):
+    with pytest.raises(SettingError, match=complaint):
+        options(**values)

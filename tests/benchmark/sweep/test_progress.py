@@ -1,0 +1,32 @@
+"""The live view's counts, from events in a fixed order."""
+
+import io
+
+from rich.console import Console
+
+from benchmark import Trial, simulate
+from benchmark.sweep.jobs import Job, Outcome
+from benchmark.sweep.progress import View
+
+TRIAL = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "algorithm": "fedavg", "rounds": 10}
+
+
+def test_every_trial_is_counted_once(tmp_path):
+    console = Console(file=io.StringIO(), width=200)
+    jobs = [Job(Trial.read(TRIAL | {"seed": seed}), "tiny", tmp_path) for seed in range(5)]
+    before, good, bad, cut, _ = jobs
+    simulate(before.trial, folder=before.folder.path)
+    with View(jobs, console) as view:
+        assert (view.done, view.waiting) == (1, 4)
+        for each in (good, bad, cut):
+            view.started(each)
+        view.progressed(good, 4)
+        assert sum(view.rounds.values()) == 14
+        view.ended(good, Outcome("finished"))
+        view.ended(bad, Outcome("failed", "ValueError: x"))
+        assert (view.running, view.waiting, view.stopped) == (1, 1, True)
+        view.ended(cut, Outcome("interrupted"))
+    assert (view.finished, view.interrupted, view.waiting, view.failed) == (1, 1, 1, {bad.trial.name: "ValueError: x"})
+    assert view.done == 3
+    lines = [line.split()[:2] for line in console.file.getvalue().splitlines()]
+    assert lines == [[f"{n}/5", each.trial.name] for n, each in ((2, good), (3, bad), (3, cut))]
