@@ -23,7 +23,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmark.config.errors import SettingError
 from benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining
-from benchmark.engines.allocator import keep_freed_memory
 from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.federation.simulation import simulate
 from tasks import AUGMENTATIONS, MODELS, Minibatches, Task
@@ -169,7 +168,6 @@ def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool
         seconds: that a repetition lasts at least.
         augment: whether images are cropped and flipped.
     """
-    keep_freed_memory()
     loops: dict[tuple[str, str], Cost] = {}
     for case in cases:
         kind = case.engine, case.device

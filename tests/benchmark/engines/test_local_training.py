@@ -10,8 +10,8 @@ from torch import nn
 from algorithms import ALGORITHMS, Rows
 from benchmark import SettingError, simulate
 from benchmark.config.trial import Evaluation, Trial
-from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out
-from benchmark.federation.simulation import build
+from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out_splits
+from benchmark.federation.build import build
 from tasks import Minibatches, digits, leaf_synthetic
 from tasks.partitions import Parts
 
@@ -225,7 +225,7 @@ def test_losses_on_held_out_samples():
     task = task.double()
     data.splits = {name: (x.double(), y) for name, (x, y) in data.splits.items()}
     minibatches = Minibatches(data.parts, 16, seed=0)
-    feed = Feed(task, data.splits["train"], minibatches, held_out(data, torch.device("cpu")))
+    feed = Feed(task, data.splits["train"], minibatches, held_out_splits(data, torch.device("cpu")))
     model = FlatTask(task)
     x = model.vector() + torch.tensor([[0.0], [0.3], [-0.2]], dtype=torch.float64)
     clients = torch.tensor([4, 0, 2])

@@ -15,10 +15,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from algorithms import ALGORITHMS, LocalWork
 from benchmark import SettingError, engines, simulate
-from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, recorded
-from benchmark.engines.dealing import deal
-from benchmark.engines.probing import Loss, activations, is_mean_of_samples
-from benchmark.engines.vectorised import round_number
+from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, traced
+from benchmark.engines.chunks import next_round_number
+from benchmark.engines.loss_properties import Loss, activation_bytes, is_mean_of_samples
+from benchmark.engines.stacked_minibatches import stack_minibatches
 from tasks import AUGMENTATIONS, Minibatches, digits, ridge
 from tasks.base import Task
 from tasks.models import mlp
@@ -155,15 +155,17 @@ def test_buffers_follow_all_that_a_client_computes():
 def test_memory_decides_only_how_many_are_computed_at_once(wrap):
     _, roomy, x = rigs(wrap=WRAPS[wrap])
     engine = roomy.engine
-    each = engine.bytes_per_client + 16 * (engine.bytes_per_sample + STEPS * engine.bytes_per_step_sample)
+    each = engine.chunk_size.bytes_per_client + 16 * (
+        engine.chunk_size.bytes_per_sample + STEPS * engine.chunk_size.bytes_per_step_sample
+    )
     clients, draw = torch.arange(6), torch.Generator().manual_seed(2)
     start, correct = x + 0.1 * torch.randn(2, 6, len(x), generator=draw, dtype=torch.float64)
     options = {"scale": torch.linspace(0.5, 2.0, 6, dtype=torch.float64), "correct": correct - x}
     whole = roomy.sgd(clients, start, **options)
-    assert len(list(roomy._parts(clients, STEPS))) == 1
+    assert len(list(roomy._chunks(clients, STEPS))) == 1
     for fitting, parts in ((2, 3), (4, 2), (0, 6)):
         _, tight, _ = rigs(wrap=WRAPS[wrap], memory=fitting * each)
-        assert len(list(tight._parts(clients, STEPS))) == parts
+        assert len(list(tight._chunks(clients, STEPS))) == parts
         assert (tight.sgd(clients, start, **options) - whole).abs().max() < 1e-12
         gradients, losses = tight.gradients(clients, start, 1)
         expected, expected_losses = roomy.gradients(clients, start, 1)
@@ -187,7 +189,7 @@ def test_a_deal_is_what_the_feed_gives_bit_for_bit(per):
     sequential, vectorised, _ = rigs(per=per)
     feed, clients, first = sequential.engine.feed, torch.tensor([5, 0, 2]), 7
     rows = [[feed.minibatches.rows(client, first + k) for k in range(4)] for client in clients.tolist()]
-    dealt = deal(vectorised.engine.feed, clients, [first] * 3, rows, torch.float64)
+    dealt = stack_minibatches(vectorised.engine.feed, clients, [first] * 3, rows, torch.float64)
     seen = 0
     for k in range(4):
         batch, weights = dealt.padded(k)
@@ -198,7 +200,7 @@ def test_a_deal_is_what_the_feed_gives_bit_for_bit(per):
                 assert torch.equal(column[row, :n], theirs)
             assert weights[row].tolist() == [1 / n] * n + [0.0] * (16 - n)
             seen += n < 16
-        for members, alike in dealt.alike(k):
+        for members, alike in dealt.by_length(k):
             for i, row in enumerate(members.tolist()):
                 expected = feed.batch(clients[row].item(), first + k)
                 assert all(torch.equal(column[i], theirs) for column, theirs in zip(alike, expected, strict=True))
@@ -209,28 +211,28 @@ def test_a_deal_is_what_the_feed_gives_bit_for_bit(per):
 def test_a_recording_gives_the_same_bits(wrap, monkeypatch):
     clients, found = torch.tensor([5, 4, 3]), []
     for worth in (2, 10**9):
-        monkeypatch.setattr(recorded, "WORTH_RECORDING", worth)
+        monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", worth)
         _, work, x = rigs(wrap=WRAPS[wrap])
         ends = [work.sgd(clients, x.expand(3, -1)) for _ in range(3)]
         found.append([*ends, *work.buffers(clients)])
-        kinds = sum(len(f.recordings) for f in (work.engine._gradients, work.engine._padded_gradients))
+        kinds = sum(len(f.traces) for f in (work.engine.of_whole_batches, work.engine.of_padded_batches))
         assert (kinds > 0) == (worth == 2)
     assert all(map(torch.equal, *found))
 
 
 def test_what_was_recorded_is_played_back(monkeypatch):
-    monkeypatch.setattr(recorded, "WORTH_RECORDING", 2)
+    monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 2)
     calls = []
 
     def slope(x):
         calls.append(len(x))
         return torch.func.grad(lambda y: (y**3).sum())(x)
 
-    played = recorded.Recorded(slope)
+    played = traced.Traced(slope)
     for n in (2, 3, 2, 2, 3, 2):
         x = torch.arange(n, dtype=torch.float64)
         assert played(x).tolist() == [3.0 * i**2 for i in range(n)]
-    assert calls == [2, 3, 2, 2, 3, 3]  # twice when it is recorded, then no more
+    assert calls == [2, 3, 2, 2, 3, 3]  # twice when it is traced, then no more
     assert played(torch.tensor([2.0])).dtype == torch.float32
 
 
@@ -239,7 +241,7 @@ def test_full_batches_are_dealt_once_a_round():
     parts = [np.arange(3), np.arange(3, 10), np.arange(10, 21)]
     feed = Feed(task.double(), data.splits["train"], Minibatches(parts, "full", seed=0))
     clients = torch.tensor([2, 0])
-    dealt = deal(feed, clients, [7, 7], [[parts[i]] * 4 for i in (2, 0)], torch.float64)
+    dealt = stack_minibatches(feed, clients, [7, 7], [[parts[i]] * 4 for i in (2, 0)], torch.float64)
     assert all(len(column) == 4 and column.stride(0) == 0 for column in dealt.samples)
     for k in range(4):
         batch, weights = dealt.padded(k)
@@ -271,7 +273,7 @@ def test_activations_of_two_layers():
     samples = tuple(column[:8] for column in data.splits["train"])
     # The first layer's input, the second's, the logarithm of the softmax, the label, and one number of the batch;
     # not the second layer's weights, which are nobody's sample.
-    assert activations(Loss(task), samples) == 4 * 64 + 4 * 5 + 4 * 10 + 8 + 4 // 8
+    assert activation_bytes(Loss(task), samples) == 4 * 64 + 4 * 5 + 4 * 10 + 8 + 4 // 8
 
 
 def test_what_cannot_be_vectorised_is_refused_in_time():
@@ -352,7 +354,7 @@ def test_what_is_compiled_meets_few_shapes():
 
 
 def test_round_numbers():
-    found = [round_number(n, 100) for n in range(1, 101)]
+    found = [next_round_number(n, 100) for n in range(1, 101)]
     numbers = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 100]
     assert found == [next(number for number in numbers if number >= n) for n in range(1, 101)]
 
@@ -360,11 +362,13 @@ def test_round_numbers():
 def test_as_many_at_once_as_fit_and_need_no_padding():
     _, work, _ = rigs()
     engine = work.engine
-    each = engine.bytes_per_client + 16 * (engine.bytes_per_sample + STEPS * engine.bytes_per_step_sample)
+    each = engine.chunk_size.bytes_per_client + 16 * (
+        engine.chunk_size.bytes_per_sample + STEPS * engine.chunk_size.bytes_per_step_sample
+    )
     numbers = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96]
     for fitting in range(1, 101):
-        engine.memory = fitting * each
-        assert engine.at_once(16, STEPS) == max(number for number in numbers if number <= fitting)
+        engine.chunk_size.memory = fitting * each
+        assert engine.chunk_size.clients(16, STEPS) == max(number for number in numbers if number <= fitting)
 
 
 def test_a_loss_that_cannot_be_padded_is_not_compiled():

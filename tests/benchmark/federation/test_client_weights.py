@@ -138,9 +138,9 @@ def test_refusals():
     with pytest.raises(SettingError, match=r"evaluation.weights: .* these options of fedawe, .* must be left out"):
         Trial.read(trial({"name": "fedawe", "clip": 0.5}))
     unknown = {"name": "minimum_separation", "groups": 3, "probability": 1.0, "separation": 1}
-    with pytest.raises(SettingError, match=r"weights: 'correlation' .* must tell it"):
+    with pytest.raises(SettingError, match=r"weights: 'correlation' .* does not provide it"):
         simulate(trial("fedavg", participation=unknown, evaluation={"weights": ["correlation"]}))
-    with pytest.raises(ValueError, match=r"6,000 clients; must be left out above 5,000"):
+    with pytest.raises(ValueError, match=r"at most 5,000 clients; this task has 6,000"):
         classes(("client",), np.full(6_000, 1 / 6_000), None, None)
 
 

@@ -16,8 +16,9 @@ from torch import nn
 from algorithms import ALGORITHMS
 from benchmark import SettingError, simulate
 from benchmark.config.trial import Trial
+from benchmark.federation.build import build
 from benchmark.federation.run_folder import RunFolder
-from benchmark.federation.simulation import build, quiet
+from benchmark.federation.trainer import quiet
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
@@ -155,7 +156,7 @@ def test_batchnorm_statistics_are_averaged_over_the_active_clients():
         ALGORITHMS["fedpbc"](),  # everybody computes; only the active are heard
         minibatches=Minibatches(list(np.arange(6).reshape(3, 2)), "full", seed=0),
         local=LocalTraining(1),
-        rate=lambda t: 0.0,
+        lr=lambda t: 0.0,
         alpha=np.full(3, 1 / 3),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
         splits=lambda t: ["train"],

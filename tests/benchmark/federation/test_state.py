@@ -14,10 +14,11 @@ from algorithms import ALGORITHMS, Rows
 from benchmark import simulate
 from benchmark.config.trial import Trial
 from benchmark.engines import LocalTraining
+from benchmark.federation.build import build
 from benchmark.federation.costs import floats
 from benchmark.federation.module import Federation
-from benchmark.federation.simulation import build, quiet
 from benchmark.federation.state import StateBuffers, stored_rows
+from benchmark.federation.trainer import quiet
 from participation import MODELS, Population
 from tasks import ClientData, Minibatches, Task
 
@@ -160,7 +161,7 @@ def test_many_clients_of_whom_few_take_part():
         ALGORITHMS["mifa"](),
         minibatches=Minibatches(list(np.arange(m)[:, None]), "full", seed=0),
         local=LocalTraining(1),
-        rate=lambda t: eta,
+        lr=lambda t: eta,
         alpha=np.full(m, 1 / m),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
         splits=lambda t: ["train"],
