@@ -110,7 +110,7 @@ class Stop(Callback):
 
 
 def save_checkpoint(trainer: Trainer, run: RunFolder) -> None:
-    """Replace the checkpoint in the run folder, atomically. To be called at the end of a round: Lightning resumes there."""
+    """Replace the checkpoint in the run folder, atomically. Lightning can resume only from the end of a round."""
     scratch = run.checkpoint.with_suffix(".new")
     trainer.save_checkpoint(scratch)
     scratch.replace(run.checkpoint)

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from time import monotonic
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
 
 class Interrupted(Exception):
     """A run stopped after a whole round because it was asked to."""
@@ -34,22 +32,9 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
         elif monotonic() - requested_at > 1:
             raise KeyboardInterrupt
 
-    with signal_handlers_restored():
-        for number in SIGNALS:
-            signal.signal(number, note)
-        yield lambda: requested_at is not None
-
-
-@contextmanager
-def signal_handlers_restored() -> Iterator[None]:
-    """Restore the handlers of SIGINT and SIGTERM at the end. After Ctrl-C Lightning leaves SIGINT ignored (2.6.6)."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield lambda: requested_at is not None
     finally:
         for number, handler in before.items():
-            if handler is not None:  # None: not installed by Python
-                signal.signal(number, handler)
+            signal.signal(number, handler)

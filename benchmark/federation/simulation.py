@@ -18,7 +18,7 @@ from benchmark.config.trial import Trial
 from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.federation.build import build
 from benchmark.federation.callbacks import Checkpoints, Recorder, Stop
-from benchmark.federation.interruption import signal_handlers_restored, stop_requests
+from benchmark.federation.interruption import stop_requests
 from benchmark.federation.module import Federation
 from benchmark.federation.precision import PRECISIONS, matrix_products
 from benchmark.federation.run_folder import RunFolder
@@ -79,7 +79,6 @@ def simulate(
         quiet(),
         matrix_products(PRECISIONS[trial.numerics.dtype].products),
         kernels_of_one_thread() as threads,
-        signal_handlers_restored(),
         stop_requests() if stop is None else nullcontext(stop) as requested,
     ):
         federation = build(trial, threads)
