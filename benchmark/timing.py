@@ -151,7 +151,7 @@ class Plain:
             for step in range(t * self.steps, (t + 1) * self.steps):
                 batch = self.feed.batch(client, step)
                 optimizer.zero_grad()
-                self.worker.loss(batch).backward()  # type: ignore[no-untyped-call]
+                self.worker.loss(batch).backward()  # type: ignore[no-untyped-call, unused-ignore]
                 optimizer.step()
             ends.append(nn.utils.parameters_to_vector(self.worker.parameters()).detach())
         return torch.stack(ends)
@@ -281,7 +281,7 @@ def grid(
         if a <= m
     ]
     if not cases:
-        raise SettingError(f"active: {min(active)} is not allowed; must be at most {max(clients)}, as many as clients")
+        raise SettingError(f"active: {min(active)} is not allowed; must be at most {max(clients)}, the clients")
     return cases
 
 

@@ -108,7 +108,8 @@ def objective_weights(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:
     """alpha [m]: the clients' weights in the objective, which sum to 1."""
     sizes = data.parts.sizes.astype(np.float64)
     alpha = np.ones_like(sizes) if trial.target == "uniform" else sizes
-    return alpha / alpha.sum()
+    alpha /= alpha.sum()
+    return alpha
 
 
 def weight_classes(trial: Trial, alpha: Float[np.ndarray, "m"], participation: Participation) -> Classes | None:

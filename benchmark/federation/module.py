@@ -187,9 +187,8 @@ class Federation(LightningModule):
         weights = {} if self.weights is None else self.weights.measured()
         self.measured = self._tally.means() | weights | self.costs.named(memory=floats(self.state))
         # For a small task, logging costs more than the rest of an evaluation. Log only if something reads it.
-        if self.trainer.loggers or any(
-            isinstance(callback, EarlyStopping | Checkpoint) for callback in self.trainer.callbacks
-        ):  # type: ignore[attr-defined]
+        callbacks = self.trainer.callbacks  # type: ignore[attr-defined]
+        if self.trainer.loggers or any(isinstance(callback, EarlyStopping | Checkpoint) for callback in callbacks):
             self.log_dict(self.measured)
 
     def get_extra_state(self) -> dict[str, Any]:

@@ -48,14 +48,14 @@ class StateBuffers(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "StateBuffers":
         """torch moves and casts modules through this method. Rows in host memory are cast but not moved."""
         if not self._host or self._kind is not Rows:
-            super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+            super()._apply(fn, recurse)  # type: ignore[no-untyped-call, unused-ignore]
             return self
         values = self.get_buffer("values")
 
         def cast_values(tensor: Tensor) -> Tensor:
             return tensor.to(fn(tensor.new_empty(0)).dtype) if tensor is values else fn(tensor)
 
-        super()._apply(cast_values, recurse)  # type: ignore[no-untyped-call]
+        super()._apply(cast_values, recurse)  # type: ignore[no-untyped-call, unused-ignore]
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
