@@ -1,6 +1,6 @@
-"""What local work costs: the engines against a plain loop, in the same run.
+"""Benchmark of local work: the engines against a plain loop, measured in the same run.
 
-The data are random images of a task's shape, so that nothing need be downloaded; what is computed is the same.
+The data are random images of a task's shape, so that nothing needs to be downloaded. The computation is the same.
 """
 
 import copy
@@ -23,7 +23,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmark.config.errors import SettingError
 from benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining
-from benchmark.engines.allocator import keep_freed_memory
 from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.federation.simulation import simulate
 from tasks import AUGMENTATIONS, MODELS, Minibatches, Task
@@ -31,16 +30,16 @@ from tasks.images import Classification
 from tasks.streams import stream, torch_stream
 
 WORKS = {"digits": ((1, 8, 8), "mlp"), "mnist": ((1, 28, 28), "linear"), "cifar10": ((3, 32, 32), "fedpbc_cifar10")}
-"""Shape of an input, and the task's own model; ten classes each."""
+"""By task: the shape of an input and the name of the model; each has ten classes."""
 
 LR = 0.01
 POOL = 2048
-"""Images that all clients share; what a client holds is but a list of rows."""
+"""Images. All clients share them; a client holds a list of rows."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured: a round in which `active` of `clients` take `steps` local steps on `batch` samples each."""
+    """A round to measure: `active` of `clients` take `steps` local steps on `batch` samples each."""
 
     task: str
     engine: str
@@ -53,20 +52,20 @@ class Case:
 
 @dataclass(frozen=True)
 class Cost:
-    """Repetitions of one measurement."""
+    """The repetitions of one measurement."""
 
     values: tuple[float, ...]
 
     def named(self, name: str) -> dict[str, float]:
-        """Median and spread, as columns."""
+        """Median, minimum and maximum, as columns."""
         return {name: statistics.median(self.values), f"{name}_min": min(self.values), f"{name}_max": max(self.values)}
 
 
 class Federated:
-    """The clients of a case on its device, and both ways to do their work.
+    """The clients of a case on its device, whose local work an engine or a plain loop computes.
 
     Args:
-        case: what is measured.
+        case: what to measure.
         augment: whether images are cropped and flipped.
     """
 
@@ -81,41 +80,41 @@ class Federated:
         draw = stream(0, "bench")
         pixels = draw.integers(0, 256, (POOL, *shape), dtype=np.uint8)
         samples = tuple(torch.from_numpy(column).to(case.device) for column in (pixels, draw.integers(0, 10, POOL)))
-        # Two and a half minibatches a client: epochs end within a round, and end with a short minibatch.
-        held = draw.integers(0, POOL, (case.clients, case.batch * 5 // 2))
-        self.feed = Feed(self.task, samples, Minibatches(list(held), case.batch, seed=0))
-        model_ = FlatTask(self.task)
-        self.x = model_.vector()
+        # Two and a half minibatches for each client: epochs end within a round, with a short minibatch.
+        client_rows = draw.integers(0, POOL, (case.clients, case.batch * 5 // 2))
+        self.feed = Feed(self.task, samples, Minibatches(list(client_rows), case.batch, seed=0))
+        model_flat = FlatTask(self.task)
+        self.x = model_flat.vector()
         self.plain = Plain(self.task, self.feed, case.steps)
         with kernels_of_one_thread() as threads:
-            self.engine = ENGINES[case.engine](model_, self.feed, LocalTraining(case.steps), threads)
+            self.engine = ENGINES[case.engine](model_flat, self.feed, LocalTraining(case.steps), threads)
 
     def flop(self) -> int:
-        """Floating point operations of a client's products and convolutions in a round, forward and backward."""
+        """Floating point operations of one client's products and convolutions in a round, forward and backward."""
         with FlopCounterMode(display=False) as counter:
             self.plainly(0, 1)
-        return counter.get_total_flops()
+        return int(counter.get_total_flops())
 
     def active(self, t: int) -> Int[Tensor, "a"]:
-        """Who answers in round t, ascending."""
-        found = np.sort(stream(0, "bench active", t).choice(self.case.clients, self.case.active, replace=False))
-        return torch.from_numpy(found).to(self.case.device)
+        """The active clients of round t, ascending."""
+        ids = np.sort(stream(0, "bench active", t).choice(self.case.clients, self.case.active, replace=False))
+        return torch.from_numpy(ids).to(self.case.device)
 
     def by_engine(self, t: int) -> Float[Tensor, "a d"]:
-        """A FedAvg round's local work."""
+        """The local work of a round of FedAvg."""
         with kernels_of_one_thread():
             return self.engine.round(t, LR).sgd(self.active(t), self.x.expand(self.case.active, -1))
 
     def plainly(self, t: int, most: int | None = None) -> Float[Tensor, "a d"]:
-        """The same, client after client; of no more than `most` clients."""
+        """The same by the plain loop, for at most `most` clients."""
         return self.plain.round(t, LR, self.active(t).tolist()[:most])
 
 
 class Products:
-    """What the machine is capable of: large matrix products, of which there is nothing faster to do arithmetic with.
+    """Large matrix products: the fastest arithmetic that the machine can do.
 
     Args:
-        device: where.
+        device: of the matrices.
     """
 
     def __init__(self, device: str) -> None:
@@ -124,6 +123,7 @@ class Products:
         self.flop = 2 * n**3
 
     def multiply(self, t: int) -> None:
+        """One product."""
         torch.mm(self.a, self.b)
 
 
@@ -137,7 +137,7 @@ class Plain:
     """
 
     def __init__(self, task: Task, feed: Feed, steps: int) -> None:
-        self.server = copy.deepcopy(task.state_dict())  # an engine moves the task itself about
+        self.server = copy.deepcopy(task.state_dict())  # an engine changes the parameters of the task itself
         self.worker = copy.deepcopy(task)
         self.feed = feed
         self.steps = steps
@@ -151,25 +151,24 @@ class Plain:
             for step in range(t * self.steps, (t + 1) * self.steps):
                 batch = self.feed.batch(client, step)
                 optimizer.zero_grad()
-                self.worker.loss(batch).backward()
+                self.worker.loss(batch).backward()  # type: ignore[no-untyped-call, unused-ignore]
                 optimizer.step()
             ends.append(nn.utils.parameters_to_vector(self.worker.parameters()).detach())
         return torch.stack(ends)
 
 
 def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool) -> Iterator[dict[str, Any]]:
-    """A row for each case, in the words of `rollcall bench --json`.
+    """A row for each case, as `rollcall bench --json` prints it.
 
-    Engine, plain loop and large matrix products take turns, so that a busy machine is equally busy for all. The floor
-    is the time in which the machine would do a client's arithmetic at the rate of these products.
+    Engine, plain loop and large matrix products alternate, so that other load on the machine slows all three alike. The
+    floor is the time that a client's arithmetic would take at the rate of the matrix products.
 
     Args:
         cases: what to measure.
-        repeat: how often each.
-        seconds: that a repetition lasts at least.
+        repeat: repetitions of each measurement.
+        seconds: the least duration of a repetition.
         augment: whether images are cropped and flipped.
     """
-    keep_freed_memory()
     loops: dict[tuple[str, str], Cost] = {}
     for case in cases:
         kind = case.engine, case.device
@@ -177,25 +176,16 @@ def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool
             loops[kind] = Cost(tuple(loop_rate(*kind, rounds=max(100, int(2000 * seconds))) for _ in range(repeat)))
         if case.device == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        rig = Federated(case, augment)
-        some = min(case.active, 10)  # the plain loop's cost a client is the same for any number
-        rig.by_engine(0)  # untimed: what is done but once, such as allocations and the choice of kernels
+        federated = Federated(case, augment)
+        federated.by_engine(0)  # not timed: one-time work such as allocations and the choice of kernels
         memory = peak_memory_mb(case.device)
-        rig.plainly(0, some)
-        products, flop = Products(case.device), rig.flop()
-        products.multiply(0)
-        by_engine, plainly, floor = [], [], []
-        for _ in range(repeat):
-            rate = products.flop / _seconds_per_round(products.multiply, case.device, seconds / 4)
-            floor.append(flop / rate * 1000)
-            by_engine.append(_seconds_per_round(rig.by_engine, case.device, seconds) * 1000 / case.active)
-            plainly.append(_seconds_per_round(partial(rig.plainly, most=some), case.device, seconds) * 1000 / some)
+        engine, reference, floor = _alternating(federated, repeat, seconds)
         yield {
             **vars(case),
             "augment": augment,
-            **Cost(tuple(by_engine)).named("ms_per_client_round"),
-            **Cost(tuple(plainly)).named("reference_ms_per_client_round"),
-            **Cost(tuple(floor)).named("floor_ms_per_client_round"),
+            **engine.named("ms_per_client_round"),
+            **reference.named("reference_ms_per_client_round"),
+            **floor.named("floor_ms_per_client_round"),
             "peak_memory_mb": memory,
             **loops[kind].named("loop_rounds_per_second"),
             "threads": torch.get_num_threads(),
@@ -203,8 +193,24 @@ def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool
         }
 
 
+def _alternating(federated: Federated, repeat: int, seconds: float) -> tuple[Cost, Cost, Cost]:
+    """Milliseconds per client and round: of the engine, of the plain loop, and the floor. See `measure`."""
+    case = federated.case
+    few = min(case.active, 10)  # the plain loop costs the same per client for any number of clients
+    federated.plainly(0, few)
+    products, flop = Products(case.device), federated.flop()
+    products.multiply(0)
+    engine, reference, floor = [], [], []
+    for _ in range(repeat):
+        rate = products.flop / _seconds_per_round(products.multiply, case.device, seconds / 4)
+        floor.append(flop / rate * 1000)
+        engine.append(_seconds_per_round(federated.by_engine, case.device, seconds) * 1000 / case.active)
+        reference.append(_seconds_per_round(partial(federated.plainly, most=few), case.device, seconds) * 1000 / few)
+    return Cost(tuple(engine)), Cost(tuple(reference)), Cost(tuple(floor))
+
+
 class Clock(Callback):
-    """When each round of a trial ended."""
+    """Records when each round of a trial ended."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -214,9 +220,9 @@ class Clock(Callback):
 
 
 def loop_rate(engine: str, device: str, rounds: int) -> float:
-    """Rounds a second of a whole trial whose local work is next to nothing: 100 quadratics in R^100, K = 1.
+    """Rounds per second of a trial with almost no local work: 100 quadratics in R^100, K = 1.
 
-    With metrics every 50 rounds; over the second half, when what is done but once is done, such as recording kernels.
+    It evaluates every 50 rounds. Only the second half counts: the first contains one-time work such as tracing kernels.
     """
     clock = Clock()
     trial = {
@@ -233,7 +239,7 @@ def loop_rate(engine: str, device: str, rounds: int) -> float:
 
 
 def peak_memory_mb(device: str) -> float:
-    """Of the GPU's memory since it was reset; on a CPU that of this process, ever."""
+    """The peak memory of the GPU since its last reset; on a CPU, of this process since its start."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -249,7 +255,7 @@ def grid(
     steps: Sequence[int],
     batch: Sequence[int],
 ) -> list[Case]:
-    """All combinations in which the active are among the clients.
+    """All combinations with no more active clients than clients.
 
     Raises:
         SettingError: a value that is not allowed, or no combination.
@@ -264,7 +270,7 @@ def grid(
             if value < 1:
                 raise SettingError(f"{name}: {value} is not allowed; must be at least 1")
     if device == "cuda" and not torch.cuda.is_available():
-        raise SettingError("device: 'cuda' is not allowed here, torch finds no GPU; must be auto or cpu")
+        raise SettingError("device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
     cases = [
         Case(task, engine, device, m, a, K, b)
         for m in clients
@@ -280,7 +286,7 @@ def grid(
 
 
 def _seconds_per_round(run: Callable[[int], object], device: str, seconds: float) -> float:
-    """Rounds 1, 2, ... for at least so long."""
+    """Seconds per round, over rounds 1, 2, ... for at least that many seconds."""
     synchronise(device)
     begin, rounds, spent = perf_counter(), 0, 0.0
     while spent < seconds:
@@ -292,6 +298,6 @@ def _seconds_per_round(run: Callable[[int], object], device: str, seconds: float
 
 
 def synchronise(device: str) -> None:
-    """Wait for what a GPU was told to do."""
+    """Wait until a GPU has finished its work."""
     if device == "cuda":
         torch.cuda.synchronize()

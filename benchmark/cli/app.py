@@ -5,6 +5,7 @@ from importlib.metadata import entry_points
 
 import typer
 
+from benchmark.allocator import keep_freed_memory
 from benchmark.cli.bench import bench
 from benchmark.cli.check import check
 from benchmark.cli.data import data
@@ -31,6 +32,7 @@ for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and
 
 def main() -> None:
     """Run the command. A `SettingError` ends it with one line on stderr and exit code 2."""
+    keep_freed_memory()
     try:
         app()
     except SettingError as error:

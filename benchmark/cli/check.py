@@ -47,8 +47,9 @@ def _conformance(name: str, outcomes: list[Any], whole: bool) -> Grid:
     title = f"[bold]{escape(name)}[/] {verdict}  {escape(remarks)}"
     grid = Grid(title=title, title_justify="left", show_header=False, box=None)
     for outcome in failed:
-        told = f"{outcome.check}\n  expected  {outcome.expected}\n  seen      {outcome.seen}"
-        grid.add_row("[red]✗[/]", escape(told))
+        text = f"{outcome.check}\n  expected  {outcome.expected}\n  seen      {outcome.seen}"
+        text += f"\n  in        {outcome.where}" if outcome.where else ""
+        grid.add_row("[red]✗[/]", escape(text))
     for outcome in outcomes if whole else ():
         if outcome.passed:
             grid.add_row("[green]✓[/]", escape(outcome.check))

@@ -12,7 +12,7 @@ from benchmark.config.experiment import Experiment
 from benchmark.config.grid import places
 from benchmark.config.registry import Choice
 from benchmark.config.trial import ParticipationChoice, Trial
-from benchmark.federation.simulation import build
+from benchmark.federation.build import build
 from participation import Participation, Population
 from tasks.streams import stream
 

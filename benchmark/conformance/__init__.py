@@ -1,4 +1,4 @@
-"""What every algorithm must keep to, a user's own included: `rollcall check`."""
+"""Conformance checks that every algorithm must pass, your own included: `rollcall check`."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -6,46 +6,50 @@ from dataclasses import dataclass
 from algorithms import Round
 from benchmark.config.errors import SettingError
 from benchmark.config.registry import Choice
-from benchmark.conformance.checks import CHECKS, Broken
+from benchmark.conformance.checks import CHECKS
+from benchmark.conformance.failure import CheckFailed, location
 from benchmark.conformance.subject import Subject
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one check ended.
+    """The outcome of one check.
 
     Attributes:
-        check: what it is about.
-        expected, seen: of a failure; `seen` may also remark on what passed.
+        check: its title.
+        passed: whether the method passed.
+        expected, seen: of a failure; `seen` may also be a remark on a check that passed.
+        where: of a failure, `FILE:LINE` in the method's code.
     """
 
     check: str
     passed: bool
     expected: str = ""
     seen: str = ""
+    where: str = ""
 
 
 def conform(choice: Choice) -> list[Outcome]:
-    """All checks of an algorithm, those that failed first.
+    """The outcomes of all checks of an algorithm, failures first.
 
     Raises:
-        SettingError: it needs knowledge that does not exist, or takes neither one local step nor three.
+        SettingError: it requires unknown knowledge, or accepts neither one local step nor three.
     """
     subject = Subject.of(choice)
+    method = subject.method()
     known = [field.name for field in dataclasses.fields(Round) if field.default is None]
-    for name in subject.method().requires:
+    for name in method.requires:
         if name not in known:
-            raise SettingError(f"algorithm: {choice.label} needs {name!r}; must be of {', '.join(known)}")
+            raise SettingError(f"algorithm: {choice.label} requires {name!r}; must be of {', '.join(known)}")
     outcomes = []
     for check in CHECKS:
-        about = check.__doc__ or check.__name__
+        title = check.__doc__ or check.__name__
         try:
-            outcomes.append(Outcome(about, True, seen=check(subject) or ""))
-        except Broken as broken:
-            outcomes.append(Outcome(about, False, broken.expected, broken.seen))
-        except Exception as error:  # whatever a contributed method may raise is its failure, not ours
-            reason = next(iter(str(error).splitlines()), "")
-            outcomes.append(
-                Outcome(about, False, "a round without an error", f"{type(error).__name__}: {reason[:100]}")
-            )
+            outcomes.append(Outcome(title, True, seen=check(subject) or ""))
+        except CheckFailed as failure:
+            outcomes.append(Outcome(title, False, failure.expected, failure.seen, location(method, failure)))
+        except Exception as error:  # a contributed method may raise anything; that is a failure of the method
+            first_line = next(iter(str(error).splitlines()), "")
+            seen = f"{type(error).__name__}: {first_line[:100]}"
+            outcomes.append(Outcome(title, False, "a round without an error", seen, location(method, error)))
     return sorted(outcomes, key=lambda outcome: outcome.passed)

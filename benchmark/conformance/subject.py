@@ -1,4 +1,4 @@
-"""An algorithm under test: rounds of it on five quadratics, whose local work is computed in closed form."""
+"""The algorithm under test, with its rounds on five quadratic clients whose local work has a closed form."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ U = np.array([[1.2, -0.4], [-0.7, 0.9], [0.3, 1.5], [-1.6, -0.8], [0.5, 0.1]])
 H = np.array([0.6, 1.4, 0.9, 1.7, 0.5])
 P = np.array([0.15, 0.9, 0.5, 0.3, 0.7])
 LAMBDA = np.array([-0.3, 0.0, 0.6, 0.2, 0.4])
-"""Targets, curvatures, chances and memory of five clients: F_i(x) = 0.5 h_i ||x - u_i||^2."""
+"""Targets, curvatures, probabilities and correlations of five clients: F_i(x) = 0.5 h_i ||x - u_i||^2."""
 
 EVERYONE = np.arange(len(U))
 
@@ -37,7 +37,7 @@ MASK = np.array(
         [1, 0, 0, 1, 0],
     ]
 ).astype(bool)
-"""Ten rounds: an empty one, one of a single client, one of all; everybody comes and goes."""
+"""Active sets of ten rounds: one is empty, one has a single client, one has all; every client comes and goes."""
 
 
 class Quadratics:
@@ -50,7 +50,7 @@ class Quadratics:
 
     Attributes:
         asked: ids of all clients that computed.
-        beyond: ids of the clients that were asked for the gradient of a step k >= K_i.
+        beyond: ids of the clients that computed a gradient of a step k >= K_i.
     """
 
     def __init__(self, u: Float[Tensor, "m d"], h: Float[Tensor, "m"], K: Int[Tensor, "m"], lr: float) -> None:
@@ -96,11 +96,11 @@ class Quadratics:
 
 @dataclass(frozen=True)
 class Subject:
-    """An algorithm with its options, built anew whenever it is asked for, and what it can be run with.
+    """An algorithm with its options.
 
     Attributes:
         choice: of the algorithm.
-        steps: K: three, or one where the method takes no more.
+        steps: K: three, or one if the method accepts no more.
     """
 
     choice: Choice
@@ -108,16 +108,19 @@ class Subject:
 
     @classmethod
     def of(cls, choice: Choice) -> "Subject":
+        """With the number of local steps that the algorithm accepts."""
         for steps in (3, 1):
             try:
                 choice.build().check(Setting(steps))
                 return cls(choice, steps)
             except ValueError as error:
                 refusal = error
-        raise SettingError(f"algorithm: {choice.label} refuses one local step and three ({refusal})")
+        raise SettingError(f"algorithm: {choice.label} accepts neither one local step nor three: {refusal}")
 
-    def method(self) -> Algorithm:
-        return self.choice.build()
+    def method(self) -> Algorithm[Any]:
+        """A new instance of the algorithm."""
+        method: Algorithm[Any] = self.choice.build()
+        return method
 
     def call(
         self,
@@ -127,10 +130,10 @@ class Subject:
         clients: Int[np.ndarray, "m"] = EVERYONE,
         dtype: torch.dtype = torch.float64,
     ) -> Round:
-        """Round t with what the method needs to be told, and nothing else."""
-        told = {"probability": p, "stationary": p, "correlation": LAMBDA[clients], "share": shares(p)}
-        told["least_loss"] = np.zeros(len(p))  # at its target every client's loss is 0
-        known: dict[str, Any] = {name: torch.tensor(told[name], dtype=dtype) for name in self.method().requires}
+        """Round t with the knowledge that the method requires, and no other."""
+        values = {"probability": p, "stationary": p, "correlation": LAMBDA[clients], "share": shares(p)}
+        values["least_loss"] = np.zeros(len(p))  # at its target every client's loss is 0
+        known: dict[str, Any] = {name: torch.tensor(values[name], dtype=dtype) for name in self.method().requires}
         alpha = torch.full((len(p),), 1 / len(p), dtype=dtype)
         return Round(t, torch.from_numpy(np.flatnonzero(active)), LR, alpha, **known)
 
@@ -140,7 +143,7 @@ class Subject:
         steps: int | Int[np.ndarray, "m"] | None = None,
         dtype: torch.dtype = torch.float64,
     ) -> "Quadratics":
-        """A round's local work of some of the clients; by default all take the subject's K steps."""
+        """The local work of these clients in a round; by default all take the subject's K steps."""
         u, h = torch.tensor(U[clients], dtype=dtype), torch.tensor(H[clients], dtype=dtype)
         K = np.broadcast_to(self.steps if steps is None else steps, len(clients))
         return Quadratics(u, h, torch.from_numpy(K.astype(np.int64)), LR)
@@ -154,7 +157,7 @@ class Subject:
         steps: int | Int[np.ndarray, "m"] | None = None,
         dtype: torch.dtype = torch.float64,
     ) -> Iterator["Step"]:
-        """The rounds of a run from x = 0 with some of the clients, in this order; one after another."""
+        """The rounds of a run from x = 0 with these clients, in this order."""
         method, x = self.method(), torch.zeros(2, dtype=dtype)
         state = method.init(x, len(clients))
         for t, active in enumerate(mask):
@@ -167,9 +170,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class Step:
-    """One round of a run: with x and state before it, update and state after it."""
+    """One round of a run: x and state before it, update and state after it."""
 
-    method: Algorithm
+    method: Algorithm[Any]
     call: Round
     work: Quadratics
     x: Tensor
@@ -183,26 +186,26 @@ class Step:
 
 
 def leaves(state: Any, prefix: str = "") -> dict[str, Tensor]:
-    """The tensors of a state by name, those of a dataclass within it as `outer.inner`, those of `Rows` dense."""
+    """The tensors of a state by name; of a nested dataclass as `outer.inner`; of `Rows` in dense form."""
     if isinstance(state, Rows):
         return {prefix.rstrip(".") or "rows": state.dense(), f"{prefix}stored": state.stored}
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for field in dataclasses.fields(state):
         value = getattr(state, field.name)
         if dataclasses.is_dataclass(value):
-            found |= leaves(value, f"{prefix}{field.name}.")
+            tensors |= leaves(value, f"{prefix}{field.name}.")
         else:
-            found[prefix + field.name] = value
-    return found
+            tensors[prefix + field.name] = value
+    return tensors
 
 
 def by_client(state: Any, clients: int) -> dict[str, Tensor]:
-    """Those that have a row for each client."""
+    """The tensors of a state that have a row for each client."""
     return {name: leaf for name, leaf in leaves(state).items() if leaf.ndim and len(leaf) == clients}
 
 
 def shifted(state: Any, client: int) -> Any:
-    """The state with other numbers in a client's rows."""
+    """The state with different numbers in the rows of one client."""
     one = torch.tensor([client])
     if isinstance(state, Rows):
         return state.put(one, state[one] + 3)
@@ -215,7 +218,7 @@ def shifted(state: Any, client: int) -> Any:
 
 
 def shares(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
-    """c_i = E[1{i in A}/a] of independent uplinks, by all 2^m active sets."""
+    """c_i = E[1{i in A}/a] for independent uplinks, summed over all 2^m active sets."""
     total = np.zeros(len(p))
     for number in range(1, 2 ** len(p)):
         on = (number >> np.arange(len(p)) & 1).astype(bool)

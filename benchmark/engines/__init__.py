@@ -1,18 +1,19 @@
-"""Engines: how the local work of a round is computed, which must not show in a result beyond rounding."""
+"""Engines: how the local work of a round is computed. All engines give the same result up to rounding."""
 
 from collections.abc import Callable
 from functools import partial
 
 import torch
 
-from benchmark.engines.choosing import fastest
-from benchmark.engines.evaluating import Evaluator
-from benchmark.engines.feed import Feed, held_out
-from benchmark.engines.flat import FlatTask
-from benchmark.engines.local import LocalTraining
+from benchmark.engines.auto import fastest
+from benchmark.engines.base import Engine, Work
+from benchmark.engines.evaluator import Evaluator
+from benchmark.engines.feed import Feed
+from benchmark.engines.flat_task import FlatTask
+from benchmark.engines.held_out import held_out_splits
+from benchmark.engines.local_training import LocalTraining
 from benchmark.engines.sequential import Sequential
 from benchmark.engines.vectorised import Vectorised
-from benchmark.engines.work import Engine, Work
 
 ENGINES: dict[str, Callable[[FlatTask, Feed, LocalTraining, int], Engine]] = {
     "auto": fastest,
@@ -32,5 +33,5 @@ __all__ = [
     "Vectorised",
     "Work",
     "fastest",
-    "held_out",
+    "held_out_splits",
 ]

@@ -1,5 +1,5 @@
-"""The sequential engine: each client on its own, as many at once as there are threads. Any model; the oracle for every
-faster engine."""
+"""The sequential engine: computes one client after another, or one per thread. It works with any model, and faster
+engines are tested against it."""
 
 import copy
 from collections.abc import Callable
@@ -13,9 +13,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from algorithms import Rows
-from benchmark.engines.feed import Feed, held_out_losses
-from benchmark.engines.flat import Buffers, FlatTask, in_channels_last
-from benchmark.engines.local import LocalTraining
+from benchmark.engines.feed import Feed
+from benchmark.engines.flat_task import Buffers, FlatTask, in_channels_last
+from benchmark.engines.held_out import held_out_losses
+from benchmark.engines.local_training import LocalTraining
 from benchmark.engines.threads import prepare_thread
 from tasks import Samples
 from tasks.streams import torch_stream
@@ -23,17 +24,17 @@ from tasks.streams import torch_stream
 Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
 
 WORTH_A_THREAD = 2e-3
-"""Seconds: of a shorter step Python is too large a part, and Python runs in one thread at a time."""
+"""Seconds. A shorter step spends too much of its time in Python, which runs in one thread at a time."""
 
 
 class Sequential:
     """See `benchmark.engines.Engine`.
 
     Args:
-        model: the task, of which the engine works on copies.
+        model: the task; the engine works on copies of it.
         feed: the clients' minibatches.
-        local: what a client does in a round.
-        workers: threads; on a CPU each works on a client of its own.
+        local: the clients' local training.
+        workers: threads; on a CPU each computes a client of its own.
     """
 
     def __init__(self, model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1) -> None:
@@ -44,9 +45,9 @@ class Sequential:
         self.threads = 1
         if model.parameters_[0].device.type == "cpu":
             largest = int(feed.minibatches.parts.sizes.argmax())
-            self.channels_last = takes_channels_last(model, feed.batch(largest, 0))
+            self.channels_last = accepts_channels_last(model, feed.batch(largest, 0))
             self.draws, seconds = self._try(self.batch(largest, 0))
-            # torch's own generator, which layers such as dropout draw from, is one for all threads.
+            # All threads share torch's generator, from which layers such as dropout draw.
             self.threads = 1 if self.draws or seconds < WORTH_A_THREAD else workers
         self.replicas = [Replica(model) for _ in range(self.threads)]
         self.idle: SimpleQueue[Replica] = SimpleQueue()
@@ -59,7 +60,7 @@ class Sequential:
         return SequentialWork(self, t, lr, momentum)
 
     def batch(self, client: int, step: int) -> Samples:
-        """A minibatch in the layout that suits the model."""
+        """A minibatch in the memory format that suits the model."""
         batch = self.feed.batch(client, step)
         return in_channels_last(batch) if self.channels_last else batch
 
@@ -95,15 +96,15 @@ class SequentialWork:
         return torch.tensor(self.local.of(clients.tolist()), dtype=torch.int64, device=clients.device)
 
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
-        return held_out_losses(self.model, self.engine.feed, clients, x, split)
+        return held_out_losses(self.model, self.engine.feed.held_out, clients, x, split)
 
     def buffers(self, clients: Int[Tensor, "a"]) -> Buffers | None:
         if not self.model.buffer_names:
-            return []  # without asking who the clients are
-        heard = [self._buffers[client] for client in clients.tolist() if client in self._buffers]
-        if not heard:
+            return []  # without a transfer of the clients' ids
+        client_buffers = [self._buffers[client] for client in clients.tolist() if client in self._buffers]
+        if not client_buffers:
             return None
-        return [torch.stack(theirs).to(torch.float64).mean(dim=0) for theirs in zip(*heard, strict=True)]
+        return [torch.stack(values).to(torch.float64).mean(dim=0) for values in zip(*client_buffers, strict=True)]
 
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
@@ -112,8 +113,8 @@ class SequentialWork:
 
         def differentiate(row: int, client: int, replica: Replica) -> None:
             replica.move(x[row].contiguous())
-            losses[row], found = self._differentiate(replica, client, step)
-            torch.cat([gradient.flatten() for gradient in found], out=gradients[row])
+            losses[row], pieces = self._differentiate(replica, client, step)
+            torch.cat([piece.flatten() for piece in pieces], out=gradients[row])
 
         self._for_each(clients, differentiate)
         if self.local.weight_decay:
@@ -129,18 +130,18 @@ class SequentialWork:
         correct: Float[Tensor, "a d"] | None = None,
     ) -> Float[Tensor, "a d"]:
         ends = start.clone(memory_format=torch.contiguous_format)
-        rates = [self.lr] * len(clients) if scale is None else (self.lr * scale).tolist()
+        lrs = [self.lr] * len(clients) if scale is None else (self.lr * scale).tolist()
         velocities = None
         if self.local.momentum:
             velocities = torch.zeros_like(ends) if self._momentum_before is None else self._momentum_before[clients]
 
         def train(row: int, client: int, replica: Replica) -> None:
-            replica.move(ends[row])  # where the steps then leave their result
+            replica.move(ends[row])  # the steps change this row in place
             corrections = None if correct is None else self.model.split(correct[row])
             velocity = None if velocities is None else self.model.split(velocities[row])
             for step in range(*self.local.of([client])):
                 _, gradients = self._differentiate(replica, client, step)
-                replica.descend(gradients, rates[row], self.local, corrections, velocity)
+                replica.descend(gradients, lrs[row], self.local, corrections, velocity)
 
         self._for_each(clients, train)
         if self.momentum is not None and velocities is not None:
@@ -149,29 +150,31 @@ class SequentialWork:
 
     @torch.no_grad()
     def _for_each(self, clients: Int[Tensor, "a"], work: Callable[[int, int, "Replica"], None]) -> None:
-        """Work(row, client, replica) for all clients."""
-        idle, shared = self.engine.idle, self.model.buffers_()
+        """Call work(row, client, replica) for all clients."""
+        idle, server_buffers = self.engine.idle, self.model.buffers_()
 
-        def one(row: int, client: int) -> None:
+        def work_with_replica(row: int, client: int) -> None:
             replica = idle.get()
             try:
-                if shared:
-                    replica.take_buffers(self._buffers.get(client, shared))
+                if server_buffers:
+                    replica.take_buffers(self._buffers.get(client, server_buffers))
                 work(row, client, replica)
-                if shared:
+                if server_buffers:
                     self._buffers[client] = [buffer.clone() for buffer in replica.buffers]
             finally:
                 idle.put(replica)
 
-        # Autocast is a thread's own affair.
-        alone = self.engine.threads == 1 or len(clients) == 1 or torch.is_autocast_enabled("cpu")
-        for _ in (map if alone else self.engine.pool.map)(one, range(len(clients)), clients.tolist()):
+        # Autocast is set for each thread separately.
+        in_this_thread = self.engine.threads == 1 or len(clients) == 1 or torch.is_autocast_enabled("cpu")
+        for _ in (map if in_this_thread else self.engine.pool.map)(
+            work_with_replica, range(len(clients)), clients.tolist()
+        ):
             pass
         for replica in self.engine.replicas:
-            replica.move(self.engine.home)  # or it would keep the memory of the last round's points
+            replica.move(self.engine.home)  # otherwise it would keep the memory of this round's models
 
     def _differentiate(self, replica: "Replica", client: int, step: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Loss and gradients, where the replica is, on the client's minibatch of a step."""
+        """Loss and gradients at the replica's parameters, on the client's minibatch of a step."""
         step += self.t * self.local.of([client])[0]
         batch = self.engine.batch(client, step)
         if not self.engine.draws:
@@ -181,7 +184,7 @@ class SequentialWork:
 
 
 class Replica:
-    """A copy of a task to work on.
+    """A copy of a task, used by one thread at a time.
 
     Args:
         model: of the task.
@@ -194,7 +197,7 @@ class Replica:
         self.buffers = [self.task.get_buffer(name) for name in model.buffer_names]
 
     def move(self, vector: Float[Tensor, "d"]) -> None:
-        """Take the parameters to a point: they become views of it."""
+        """Set the parameters to a vector: they become views of it."""
         for parameter, piece in zip(self.parameters, self.model.split(vector), strict=True):
             parameter.data = piece
 
@@ -216,7 +219,7 @@ class Replica:
         corrections: Tensors | None,
         velocity: Tensors | None,
     ) -> None:
-        """A step of SGD, in place; `velocity` changes with it."""
+        """One step of SGD; parameters and `velocity` are changed in place."""
         if local.weight_decay:
             gradients = torch._foreach_add(gradients, self.parameters, alpha=local.weight_decay)
         if velocity is not None:
@@ -230,8 +233,8 @@ class Replica:
         torch._foreach_sub_(self.parameters, gradients, alpha=lr)
 
 
-def takes_channels_last(model: FlatTask, batch: Samples) -> bool:
-    """Whether images may come with their channels last, which convolutions like; `Tensor.view` may refuse them."""
+def accepts_channels_last(model: FlatTask, batch: Samples) -> bool:
+    """Whether the model accepts images with channels last, which convolutions prefer; `Tensor.view` may fail."""
     if not any(column.dim() == 4 for column in batch):
         return False
     try:

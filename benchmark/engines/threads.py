@@ -1,4 +1,4 @@
-"""Threads: how many compute side by side must not show in a result."""
+"""Threads: the number of threads must not change a result."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,10 @@ import torch
 
 @contextmanager
 def kernels_of_one_thread() -> Iterator[int]:
-    """Run every kernel on one thread; yields how many threads torch may use, for work that is shared out among them.
+    """Run every kernel on one thread. Yields how many threads torch may use, for work that is divided among them.
 
-    A kernel that shares a sum among threads adds in another order, and its result changes in the last digit.
+    A kernel that divides a sum among threads adds in another order, which changes the last digit of its result. The
+    number of threads is restored at the end.
     """
     threads = torch.get_num_threads()
     if threads == 1:
@@ -24,6 +25,6 @@ def kernels_of_one_thread() -> Iterator[int]:
 
 
 def prepare_thread() -> None:
-    """For a new thread that computes: both are a thread's own settings."""
+    """Initialise a new worker thread; torch keeps both settings for each thread separately."""
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)

@@ -1,4 +1,4 @@
-"""Callbacks that keep what a run must not lose."""
+"""Lightning callbacks of a run: record evaluations, save checkpoints, stop on request."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -13,10 +13,10 @@ from benchmark.federation.run_folder import RunFolder
 
 
 class Recorder(Callback):
-    """Keeps every evaluation: in the run folder, or in memory where there is none.
+    """Records every evaluation: in memory, and in the run folder if there is one.
 
     Args:
-        run: the folder.
+        run: the run folder.
     """
 
     def __init__(self, run: RunFolder | None) -> None:
@@ -32,16 +32,17 @@ class Recorder(Callback):
     def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
         assert isinstance(federation, Federation)
         row = {"round": federation.t, **federation.measured}
-        # A run that was killed repeats the rounds since its checkpoint, and measures them with the same result.
+        # A resumed run repeats the rounds since its checkpoint. Their evaluations give the same result as before.
         if self.run is not None and not self.has(federation.t):
             self.run.append(row, monotonic() - self.began)
         self.rows[federation.t] = row
 
     def history(self) -> pd.DataFrame:
+        """A row for each evaluation, by round."""
         return pd.DataFrame([self.rows[t] for t in sorted(self.rows)] or {"round": []})
 
     def has(self, t: int) -> bool:
-        """Whether the model after t rounds was measured."""
+        """Whether the model after t rounds was evaluated."""
         return t in self.rows
 
 
@@ -49,7 +50,7 @@ class Evaluations(Callback):
     """Tells Lightning after which rounds to evaluate.
 
     Args:
-        due: whether the model after t rounds is measured.
+        due: whether to evaluate the model after t rounds.
     """
 
     def __init__(self, due: Callable[[int], bool]) -> None:
@@ -57,20 +58,20 @@ class Evaluations(Callback):
 
     def on_train_batch_start(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
         assert isinstance(federation, Federation)
-        # Lightning evaluates after each batch whose number can be divided by this one.
+        # Lightning evaluates after each batch whose number is a multiple of this.
         trainer.val_check_batch = 1 if self.due(federation.t + 1) else float("inf")
 
 
 class Checkpoints(Callback):
-    """Saves the run after its last round, and every so often before: by the clock, because a state of m models takes
-    longer to write than most rounds.
+    """Saves a checkpoint after the last round, and before that at intervals of time.
 
-    Lightning's own ModelCheckpoint does not look at the clock under manual optimization (2.6.6).
+    Intervals of rounds would not do: a state of m models takes longer to write than most rounds take. Lightning's own
+    ModelCheckpoint ignores its time interval under manual optimization (2.6.6).
 
     Args:
-        run: the folder.
+        run: the run folder.
         rounds: T.
-        every: how much work a kill may lose.
+        every: time between two checkpoints.
     """
 
     def __init__(self, run: RunFolder, rounds: int, every: timedelta) -> None:
@@ -87,10 +88,10 @@ class Checkpoints(Callback):
 
 
 class Stop(Callback):
-    """Ends a run that is asked to stop, after a whole round and with a checkpoint of it.
+    """Ends a run that is asked to stop, after a whole round, with a checkpoint.
 
     Args:
-        run: the folder; without one nothing is saved.
+        run: the run folder; without one nothing is saved.
         rounds: T.
         requested: whether to stop, asked after every round.
     """
@@ -109,8 +110,7 @@ class Stop(Callback):
 
 
 def save_checkpoint(trainer: Trainer, run: RunFolder) -> None:
-    """Replace the folder's checkpoint; at no moment is there half a one. Called at the end of a round, from where
-    Lightning can go on."""
+    """Replace the checkpoint in the run folder, atomically. Lightning can resume only from the end of a round."""
     scratch = run.checkpoint.with_suffix(".new")
     trainer.save_checkpoint(scratch)
     scratch.replace(run.checkpoint)

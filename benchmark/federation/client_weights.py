@@ -1,14 +1,15 @@
-"""How much each client has moved the server's model, whatever the method does with what clients send.
+"""Cumulative client weights: how much each client has influenced the server's model.
 
-Methods are linear in the clients' work: they add, scale, store and subtract vectors. So a second run of the same
-rounds, on vectors of length m instead of d, in which all that client i ever does is to move coordinate i by 1, ends at
-the clients' cumulative weights: for FedAvg the sum of 1/a over the rounds that a client answered in, for CA-Fed the sum
-of its q_i ([CAF] Fig. 1d). What else decides the course of a method, the losses, is taken from the run. Methods
-that are not linear, such as those that clip by norms, have no such weights and say so (`Properties.linear`).
+Most methods are linear in the clients' updates: they add, scale, store and subtract vectors. So the weights can be
+computed by a second run of the same rounds, on vectors of length m instead of d, in which the local work of client i
+moves coordinate i by 1. It ends at the cumulative weights: for FedAvg the sum of 1/a over the rounds in which a client
+was active, for CA-Fed the sum of its q_i ([CAF] Fig. 1d). The second run uses the losses of the first. A method that is
+not linear, for example one that clips by norms, has no such weights (`Properties.linear`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,17 +23,17 @@ from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
 
 MOST_CLIENTS = 5_000
-"""A method that stores a vector for each client stores m of m numbers here."""
+"""A method that stores a vector for each client stores m vectors of m numbers here."""
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Clients by what they have in common.
+    """A partition of the clients into classes.
 
     Attributes:
         names: of the classes.
         of: [m], the number of each client's class.
-        alpha: [c], what the classes weigh in the objective; they sum to 1.
+        alpha: [c], the weight of each class in the objective; they sum to 1.
     """
 
     names: Sequence[str]
@@ -46,34 +47,36 @@ def classes(
     availability: Float[np.ndarray, "m"] | None,
     correlation: Float[np.ndarray, "m"] | None,
 ) -> Classes:
-    """Clients that are alike in all of this: `availability` (`often` as in `is_often`, else `rare`); `correlation` of
-    one round with the next, above a half (`lasting`) or not (`fleeting`); or each `client` alone.
+    """Clients that agree in all of `alike` are one class.
+
+    `availability` is `often` (see `is_often`) or `rare`. `correlation` of one round with the next is `lasting` (above
+    0.5) or `fleeting`. `client` makes each client a class.
 
     Raises:
-        ValueError: the participation model does not know it, or there are too many clients.
+        ValueError: the participation model does not provide it, or there are too many clients.
     """
     m = len(alpha)
     if m > MOST_CLIENTS:
-        raise ValueError(f"weights: is not allowed with {m:,} clients; must be left out above {MOST_CLIENTS:,}")
-    words: dict[Alike, Sequence[str] | None] = {
+        raise ValueError(f"weights: can be measured for at most {MOST_CLIENTS:,} clients; this task has {m:,}")
+    labels_by: dict[Alike, Sequence[str] | None] = {
         "client": [f"client{i}" for i in range(m)],
         "availability": None if availability is None else np.where(is_often(availability), "often", "rare").tolist(),
         "correlation": None if correlation is None else np.where(correlation > 0.5, "lasting", "fleeting").tolist(),
     }
-    chosen = []
-    for one in alike:
-        theirs = words[one]
-        if theirs is None:
-            raise ValueError(f"weights: {one!r} is not allowed; the participation model must tell it, and does not")
-        chosen.append(theirs)
-    labels = ["-".join(parts) for parts in zip(*chosen, strict=True)]
+    columns = []
+    for property_ in alike:
+        column = labels_by[property_]
+        if column is None:
+            raise ValueError(f"weights: {property_!r} is not allowed; this participation model does not provide it")
+        columns.append(column)
+    labels = ["-".join(parts) for parts in zip(*columns, strict=True)]
     numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     of = np.array([numbers[label] for label in labels])
     return Classes(list(numbers), of, np.bincount(of, alpha))
 
 
 class Weights(nn.Module):
-    """The second run. Its numbers are buffers, and `given` a parameter, so that checkpoints hold them.
+    """The second run. Its state is buffers and a parameter, so that checkpoints contain it.
 
     Args:
         algorithm: the method.
@@ -81,49 +84,55 @@ class Weights(nn.Module):
         dtype: of the run.
 
     Attributes:
-        given: [m], where the server of this run is: the clients' cumulative weights, in the unit of one client's work
-            that is added to the server's model whole.
+        cumulative: [m], the server's model of the second run: the clients' cumulative weights. A client whose update is
+            added to the server's model in full gains 1.
     """
 
-    def __init__(self, algorithm: Algorithm, classes: Classes, dtype: torch.dtype) -> None:
+    def __init__(self, algorithm: Algorithm[Any], classes: Classes, dtype: torch.dtype) -> None:
         super().__init__()
         self.algorithm = algorithm
         self.classes = classes
-        self.given = nn.Parameter(torch.zeros(len(classes.of), dtype=dtype))
-        self.state = StateBuffers(algorithm.init(self.given.detach(), len(classes.of)))
+        self.cumulative = nn.Parameter(torch.zeros(len(classes.of), dtype=dtype))
+        self.state = StateBuffers(algorithm.init(self.cumulative.detach(), len(classes.of)))
 
     def round(self, call: Round, observed: Observed) -> None:
-        """The round that the run has just made, once more; the server's optimizer finds its update as a gradient."""
+        """Repeat the round that the run has just done. The server's optimizer then applies the gradient set here."""
         work = UnitWork(observed, call.lr)
-        update, state = self.algorithm.round(self.state.get(), self.given.detach(), call, work)
-        self.given.grad = None if update is None else -update
+        update, state = self.algorithm.round(self.state.get(), self.cumulative.detach(), call, work)
+        self.cumulative.grad = None if update is None else -update
         self.state.set(state)
 
     def measured(self) -> dict[str, float]:
-        """`weight/class`: the class's part of all weight, in units of its part in the objective; 0 for all before the
-        first update."""
-        given = self.algorithm.eval_model(self.state.get(), self.given.detach()).double().cpu().numpy()
-        total = given.sum()
-        parts = np.bincount(self.classes.of, given / total if total else given)
+        """`weight/class`: the share of a class in the total weight, divided by its share in the objective.
+
+        All are 0 before the first update.
+        """
+        weights = self.algorithm.eval_model(self.state.get(), self.cumulative.detach()).double().cpu().numpy()
+        total = weights.sum()
+        parts = np.bincount(self.classes.of, weights / total if total else weights)
         return {
             f"weight/{name}": float(part)
             for name, part in zip(self.classes.names, parts / self.classes.alpha, strict=True)
         }
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        if f"{prefix}given" in state_dict:  # the name in checkpoints of version 0.1
+            state_dict[f"{prefix}cumulative"] = state_dict.pop(f"{prefix}given")
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
 
 class UnitWork:
-    """Clients whose K steps move them by 1 along a coordinate of their own, wherever they are: see
-    `algorithms.LocalWork`.
+    """Local work in which the K steps of client i move its model by 1 along coordinate i: see `algorithms.LocalWork`.
 
     Args:
-        observed: the run's work in this round.
+        observed: the local work of the run in this round.
         lr: eta.
     """
 
     def __init__(self, observed: Observed, lr: float) -> None:
         self.observed = observed
         self.lr = lr
-        self._told = iter(observed.told)
+        self._losses = iter(observed.loss_calls)
 
     @property
     def steps(self) -> int:
@@ -133,12 +142,12 @@ class UnitWork:
         return self.observed.steps_of(clients)
 
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a m"], split: str) -> Float[Tensor, "a"]:
-        return next(self._told)
+        return next(self._losses)
 
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a m"], step: int
     ) -> tuple[Float[Tensor, "a m"], Float[Tensor, "a"]]:
-        return self._gradients(clients, x), next(self._told)
+        return self._gradients(clients, x), next(self._losses)
 
     def sgd(
         self,

@@ -1,4 +1,4 @@
-"""Means of metrics over splits and over groups of their samples, exact however uneven the batches are."""
+"""Means of metrics over splits and over groups of samples. They are exact for batches of unequal size."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ class Groups:
     """A split's samples by group.
 
     Attributes:
-        split: whose.
+        split: the name of the split.
         names: of the groups.
         of: [n], the number of each sample's group.
-        mean: the name of the mean over groups, every group counting alike; None for no such mean.
+        mean: the name of the unweighted mean over groups; None for no such mean.
     """
 
     split: str
@@ -30,15 +30,16 @@ class Groups:
 
 
 def group(by: By, split: str, data: ClientData, availability: Float[np.ndarray, "m"] | None) -> Groups | None:
-    """The samples of a split by class, by the client that holds them, or by how often that client is there
-    (`is_often`: `often`, else `rare`). None where the split's samples belong to no client.
+    """The samples of a split by class, by client, or by the availability of the client (`often` or `rare`).
+
+    None if the samples of the split do not belong to clients. See `is_often` for `availability`.
 
     Raises:
-        ValueError: data without classes, or clients of whose availability nothing is known.
+        ValueError: the data have no classes, or the participation model does not provide availabilities.
     """
     if by == "class":
         if data.classes is None:
-            raise ValueError("by: 'class' is not allowed; must be left out for data without classes")
+            raise ValueError("by: 'class' is not allowed; the data of this task have no classes")
         return Groups(split, [f"class{c}" for c in range(data.classes.shape[1])], data.splits[split][-1])
     owner = data.owner(split)
     if owner is None:
@@ -46,21 +47,22 @@ def group(by: By, split: str, data: ClientData, availability: Float[np.ndarray, 
     if by == "client":
         return Groups(split, [f"client{i}" for i in range(data.clients)], torch.from_numpy(owner), "client_mean")
     if availability is None:
-        raise ValueError("by: 'availability' is not allowed; the participation model must tell it, and does not")
+        raise ValueError("by: 'availability' is not allowed; this participation model does not provide it")
     return Groups(split, ["rare", "often"], torch.from_numpy(is_often(availability)[owner].astype(np.int64)))
 
 
 def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
-    """Who is there at least as often as clients are on average; the mean of equal numbers may round to just above."""
-    return availability >= availability.mean() * (1 - 1e-6)
+    """Whether each client is available at least as often as the average client."""
+    often: Bool[np.ndarray, m] = availability >= availability.mean() * (1 - 1e-6)  # the mean of equal numbers rounds
+    return often
 
 
 class Tally:
-    """The sums of one evaluation.
+    """The sums of metrics in one evaluation.
 
     Args:
         sizes: samples of each split.
-        groups: of the splits' samples.
+        groups: of the samples of the splits.
     """
 
     def __init__(self, sizes: Mapping[str, int], groups: Sequence[Groups] = ()) -> None:
@@ -73,10 +75,10 @@ class Tally:
         """Take in a batch.
 
         Args:
-            split: whose.
-            first: the place of its first sample in the split.
+            split: of the batch.
+            first: the position of the batch's first sample in the split.
             size: how many samples.
-            metrics: by name, of each sample [size], or of all of them [].
+            metrics: by name: of each sample [size], or their mean [].
         """
         for name, values in metrics.items():
             values = values.detach().to(torch.float64)
@@ -89,14 +91,14 @@ class Tally:
                         sums.index_add_(0, groups.of[first : first + size].to(values.device), values)
 
     def means(self) -> dict[str, float]:
-        """`split/metric` to its mean over the split, `split/metric/group` to that over a group that is not empty."""
-        found = {f"{split}/{name}": float(total) / self.sizes[split] for (split, name), total in self.sums.items()}
+        """`split/metric`: the mean over the split; `split/metric/group`: the mean over a group that is not empty."""
+        means = {f"{split}/{name}": float(total) / self.sizes[split] for (split, name), total in self.sums.items()}
         for (index, metric), sums in self.by_group.items():
             groups = self.groups[index]
             counts = torch.bincount(groups.of, minlength=len(groups.names)).tolist()
             rows = zip(groups.names, sums.tolist(), counts, strict=True)
-            means = {name: total / count for name, total, count in rows if count}
+            by_group = {name: total / count for name, total, count in rows if count}
             if groups.mean is not None:
-                means[groups.mean] = sum(means.values()) / len(means)
-            found |= {f"{groups.split}/{metric}/{name}": mean for name, mean in means.items()}
-        return found
+                by_group[groups.mean] = sum(by_group.values()) / len(by_group)
+            means |= {f"{groups.split}/{metric}/{name}": mean for name, mean in by_group.items()}
+        return means

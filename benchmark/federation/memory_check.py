@@ -1,7 +1,8 @@
-"""What a method will keep between rounds, known before the run."""
+"""The memory that a method's state needs, computed before the run; a run that cannot fit is refused."""
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,37 +19,37 @@ class Need:
     """Bytes of a state, or of the part of it that one memory holds.
 
     Attributes:
-        fixed: whoever takes part.
-        row: for each client that has taken part, and once more for all others.
+        fixed: independent of which clients take part.
+        row: for each client that has taken part, and once for all others.
     """
 
     fixed: int
     row: int
 
     @classmethod
-    def of(cls, algorithm: Algorithm, d: int, clients: int, dtype: torch.dtype) -> "Need":
-        """Taken from tensors that have shapes but no numbers."""
+    def of(cls, algorithm: Algorithm[Any], d: int, clients: int, dtype: torch.dtype) -> "Need":
+        """Computed with tensors on the `meta` device, which take no memory."""
         state = StateBuffers(algorithm.init(torch.empty(d, dtype=dtype, device="meta"), clients))
         row = sum(buffer.numel() * buffer.element_size() for buffer in stored_rows(state))
         return cls(sum(buffer.numel() * buffer.element_size() for buffer in state.buffers()) - row, row)
 
     def with_rows(self, d: int, dtype: torch.dtype) -> "Need":
-        """Together with one more vector of each client, such as its momentum."""
+        """The need with one more vector for each client, such as its momentum."""
         return Need(self.fixed, self.row + d * dtype.itemsize)
 
     def twice(self, clients: int) -> int:
-        """A round makes the next state while the last one is there."""
+        """Bytes for two states: a round computes the next state while it still needs the last."""
         return 2 * (self.fixed + self.row * (1 + clients))
 
 
 @dataclass(frozen=True)
 class Memory:
-    """One that a machine has.
+    """A memory of the machine.
 
     Attributes:
-        name: for people.
+        name: for messages.
         size: in bytes.
-        need: of what it is to hold.
+        need: of the part of the state that it holds.
     """
 
     name: str
@@ -56,14 +57,14 @@ class Memory:
     need: Need
 
     def room(self, clients: int) -> int:
-        """The most of so many clients that may take part; -1 where there is no room even without any."""
+        """How many of the clients may take part; -1 if not even the fixed part fits."""
         if self.need.twice(clients) <= self.size:
             return clients
         return max(-1, (self.size // 2 - self.need.fixed) // self.need.row - 1) if self.need.row else -1
 
 
 def memories(need: Need, numerics: Numerics) -> list[Memory]:
-    """Where a state will be."""
+    """The memories that will hold a state."""
     host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if numerics.device == "cpu" or not torch.cuda.is_available():
         return [Memory("the machine", host, need)]
@@ -74,9 +75,9 @@ def memories(need: Need, numerics: Numerics) -> list[Memory]:
 
 
 def taking_part(participation: Participation, rounds: int, most: int) -> tuple[int, int]:
-    """How many different clients answer, and in how many rounds; counted until they are more than `most`.
+    """How many different clients take part, and in how many rounds; counted until there are more than `most`.
 
-    The roll call is a function of (seed, t) that knows of no method, so that the count is what the run will meet.
+    The active sets depend only on (seed, t), so the count is exact for the run.
     """
     seen = np.zeros(participation.clients, dtype=bool)
     count, t = 0, 0
@@ -96,39 +97,40 @@ def refuse_what_cannot_fit(
     rounds: int,
     numerics: Numerics,
 ) -> None:
-    """Refuse a run whose state will not fit into the memory that it is meant for.
+    """Refuse a run whose state will not fit in memory.
 
     Args:
         need: of the state.
         label: of the method.
         d: parameters of the model.
-        participation: the roll call.
+        participation: the participation model.
         rounds: T.
-        numerics: where the state will be.
+        numerics: decides where the state will be.
 
     Raises:
-        SettingError: it will not.
+        SettingError: the state will not fit.
     """
     m = participation.clients
-    least = min(memories(need, numerics), key=lambda memory: memory.room(m))
-    with_host = memories(need, numerics.model_copy(update={"client_memory": "host"}))
-    room, room_with_host = least.room(m), min(memory.room(m) for memory in with_host)
+    smallest = min(memories(need, numerics), key=lambda memory: memory.room(m))
+    room = smallest.room(m)
     if room == m:
         return
     count, t = taking_part(participation, rounds, room)
     if count <= room:
         return
-    size = f"{least.size / 2**30:,.1f} GiB"
+    size = f"{smallest.size / 2**30:,.1f} GiB"
     if room < 0:
-        why = f"its memory takes {least.need.twice(0) / 2**30:,.1f} GiB (twice the state), and {least.name} has {size}"
+        why = f"its state takes {smallest.need.twice(0) / 2**30:,.1f} GiB (for two rounds); {smallest.name} has {size}"
     else:
         why = (
-            f"in {size} {least.name} has room for the rows of {room:,} clients (twice, for the last state and the "
-            f"next), and {count:,} take part by round {t:,} of {rounds:,}"
+            f"{smallest.name} has {size}, enough for the rows of {room:,} clients (for two rounds), but {count:,} take "
+            f"part by round {t:,} of {rounds:,}"
         )
-    must = "a method that keeps less, fewer rounds or a smaller federation"
+    must = "a method that stores less, fewer rounds or fewer clients"
+    with_host = memories(need, numerics.model_copy(update={"client_memory": "host"}))
+    room_with_host = min(memory.room(m) for memory in with_host)
     if room_with_host > room:
-        must += f", or numerics.client_memory host, with room for {room_with_host:,} clients"
+        must += f", or `numerics.client_memory: host`, which has room for {room_with_host:,} clients"
     raise SettingError(
         f"algorithm.name: {label!r} is not allowed with {m:,} clients and {d:,} parameters: {why}; must be {must}"
     )

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
 from algorithms import Algorithm, Round, Rows
-from benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out
+from benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out_splits
 from benchmark.federation.client_weights import Classes, Weights
 from benchmark.federation.costs import Costs, floats
 from benchmark.federation.evaluation import Groups, Tally
@@ -24,39 +24,42 @@ from tasks import Batches, ClientData, Minibatches, Samples, Task
 
 
 class Rounds:
-    """Lightning's training batches. A round's content follows from `Federation.t`, so they are only counted, and there
-    is no last one: a checkpoint of a finished run is one from which the run can go on."""
+    """Lightning's training batches: 0, 1, 2, ... without end.
+
+    The content of a round follows from `Federation.t`. There is no last batch, so that a finished run can be continued
+    from its checkpoint.
+    """
 
     def __iter__(self) -> Iterator[int]:
         return count()
 
 
 class Federation(LightningModule):
-    """A server, its clients, and one algorithm between them.
+    """A server, its clients and one algorithm.
 
-    The server's model is the parameter that is trained; the algorithm's update is handed to a torch optimizer as a
-    negative gradient. All else that must survive a checkpoint is buffers and the round's number.
+    The server's model is the trained parameter. The negative of the algorithm's update is its gradient, and a torch
+    optimizer applies it. The rest of a checkpoint is buffers and the number of the round.
 
     Args:
-        task: what is learnt; its parameters are the initial model.
+        task: its parameters are the initial model.
         data: the clients' samples, and the splits to evaluate on.
-        participation: who answers in which round.
-        algorithm: what the clients are asked, and what becomes of the answers.
-        minibatches: what a client's local step sees.
-        local: what a client does in a round.
+        participation: which clients are active in each round.
+        algorithm: computes the update of the server's model with the clients' local work.
+        minibatches: the rows of each client's minibatch in each step.
+        local: the clients' local training.
         lr: eta of round t.
         alpha: [m], the clients' weights in the objective.
         optimizer: makes the server's optimizer from its parameters.
-        splits: of the data that are measured after t rounds.
-        seed: of what the algorithm draws.
-        groups: of samples, to be measured by themselves too.
-        engine: of `benchmark.engines`.
-        client_memory: where the stored rows of clients are: on the module's device, or with the host.
-        classes: of clients, whose cumulative weights are to be measured.
+        splits: the splits of the data to evaluate after t rounds.
+        seed: of the algorithm's random numbers.
+        groups: of samples whose metrics are also computed separately.
+        engine: a name of `benchmark.engines.ENGINES`.
+        client_memory: where the stored rows of clients are: in the memory of the module's device or of the host.
+        classes: of clients, to measure their cumulative weights; None for no measurement.
         workers: threads that compute side by side; see `benchmark.engines.threads`.
 
     Attributes:
-        t: rounds done, which is the number of the next one.
+        t: rounds done, which is also the number of the next round.
         costs: of these rounds.
         measured: the last evaluation, `split/metric` to value.
     """
@@ -68,7 +71,7 @@ class Federation(LightningModule):
         task: Task,
         data: ClientData,
         participation: Participation,
-        algorithm: Algorithm,
+        algorithm: Algorithm[Any],
         *,
         minibatches: Minibatches,
         local: LocalTraining,
@@ -114,12 +117,12 @@ class Federation(LightningModule):
 
     @property
     def eval_model(self) -> Tensor:
-        """The model [d] that is evaluated, in the algorithm's own view."""
+        """The model [d] that is evaluated: see `algorithms.Algorithm.eval_model`."""
         return self.algorithm.eval_model(self.state.get(), self.server.detach())
 
     def on_fit_start(self) -> None:
         samples = tuple(column.to(self.device) for column in self.data.splits["train"])
-        feed = Feed(self.model.task, samples, self.minibatches, held_out(self.data, self.device))
+        feed = Feed(self.model.task, samples, self.minibatches, held_out_splits(self.data, self.device))
         self.engine = ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
         self.known: dict[str, Tensor] = {"alpha": self._vector(self.alpha)}
         for name in self.algorithm.requires:
@@ -137,7 +140,7 @@ class Federation(LightningModule):
             self._average_buffers(work, call)
             if self.weights is not None:
                 self.weights.round(call, observed)
-        self.costs.add(observed.count, self.algorithm.traffic(state, call), len(self.server))
+        self.costs.add(observed.gradient_count, self.algorithm.traffic(state, call), len(self.server))
         # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.
         self.server.grad = None if update is None else -update
         self.optimizers().step()  # type: ignore[union-attr]
@@ -147,11 +150,11 @@ class Federation(LightningModule):
         self.t += 1
 
     def _call(self, t: int) -> Round:
-        told = dict(self.known)
+        known = dict(self.known)
         if "probability" in self.algorithm.requires:
-            told["probability"] = self._vector(self.participation.probability(t))
+            known["probability"] = self._vector(self.participation.probability(t))
         active = torch.from_numpy(self.participation.active(t)).to(self.device)
-        return Round(t, active, self.lr(t), seed=self.seed, **told)
+        return Round(t, active, self.lr(t), seed=self.seed, **known)
 
     def _vector(self, values: Any) -> Tensor:
         return torch.tensor(values, dtype=self.server.dtype, device=self.device)
@@ -162,7 +165,7 @@ class Federation(LightningModule):
             buffer.copy_(mean)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        return self.optimizer([self.server] if self.weights is None else [self.server, self.weights.given])
+        return self.optimizer([self.server] if self.weights is None else [self.server, self.weights.cumulative])
 
     def train_dataloader(self) -> Iterable[int]:
         return Rounds()
@@ -176,15 +179,16 @@ class Federation(LightningModule):
 
     def validation_step(self, batch: Samples, batch_idx: int, dataloader_idx: int = 0) -> None:
         split = list(self.data.splits)[dataloader_idx]
-        if split in self._tally.sizes:  # the loaders are those of all splits, measured now or not
+        if split in self._tally.sizes:  # Lightning iterates over all splits, also those that are not evaluated now
             first = batch_idx * self.data.evaluation_batch
             self._tally.take(split, first, len(batch[0]), self.evaluator.metrics(batch))
 
     def on_validation_epoch_end(self) -> None:
         weights = {} if self.weights is None else self.weights.measured()
         self.measured = self._tally.means() | weights | self.costs.named(memory=floats(self.state))
-        # For a small task logging costs more than all else in an evaluation, so only for those who read it.
-        if self.trainer.loggers or any(isinstance(one, EarlyStopping | Checkpoint) for one in self.trainer.callbacks):  # type: ignore[attr-defined]
+        # For a small task, logging costs more than the rest of an evaluation. Log only if something reads it.
+        callbacks = self.trainer.callbacks  # type: ignore[attr-defined]
+        if self.trainer.loggers or any(isinstance(callback, EarlyStopping | Checkpoint) for callback in callbacks):
             self.log_dict(self.measured)
 
     def get_extra_state(self) -> dict[str, Any]:

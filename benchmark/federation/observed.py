@@ -1,4 +1,4 @@
-"""Local work under observation."""
+"""Local work that records what an algorithm asks of the clients."""
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -7,17 +7,20 @@ from algorithms import LocalWork
 
 
 class Observed:
-    """Local work that notes what a method asks of the clients in a round: see `algorithms.LocalWork`.
+    """Wraps a round's local work and records what the algorithm asks for: see `algorithms.LocalWork`.
+
+    Args:
+        work: of an engine.
 
     Attributes:
-        count: how many minibatch gradients the clients have computed.
-        told: the losses that each call of `gradients` or `losses` has told the method, [a].
+        gradient_count: how many minibatch gradients the clients have computed.
+        loss_calls: the losses [a] that each call of `gradients` or `losses` returned, in order.
     """
 
     def __init__(self, work: LocalWork) -> None:
         self.work = work
-        self.count = 0
-        self.told: list[Tensor] = []
+        self.gradient_count = 0
+        self.loss_calls: list[Tensor] = []
 
     @property
     def steps(self) -> int:
@@ -28,15 +31,15 @@ class Observed:
 
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
         losses = self.work.losses(clients, x, split)
-        self.told.append(losses)
+        self.loss_calls.append(losses)
         return losses
 
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
-        self.count += len(clients)
+        self.gradient_count += len(clients)
         gradients, losses = self.work.gradients(clients, x, step)
-        self.told.append(losses)
+        self.loss_calls.append(losses)
         return gradients, losses
 
     def sgd(
@@ -47,5 +50,5 @@ class Observed:
         scale: Float[Tensor, "a"] | None = None,
         correct: Float[Tensor, "a d"] | None = None,
     ) -> Float[Tensor, "a d"]:
-        self.count += int(self.work.steps_of(clients).sum())
+        self.gradient_count += int(self.work.steps_of(clients).sum())
         return self.work.sgd(clients, start, scale=scale, correct=correct)

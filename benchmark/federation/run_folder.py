@@ -1,11 +1,11 @@
-"""The run folder: all that is left of one trial.
+"""The run folder: the files of one trial.
 
-trial.yaml      the settings, complete
+trial.yaml      all settings
 metrics.jsonl   a line for each evaluation, append-only
-status.json     where it stands, and with what and on what it ran
-lock            held while it runs
-last.ckpt       Lightning's checkpoint, at most minutes old
-model.npz       `model` (as evaluated) and `server` after the last round, once finished
+status.json     state, round, versions, machine
+lock            held while the trial runs
+last.ckpt       the last checkpoint of Lightning
+model.npz       `model` (as evaluated) and `server` after the last round of a finished run
 """
 
 import json
@@ -36,7 +36,7 @@ class RunFolder:
     """One trial's folder.
 
     Args:
-        path: of the folder; made by `running`.
+        path: of the folder; `running` creates it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,28 +48,30 @@ class RunFolder:
 
     @property
     def status(self) -> dict[str, Any]:
-        """Empty before the trial began."""
+        """The content of status.json; empty before the trial starts."""
         try:
-            return json.loads((self.path / "status.json").read_text())
+            status: dict[str, Any] = json.loads((self.path / "status.json").read_text())
+            return status
         except FileNotFoundError:
             return {}
 
     @property
     def state(self) -> State:
-        return self.status.get("state", "absent")
+        state: State = self.status.get("state", "absent")
+        return state
 
     @property
     def finished(self) -> int:
-        """Rounds of the longest run that ended here; 0 before. A run that is asked for more keeps it while it grows."""
+        """Rounds of the longest run that finished here, or 0. It stays while the run is continued for more rounds."""
         status = self.status
-        return status.get("finished", status["rounds"] if status.get("state") == "finished" else 0)
+        return int(status.get("finished", status["rounds"] if status.get("state") == "finished" else 0))
 
     @contextmanager
     def running(self, trial: "Spec", *, device: str, threads: int) -> Iterator[None]:
-        """While a trial runs: its settings and status are written before it, and how it ended after it.
+        """The context of a running trial: writes its settings and status at the start, and its final state at the end.
 
         Raises:
-            SettingError: another process runs it.
+            SettingError: another process runs this trial.
         """
         with self._locked():
             trial.save(self.path)
@@ -105,38 +107,38 @@ class RunFolder:
             self._update(state="finished", finished=trial.rounds)
 
     def append(self, row: dict[str, float], seconds: float = 0.0) -> None:
-        """Add an evaluation that took so long."""
+        """Add an evaluation, and the seconds that it took."""
         self._evaluating += seconds
         with (self.path / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
         self._round = row["round"]
-        if time.monotonic() - self._written >= 1:  # for those who look on; `running` writes how it ended
+        if time.monotonic() - self._written >= 1:  # for readers during the run; `running` writes the final status
             self._update()
 
     def reached(self, t: int) -> None:
-        """Note that t rounds are done and saved."""
+        """Record in the status that t rounds are done and saved."""
         self._round = t
         self._update()
 
     def save_models(self, model: np.ndarray, server: np.ndarray) -> None:
-        """Write the final model as evaluated and the server's, each [d]."""
+        """Write the final model (as evaluated) and the server's model, each [d]."""
         np.savez(self.path / "model.npz", model=model, server=server)
 
     def history(self) -> pd.DataFrame:
-        """A row for each evaluation, by round; of rounds that a resumed run measured again, the later word counts."""
+        """A row for each evaluation, by round. If a resumed run evaluated a round again, the later row counts."""
         rows = []
         file = self.path / "metrics.jsonl"
         for line in file.read_text().splitlines() if file.exists() else ():
             try:
                 rows.append(json.loads(line))
-            except json.JSONDecodeError:  # a stop in mid-line
+            except json.JSONDecodeError:  # the process ended while it wrote this line
                 continue
         if not rows:
             return pd.DataFrame({"round": []})
         return pd.DataFrame(rows).drop_duplicates("round", keep="last").sort_values("round").reset_index(drop=True)
 
     def models(self) -> tuple[np.ndarray, np.ndarray]:
-        """The final model as evaluated and the server's, each [d]."""
+        """The final model (as evaluated) and the server's model, each [d]."""
         with np.load(self.path / "model.npz") as file:
             return file["model"], file["server"]
 
@@ -147,7 +149,9 @@ class RunFolder:
         try:
             lock.acquire()
         except Timeout:
-            raise SettingError(f"folder: {self.path} is in use; another process runs this very trial") from None
+            raise SettingError(
+                f"folder: {self.path} is in use; another process runs this trial. Wait for it to end"
+            ) from None
         try:
             yield
         finally:
@@ -162,7 +166,7 @@ class RunFolder:
         self._write(**self.status | {"round": self._round} | clocks | changes)
 
     def _write(self, **status: Any) -> None:
-        # Moved into place whole, so that a reader never meets half a file.
+        # Written elsewhere and renamed, so that a reader never sees half a file.
         scratch = self.path / "status.json.new"
         scratch.write_text(json.dumps(status, indent=1))
         scratch.replace(self.path / "status.json")
@@ -170,7 +174,7 @@ class RunFolder:
 
 
 def commit() -> str | None:
-    """The commit of the suite's own source, marked + where it was changed; None when it was installed without it."""
+    """The commit of this source code, with + if there are uncommitted changes; None outside a git checkout."""
     here = Path(__file__).parent
 
     def git(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""The torch optimizers that can apply an algorithm's update to the server's model."""
+"""The torch optimizers for the server's model."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,7 +18,7 @@ class Yogi(torch.optim.Optimizer):
         params: the server's model.
         lr: eta_g.
         betas: beta_1, beta_2.
-        eps: tau of the paper, how adaptive it is.
+        eps: tau of the paper, the degree of adaptivity.
     """
 
     def __init__(

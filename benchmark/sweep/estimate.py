@@ -22,10 +22,10 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from benchmark.config.analysis import Analysis
 from benchmark.config.registry import read
 from benchmark.config.trial import Evaluation, Trial
-from benchmark.engines.allocator import keep_freed_memory
 from benchmark.engines.threads import kernels_of_one_thread
+from benchmark.federation.build import build
 from benchmark.federation.module import Federation
-from benchmark.federation.simulation import build, quiet, trainer_of
+from benchmark.federation.trainer import quiet, trainer_of
 from benchmark.timing import synchronise
 from participation import Participation, Population
 from tasks.datasets import root, source_of
@@ -110,7 +110,6 @@ def estimates(
     Raises:
         SettingError: a task or a participation model does not allow one of its settings.
     """
-    keep_freed_memory()
     kinds: dict[str, list[Trial]] = {}
     for trial in trials:
         if isinstance(trial, Trial):

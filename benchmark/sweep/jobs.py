@@ -12,10 +12,11 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 
 from benchmark.config.analysis import Analysis
 from benchmark.config.trial import Trial
+from benchmark.federation.build import build
 from benchmark.federation.interruption import Interrupted, stop_requests
 from benchmark.federation.module import Federation
 from benchmark.federation.run_folder import RunFolder
-from benchmark.federation.simulation import build, simulate
+from benchmark.federation.simulation import simulate
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ import torch
 from ray import tune
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
+from benchmark.allocator import keep_freed_memory
 from benchmark.config.grid import read
 from benchmark.federation.interruption import stop_requests
 from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
@@ -77,6 +78,7 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
 
 
 def _trainable(config: dict[str, Any]) -> None:
+    keep_freed_memory()
     torch.set_num_threads(1)
     os.environ["ROLLCALL_DATA"] = config["data"]  # a worker has a working directory of its own
     requested = _polled(config["stop"])

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torchvision.datasets import CIFAR10, MNIST
 
-from benchmark.federation.simulation import quiet
+from benchmark.federation.trainer import quiet
 from tasks import cifar10, digits, mnist
 from tasks.images import Classification
 from tasks.partitions import by_label

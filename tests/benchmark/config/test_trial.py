@@ -147,7 +147,7 @@ def test_knowledge_that_is_not_there_is_said_before_the_run(algorithm, participa
         "algorithm": algorithm,
         "rounds": 1,
     }
-    with pytest.raises(SettingError, match=f"knows no {missing}"):
+    with pytest.raises(SettingError, match=f"does not provide {missing}"):
         simulate(trial)
     estimating = {"fedavg_known": "fedavg", "unbiased": {"name": "unbiased", "oracle": False}}
     estimating |= {"ca_fed": {"name": "ca_fed", "oracle": False}}

@@ -32,21 +32,24 @@ def test_registered_methods_pass(name, reports):
 
 # A part of the check's title, and of what it says was seen.
 WRONG = {
-    "ForgetfulScaffold": ("what is kept of clients changes when they take part", "it is the same after 10 rounds"),
-    "Clairvoyant": ("a round does not depend on who answers in later ones", "and"),
-    "ZeroWeights": ("clients without an uplink are not asked to compute", "clients [2, 4] were asked too"),
-    "EqualSteps": ("a client that takes fewer steps than others is asked for no more", "clients [1, 3] beyond"),
-    "Overwriting": ("x, state and call stay as they were given", "it was written to in round 0"),
-    "Secretive": ("a run that is saved and loaded between rounds ends with the same bits", "instead of"),
-    "Dice": ("the same rounds give the same bits", "torch's global generator"),
-    "HomeBody": ("new tensors are made where x is", ""),
-    "Single": ("update [d] and state keep shape, dtype", "torch.float32"),
-    "Overconfident": ("under biased uplinks it ends where properties.limit says", "the optimum is"),
-    "EmptyMean": ("a round without anybody is defined", "nan"),
-    "Meddling": ("the state of silent clients is not touched", "became"),
-    "Hoarder": ("the state of silent clients is not touched", "False became True"),
-    "Misplacing": ("the state of silent clients is not touched", "became"),
-    "Favourite": ("the clients' numbers mean nothing", "after round 0"),
+    "ForgetfulScaffold": ("the state of a client changes when the client is active", "it is the same after 10 rounds"),
+    "Clairvoyant": ("a round does not depend on who is active in later rounds", "and"),
+    "ZeroWeights": ("only active clients compute", "clients [2, 4] computed too"),
+    "EqualSteps": (
+        "no client takes more than its own number of local steps",
+        "clients [1, 3] computed gradients after",
+    ),
+    "Overwriting": ("`round` does not modify x, state or call", "it was modified in round 0"),
+    "Secretive": ("a run that is saved and loaded between rounds is bit-identical", "instead of"),
+    "Dice": ("the result does not depend on global random generators", "torch's global generator"),
+    "HomeBody": ("new tensors are made on the device of x", ""),
+    "Single": ("the update [d] and the state keep their shape and dtype", "torch.float32"),
+    "Overconfident": ("under biased participation the model converges to what", "the optimum is"),
+    "EmptyMean": ("a round without active clients works", "nan"),
+    "Meddling": ("the state of inactive clients does not change", "became"),
+    "Hoarder": ("the state of inactive clients does not change", "False became True"),
+    "Misplacing": ("the state of inactive clients does not change", "became"),
+    "Favourite": ("the numbering of the clients does not change the model", "after round 0"),
 }
 
 
@@ -70,6 +73,12 @@ def test_a_broken_method_fails_for_its_reason(name, failures):
     (failure,) = (outcome for outcome in failures[name] if outcome["check"].startswith(title))
     assert seen in failure["seen"]
     assert failure["expected"]
+    lines = BROKEN.read_text().splitlines()
+    start = next(number for number, line in enumerate(lines, 1) if line.startswith(f"class {name}("))
+    end = next((n for n, line in enumerate(lines, 1) if n > start and line.startswith("@dataclass")), len(lines))
+    file, _, line = failure["where"].rpartition(":")
+    assert Path(file).name == BROKEN.name
+    assert start - 1 <= int(line) < end  # a class begins with its decorator
 
 
 @pytest.mark.parametrize("name", ["ZeroWeights", "HomeBody", "Overconfident", "Hoarder"])
@@ -82,7 +91,7 @@ def test_the_report_begins_with_what_failed(capsys):
     assert code == 1
     lines = [line for line in out.splitlines() if line.strip()]
     assert "1 of 17" in lines[0]
-    assert "under biased uplinks" in " ".join(lines[1:3])
+    assert "under biased participation" in " ".join(lines[1:3])
     assert "the optimum is" in " ".join(" ".join(lines).split())
 
 

@@ -10,8 +10,8 @@ from torch import nn
 from algorithms import ALGORITHMS, Rows
 from benchmark import SettingError, simulate
 from benchmark.config.trial import Evaluation, Trial
-from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out
-from benchmark.federation.simulation import build
+from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised
+from benchmark.federation.build import build
 from tasks import Minibatches, digits, leaf_synthetic
 from tasks.partitions import Parts
 
@@ -218,32 +218,6 @@ def test_dropped_batches():
     whole = Minibatches(parts, 3, seed=1)
     assert batches.rows(0, 1).tolist() == whole.rows(0, 1).tolist()
     assert batches.rows(0, 2).tolist() == whole.rows(0, 3).tolist()  # the next epoch begins a step earlier
-
-
-def test_losses_on_held_out_samples():
-    task, data = leaf_synthetic(0, clients=5, validation=0.2)
-    task = task.double()
-    data.splits = {name: (x.double(), y) for name, (x, y) in data.splits.items()}
-    minibatches = Minibatches(data.parts, 16, seed=0)
-    feed = Feed(task, data.splits["train"], minibatches, held_out(data, torch.device("cpu")))
-    model = FlatTask(task)
-    x = model.vector() + torch.tensor([[0.0], [0.3], [-0.2]], dtype=torch.float64)
-    clients = torch.tensor([4, 0, 2])
-    for split in ("validation", "test"):
-        features, labels = data.splits[split]
-        for engine in (Sequential, Vectorised):
-            work = engine(model, feed, LocalTraining(1)).round(0, 0.1)
-            losses = work.losses(clients, x, split)
-            for row, client in enumerate(clients.tolist()):
-                W, b = x[row][:600].view(10, 60), x[row][600:]
-                mine = torch.from_numpy(data.owner(split) == client)
-                logits = features[mine] @ W.T + b
-                picked = logits[torch.arange(int(mine.sum())), labels[mine]]
-                assert losses[row].item() == pytest.approx((logits.logsumexp(1) - picked).mean().item(), rel=1e-10)
-            same = work.losses(clients, x[:1].expand(3, -1), split)
-            assert same[0] == work.losses(clients[:1], x[:1], split)[0]
-    with pytest.raises(ValueError, match="losses: 'train' is not allowed with this task; must be validation, test"):
-        work.losses(clients, x, "train")
 
 
 def test_the_least_loss_of_a_client_against_plain_descent():

@@ -252,17 +252,3 @@ def test_dropout_follows_client_and_step_and_leaves_torch_alone(monkeypatch):
     step_0, step_1 = (work.gradients(torch.arange(3), x, step)[0][:, :32] for step in (0, 1))
     kept = [(gradient != 0).tolist() for gradient in (step_0[0], step_0[1], step_1[0])]
     assert kept[0] != kept[1] != kept[2] != kept[0]
-
-
-def test_only_a_task_that_augments_gets_keys():
-    class Shifted(Normalising):
-        def augment(self, batch, keys):
-            assert keys.tolist() == [[1, 2, 0], [1, 2, 1]]
-            return batch[0] + 1, batch[1]
-
-    samples = (torch.arange(12.0).reshape(4, 3), torch.arange(4.0))
-    minibatches = Minibatches([np.array([0]), np.array([3, 1])], "full", seed=0)
-    for task, shift in ((Normalising(), 0), (Shifted(), 1)):
-        x, y = Feed(task, samples, minibatches).batch(1, 2)
-        assert x.tolist() == [[9 + shift, 10 + shift, 11 + shift], [3 + shift, 4 + shift, 5 + shift]]
-        assert y.tolist() == [3, 1]

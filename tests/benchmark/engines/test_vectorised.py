@@ -1,4 +1,4 @@
-"""The vectorised engine against the sequential one, which is tested by itself."""
+"""The vectorised engine against the sequential one, which has tests of its own."""
 
 import os
 import shutil
@@ -9,88 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from torch.nn.functional import batch_norm, cross_entropy
+from engine_rigs import CROP, STEPS, WRAPS, Normalising, Peeking, Standardising, rigs
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from algorithms import ALGORITHMS, LocalWork
 from benchmark import SettingError, engines, simulate
-from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, recorded
-from benchmark.engines.dealing import deal
-from benchmark.engines.probing import Loss, activations, is_mean_of_samples
-from benchmark.engines.vectorised import round_number
-from tasks import AUGMENTATIONS, Minibatches, digits, ridge
-from tasks.base import Task
-from tasks.models import mlp
-from tasks.partitions import Parts
-
-STEPS, LR, T = 5, 0.1, 3
-CROP = {"name": "crop_flip", "padding": 1}
-
-
-def ragged(labels, m):
-    """Clients with 5, 10, 20, ... samples: fewer than a minibatch, one and a bit, many."""
-    bounds = 5 * np.cumsum(2 ** np.arange(m))
-    return Parts(np.split(np.arange(bounds[-1]), bounds[:-1]), np.full((m, 10), 0.1))
-
-
-def rigs(batch_size=16, local=LocalTraining(STEPS), wrap=lambda task: task, per="sample", momentum=None, **vectorised):  # noqa: B008
-    """Works of round T by both engines, of the same augmented digits in float64, and the model."""
-    found = []
-    for engine in (Sequential, Vectorised):
-        crop = lambda seed: AUGMENTATIONS["crop_flip"](seed, padding=1, per=per, fill="mean")  # noqa: E731
-        task, data = digits(0, clients=6, augmentation=crop, partition=lambda labels, m, seed: ragged(labels, m))
-        task = wrap(task).double()
-        feed = Feed(task, data.splits["train"], Minibatches(data.parts, batch_size, seed=0))
-        options = vectorised if engine is Vectorised else {}
-        found.append(engine(FlatTask(task), feed, local, **options).round(T, LR, momentum))
-    return *found, FlatTask(task).vector()
-
-
-class Normalising(Task):
-    """Digits through BatchNorm, with an idle parameter and a dropout or not."""
-
-    def __init__(self, task, dropout=0.0):
-        super().__init__(lr=0.1)
-        torch.manual_seed(0)
-        self.given = task
-        self.network = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(108, 10))
-        self.idle = nn.Parameter(torch.ones(2))
-        self.dropout = dropout
-
-    def augment(self, batch, keys):
-        return self.given.augment(batch, keys)
-
-    def loss(self, batch):
-        logits = self.network(self.given.normalised(batch[0]))
-        if self.dropout:
-            logits = nn.functional.dropout(logits, self.dropout)
-        return cross_entropy(logits, batch[1]) + self.given.loss(batch)
-
-    def metrics(self, batch):
-        return {"loss": self.loss(batch)}
-
-
-class Standardising(Task):
-    """Samples depend on each other although the model has no buffers."""
-
-    def __init__(self, task):
-        super().__init__(lr=0.1)
-        self.given = task
-        self.weights = nn.Parameter(torch.ones(10))
-
-    def augment(self, batch, keys):
-        return self.given.augment(batch, keys)
-
-    def loss(self, batch):
-        logits = batch_norm(self.given(batch[0]), None, None, self.weights, training=True)
-        return cross_entropy(logits, batch[1])
-
-    def metrics(self, batch):
-        return {"loss": self.loss(batch)}
-
-
-WRAPS = {"plain": lambda task: task, "batchnorm": Normalising}
 
 
 @pytest.mark.parametrize("wrap", WRAPS)
@@ -130,40 +53,21 @@ def test_gradients_and_losses(wrap, batch_size):
         assert expected.abs().amax(dim=1).min() > 1e-2
 
 
-def test_buffers_follow_all_that_a_client_computes():
-    sequential, vectorised, x = rigs(wrap=Normalising)
-    everyone = torch.arange(6)
-    for work in (sequential, vectorised):
-        assert work.buffers(everyone) is None
-        ends = work.sgd(everyone[1:4], x.expand(3, -1))
-        work.gradients(everyone[2:], ends[[0, 1, 2, 2]], 3)
-    for client in range(1, 6):
-        one, other = (work.buffers(everyone[client : client + 1]) for work in (vectorised, sequential))
-        assert [mean.item() for mean in (one[2], other[2])] == [
-            6.0 if 2 <= client < 4 else 5.0 if client == 1 else 1.0
-        ] * 2
-        assert all(torch.allclose(a, b, rtol=0, atol=1e-12) for a, b in zip(one, other, strict=True))
-    assert vectorised.buffers(everyone[:1]) is None
-    for one, other in zip(vectorised.buffers(everyone), sequential.buffers(everyone), strict=True):
-        assert torch.allclose(one, other, rtol=0, atol=1e-12)
-    norm = vectorised.engine.model.task.network[1]
-    assert not norm.running_mean.any()  # the server's own have not moved, neither by work nor by trying
-    assert norm.num_batches_tracked == 0
-
-
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_memory_decides_only_how_many_are_computed_at_once(wrap):
     _, roomy, x = rigs(wrap=WRAPS[wrap])
     engine = roomy.engine
-    each = engine.bytes_per_client + 16 * (engine.bytes_per_sample + STEPS * engine.bytes_per_step_sample)
+    each = engine.chunk_size.bytes_per_client + 16 * (
+        engine.chunk_size.bytes_per_sample + STEPS * engine.chunk_size.bytes_per_step_sample
+    )
     clients, draw = torch.arange(6), torch.Generator().manual_seed(2)
     start, correct = x + 0.1 * torch.randn(2, 6, len(x), generator=draw, dtype=torch.float64)
     options = {"scale": torch.linspace(0.5, 2.0, 6, dtype=torch.float64), "correct": correct - x}
     whole = roomy.sgd(clients, start, **options)
-    assert len(list(roomy._parts(clients, STEPS))) == 1
+    assert len(list(roomy._chunks(clients, STEPS))) == 1
     for fitting, parts in ((2, 3), (4, 2), (0, 6)):
         _, tight, _ = rigs(wrap=WRAPS[wrap], memory=fitting * each)
-        assert len(list(tight._parts(clients, STEPS))) == parts
+        assert len(list(tight._chunks(clients, STEPS))) == parts
         assert (tight.sgd(clients, start, **options) - whole).abs().max() < 1e-12
         gradients, losses = tight.gradients(clients, start, 1)
         expected, expected_losses = roomy.gradients(clients, start, 1)
@@ -182,83 +86,6 @@ def test_nobody_is_a_valid_set_of_clients():
         assert not work.buffers(nobody)
 
 
-@pytest.mark.parametrize("per", ["sample", "minibatch"])
-def test_a_deal_is_what_the_feed_gives_bit_for_bit(per):
-    sequential, vectorised, _ = rigs(per=per)
-    feed, clients, first = sequential.engine.feed, torch.tensor([5, 0, 2]), 7
-    rows = [[feed.minibatches.rows(client, first + k) for k in range(4)] for client in clients.tolist()]
-    dealt = deal(vectorised.engine.feed, clients, [first] * 3, rows, torch.float64)
-    seen = 0
-    for k in range(4):
-        batch, weights = dealt.padded(k)
-        for row, client in enumerate(clients.tolist()):
-            expected = feed.batch(client, first + k)
-            n = len(expected[0])
-            for column, theirs in zip(batch, expected, strict=True):
-                assert torch.equal(column[row, :n], theirs)
-            assert weights[row].tolist() == [1 / n] * n + [0.0] * (16 - n)
-            seen += n < 16
-        for members, alike in dealt.alike(k):
-            for i, row in enumerate(members.tolist()):
-                expected = feed.batch(clients[row].item(), first + k)
-                assert all(torch.equal(column[i], theirs) for column, theirs in zip(alike, expected, strict=True))
-    assert 4 < seen < 12
-
-
-@pytest.mark.parametrize("wrap", WRAPS)
-def test_a_recording_gives_the_same_bits(wrap, monkeypatch):
-    clients, found = torch.tensor([5, 4, 3]), []
-    for worth in (2, 10**9):
-        monkeypatch.setattr(recorded, "WORTH_RECORDING", worth)
-        _, work, x = rigs(wrap=WRAPS[wrap])
-        ends = [work.sgd(clients, x.expand(3, -1)) for _ in range(3)]
-        found.append([*ends, *work.buffers(clients)])
-        kinds = sum(len(f.recordings) for f in (work.engine._gradients, work.engine._padded_gradients))
-        assert (kinds > 0) == (worth == 2)
-    assert all(map(torch.equal, *found))
-
-
-def test_what_was_recorded_is_played_back(monkeypatch):
-    monkeypatch.setattr(recorded, "WORTH_RECORDING", 2)
-    calls = []
-
-    def slope(x):
-        calls.append(len(x))
-        return torch.func.grad(lambda y: (y**3).sum())(x)
-
-    played = recorded.Recorded(slope)
-    for n in (2, 3, 2, 2, 3, 2):
-        x = torch.arange(n, dtype=torch.float64)
-        assert played(x).tolist() == [3.0 * i**2 for i in range(n)]
-    assert calls == [2, 3, 2, 2, 3, 3]  # twice when it is recorded, then no more
-    assert played(torch.tensor([2.0])).dtype == torch.float32
-
-
-def test_full_batches_are_dealt_once_a_round():
-    task, data = ridge(0, clients=3, samples=7, dimension=2)
-    parts = [np.arange(3), np.arange(3, 10), np.arange(10, 21)]
-    feed = Feed(task.double(), data.splits["train"], Minibatches(parts, "full", seed=0))
-    clients = torch.tensor([2, 0])
-    dealt = deal(feed, clients, [7, 7], [[parts[i]] * 4 for i in (2, 0)], torch.float64)
-    assert all(len(column) == 4 and column.stride(0) == 0 for column in dealt.samples)
-    for k in range(4):
-        batch, weights = dealt.padded(k)
-        assert dealt.lengths[k].tolist() == [11, 3]
-        assert weights.tolist() == [[1 / 11] * 11, [1 / 3] * 3 + [0.0] * 8]
-        for row, client in enumerate((2, 0)):
-            for column, given in zip(batch, data.splits["train"], strict=True):
-                assert torch.equal(column[row, : len(parts[client])], given[parts[client]])
-
-
-def test_what_a_loss_depends_on_is_found_out():
-    task, data = digits(0, clients=2)
-    samples = tuple(column[:8] for column in data.splits["train"])
-    assert is_mean_of_samples(Loss(task), samples)
-    assert is_mean_of_samples(Loss(task.double()), samples)
-    assert not is_mean_of_samples(Loss(Standardising(task)), samples)
-    assert not is_mean_of_samples(Loss(Normalising(task)), samples)
-
-
 def test_a_loss_whose_samples_depend_on_each_other_is_not_padded():
     sequential, vectorised, x = rigs(wrap=Standardising, batch_size=16)
     clients = torch.tensor([1, 2, 4])
@@ -266,26 +93,10 @@ def test_a_loss_whose_samples_depend_on_each_other_is_not_padded():
     assert (ends - expected).abs().max() < 1e-10
 
 
-def test_activations_of_two_layers():
-    task, data = digits(0, clients=2, model=lambda shape, classes: mlp(shape, classes, hidden=[5]))
-    samples = tuple(column[:8] for column in data.splits["train"])
-    # The first layer's input, the second's, the logarithm of the softmax, the label, and one number of the batch;
-    # not the second layer's weights, which are nobody's sample.
-    assert activations(Loss(task), samples) == 4 * 64 + 4 * 5 + 4 * 10 + 8 + 4 // 8
-
-
 def test_what_cannot_be_vectorised_is_refused_in_time():
     for wrap in (lambda task: Normalising(task, dropout=0.5), Peeking):
         with pytest.raises(SettingError, match=r"numerics.engine: 'vectorised' is not allowed .*; must be sequential"):
             rigs(wrap=wrap)
-
-
-class Peeking(Standardising):
-    """Its loss looks at a value on the host."""
-
-    def loss(self, batch):
-        logits = self.given(batch[0])
-        return cross_entropy(logits * 2 if logits.sum().item() > 0 else logits, batch[1])
 
 
 class Waits(TorchDispatchMode):
@@ -349,22 +160,6 @@ def test_what_is_compiled_meets_few_shapes():
     ends, expected = (work.sgd(torch.tensor([0, 2]), x.expand(2, -1)) for work in (vectorised, sequential))
     assert (ends - expected).abs().max() < 1e-10
     assert shapes[-1] == (2, 160)  # the largest client's
-
-
-def test_round_numbers():
-    found = [round_number(n, 100) for n in range(1, 101)]
-    numbers = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 100]
-    assert found == [next(number for number in numbers if number >= n) for n in range(1, 101)]
-
-
-def test_as_many_at_once_as_fit_and_need_no_padding():
-    _, work, _ = rigs()
-    engine = work.engine
-    each = engine.bytes_per_client + 16 * (engine.bytes_per_sample + STEPS * engine.bytes_per_step_sample)
-    numbers = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96]
-    for fitting in range(1, 101):
-        engine.memory = fitting * each
-        assert engine.at_once(16, STEPS) == max(number for number in numbers if number <= fitting)
 
 
 def test_a_loss_that_cannot_be_padded_is_not_compiled():

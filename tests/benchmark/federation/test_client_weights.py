@@ -5,12 +5,13 @@ from datetime import timedelta
 import numpy as np
 import oracle
 import pytest
+import torch
 from lightning.pytorch import Callback
 
 from algorithms import ALGORITHMS
 from benchmark import SettingError, simulate
 from benchmark.config.trial import Trial
-from benchmark.federation.client_weights import classes
+from benchmark.federation.client_weights import Weights, classes
 
 M, D, T, LR = 6, 4, 20, 0.05
 DRAW = np.random.default_rng(3)
@@ -132,15 +133,24 @@ def test_a_stopped_run_goes_on_with_its_weights(name, tmp_path):
     assert simulate(given, folder=tmp_path / "run").history.equals(whole.history)
 
 
+def test_a_checkpoint_with_the_former_name_is_read():
+    everybody = classes(("client",), np.full(M, 1 / M), None, None)
+    saved = Weights(ALGORITHMS["fedavg"](), everybody, torch.float64).state_dict()
+    saved["given"] = saved.pop("cumulative") + 2.5
+    loaded = Weights(ALGORITHMS["fedavg"](), everybody, torch.float64)
+    loaded.load_state_dict(saved)
+    assert loaded.cumulative.tolist() == [2.5] * M
+
+
 def test_refusals():
     with pytest.raises(SettingError, match=r"evaluation.weights: .*adam.* must be left out"):
         Trial.read(trial("fedavg", server={"optimizer": "adam"}))
     with pytest.raises(SettingError, match=r"evaluation.weights: .* these options of fedawe, .* must be left out"):
         Trial.read(trial({"name": "fedawe", "clip": 0.5}))
     unknown = {"name": "minimum_separation", "groups": 3, "probability": 1.0, "separation": 1}
-    with pytest.raises(SettingError, match=r"weights: 'correlation' .* must tell it"):
+    with pytest.raises(SettingError, match=r"weights: 'correlation' .* does not provide it"):
         simulate(trial("fedavg", participation=unknown, evaluation={"weights": ["correlation"]}))
-    with pytest.raises(ValueError, match=r"6,000 clients; must be left out above 5,000"):
+    with pytest.raises(ValueError, match=r"at most 5,000 clients; this task has 6,000"):
         classes(("client",), np.full(6_000, 1 / 6_000), None, None)
 
 

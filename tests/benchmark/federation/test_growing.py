@@ -6,18 +6,16 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import timedelta
 
 import numpy as np
 import pytest
 import torch
 import yaml
 from command import rollcall, write
-from lightning.pytorch import Callback
 
 from algorithms import ALGORITHMS
 from benchmark import SettingError, simulate
-from benchmark.federation.interruption import Interrupted, stop_requests
+from benchmark.federation.interruption import Interrupted
 from benchmark.federation.run_folder import RunFolder
 
 DIGITS = {
@@ -76,68 +74,6 @@ class Asked:
     def __call__(self):
         self.left -= 1
         return self.left == 0
-
-
-class Count(Callback):
-    """Notes the rounds that are done, and sends a signal after one of them."""
-
-    def __init__(self, at=None, number=signal.SIGINT):
-        self.rounds, self.at, self.number = [], at, number
-
-    def on_train_batch_end(self, trainer, federation, *_):
-        self.rounds.append(federation.t)
-        if federation.t == self.at:
-            os.kill(os.getpid(), self.number)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_the_round_and_no_round_is_made_twice(number, tmp_path):
-    trial = DIGITS | {"algorithm": "scaffold", "rounds": 17}
-    before = signal.getsignal(number)
-    first, second = Count(at=9, number=number), Count()
-    with pytest.raises(Interrupted):
-        simulate(trial, folder=tmp_path, callbacks=[first])
-    assert signal.getsignal(number) == before
-    status = RunFolder(tmp_path).status
-    assert (status["state"], status["round"], status["finished"]) == ("interrupted", 9, 0)
-    resumed = simulate(trial, folder=tmp_path, callbacks=[second])
-    assert first.rounds + second.rounds == list(range(1, 18))
-    assert np.array_equal(resumed.model, simulate(trial).model)
-    assert rounds_in(tmp_path) == [0, 6, 12, 14, 16, 17]
-
-
-def test_a_signal_ends_a_run_without_a_folder_too():
-    with pytest.raises(Interrupted, match="stopped after round 3 of 20"):
-        simulate(DIGITS | {"algorithm": "fedavg", "rounds": 20}, callbacks=[Count(at=3)])
-
-
-def test_a_second_signal_does_not_wait(monkeypatch):
-    now = 100.0
-    monkeypatch.setattr("benchmark.federation.interruption.monotonic", lambda: now)
-    with stop_requests() as requested:
-        assert not requested()
-        os.kill(os.getpid(), signal.SIGINT)
-        assert requested()
-        os.kill(os.getpid(), signal.SIGINT)  # the same request, by a tool that signals the process group too
-        now = 101.5
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_rows_of_rounds_after_a_checkpoint_are_not_doubled(tmp_path):
-    class Killed(Callback):
-        def on_train_batch_end(self, trainer, federation, *_):
-            if federation.t == 15:
-                raise RuntimeError("killed")
-
-    trial = DIGITS | {"algorithm": "fedpbc", "rounds": 20, "evaluation": {"every": 2}}
-    with pytest.raises(Interrupted):
-        simulate(trial, folder=tmp_path, stop=Asked(7))
-    with pytest.raises(RuntimeError):  # with the checkpoint of round 7 and rows until 14
-        simulate(trial, folder=tmp_path, callbacks=[Killed()], checkpoint_every=timedelta(hours=1))
-    resumed = simulate(trial, folder=tmp_path)
-    assert rounds_in(tmp_path) == list(range(0, 21, 2))
-    assert resumed.history.equals(simulate(trial).history)
 
 
 SUMMING = """

@@ -64,9 +64,9 @@ def test_a_state_that_cannot_fit_is_refused(monkeypatch):
     with pytest.raises(SettingError) as refusal:
         simulate(trial)
     assert str(refusal.value) == (
-        "algorithm.name: 'mifa' is not allowed with 40 clients and 30 parameters: in 0.0 GiB the machine has room for "
-        "the rows of 39 clients (twice, for the last state and the next), and 40 take part by round 1 of 1; must be a "
-        "method that keeps less, fewer rounds or a smaller federation"
+        "algorithm.name: 'mifa' is not allowed with 40 clients and 30 parameters: the machine has 0.0 GiB, enough for "
+        "the rows of 39 clients (for two rounds), but 40 take part by round 1 of 1; must be a method that stores less, "
+        "fewer rounds or fewer clients"
     )
 
 
@@ -80,7 +80,7 @@ def test_rows_are_needed_by_those_who_take_part(monkeypatch):
     room = so_far[rounds - 1]
     machine(monkeypatch, 2 * (PLACES + (1 + room) * ROW))
     simulate(FULL | UNIFORM | {"algorithm": "mifa", "rounds": rounds - 1})
-    wanted = f"room for the rows of {room} clients .*, and {so_far[rounds]} take part by round {rounds} of 1,000"
+    wanted = f"enough for the rows of {room} clients .*, but {so_far[rounds]} take part by round {rounds} of 1,000"
     with pytest.raises(SettingError, match=wanted):
         simulate(FULL | UNIFORM | {"algorithm": "mifa", "rounds": 1000})
 
@@ -89,7 +89,7 @@ def test_a_state_for_all_clients_is_needed_at_once(monkeypatch):
     need = 2 * 40 * ROW
     for algorithm, size in (("fedpbc", need), ("mifa", 2 * PLACES)):
         machine(monkeypatch, size - 1)
-        with pytest.raises(SettingError, match=f"'{algorithm}' is not allowed .*: its memory takes 0.0 GiB .twice"):
+        with pytest.raises(SettingError, match=f"'{algorithm}' is not allowed .*: its state takes 0.0 GiB .for two"):
             simulate(FULL | UNIFORM | {"algorithm": algorithm, "rounds": 1})
     machine(monkeypatch, need)
     simulate(FULL | UNIFORM | {"algorithm": "fedpbc", "rounds": 1})
@@ -107,13 +107,13 @@ def test_counting_stops_when_it_is_decided(most):
     ("gpu", "host", "given", "complaint"),
     [
         (2 * (PLACES + 41 * ROW), 0, {}, None),
-        (2 * (PLACES + 31 * ROW), 10**6, {}, "the GPU has room for the rows of 30 clients .* or numerics.client_memory host, with room for 40 clients$"),
-        (2 * (PLACES + 31 * ROW), 2 * 31 * ROW, {}, "the GPU has room for the rows of 30 clients .* smaller federation$"),
+        (2 * (PLACES + 31 * ROW), 10**6, {}, "the GPU has .* rows of 30 clients .* or `numerics.client_memory: host`, which has room for 40 clients$"),
+        (2 * (PLACES + 31 * ROW), 2 * 31 * ROW, {}, "the GPU has .* rows of 30 clients .* fewer clients$"),
         (2 * PLACES, 2 * 41 * ROW, {"client_memory": "host"}, None),
-        (2 * PLACES, 2 * 31 * ROW, {"client_memory": "host"}, "the machine has room for the rows of 30 clients"),
-        (2 * PLACES - 1, 10**6, {"client_memory": "host"}, "its memory takes 0.0 GiB .* and the GPU has 0.0"),
+        (2 * PLACES, 2 * 31 * ROW, {"client_memory": "host"}, "the machine has .* rows of 30 clients"),
+        (2 * PLACES - 1, 10**6, {"client_memory": "host"}, "its state takes 0.0 GiB .*; the GPU has 0.0"),
         (0, 2 * (PLACES + 41 * ROW), {"device": "cpu"}, None),
-        (10**6, 2 * (PLACES + 31 * ROW), {"device": "cpu"}, "the machine has room for the rows of 30 clients"),
+        (10**6, 2 * (PLACES + 31 * ROW), {"device": "cpu"}, "the machine has .* rows of 30 clients"),
     ],
 )  # fmt: skip
 def test_each_memory_holds_its_part(monkeypatch, gpu, host, given, complaint):

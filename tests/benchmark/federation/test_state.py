@@ -14,10 +14,11 @@ from algorithms import ALGORITHMS, Rows
 from benchmark import simulate
 from benchmark.config.trial import Trial
 from benchmark.engines import LocalTraining
+from benchmark.federation.build import build
 from benchmark.federation.costs import floats
 from benchmark.federation.module import Federation
-from benchmark.federation.simulation import build, quiet
 from benchmark.federation.state import StateBuffers, stored_rows
+from benchmark.federation.trainer import quiet
 from participation import MODELS, Population
 from tasks import ClientData, Minibatches, Task
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from benchmark.engines import Evaluator
-from benchmark.engines.evaluating import PIECE
+from benchmark.engines.evaluator import PIECE
 from tasks.base import Task
 from tasks.images import Classification
 

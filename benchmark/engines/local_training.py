@@ -1,4 +1,4 @@
-"""What a client does in a round: how many steps of which SGD."""
+"""A client's local training in a round: how many steps, and of which SGD."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from jaxtyping import Int
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """SGD as torch has it: v = momentum * v + g + weight_decay * x, then x -= lr * v.
+    """SGD as in torch: v = momentum * v + g + weight_decay * x, then x -= lr * v.
 
     Attributes:
         steps: K, or K_i of each client, [m].
         momentum: 0 for none.
         weight_decay: 0 for none.
-        keep_momentum: whether a client's v persists over its rounds; otherwise every round begins with v = 0.
+        keep_momentum: whether a client keeps its v from round to round; otherwise every round starts with v = 0.
     """
 
     steps: int | Int[np.ndarray, "m"]
@@ -29,7 +29,8 @@ class LocalTraining:
         return self.steps if isinstance(self.steps, int) else int(self.steps.max())
 
     def of(self, clients: Sequence[int]) -> list[int]:
-        """K_i of some clients."""
+        """K_i of these clients."""
         if isinstance(self.steps, int):
             return [self.steps] * len(clients)
-        return self.steps[np.asarray(clients, dtype=np.int64)].tolist()
+        steps: list[int] = self.steps[np.asarray(clients, dtype=np.int64)].tolist()
+        return steps

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.engines import allocator
-from benchmark.engines.allocator import keep_freed_memory
+from benchmark import allocator
+from benchmark.allocator import keep_freed_memory
 
 # 64 MiB are taken, touched and freed ten times over: 16,384 pages of 4 KiB each time.
 COUNT = """
 import resource, sys
-from benchmark.engines.allocator import keep_freed_memory
+from benchmark.allocator import keep_freed_memory
 import numpy as np
 if sys.argv[1] == "keep":
     assert keep_freed_memory() and keep_freed_memory()
@@ -25,7 +25,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 def faults(what: str) -> int:
-    folder = Path(allocator.__file__).parents[2]
+    folder = Path(allocator.__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", COUNT, what], capture_output=True, text=True, cwd=folder, check=True)
     return int(done.stdout)
 

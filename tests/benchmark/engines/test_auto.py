@@ -9,7 +9,7 @@ from torch import nn
 
 from benchmark.config.trial import Trial
 from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, fastest
-from benchmark.federation.simulation import build
+from benchmark.federation.build import build
 from tasks import Minibatches, leaf_synthetic, quadratic, ridge
 from tasks.images import Classification
 

@@ -1,0 +1,155 @@
+"""From a trial's settings to its `Federation`: load the data, make the parts, check that they fit together."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from algorithms import Algorithm
+from benchmark.config.errors import SettingError, at
+from benchmark.config.trial import Trial
+from benchmark.engines import LocalTraining
+from benchmark.federation.client_weights import Classes, classes
+from benchmark.federation.evaluation import Groups, group
+from benchmark.federation.memory_check import Need, refuse_what_cannot_fit
+from benchmark.federation.module import Federation
+from benchmark.federation.precision import PRECISIONS
+from benchmark.federation.server_optimizers import OPTIMIZERS
+from participation import Participation, Population
+from tasks import ClientData, Minibatches, Task
+
+
+def build(trial: Trial, workers: int = 1) -> Federation:
+    """The federation of a trial.
+
+    Args:
+        trial: the settings.
+        workers: threads that compute side by side.
+
+    Raises:
+        SettingError: a setting that its task, participation model or algorithm does not allow.
+    """
+    check_device(trial)
+    with at("task"):
+        task, data = trial.task.build(trial.seed)
+    with at("participation"):
+        participation = trial.participation.build(Population(data.clients, trial.seed, data.classes, data.histogram))
+    with at("algorithm"):
+        algorithm = trial.algorithm.build()
+    check_knowledge(trial, task, participation, algorithm)
+    groups = sample_groups(trial, data, participation)
+    alpha = objective_weights(trial, data)
+    client_classes = weight_classes(trial, alpha, participation)
+    dtype = PRECISIONS[trial.numerics.dtype].dtype
+    cast_samples(data, dtype)
+    check_memory(trial, task, data, participation, algorithm)
+    minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
+    schedule = trial.local.schedule.bound()
+    return Federation(
+        task.to(dtype),
+        data,
+        participation,
+        algorithm,
+        minibatches=minibatches,
+        local=local_training(trial, minibatches),
+        lr=lambda t: trial.local.lr * schedule(t),
+        alpha=alpha,
+        optimizer=partial(OPTIMIZERS[trial.server.optimizer], **trial.server.options()),
+        splits=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),
+        seed=trial.seed,
+        groups=groups,
+        engine=trial.numerics.engine,
+        client_memory=trial.numerics.client_memory,
+        classes=client_classes,
+        workers=workers,
+    )
+
+
+def check_device(trial: Trial) -> None:
+    """Refuse a trial for a GPU where there is none."""
+    if trial.numerics.device == "cuda" and not torch.cuda.is_available():
+        raise SettingError("numerics.device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
+
+
+def check_knowledge(trial: Trial, task: Task, participation: Participation, algorithm: Algorithm[Any]) -> None:
+    """Refuse an algorithm that requires what neither the task nor the participation model provides."""
+    for knowledge in algorithm.requires:
+        if knowledge == "least_loss":
+            source, provided = trial.task.name, type(task).least_losses is not Task.least_losses
+        elif knowledge == "probability":
+            source, provided = trial.participation.name, participation.probability(0) is not None
+        else:
+            source, provided = trial.participation.name, getattr(participation, knowledge) is not None
+        if not provided:
+            raise SettingError(
+                f"algorithm.name: {trial.algorithm.label!r} is not allowed with {source}, which does not provide "
+                f"{knowledge}; must be a method that does not need it"
+            )
+
+
+def sample_groups(trial: Trial, data: ClientData, participation: Participation) -> list[Groups]:
+    """The groups of samples whose metrics are computed separately, for all splits that are evaluated."""
+    last = trial.evaluation.last
+    splits = list(dict.fromkeys([*(trial.evaluation.splits or data.splits), *((last and last.splits) or ())]))
+    for split in splits:
+        if split not in data.splits:
+            raise SettingError(
+                f"evaluation.splits: {split!r} is not allowed with {trial.task.name}; "
+                f"must be of {', '.join(data.splits)}"
+            )
+    with at("evaluation"):
+        groups = [group(by, split, data, availability(participation)) for by in trial.evaluation.by for split in splits]
+    return [one for one in groups if one is not None]
+
+
+def objective_weights(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:
+    """alpha [m]: the clients' weights in the objective, which sum to 1."""
+    sizes = data.parts.sizes.astype(np.float64)
+    alpha = np.ones_like(sizes) if trial.target == "uniform" else sizes
+    alpha /= alpha.sum()
+    return alpha
+
+
+def weight_classes(trial: Trial, alpha: Float[np.ndarray, "m"], participation: Participation) -> Classes | None:
+    """The classes of clients whose cumulative weights are measured; None if `evaluation.weights` is empty."""
+    if not trial.evaluation.weights:
+        return None
+    with at("evaluation"):
+        return classes(trial.evaluation.weights, alpha, availability(participation), participation.correlation)
+
+
+def availability(participation: Participation) -> Float[np.ndarray, "m"] | None:
+    """How often each client is active, in the long run or else in the first round; None if the model does not say."""
+    return participation.stationary if participation.stationary is not None else participation.probability(0)
+
+
+def cast_samples(data: ClientData, dtype: torch.dtype) -> None:
+    """Convert the floating point columns of all splits, in place."""
+    data.splits = {
+        split: tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)
+        for split, samples in data.splits.items()
+    }
+
+
+def check_memory(
+    trial: Trial, task: Task, data: ClientData, participation: Participation, algorithm: Algorithm[Any]
+) -> None:
+    """Refuse an algorithm whose state will not fit in memory."""
+    dtype = PRECISIONS[trial.numerics.dtype].dtype
+    d = sum(parameter.numel() for parameter in task.parameters())
+    need = Need.of(algorithm, d, data.clients, dtype)
+    if trial.local.keep_momentum:
+        need = need.with_rows(d, dtype)
+    refuse_what_cannot_fit(need, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
+
+
+def local_training(trial: Trial, minibatches: Minibatches) -> LocalTraining:
+    """The clients' local training; epochs become steps."""
+    return LocalTraining(
+        steps=trial.local.steps or (trial.local.epochs or 1) * minibatches.per_epoch,
+        momentum=trial.local.momentum,
+        weight_decay=trial.local.weight_decay,
+        keep_momentum=trial.local.keep_momentum,
+    )

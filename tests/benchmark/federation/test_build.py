@@ -1,0 +1,57 @@
+"""From settings to a federation: the same parts for all algorithms of a seed, and refusals."""
+
+import numpy as np
+import pytest
+import torch
+
+from benchmark import SettingError, simulate
+from benchmark.config.trial import Trial
+from benchmark.federation.build import build
+
+DIGITS = {
+    "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
+    "participation": {"name": "bernoulli", "probability": {"name": "class_coupled", "delta": 0.2}},
+    "local": {"steps": 2, "lr": 0.1, "batch_size": 16, "schedule": {"name": "inverse_sqrt"}},
+    "rounds": 13,
+    "evaluation": {"every": 5},
+}
+
+
+def test_all_algorithms_of_a_seed_meet_the_same_roll_call_data_and_start():
+    first, second = (build(Trial.read(DIGITS | {"algorithm": name})) for name in ("fedavg", "fedpbc"))
+    assert torch.equal(first.server, second.server)
+    assert all(np.array_equal(a, b) for a, b in zip(first.data.parts, second.data.parts, strict=True))
+    assert all(np.array_equal(first.participation.active(t), second.participation.active(t)) for t in range(20))
+    assert np.array_equal(first.minibatches.rows(3, 9), second.minibatches.rows(3, 9))
+
+
+def test_the_objective_weighs_clients_alike_or_by_their_samples():
+    told = {}
+    for target in ("uniform", "samples"):
+        federation = build(Trial.read(DIGITS | {"algorithm": "fedavg", "target": target}))
+        federation.on_fit_start()
+        told[target] = federation._call(0).alpha.tolist()
+    sizes = federation.data.parts.sizes
+    assert len(set(sizes)) > 1
+    assert told["uniform"] == pytest.approx([1 / len(sizes)] * len(sizes))
+    assert told["samples"] == pytest.approx((sizes / sizes.sum()).tolist())
+
+
+def test_an_oracle_must_know_what_a_method_needs():
+    trace = {"name": "trace", "mask": np.ones((3, 2))}
+    trial = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "participation": trace, "rounds": 3}
+    with pytest.raises(SettingError, match=r"algorithm.name: 'fedavg_known' .*trace.*probability"):
+        simulate(trial | {"algorithm": "fedavg_known"})
+
+
+def test_a_method_is_told_no_more_than_it_asks_for():
+    told = {}
+    for name in ("fedavg", "fedavg_known"):
+        federation = build(
+            Trial.read(DIGITS | {"algorithm": name, "participation": {"name": "bernoulli", "probability": 0.5}})
+        )
+        federation.on_fit_start()
+        told[name] = federation._call(0)
+    assert told["fedavg"].probability is None
+    assert told["fedavg_known"].probability.tolist() == [0.5] * 8
+    assert told["fedavg_known"].stationary is None

@@ -1,0 +1,103 @@
+"""The Lightning module: a round is a training step, and evaluation is exact."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.loggers import CSVLogger
+from torch import nn
+
+from algorithms import ALGORITHMS
+from benchmark import simulate
+from benchmark.config.trial import Trial
+from benchmark.federation.build import build
+from benchmark.federation.trainer import quiet
+
+DIGITS = {
+    "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
+    "participation": {"name": "bernoulli", "probability": {"name": "class_coupled", "delta": 0.2}},
+    "local": {"steps": 2, "lr": 0.1, "batch_size": 16, "schedule": {"name": "inverse_sqrt"}},
+    "rounds": 13,
+    "evaluation": {"every": 5},
+}
+
+
+def test_evaluation_is_exact_over_uneven_batches():
+    federation = build(Trial.read(DIGITS | {"algorithm": "fedavg", "numerics": {"dtype": "float64"}}))
+    federation.data.evaluation_batch = 100
+    with quiet():
+        trainer = Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+        trainer.validate(federation, verbose=False)
+    for split in ("train", "test"):
+        pixels, labels = federation.data.splits[split]
+        logits = federation.model.task(pixels)
+        loss = nn.functional.cross_entropy(logits, labels).item()
+        assert federation.measured[f"{split}/loss"] == pytest.approx(loss, rel=1e-12)
+        accuracy = (logits.argmax(1) == labels).double().mean().item()
+        assert federation.measured[f"{split}/accuracy"] == pytest.approx(accuracy, rel=1e-12)
+
+
+def test_one_round_is_one_training_step():
+    seen = []
+
+    class Watch(Callback):
+        def on_train_batch_end(self, trainer, federation, *_):
+            seen.append((federation.t, trainer.global_step))
+
+    simulate(DIGITS | {"algorithm": "fedavg"}, callbacks=[Watch()])
+    assert seen == [(t, t) for t in range(1, 14)]
+
+
+def test_batchnorm_statistics_are_averaged_over_the_active_clients():
+    from benchmark.engines import LocalTraining
+    from benchmark.federation.module import Federation
+    from participation import Population, Trace
+    from tasks import ClientData, Minibatches, Task
+
+    class Norm(Task):
+        def __init__(self):
+            super().__init__(lr=0.1)
+            self.norm = nn.BatchNorm1d(1, momentum=1.0)
+
+        def loss(self, batch):
+            return self.norm(batch[0]).square().mean()
+
+        def metrics(self, batch):
+            return {"loss": self.loss(batch)}
+
+    means = torch.tensor([1.0, 10.0, 100.0])
+    samples = (torch.stack([means - 1, means + 1], dim=1).flatten()[:, None],)
+    mask = np.array([[1, 0, 1], [0, 0, 0]])
+    federation = Federation(
+        Norm(),
+        ClientData({"train": samples}, list(np.arange(6).reshape(3, 2))),
+        Trace(Population(3), mask=mask),
+        ALGORITHMS["fedpbc"](),  # everybody computes; only the active are heard
+        minibatches=Minibatches(list(np.arange(6).reshape(3, 2)), "full", seed=0),
+        local=LocalTraining(1),
+        lr=lambda t: 0.0,
+        alpha=np.full(3, 1 / 3),
+        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
+        splits=lambda t: ["train"],
+        seed=0,
+    )
+    with quiet():
+        Trainer(max_steps=2, max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+                enable_progress_bar=False, enable_model_summary=False, limit_val_batches=0).fit(federation)  # fmt: skip
+    norm = federation.model.task.norm
+    assert norm.running_mean.item() == pytest.approx((1 + 100) / 2)
+    assert norm.running_var.item() == pytest.approx(2.0)
+
+
+def test_who_reads_metrics_finds_them(tmp_path):
+    trial = {"task": {"name": "quadratic", "targets": np.array([[1.0], [3.0]])}, "algorithm": "fedavg", "rounds": 4}
+    trial |= {"evaluation": {"every": 1}, "numerics": {"dtype": "float64"}, "local": {"lr": 0.5}}
+    # x = 0, 1, 1.5, 1.75, 1.875: the first distance from 2 below 0.3 is the third.
+    stop = EarlyStopping("train/distance", stopping_threshold=0.3, patience=9)
+    assert simulate(trial, callbacks=[stop]).server.tolist() == [1.75]
+    assert simulate(trial, callbacks=[]).server.tolist() == [1.875]
+    simulate(trial, logger=CSVLogger(tmp_path, name="", version=""))
+    logged = pd.read_csv(tmp_path / "metrics.csv")
+    assert logged["train/distance"].dropna().tolist()[:4] == [2.0, 1.0, 0.5, 0.25]

@@ -1,0 +1,97 @@
+"""The run folder: its files, its lock, and its status."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch import Callback
+
+from benchmark import SettingError, simulate
+from benchmark.config.trial import Trial
+from benchmark.federation.run_folder import RunFolder
+
+DIGITS = {
+    "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
+    "participation": {"name": "bernoulli", "probability": {"name": "class_coupled", "delta": 0.2}},
+    "local": {"steps": 2, "lr": 0.1, "batch_size": 16, "schedule": {"name": "inverse_sqrt"}},
+    "rounds": 13,
+    "evaluation": {"every": 5},
+}
+
+
+def test_a_run_folder_tells_the_whole_story(tmp_path):
+    result = simulate(DIGITS | {"algorithm": "fedpbc"}, folder=tmp_path / "run")
+    status = json.loads((tmp_path / "run" / "status.json").read_text())
+    assert status["state"] == "finished"
+    assert status["round"] == status["rounds"] == 13
+    assert status["versions"]["torch"] == torch.__version__.partition("+")[0]
+    assert status["device"] == "cpu"
+    assert status["seconds"] > 0
+    assert (tmp_path / "run" / "last.ckpt").exists()
+    again = simulate(tmp_path / "run" / "trial.yaml", folder=tmp_path / "run")
+    assert np.array_equal(again.model, result.model)
+    assert again.history.equals(result.history)
+    assert np.array_equal(simulate(tmp_path / "run" / "trial.yaml").model, result.model)
+
+
+def test_a_folder_is_run_by_one_process_at_a_time(tmp_path):
+    trial = DIGITS | {"algorithm": "fedpbc"}
+
+    class Another(Callback):
+        def on_train_batch_end(self, trainer, federation, *_):
+            if federation.t == 5:
+                with pytest.raises(SettingError, match=r"folder: .*run is in use; another process"):
+                    simulate(trial, folder=tmp_path / "run")
+
+    disturbed = simulate(trial, folder=tmp_path / "run", callbacks=[Another()])
+    assert RunFolder(tmp_path / "run").state == "finished"
+    assert disturbed.history.equals(simulate(trial).history)
+
+
+def test_a_folder_belongs_to_one_trial(tmp_path):
+    simulate(DIGITS | {"algorithm": "fedavg", "rounds": 2}, folder=tmp_path / "run")
+    with pytest.raises(SettingError, match=r"folder: .*run is not allowed; it holds another trial, fedavg-seed0-"):
+        simulate(DIGITS | {"algorithm": "fedavg", "rounds": 2, "seed": 1}, folder=tmp_path / "run")
+    with pytest.raises(SettingError, match=r"rounds: 1 is not allowed with .*run, which holds 2 rounds of this trial"):
+        simulate(DIGITS | {"algorithm": "fedavg", "rounds": 1}, folder=tmp_path / "run")
+
+
+def test_a_failing_trial_says_why_in_its_folder(tmp_path):
+    class Broken(Callback):
+        def on_train_batch_end(self, *_):
+            raise RuntimeError("out of luck")
+
+    with pytest.raises(RuntimeError, match="out of luck"):
+        simulate(DIGITS | {"algorithm": "fedavg"}, folder=tmp_path / "run", callbacks=[Broken()])
+    assert RunFolder(tmp_path / "run").status["error"] == "RuntimeError: out of luck"
+    assert RunFolder(tmp_path / "run").state == "failed"
+
+
+def test_a_half_written_last_line_is_passed_over(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text(
+        '{"round": 0, "a": 1}\n{"round": 5, "a": 2}\n{"round": 5, "a": 3}\n{"round": 1'
+    )
+    history = RunFolder(tmp_path).history()
+    assert history.to_dict("list") == {"round": [0, 5], "a": [1, 3]}
+
+
+def test_status_follows_about_once_a_second_and_ends_exact(tmp_path, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("benchmark.federation.run_folder.time.monotonic", lambda: now)
+    run = RunFolder(tmp_path / "run")
+    seen = []
+    with run.running(Trial.read(DIGITS | {"algorithm": "fedavg"}), device="cpu", threads=1):
+        for t, now in ((1, 100.5), (2, 101.0), (3, 101.5), (4, 102.5)):  # noqa: B007
+            run.append({"round": t}, seconds=0.25)
+            seen.append(run.status["round"])
+        run.append({"round": 5})
+        assert run.history()["round"].tolist() == [1, 2, 3, 4, 5]
+    assert seen == [0, 2, 2, 4]
+    assert run.status["round"] == 5
+    assert run.state == "finished"
+    assert (run.status["seconds"], run.status["evaluation_seconds"]) == (2.5, 1.0)
+    with run.running(Trial.read(DIGITS | {"algorithm": "fedavg"}), device="cpu", threads=1):
+        run.append({"round": 6}, seconds=0.5)
+        now += 3.0
+    assert (run.status["seconds"], run.status["evaluation_seconds"]) == (5.5, 1.5)
