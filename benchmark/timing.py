@@ -1,7 +1,4 @@
-"""Benchmark of local work: the engines against a plain loop, measured in the same run.
-
-The data are random images of a task's shape, so that nothing needs to be downloaded. The computation is the same.
-"""
+"""Benchmark of local work: the engines against a plain loop, on random images, measured in the same run."""
 
 import copy
 import platform
@@ -160,8 +157,8 @@ class Plain:
 def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool) -> Iterator[dict[str, Any]]:
     """A row for each case, as `rollcall bench --json` prints it.
 
-    Engine, plain loop and large matrix products alternate, so that other load on the machine slows all three alike. The
-    floor is the time that a client's arithmetic would take at the rate of the matrix products.
+    Engine, plain loop and large matrix products alternate, so that other load slows all three alike. The floor is the
+    time that a client's arithmetic would take at the rate of the matrix products.
 
     Args:
         cases: what to measure.
