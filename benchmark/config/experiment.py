@@ -128,9 +128,9 @@ class Experiment(Settings):
 
     @property
     def metrics(self) -> list[str]:
-        """All that its report, its claims and its printed numbers speak of."""
-        asked = [*self.report.metrics, *(claim.metric for claim in self.claims if claim.metric)]
-        return list(dict.fromkeys(metric.removeprefix("round_of:").partition(">=")[0] for metric in asked))
+        """The columns of a run's history that its report and its claims read."""
+        metrics = [*self.report.metrics, *(claim.metric for claim in self.claims if claim.metric)]
+        return list(dict.fromkeys(metric.column for metric in metrics))
 
     def as_(self, variant: str) -> "Experiment":
         """The experiment as a variant of it reads.

@@ -1,4 +1,4 @@
-"""What clients hold: a picture of a partition, and its figures."""
+"""What clients hold: a figure of a partition, and its summary."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,19 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from leaderboard.plots.curves import COLOURS
+from leaderboard.plots.style import COLOURS, plain
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A partition in figures; triples are the least, the median and the largest over clients.
+    """A partition in numbers. Triples are the smallest, the median and the largest value over clients.
 
     Attributes:
-        clients, classes: m and C.
-        samples: a client's number of samples.
-        held: a client's number of classes.
-        largest: the share of a client's samples that its commonest class has.
+        clients: their number m.
+        classes: their number C.
+        samples: number of samples of a client.
+        held: number of classes of a client.
+        largest: share of a client's most frequent class in its samples.
     """
 
     clients: int
@@ -29,14 +30,14 @@ class Summary:
 
 
 def summarise(histogram: Int[np.ndarray, "m C"]) -> Summary:
-    """A partition's figures from the clients' label counts; every client has some."""
+    """The summary of a partition from the label counts of clients, each of which has samples."""
     sizes = histogram.sum(axis=1)
     m, C = histogram.shape
     return Summary(m, C, _spread(sizes), _spread((histogram > 0).sum(axis=1)), _spread(histogram.max(axis=1) / sizes))
 
 
 def bubbles(histogram: Int[np.ndarray, "m C"]) -> Figure:
-    """Samples of each client above, below them a bubble for each class that it holds, the area its samples."""
+    """The samples of each client as bars; below, a bubble for each of its classes, with an area like the samples."""
     m, C = histogram.shape
     width, row = 9.0, 0.32
     height = row * max(C, 4)
@@ -45,7 +46,7 @@ def bubbles(histogram: Int[np.ndarray, "m C"]) -> Figure:
     above.stairs(histogram.sum(axis=1), np.arange(m + 1) - 0.5, fill=True, color="0.6")
     above.set_ylabel("samples")
     clients, classes = np.nonzero(histogram)
-    # In points: the largest bubble fills its row, or its column and half of both neighbours, but can always be seen.
+    # In points. The largest bubble fills its row, or its column and half of both neighbours; it is never invisible.
     diameter = max(72 * min(0.9 * row, 2 * 0.85 * width / m), 6)
     counts = histogram[clients, classes]
     below.scatter(clients, classes, s=diameter**2 * counts / counts.max(), color=COLOURS[0], alpha=0.7, linewidth=0)
@@ -53,11 +54,11 @@ def bubbles(histogram: Int[np.ndarray, "m C"]) -> Figure:
     below.set_ylabel("class")
     below.set_xlim(-0.8, m - 0.2)
     below.set_ylim(-0.7, C - 0.3)
-    below.set_title(f"area: samples, {counts.max():,} the largest", fontsize=10)
+    below.set_title(f"area of a bubble: number of samples, at most {counts.max():,}", fontsize=10)
     for axis, most in ((below.xaxis, 10), (below.yaxis, C + 2), (above.yaxis, 3)):
         axis.set_major_locator(MaxNLocator(integer=True, nbins=most, steps=[1, 2, 5, 10]))
     for axes in (above, below):
-        axes.spines[["top", "right"]].set_visible(False)
+        plain(axes)
     return figure
 
 
