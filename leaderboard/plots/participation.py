@@ -60,7 +60,7 @@ def probabilities(p: Float[np.ndarray, "m"]) -> Figure:
 
 
 def separation(distance: Mapping[int, float], mixing: Mapping[int, Float[np.ndarray, "T"]]) -> Figure:
-    """How far from uniform the stationary law is, and how fast it is reached, by minimum separation R ([Sun] Fig. 1, 5).
+    """The stationary law's distance to uniform, and how fast it is reached, by minimum separation ([Sun] Fig. 1, 5).
 
     Args:
         distance: ||pi_R - 1/M||_1 by R.

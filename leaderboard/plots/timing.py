@@ -1,4 +1,4 @@
-"""The figure of `rollcall bench`: cost of one client's round against the number of active clients and of all clients."""
+"""The figure of `rollcall bench`: the cost of a client's round against the numbers of active and of all clients."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -7,7 +7,7 @@ import pandas as pd
 
 from benchmark.config.metric import Metric
 from leaderboard.run import Run
-from leaderboard.table import Column, Number, Table, number
+from leaderboard.table import Column, Entry, Number, Table, number
 
 CONDITIONS = ("participation", "task", "rounds")
 """Rows compete if these settings and their options are equal."""
@@ -83,7 +83,7 @@ class Ranking:
             Column("seeds", "seeds"),
             Column("rounds", "rounds"),
         ]
-        rows = [
+        rows: list[list[Entry]] = [
             [row.method, *(row.settings[key] for key in self.settings), *row.values.values(), row.seeds, row.rounds]
             for row in self.rows
         ]
