@@ -1,18 +1,27 @@
-"""Results into rankings, papers' tables, verdicts and figures, from MLflow or from the results that the suite keeps."""
+"""From results to rankings, the papers' tables, claims and figures."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leaderboard.ranking.table import Row, Table, Value, tabulate
-    from leaderboard.results import Run, archive, load, unarchive
+    from leaderboard.ranking.table import Ranking, Row, rank
+    from leaderboard.results import archive, load, unarchive
+    from leaderboard.run import Run
+    from leaderboard.table import Number, Table
 
-__all__ = ["Row", "Run", "Table", "Value", "archive", "load", "tabulate", "unarchive"]
+__all__ = ["Number", "Ranking", "Row", "Run", "Table", "archive", "load", "rank", "unarchive"]
+
+_HOMES = {
+    "ranking.table": ("Ranking", "Row", "rank"),
+    "results": ("archive", "load", "unarchive"),
+    "run": ("Run",),
+    "table": ("Number", "Table"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    # The command line asks this package for its commands; pandas and torch can wait until one of them is called.
-    if name not in __all__:
-        raise AttributeError(f"module 'leaderboard' has no attribute {name!r}")
-    home = "ranking.table" if name in ("Row", "Table", "Value", "tabulate") else "results"
-    return getattr(import_module(f"leaderboard.{home}"), name)
+    # The command line imports this package for its commands. It imports pandas only when one of them is called.
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"leaderboard.{home}"), name)
+    raise AttributeError(f"module 'leaderboard' has no attribute {name!r}")

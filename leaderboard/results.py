@@ -1,184 +1,151 @@
-"""What is known of the runs of an experiment: out of MLflow, or out of the files that the suite keeps of them."""
+"""Finished runs: read from MLflow, and kept as small files in an archive folder."""
 
 import json
-import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from benchmark.config.digest import known_since
 from benchmark.config.renamed import current
+from leaderboard.run import Run
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-ARCHIVE = Path(__file__).parent / "results"
-"""Results of the papers' experiments, as made with the suite."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One finished trial.
-
-    Attributes:
-        tags: experiment, algorithm, participation, task, seed, commit, version, ...
-        settings: all of them as text, by dotted name.
-        history: [evaluations], indexed by round, a column for each metric.
-    """
-
-    tags: dict[str, str]
-    settings: dict[str, str]
-    history: pd.DataFrame
-
-    @property
-    def cell(self) -> tuple[tuple[str, str], ...]:
-        """All settings but the seed: what the trials of one cell have in common."""
-        return tuple(sorted((key, value) for key, value in known_since(self.settings).items() if key != "seed"))
-
-    @property
-    def identity(self) -> tuple[tuple[str, str], ...]:
-        """All settings but the rounds, of which a run may have more later."""
-        return tuple(sorted((key, value) for key, value in known_since(self.settings).items() if key != "rounds"))
-
-    @property
-    def rounds(self) -> int:
-        return int(self.settings.get("rounds", 1))
-
-    def until(self, rounds: int) -> "Run":
-        """The run as it was after so many rounds, or whole if it has fewer."""
-        settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
-        return Run(self.tags, settings, self.history[self.history.index <= rounds])
+PACKAGE = Path(__file__).parent / "results"
+"""Archive of the papers' experiments that comes with Rollcall."""
 
 
 def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
     """The finished runs of an experiment, oldest first, with their histories.
 
-    A run that was finished and is now being continued counts with the rounds that it had finished.
+    A finished run that is being continued counts with the rounds that it had finished.
 
     Args:
         client: of the MLflow store.
         experiment: its name there.
-        metrics: those to read; by default all, which takes long where each client was measured.
+        metrics: columns to read; by default all, which is slow if every client was measured.
     """
-    found = client.get_experiment_by_name(experiment)
-    if found is None:
+    stored = client.get_experiment_by_name(experiment)
+    if stored is None:
         return []
-    runs, token = [], None
-    while True:
-        page = client.search_runs([found.experiment_id], order_by=["start_time"], page_token=token)
-        for run in page:
-            settings = current(dict(run.data.params))
-            finished = run.data.tags.get("rollcall.finished")
-            if finished is None and run.info.status != "FINISHED":
-                continue
-            if finished is not None and "analysis" not in settings:
-                settings["rounds"] = finished
-            columns = {}
-            for metric in run.data.metrics:
-                if metrics is not None and metric not in metrics:
-                    continue
-                values = client.get_metric_history(run.info.run_id, metric)
-                columns[metric] = pd.Series({value.step: value.value for value in values}, dtype=float)
-            history = pd.DataFrame(columns).sort_index().rename_axis("round")
-            one = Run(dict(run.data.tags), settings, history)
-            runs.append(one.until(one.rounds) if "rounds" in settings else one)
-        token = page.token
-        if not token:
-            return runs
+    runs = []
+    for entry in _pages(client, stored.experiment_id):
+        settings = current(dict(entry.data.params))
+        finished = entry.data.tags.get("rollcall.finished")
+        if finished is None and entry.info.status != "FINISHED":
+            continue
+        if finished is not None and "analysis" not in settings:
+            settings["rounds"] = finished
+        run = Run(dict(entry.data.tags), settings, _history(client, entry, metrics))
+        runs.append(run.until(run.rounds) if "rounds" in settings else run)
+    return runs
 
 
-def archive(runs: list[Run], experiment: str, metrics: list[str], folder: Path = ARCHIVE) -> Path:
-    """Keep runs beside those that are kept already, of which the same trial of no more rounds is replaced.
+def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder: Path) -> Path:
+    """Add runs to an archive. A run replaces an archived run of the same trial that has no more rounds.
 
-    A CSV file holds the evaluations, six digits of each; a JSON file of the same name the settings and origins.
+    A CSV file holds the evaluations with six digits. A JSON file of the same name holds settings and tags.
 
     Args:
-        runs: finished ones.
-        experiment: whose.
-        metrics: those worth keeping.
+        runs: finished ones, at least one.
+        experiment: name of their experiment.
+        metrics: columns to keep.
         folder: of the archive.
 
     Returns:
         the CSV file.
     """
+    kept = {run.tags["rollcall.trial"]: run for run in joined(unarchive(experiment, folder), runs)}
+    kept = dict(sorted(kept.items()))
     table = folder / f"{experiment}.csv"
-    by_identity = {run.identity: run for run in unarchive(experiment, folder)}
-    for run in runs:
-        known = by_identity.get(run.identity)
-        if known is None or known.rounds <= run.rounds:
-            by_identity[run.identity] = run
-    if not by_identity:
-        return table
-    kept = {run.tags["rollcall.trial"]: run for run in by_identity.values()}
     table.parent.mkdir(parents=True, exist_ok=True)
     rows = []
-    for digest, run in sorted(kept.items()):
+    for digest, run in kept.items():
         columns = [metric for metric in metrics if metric in run.history]
         rows.append(run.history[columns].dropna(how="all").rename_axis("round").reset_index().assign(trial=digest))
     whole = pd.concat(rows, ignore_index=True)
     whole = whole[["trial", "round", *(metric for metric in metrics if metric in whole)]]
     whole.to_csv(table, index=False, float_format="%.6g", lineterminator="\n")
-    origins = {digest: {"settings": run.settings, "tags": _own(run.tags)} for digest, run in sorted(kept.items())}
+    table.with_suffix(".json").write_text(json.dumps(_origins(kept), indent=1) + "\n")
+    return table
+
+
+def unarchive(experiment: str, *folders: Path) -> list[Run]:
+    """The runs of an experiment in one or more archives, by default the one that comes with Rollcall.
+
+    If several archives have a trial, the run with the most rounds counts; of equal ones that of the later folder.
+    """
+    distinct = dict.fromkeys(folder.resolve() for folder in folders or (PACKAGE,))
+    archives = [runs for folder in distinct if (runs := _read(folder / f"{experiment}.csv"))]
+    return reduce(joined, archives) if archives else []
+
+
+def joined(runs: list[Run], newer: Iterable[Run]) -> list[Run]:
+    """Both, with one run for each trial: the newer one unless the other has more rounds."""
+    by_identity = {run.identity: run for run in runs}
+    for run in newer:
+        known = by_identity.get(run.identity)
+        if known is None or known.rounds <= run.rounds:
+            by_identity[run.identity] = run
+    return list(by_identity.values())
+
+
+def _pages(client: "MlflowClient", experiment_id: str) -> Iterator[Any]:
+    token = None
+    while True:
+        page = client.search_runs([experiment_id], order_by=["start_time"], page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def _history(client: "MlflowClient", entry: Any, metrics: Collection[str] | None) -> pd.DataFrame:
+    columns = {}
+    for metric in entry.data.metrics:
+        if metrics is None or metric in metrics:
+            values = client.get_metric_history(entry.info.run_id, metric)
+            columns[metric] = pd.Series({value.step: value.value for value in values}, dtype=float)
+    return pd.DataFrame(columns).sort_index().rename_axis("round")
+
+
+def _read(table: Path) -> list[Run]:
+    """The runs of an archive's CSV file; none if there is no such file."""
+    if not table.exists():
+        return []
+    origins = json.loads(table.with_suffix(".json").read_text())
+    common = origins["common"]
+    histories = pd.read_csv(table).set_index(["trial", "round"])
+    return [
+        Run(
+            common["tags"] | own["tags"],
+            common["settings"] | own["settings"],
+            histories.loc[digest].dropna(axis="columns", how="all"),
+        )
+        for digest, own in origins["trials"].items()
+    ]
+
+
+def _origins(runs: Mapping[str, Run]) -> dict[str, Any]:
+    """Settings and tags of runs by their digest; what all have in common stands once."""
+    origins = {
+        digest: {
+            "settings": run.settings,
+            "tags": {key: value for key, value in run.tags.items() if not key.startswith("mlflow.")},
+        }
+        for digest, run in runs.items()
+    }
     common = {part: _common([origin[part] for origin in origins.values()]) for part in ("settings", "tags")}
     own = {
         digest: {part: dict(sorted(origin[part].items() - common[part].items())) for part in origin}
         for digest, origin in origins.items()
     }
-    table.with_suffix(".json").write_text(json.dumps({"common": common, "trials": own}, indent=1) + "\n")
-    return table
+    return {"common": common, "trials": own}
 
 
-def unarchive(experiment: str, folder: Path = ARCHIVE) -> list[Run]:
-    """The runs that are kept of an experiment; none if there are none."""
-    table = folder / f"{experiment}.csv"
-    if not table.exists():
-        return []
-    known = json.loads(table.with_suffix(".json").read_text())
-    histories = pd.read_csv(table).set_index(["trial", "round"])
-    return [
-        Run(
-            known["common"]["tags"] | own["tags"],
-            known["common"]["settings"] | own["settings"],
-            histories.loc[digest].dropna(axis="columns", how="all"),
-        )
-        for digest, own in known["trials"].items()
-    ]
-
-
-def end(run: Run, metric: str, last_rounds: int = 1, at: int | None = None) -> float:
-    """What a run came to.
-
-    Args:
-        run: finished.
-        metric: of its evaluations; `round_of:NAME>=VALUE` is the first round whose evaluation reaches the value,
-            infinite if none does.
-        last_rounds: the mean over the evaluations after the last so many rounds.
-        at: instead, the evaluation after this round; NaN where there is none.
-    """
-    if metric.startswith("round_of:"):
-        name, _, value = metric.removeprefix("round_of:").partition(">=")
-        reached = run.history.index[run.history[name] >= float(value)]
-        return float(reached[0]) if len(reached) else math.inf
-    history = run.history[metric].dropna()
-    if at is not None:
-        return float(history.get(at, math.nan))
-    last = max(int(run.settings.get("rounds", 0)), history.index[-1])  # an analysis names what it runs over
-    return float(history[history.index > last - last_rounds].mean())
-
-
-def has(run: Run, metric: str) -> bool:
-    """Whether a run was measured by a metric."""
-    return metric.removeprefix("round_of:").partition(">=")[0] in run.history
-
-
-def _own(tags: dict[str, str]) -> dict[str, str]:
-    """Ours, not MLflow's."""
-    return {key: value for key, value in tags.items() if not key.startswith("mlflow.")}
-
-
-def _common(mappings: list[dict[str, str]]) -> dict[str, str]:
+def _common(mappings: Sequence[dict[str, str]]) -> dict[str, str]:
     shared = set.intersection(*(set(mapping.items()) for mapping in mappings))
     return dict(sorted(shared))

@@ -95,6 +95,5 @@ def _override(override: Override) -> tuple[str, str, str]:
 
 
 def _report(report: Report) -> str:
-    arrows = {"max": "↑", "min": "↓"}
-    metrics = ", ".join(f"{name} {arrows[end]}" for name, end in report.metrics.items())
+    metrics = ", ".join(f"{metric.name} {metric.arrow}" for metric in report.metrics)
     return f"{metrics}; mean of the last {report.last_rounds} rounds"

@@ -129,9 +129,9 @@ class Experiment(Settings):
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics that its report and its claims use."""
-        asked = [*self.report.metrics, *(claim.metric for claim in self.claims if claim.metric)]
-        return list(dict.fromkeys(metric.removeprefix("round_of:").partition(">=")[0] for metric in asked))
+        """The columns of a run's history that its report and its claims read."""
+        metrics = [*self.report.metrics, *(claim.metric for claim in self.claims if claim.metric)]
+        return list(dict.fromkeys(metric.column for metric in metrics))
 
     def as_(self, variant: str) -> "Experiment":
         """The experiment with the changes of a variant.

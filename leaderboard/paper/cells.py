@@ -1,4 +1,4 @@
-"""Runs sorted into the places of an experiment."""
+"""The cells of an experiment with the runs that belong to them."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,21 +12,25 @@ import yaml
 
 from benchmark.config.digest import array_file, flatten, known_since
 from benchmark.config.experiment import Experiment
-from benchmark.config.grid import distinct, places
-from leaderboard.results import Run, end, has
+from benchmark.config.grid import Place, distinct, places
+from benchmark.config.metric import Metric
+from leaderboard.run import Run
+
+Labels = tuple[tuple[str, str], ...]
+Settings = tuple[tuple[str, str], ...]
 
 FREE = ("rounds", "seed", "evaluation", "numerics.engine", "numerics.device", "numerics.client_memory")
-"""Settings in which a run may differ from the experiment's file and still stand for a trial of it."""
+"""Settings in which a run may differ from the experiment's file and still count as a run of its trial."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A place of an experiment, and the runs that stand for its trials.
+    """A cell of an experiment and the runs of its trials.
 
     Attributes:
-        labels: by axis, the panel among them.
-        rounds, seeds: of the file.
-        runs: by seed; of several runs of a seed the longest.
+        labels: by axis; the panel is an axis too.
+        rounds, seeds: numbers that the experiment's file asks for.
+        runs: by seed; the longest one if a seed was run several times.
     """
 
     labels: dict[str, str]
@@ -36,29 +40,37 @@ class Cell:
 
     @property
     def rounds_run(self) -> int:
-        """Of the shortest run."""
+        """Number of rounds of the shortest run."""
         return min((run.rounds for run in self.runs.values()), default=0)
 
     @property
     def reduced(self) -> bool:
-        """Whether the runs are shorter or fewer than in the file."""
+        """Whether runs are shorter or fewer than the file asks for."""
         return self.rounds_run < self.rounds or len(self.runs) < self.seeds
 
+    @property
+    def where(self) -> str:
+        """Its labels in one line."""
+        return ", ".join(label for label in self.labels.values() if label)
+
     def window(self, last_rounds: int) -> int:
-        """The last rounds that values are means over: of a shortened run, a fifth of it at most."""
+        """The number of last rounds for final values; at most a fifth of a shortened run."""
         return last_rounds if self.rounds_run >= self.rounds else min(last_rounds, max(1, self.rounds_run // 5))
 
-    def ends(self, metric: str, last_rounds: int, at: int | None = None) -> pd.Series:
-        """The value of every run that has it, by seed."""
-        found = {
-            seed: end(run, metric, self.window(last_rounds), at) for seed, run in self.runs.items() if has(run, metric)
-        }
-        return pd.Series(found, dtype=float).dropna()
+    def measured(self, metric: Metric) -> bool:
+        """Whether a run has the metric."""
+        return any(run.has(metric) for run in self.runs.values())
+
+    def finals(self, metric: Metric, last_rounds: int, at: int | None = None) -> pd.Series:
+        """The final value of every run that has the metric, by seed."""
+        window = self.window(last_rounds)
+        values = {seed: run.final(metric, window, at) for seed, run in self.runs.items() if run.has(metric)}
+        return pd.Series(values, dtype=float).dropna()
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds and its 95 % interval; of one seed the interval is the whole line, for it says nothing."""
+    """A mean over seeds and its 95 % interval. With one seed the interval is infinite."""
 
     mean: float
     sd: float
@@ -68,11 +80,11 @@ class Estimate:
 
 
 def estimate(values: Sequence[float] | pd.Series, exact: bool = False) -> Estimate:
-    """Student's interval over seeds.
+    """A mean and its 95 % interval by Student's t.
 
     Args:
-        values: at least one.
-        exact: whether they depend on no seed, so that the interval has no width.
+        values: one for each seed, at least one.
+        exact: they depend on no seed, so the interval has no width.
     """
     from scipy import stats
 
@@ -88,43 +100,62 @@ def estimate(values: Sequence[float] | pd.Series, exact: bool = False) -> Estima
 
 
 def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
-    """The cells of an experiment in the order of its file, with the runs that belong to them; then the user's own."""
+    """The cells of an experiment in the order of its file, with the runs that belong to them.
+
+    Methods of the user's own that were run under the experiment follow as cells of their own.
+    """
     runs = list(runs)
-    by_key: dict[tuple[tuple[str, str], ...], dict[str, Run]] = {}
+    by_key = _longest_by_seed(runs)
+    grid = places(_with_own_methods(experiment, runs))
+    rounds = {trial.digest: trial.rounds for trial in distinct(grid)}
+    made: dict[Labels, Cell] = {}
+    seeds: dict[Labels, set[str]] = {}
+    for place in grid:
+        labels = tuple(place.labels.items())
+        seeds.setdefault(labels, set()).add(str(place.trial.seed))
+        cell = made.get(labels, Cell(place.labels, place.trial.rounds, 0))
+        # Another place may ask for more rounds of the same run.
+        own = _runs_of(place, by_key, shorten=place.trial.rounds < rounds[place.trial.digest])
+        made[labels] = Cell(cell.labels, cell.rounds, len(seeds[labels]), cell.runs | own)
+    return list(made.values())
+
+
+def _longest_by_seed(runs: Iterable[Run]) -> dict[Settings, dict[str, Run]]:
+    """Runs by their settings and seed; of equally long ones the later."""
+    by_key: dict[Settings, dict[str, Run]] = {}
     for run in runs:
         seeds = by_key.setdefault(_key(run.settings), {})
         seed = run.tags["seed"]
-        if seed not in seeds or seeds[seed].rounds <= run.rounds:  # of equals the later one
+        if seed not in seeds or seeds[seed].rounds <= run.rounds:
             seeds[seed] = run
-    found: dict[tuple[tuple[str, str], ...], Cell] = {}
-    wanted: dict[tuple[tuple[str, str], ...], set[str]] = {}
-    there = places(_with_guests(experiment, runs))
-    longest = {trial.digest: trial.rounds for trial in distinct(there)}
-    for place in there:
-        where = tuple(place.labels.items())
-        wanted.setdefault(where, set()).add(str(place.trial.seed))
-        known = by_key.get(_key(flatten(place.trial.spec(array_file))), {})
-        cell = found.get(where, Cell(place.labels, place.trial.rounds, 0))
-        mine = {seed: run for seed, run in known.items() if seed == str(place.trial.seed)}
-        if place.trial.rounds < longest[place.trial.digest]:  # another place asks for more rounds of the same run
-            mine = {seed: run.until(place.trial.rounds) for seed, run in mine.items()}
-        found[where] = Cell(cell.labels, cell.rounds, len(wanted[where]), cell.runs | mine)
-    return list(found.values())
+    return by_key
 
 
-def _with_guests(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
-    """With the methods of the user's own that were run under it; whose files are gone are left out."""
-    guests: dict[str, dict[str, Any]] = {}
+def _runs_of(place: Place, by_key: dict[Settings, dict[str, Run]], shorten: bool) -> dict[str, Run]:
+    """The run of a place by its seed, cut to the place's rounds if asked; empty if there is none."""
+    seed = str(place.trial.seed)
+    run = by_key.get(_key(flatten(place.trial.spec(array_file))), {}).get(seed)
+    if run is None:
+        return {}
+    return {seed: run.until(place.trial.rounds) if shorten else run}
+
+
+def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
+    """The experiment with the user's own methods among its algorithms, if their files still exist."""
+    methods: dict[str, dict[str, Any]] = {}
     for run in runs:
         name = run.settings.get("algorithm", "")
         if Path(name.partition(".py:")[0] + ".py").is_file():
-            given = {key: value for key, value in run.settings.items() if key.startswith("algorithm.")}
-            options = {key.removeprefix("algorithm."): yaml.safe_load(value) for key, value in given.items()}
-            guests[str({name: options})] = {"name": name, **options}
-    return experiment.joined("algorithm", guests.values()) if guests else experiment
+            options = {
+                key.removeprefix("algorithm."): yaml.safe_load(value)
+                for key, value in run.settings.items()
+                if key.startswith("algorithm.")
+            }
+            methods[str({name: options})] = {"name": name, **options}
+    return experiment.joined("algorithm", methods.values()) if methods else experiment
 
 
-def _key(settings: dict[str, str]) -> tuple[tuple[str, str], ...]:
+def _key(settings: dict[str, str]) -> Settings:
     kept = {
         key: value
         for key, value in known_since(settings).items()

@@ -1,13 +1,15 @@
-"""Whether what a paper claims holds in the results."""
+"""Whether the claims of a paper hold in the results."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
+from benchmark.config.metric import Metric
 from benchmark.config.report import Claim, Report
 from leaderboard.paper.cells import Cell, Estimate, estimate
 
@@ -15,13 +17,13 @@ Verdict = Literal["holds", "fails", "undecided", "not run"]
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A claim at one place.
+class PlaceResult:
+    """What a claim comes to in one cell or pair of cells.
 
     Attributes:
-        labels: of the place, without what all places of the claim share.
-        quantity: as the claim defines it; None where a cell was not run.
-        verdict: whether it lies within the claim's bounds: the whole interval does, none of it does, or a part.
+        labels: of the place, without those that all places of the claim share.
+        quantity: the claim's quantity; None if a cell was not run.
+        verdict: whether all of the interval is within the claim's bounds, none of it, or a part.
     """
 
     labels: dict[str, str]
@@ -30,23 +32,25 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Ruling:
-    """A claim, and what was found.
+class ClaimResult:
+    """What a claim comes to.
 
     Attributes:
         claim: of the paper.
-        findings: at all its places.
-        reduced: whether a run was shorter, or the seeds were fewer, than the experiment's file has them.
+        metric: that it is about.
+        places: one result for each cell or pair of cells.
+        reduced: whether a run was shorter, or the seeds were fewer, than the experiment's file asks for.
     """
 
     claim: Claim
-    findings: tuple[Finding, ...]
+    metric: Metric
+    places: tuple[PlaceResult, ...]
     reduced: bool
 
     @property
     def verdict(self) -> Verdict:
-        """A claim holds where all of its places that were run say so, and fails where one does."""
-        verdicts = {finding.verdict for finding in self.findings} - {"not run"}
+        """A claim fails if it fails at one place, and holds if it holds at all places that were run."""
+        verdicts = {place.verdict for place in self.places} - {"not run"}
         if not verdicts:
             return "not run"
         if "fails" in verdicts:
@@ -54,78 +58,85 @@ class Ruling:
         return "holds" if verdicts == {"holds"} else "undecided"
 
 
-def rule(claim: Claim, report: Report, cells: Sequence[Cell]) -> Ruling:
+def check_claim(claim: Claim, report: Report, cells: Sequence[Cell]) -> ClaimResult:
     """Decide a claim.
 
     Args:
-        claim: one of an experiment's.
-        report: of the experiment, for the metric and the last rounds.
+        claim: of an experiment.
+        report: of the experiment, for the default metric and the last rounds.
         cells: of the experiment.
     """
-    metric = claim.metric or next(iter(report.metrics))
-    findings, reduced = [], False
+    metric = claim.metric or report.metrics[0]
+    places, reduced = [], False
     for cell, other in _pairs(claim, cells):
         quantity = _quantity(claim, metric, report, cell, other)
-        reduced |= quantity is not None and any(one.reduced for one in (cell, other) if one is not None)
-        findings.append(Finding(_where(cell, other), quantity, _verdict(claim, quantity)))
-    return Ruling(claim, tuple(_told_apart(findings)), reduced)
+        reduced |= quantity is not None and (cell.reduced or (other is not None and other.reduced))
+        places.append(PlaceResult(_pair_labels(cell, other), quantity, _verdict(claim, quantity)))
+    return ClaimResult(claim, metric, tuple(_without_shared_labels(places)), reduced)
 
 
 def _pairs(claim: Claim, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell | None]]:
-    spoken = [cell for cell in cells if _matches(cell, claim.where)]
-    mine = [cell for cell in spoken if _matches(cell, claim.of)]
-    against = claim.minus or claim.over
-    if against is not None:
-        for cell in mine:
+    """The cells that the claim is about, each with the cell that it is compared with."""
+    subjects = [cell for cell in cells if _matches(cell, claim.where) and _matches(cell, claim.of)]
+    baseline = claim.minus or claim.over
+    if baseline is not None:
+        for cell in subjects:
             for other in cells:
-                if other is not cell and _matches(other, against) and _alike(cell, other, against):
+                if other is not cell and _matches(other, baseline) and _alike(cell, other, baseline):
                     yield cell, other
     elif claim.along is not None:
-        for index, cell in enumerate(mine):
-            later = (other for other in mine[index + 1 :] if _alike(cell, other, {claim.along: ()}))
-            follower = next(
-                (other for other in later if other.labels.get(claim.along) != cell.labels[claim.along]), None
-            )
-            if follower is not None:
-                yield follower, cell
+        yield from _neighbours(claim.along, subjects)
     else:
-        for cell in mine:
+        for cell in subjects:
             yield cell, None
 
 
-def _matches(cell: Cell, labels: dict[str, tuple[str, ...]]) -> bool:
-    return all(cell.labels.get(axis) in meant for axis, meant in labels.items())
+def _neighbours(axis: str, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
+    """Each cell that has a next one on the axis: the next one, and the cell itself."""
+    for index, cell in enumerate(cells):
+        for other in cells[index + 1 :]:
+            if _alike(cell, other, (axis,)) and other.labels.get(axis) != cell.labels[axis]:
+                yield other, cell
+                break
 
 
-def _alike(cell: Cell, other: Cell, apart: dict[str, tuple[str, ...]]) -> bool:
-    """Whether two cells agree on the axes that both have, those aside in which they are to differ."""
+def _matches(cell: Cell, labels: Mapping[str, tuple[str, ...]]) -> bool:
+    return all(cell.labels.get(axis) in allowed for axis, allowed in labels.items())
+
+
+def _alike(cell: Cell, other: Cell, except_axes: Collection[str]) -> bool:
+    """Whether two cells agree on the axes that both have, apart from some."""
     return all(
-        other.labels[axis] == label for axis, label in cell.labels.items() if axis in other.labels and axis not in apart
+        other.labels[axis] == label
+        for axis, label in cell.labels.items()
+        if axis in other.labels and axis not in except_axes
     )
 
 
-def _quantity(claim: Claim, metric: str, report: Report, cell: Cell, other: Cell | None) -> Estimate | None:
-    mine = cell.ends(metric, report.last_rounds, claim.at)
+def _quantity(claim: Claim, metric: Metric, report: Report, cell: Cell, other: Cell | None) -> Estimate | None:
+    """The claim's quantity at a place, seed by seed; None if no seed was run in both cells."""
+    values = cell.finals(metric, report.last_rounds, claim.at)
     if other is None:
-        if len(mine) and "y" in report.log:  # over decades
-            return _geometric(mine.to_numpy(), _exact(cell))
-        return estimate(mine, _exact(cell)) if len(mine) else None
-    theirs = other.ends(metric, report.last_rounds, claim.at)
-    if _exact(other) and len(theirs):  # what depends on no seed is beside every seed
-        theirs = pd.Series(theirs.iloc[0], index=mine.index)
-    both = mine.index.intersection(theirs.index)
-    if not len(both):
+        if not len(values):
+            return None
+        logarithmic = "y" in report.log
+        return _geometric(values.to_numpy(), _exact(cell)) if logarithmic else estimate(values, _exact(cell))
+    baseline = other.finals(metric, report.last_rounds, claim.at)
+    if _exact(other) and len(baseline):  # it depends on no seed, so it is compared with every seed
+        baseline = pd.Series(baseline.iloc[0], index=values.index)
+    seeds = values.index.intersection(baseline.index)
+    if not len(seeds):
         return None
     exact = _exact(cell) and _exact(other)
-    a, b = mine[both].to_numpy(), theirs[both].to_numpy()
-    if claim.over is None:
-        with np.errstate(invalid="ignore"):  # where neither got to a value: no number, which decides nothing
-            return estimate((a - b).tolist(), exact)
-    return _geometric(a / b, exact)  # twice and half come to one
+    a, b = values[seeds].to_numpy(), baseline[seeds].to_numpy()
+    if claim.over is not None:
+        return _geometric(a / b, exact)
+    with np.errstate(invalid="ignore"):  # infinity less infinity, where no run reached a threshold, is NaN: undecided
+        return estimate((a - b).tolist(), exact)
 
 
-def _geometric(values: np.ndarray, exact: bool) -> Estimate:
-    """The interval of a quantity above 0 taken in its logarithm; of one that is not, in the quantity itself."""
+def _geometric(values: Float[np.ndarray, "seeds"], exact: bool) -> Estimate:
+    """Mean and interval of the logarithms; of the values themselves if one is not above 0."""
     if not (values > 0).all():
         return estimate(values.tolist(), exact)
     logs = estimate(np.log(values).tolist(), exact)
@@ -137,39 +148,36 @@ def _exp(value: float) -> float:
 
 
 def _exact(cell: Cell) -> bool:
+    """Whether it is an analysis that depends on no seed."""
     return any("analysis" in run.settings and cell.seeds == 1 for run in cell.runs.values())
 
 
 def _verdict(claim: Claim, quantity: Estimate | None) -> Verdict:
     if quantity is None:
         return "not run"
-    least = -math.inf if claim.least is None else claim.least
-    most = math.inf if claim.most is None else claim.most
     if math.isnan(quantity.mean):
         return "undecided"
+    least = -math.inf if claim.least is None else claim.least
+    most = math.inf if claim.most is None else claim.most
     if least <= quantity.low and quantity.high <= most:
         return "holds"
     return "fails" if quantity.high < least or quantity.low > most else "undecided"
 
 
-def _where(cell: Cell, other: Cell | None) -> dict[str, str]:
+def _pair_labels(cell: Cell, other: Cell | None) -> dict[str, str]:
     labels = {axis: label for axis, label in cell.labels.items() if label}
-    if other is not None:
-        labels |= {
-            axis: f"{label} against {other.labels[axis]}"
-            for axis, label in labels.items()
-            if axis in other.labels and other.labels[axis] != label
-        }
-    return labels
-
-
-def _told_apart(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Findings with those labels alone in which they differ."""
-    shared = {
-        axis
-        for axis in (findings[0].labels if findings else ())
-        if len({finding.labels.get(axis) for finding in findings}) == 1
+    if other is None:
+        return labels
+    return {
+        axis: label if other.labels.get(axis, label) == label else f"{label} against {other.labels[axis]}"
+        for axis, label in labels.items()
     }
-    for finding in findings:
-        labels = {axis: label for axis, label in finding.labels.items() if axis not in shared}
-        yield Finding(labels, finding.quantity, finding.verdict)
+
+
+def _without_shared_labels(places: Sequence[PlaceResult]) -> Iterator[PlaceResult]:
+    """The places with only those labels in which they differ."""
+    first = places[0].labels if places else {}
+    shared = {axis for axis in first if len({place.labels.get(axis) for place in places}) == 1}
+    for place in places:
+        labels = {axis: label for axis, label in place.labels.items() if axis not in shared}
+        yield PlaceResult(labels, place.quantity, place.verdict)

@@ -1,10 +1,13 @@
-"""The numbers that the papers print, by the places of our experiments."""
+"""The numbers that the papers print, by the cells of our experiments."""
 
 import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from benchmark.config.experiment import Experiment
+from benchmark.config.metric import Metric
 from benchmark.config.report import Reported
 
 FOLDER = Path(__file__).parents[1] / "reported"
@@ -15,34 +18,44 @@ class Printed:
     """A number in a paper's table, in our units.
 
     Attributes:
-        labels: of the cell it stands beside, by axis.
-        metric: which of the cell's.
-        value, sd: the mean, and the standard deviation over seeds if it is printed.
+        labels: by axis; it belongs to the cells that have them.
+        metric: what it measures.
+        value: the mean.
+        sd: the standard deviation over seeds; None if it is not printed.
     """
 
     labels: dict[str, str]
-    metric: str
+    metric: Metric
     value: float
     sd: float | None
 
 
 def printed(experiment: Experiment) -> list[Printed]:
-    """All numbers that an experiment is compared with; a row for `this|that` stands beside both."""
+    """All printed numbers that an experiment is compared with. A label `this|that` in the file stands for both."""
     return [number for source in experiment.reported for number in _read(source)]
 
 
+def printed_for(labels: Mapping[str, str], metric: Metric, numbers: Sequence[Printed]) -> Printed | None:
+    """The printed number of a cell, if there is one."""
+    for number in numbers:
+        if number.metric == metric and all(labels.get(axis) == label for axis, label in number.labels.items()):
+            return number
+    return None
+
+
 def _read(source: Reported) -> list[Printed]:
-    found = []
     with (FOLDER / f"{source.file}.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row[source.value] in ("", "-"):
-                continue
-            names = {axis: row[column].split("|") for axis, column in source.axes.items()}
-            combinations: list[dict[str, str]] = [{}]
-            for axis, labels in names.items():
-                combinations = [{**known, axis: label} for known in combinations for label in labels]
-            sd = row[source.spread] if source.spread else ""
-            value = float(row[source.value]) * source.scale
-            spread = float(sd) * source.scale if sd else None
-            found += [Printed(labels, source.metric.format(**row), value, spread) for labels in combinations]
-    return found
+        return [number for row in csv.DictReader(file) for number in _numbers(source, row)]
+
+
+def _numbers(source: Reported, row: Mapping[str, str]) -> list[Printed]:
+    if row[source.value] in ("", "-"):
+        return []
+    metric = Metric(source.metric.format(**row))
+    value = float(row[source.value]) * source.scale
+    sd = row[source.spread] if source.spread else ""
+    alternatives = product(*(row[column].split("|") for column in source.axes.values()))
+    return [
+        Printed(dict(zip(source.axes, labels, strict=True)), metric, value, float(sd) * source.scale if sd else None)
+        for labels in alternatives
+    ]

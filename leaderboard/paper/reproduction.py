@@ -1,266 +1,142 @@
-"""REPRODUCTION.md: what of the papers was run with the suite, and what came of it. Written from kept results alone."""
+"""REPRODUCTION.md: claim by claim, what reproduced. It is written from the kept results alone."""
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.config.experiment import Experiment
-from leaderboard.paper.cells import Cell, Estimate, cells, estimate
-from leaderboard.paper.claims import Finding, Ruling, rule
-from leaderboard.paper.reported import Printed, printed
-from leaderboard.paper.table import Sheet, is_share, markdown, paper_table, printed_beside, shown
-from leaderboard.results import ARCHIVE, Run, unarchive
+from leaderboard.paper.cells import Cell, cells
+from leaderboard.paper.claims import ClaimResult, check_claim
+from leaderboard.paper.comparison import agreement, orders, variants
+from leaderboard.paper.reported import printed
+from leaderboard.paper.sentences import claim_item, counted
+from leaderboard.paper.table import paper_table
+from leaderboard.render import markdown
+from leaderboard.results import PACKAGE, unarchive
+from leaderboard.run import Run
 
-FILE = Path(__file__).parents[1] / "REPRODUCTION.md"
-FIGURES = Path(__file__).parents[1] / "figures"
+NAME = "REPRODUCTION.md"
 
 INTRODUCTION = """\
-# What the papers print, and what we measured
+# What reproduced
 
-Written by `rollcall report` from the results in `leaderboard/results`; do not edit it by hand.
+This file lists, claim by claim, what reproduced. `rollcall report` writes it from the results in `results`; do not
+edit it by hand.
 
-A claim **holds** where the 95 % interval over seeds of the quantity that decides it lies within its bounds, **fails**
-where it lies outside, and is **undecided** where it does neither, as with one seed, which gives no interval. The
-interval is Student's, over differences seed by seed; of ratios, and of what is plotted on a logarithmic axis, it is
-that of the logarithms. A claim that is about several places holds where it does at all of them that were run. A printed
-number **agrees** where it lies within the interval, widened by the paper's own standard deviation. *Reduced* marks
-results from fewer rounds or seeds than the paper's: they say little about where the paper's curves end.
+Each claim of a paper is written as a quantity with bounds, for example "the difference in accuracy is at least 0". We
+measure the quantity with several seeds and compute a 95 % interval:
+
+- **holds**: the whole interval is within the bounds.
+- **fails**: the whole interval is outside the bounds.
+- **undecided**: a part of the interval is within the bounds, or there is only one seed and so no interval.
+- **not run**: there are no results yet.
+- **reduced**: there are fewer rounds or fewer seeds than in the paper. Such results say little about how the paper's
+  curves end.
+
+A claim about several places (datasets, methods, settings) holds if it holds at all places that were run. It fails if it
+fails at one of them. A printed number **agrees** if it is within the interval, widened by the standard deviation that
+the paper prints.
+
+Intervals are Student's t intervals over seeds. Differences and ratios are taken seed by seed. For ratios and for
+quantities on a logarithmic axis, the interval is computed from the logarithms.
 """
 
 
-def reproduction(experiments: Sequence[Experiment], archive: Path = ARCHIVE) -> str:
+def reproduction(experiments: Sequence[Experiment], *folders: Path) -> str:
     """The text of REPRODUCTION.md.
 
     Args:
-        experiments: the papers', in order.
-        archive: folder of the kept results.
+        experiments: of papers, in order.
+        folders: archives of results; by default the one that comes with Rollcall.
     """
-    parts, summary = [], []
+    sections, summary = [], []
     for experiment in experiments:
-        runs = unarchive(experiment.home, archive)
-        sorted_in = cells(experiment, runs)
-        rulings = [rule(claim, experiment.report, sorted_in) for claim in experiment.claims]
-        summary.append(_summary(experiment, sorted_in, rulings))
-        parts.append(_section(experiment, runs, sorted_in, rulings))
-    head = ["| experiment | of the paper | run | claims |", "| --- | --- | --- | --- |", *summary]
-    return "\n".join([INTRODUCTION, *head, "", *parts])
+        runs = unarchive(experiment.home, *(folders or (PACKAGE,)))
+        all_cells = cells(experiment, runs)
+        claims = [check_claim(claim, experiment.report, all_cells) for claim in experiment.claims]
+        summary.append(_summary(experiment, all_cells, claims))
+        sections.append(_section(experiment, runs, all_cells, claims))
+    head = ["| experiment | table or figure | results | claims |", "| --- | --- | --- | --- |"]
+    return "\n".join([INTRODUCTION, *head, *summary, "", *sections])
 
 
-def ruled(ruling: Ruling, metric: str) -> str:
-    """A claim with its verdict and the quantities behind it, as an item of a list."""
-    claim = ruling.claim
-    mark = f"**{ruling.verdict}**" + (" (reduced)" if ruling.reduced else "")
-    run = [finding for finding in ruling.findings if finding.quantity is not None]
-    count = Counter(finding.verdict for finding in run)
-    tally = ", ".join(f"{verdict} at {number}" for verdict, number in count.items()) if len(run) > 1 else ""
-    if len(run) < len(ruling.findings) and run:
-        tally += f"{'; ' if tally else ''}{len(ruling.findings) - len(run)} of {len(ruling.findings)} places not run"
-    lines = [f"- {mark}{f' ({tally})' if tally else ''}: {claim.says}"]
-    plain = "" if claim.over else claim.metric or metric
-    bounds = " and ".join(
-        f"{word} {shown(plain, value)}"
-        for word, value in (("at least", claim.least), ("at most", claim.most))
-        if value is not None
-    )
-    worst = sorted(run, key=lambda finding: ("fails", "undecided", "holds").index(finding.verdict))
-    if worst:
-        of = f"{claim.metric or metric}{' %' if is_share(plain) else ''}{_kind(claim)}"
-        lines.append(
-            f"  {of}, {bounds}: "
-            + "; ".join(_told(finding, plain) for finding in worst[:6])
-            + ("; ..." if len(worst) > 6 else "")
-        )
-    if claim.printed is not None:
-        lines.append(f"  printed: {shown(plain, claim.printed)}")
-    if claim.cause:
-        lines.append(f"  {claim.cause}")
-    return "\n".join(lines)
-
-
-def _kind(claim: object) -> str:
-    for name, word in (("minus", ", difference"), ("over", ", ratio"), ("along", ", step")):
-        if getattr(claim, name) is not None:
-            return word
-    return ""
-
-
-def _told(finding: Finding, metric: str) -> str:
-    assert finding.quantity is not None
-    where = ", ".join(finding.labels.values())
-    return f"{where + ': ' if where else ''}{interval(finding.quantity, metric)}"
-
-
-def interval(quantity: Estimate, metric: str = "") -> str:
-    """A mean and its interval, as values of a metric are shown."""
-    width = (quantity.high - quantity.low) / 2
-    mean, low, high = (shown(metric, value, width) for value in (quantity.mean, quantity.low, quantity.high))
-    if quantity.seeds == 1 and math.isinf(quantity.high):
-        return f"{mean} (one seed)"
-    return mean if quantity.low == quantity.high else f"{mean} [{low}, {high}]"
-
-
-def _summary(experiment: Experiment, found: Sequence[Cell], rulings: Sequence[Ruling]) -> str:
-    run = sum(bool(cell.runs) for cell in found)
-    state = (
-        "not run"
-        if not run
-        else f"{run} of {len(found)} cells" + (", reduced" if any(cell.reduced for cell in found if cell.runs) else "")
-    )
-    count = Counter(ruling.verdict for ruling in rulings)
-    verdicts = ", ".join(
-        f"{number} {'hold' if verdict == 'holds' and number > 1 else verdict}" for verdict, number in count.items()
-    )
+def _summary(experiment: Experiment, all_cells: Sequence[Cell], claims: Sequence[ClaimResult]) -> str:
+    """A row of the first table."""
+    run = [cell for cell in all_cells if cell.runs]
+    state = f"{len(run)} of {len(all_cells)} cells" if run else "not run"
+    if any(cell.reduced for cell in run):
+        state += ", reduced"
     anchor = experiment.name.replace("/", "")
+    verdicts = counted(claim.verdict for claim in claims)
     return f"| [{experiment.name}](#{anchor}) | {experiment.source} | {state} | {verdicts} |"
 
 
-def _section(experiment: Experiment, runs: Sequence[Run], found: Sequence[Cell], rulings: Sequence[Ruling]) -> str:
-    metric = next(iter(experiment.report.metrics))
+def _section(
+    experiment: Experiment, runs: Sequence[Run], all_cells: Sequence[Cell], claims: Sequence[ClaimResult]
+) -> str:
+    """What is known of one experiment."""
     lines = [
         f"## {experiment.name}",
         "",
-        f"**{experiment.title}** ({experiment.source}). {' '.join(experiment.about.split())}",
+        f"**{experiment.title}** ({experiment.source}). {_one_line(experiment.about)}",
+        "",
+        f"To run it: `rollcall run {experiment.name}`. To see its table: `rollcall leaderboard {experiment.name}`.",
         "",
     ]
-    lines += [f"`rollcall run {experiment.name}`, then `rollcall leaderboard {experiment.name}`.", ""]
-    if rulings:
-        lines += ["Claims:", "", *(ruled(ruling, metric) for ruling in rulings), ""]
+    if claims:
+        lines += ["Claims:", "", *map(claim_item, claims), ""]
     if experiment.findings:
-        lines += ["Findings:", "", *(f"- {' '.join(finding.split())}" for finding in experiment.findings), ""]
-    there = [cell for cell in found if cell.runs]
-    if there:
-        numbers = printed(experiment)
-        lines += [markdown(paper_table(experiment, there, numbers))]
-        lines += _agreement(experiment, there, numbers)
-        lines += [f"![{experiment.title}](figures/{experiment.name}.png)", ""]
-        lines += _variants(experiment, runs, found)
-        lines += _orders(experiment, there, numbers)
-        lines += [_origin(runs), ""]
-    for what, things in (
-        ("Choices, where the paper is silent", experiment.choices),
-        ("Rates and the like, by method", _overrides(experiment)),
-    ):
-        if things:
-            lines += [f"{what}:", "", *(f"- `{name}`: {reason}" for name, reason in things.items()), ""]
+        lines += ["Findings:", "", *(f"- {_one_line(finding)}" for finding in experiment.findings), ""]
+    if any(cell.runs for cell in all_cells):
+        lines += _results(experiment, runs, all_cells)
+    lines += _items("Settings on which the paper is silent", experiment.choices)
+    lines += _items("Settings that depend on the method or the task", _overrides(experiment))
     return "\n".join(lines)
 
 
-def _variants(experiment: Experiment, runs: Sequence[Run], found: Sequence[Cell]) -> list[str]:
-    """What each variant changes, over the seeds that both were run with."""
-    lines = []
-    metric, last_rounds = next(iter(experiment.report.metrics)), experiment.report.last_rounds
-    for name, variant in experiment.variants.items():
-        rows = []
-        others = cells(experiment.as_(name), runs)
-        by_labels = {tuple(cell.labels.items()): cell for cell in others}
-        for here in found:
-            there = by_labels.get(tuple(here.labels.items()))
-            if there is None or not there.runs:
-                continue
-            a, b = here.ends(metric, last_rounds), there.ends(metric, last_rounds)
-            both = a.index.intersection(b.index)
-            changed = any(here.runs[seed] is not there.runs[seed] for seed in both)
-            if changed:
-                where = ", ".join(label for label in here.labels.values() if label)
-                means = [shown(metric, float(values[both].mean())) for values in (a, b)]
-                rows.append(
-                    [
-                        where,
-                        *means,
-                        _signed(metric, estimate(b[both] - a[both])),
-                        str(len(both)),
-                        f"{there.rounds_run:,}",
-                    ]
-                )
-        if rows:
-            header = ["cell", "paper", name, "change", "seeds", "rounds"]
-            caption = f"{metric}; change: {name} less paper, with its 95 % interval"
-            lines += [f"`{name}`: {' '.join(variant.about.split())}", "", markdown(Sheet(header, rows, 1, caption))]
-            lines += [ruled(rule(claim, experiment.report, others), metric) for claim in variant.claims]
-            lines += [""] if variant.claims else []
-    return lines
-
-
-def _orders(experiment: Experiment, found: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
-    """The methods from best to worst at each place, as measured and as printed, where the paper prints numbers."""
-    metric, end = next(iter(experiment.report.metrics.items()))
-    places: dict[str, list[Cell]] = {}
-    for cell in found:
-        where = ", ".join(label for axis, label in cell.labels.items() if axis != "algorithm" and label)
-        if printed_beside(cell, metric, numbers) is not None and len(cell.ends(metric, 1)):
-            places.setdefault(where, []).append(cell)
-    lines = []
-    for where, mine in places.items():
-        measured = {cell.labels["algorithm"]: cell.ends(metric, experiment.report.last_rounds).mean() for cell in mine}
-        beside = {cell.labels["algorithm"]: printed_beside(cell, metric, numbers) for cell in mine}
-        paper = {method: number.value for method, number in beside.items() if number is not None}
-        ranks = [" > ".join(sorted(by, key=by.__getitem__, reverse=end == "max")) for by in (measured, paper)]
-        lines += [f"- {where}: {ranks[0]}; printed: {ranks[1]}"]
-    return [f"From best to worst by {metric}:", "", *lines, ""] if lines else []
-
-
-def _signed(metric: str, change: Estimate) -> str:
-    def text(value: float) -> str:
-        return f"{'+' if value >= 0 else '-'}{shown(metric, abs(value), (change.high - change.low) / 2)}"
-
-    if math.isinf(change.high):
-        return text(change.mean)
-    return f"{text(change.mean)} [{text(change.low)}, {text(change.high)}]"
-
-
-def _agreement(experiment: Experiment, found: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
-    """A verdict on each printed number beside which something was measured."""
-    rows = []
-    for cell in found:
-        for metric in dict.fromkeys(number.metric for number in numbers):
-            number = printed_beside(cell, metric, numbers)
-            values = cell.ends(metric, experiment.report.last_rounds)
-            if number is None or not len(values):
-                continue
-            quantity = estimate(values)
-            slack = number.sd or 0.0
-            if cell.reduced:
-                verdict = "undecided (reduced)"
-            elif math.isinf(quantity.high):
-                verdict = "undecided (one seed)"
-            else:
-                verdict = "agrees" if quantity.low - slack <= number.value <= quantity.high + slack else "differs"
-            rows.append(
-                (verdict, ", ".join(label for label in cell.labels.values() if label), metric, number, quantity)
-            )
-    if not rows:
-        return []
-    count = ", ".join(
-        f"{number} {verdict if number == 1 else verdict.replace('agrees', 'agree').replace('differs', 'differ')}"
-        for verdict, number in Counter(row[0] for row in rows).items()
-    )
-    differing = [
-        f"- {where}, {metric}: {interval(quantity, metric)}, printed {shown(metric, number.value)}"
-        for verdict, where, metric, number, quantity in rows
-        if verdict == "differs"
+def _results(experiment: Experiment, runs: Sequence[Run], all_cells: Sequence[Cell]) -> list[str]:
+    """The table, the figure, and what they are compared with."""
+    measured = [cell for cell in all_cells if cell.runs]
+    numbers = printed(experiment)
+    return [
+        markdown(paper_table(experiment, measured, numbers)),
+        *agreement(experiment, measured, numbers),
+        f"![{experiment.title}](figures/{experiment.name}.png)",
+        "",
+        *variants(experiment, runs, all_cells),
+        *orders(experiment, measured, numbers),
+        _origin(runs),
+        "",
     ]
-    return [f"Printed numbers: {count}.", "", *differing, *([""] if differing else [])]
 
 
 def _origin(runs: Sequence[Run]) -> str:
-    """Where results come from."""
+    """Where the results come from."""
 
-    def all_of(tag: str) -> str:
+    def values(tag: str) -> str:
         return ", ".join(sorted({run.tags.get(tag, "unknown") for run in runs}))
 
     seconds = sum(float(run.tags.get("rollcall.seconds", 0.0)) for run in runs)
     return (
-        f"{len(runs)} runs, {seconds / 3600:.2f} hours in all; commit {all_of('commit')}; "
-        f"Rollcall {all_of('version')}; device {all_of('device')}; machine {all_of('machine')}; "
-        f"threads {all_of('threads')}."
+        f"{len(runs)} runs, {seconds / 3600:.2f} hours in total; commit {values('commit')}; "
+        f"Rollcall {values('version')}; device {values('device')}; machine {values('machine')}; "
+        f"threads {values('threads')}."
     )
 
 
+def _items(title: str, entries: dict[str, str]) -> list[str]:
+    items = [f"- `{name}`: {text}" for name, text in entries.items()]
+    return [f"{title}:", "", *items, ""] if items else []
+
+
 def _overrides(experiment: Experiment) -> dict[str, str]:
-    found = {}
-    for one in experiment.overrides:
-        where = ", ".join(" or ".join(labels) for labels in one.when.values())
-        values = ", ".join(f"{path} {value}" for path, value in one.set.items())
-        found[where] = f"{values}{f' ({one.found})' if one.found else ''}"
-    return found
+    """The settings of each override by the labels that it is for."""
+    texts = {}
+    for override in experiment.overrides:
+        where = ", ".join(" or ".join(labels) for labels in override.when.values())
+        values = ", ".join(f"{path} {value}" for path, value in override.set.items())
+        texts[where] = f"{values} ({override.found})" if override.found else values
+    return texts
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

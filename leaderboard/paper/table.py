@@ -1,169 +1,132 @@
-"""A paper's table, measured and printed side by side, and the forms it is shown in."""
+"""A paper's table, measured and printed numbers side by side."""
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-import pandas as pd
-import rich.box
-from rich.table import Table as Grid
-
 from benchmark.config.experiment import Experiment
+from benchmark.config.metric import Metric
 from leaderboard.paper.cells import Cell
-from leaderboard.paper.reported import Printed
+from leaderboard.paper.reported import Printed, printed_for
+from leaderboard.table import Column, Entry, Number, Table, number
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """Text in rows and columns.
+class Layout:
+    """What stands where.
 
     Attributes:
-        header: column titles.
-        rows: of text, as long as the header.
-        left: how many columns hold words; the others hold numbers.
-        caption: how the numbers came to be.
+        down: axes whose labels stand at the left of a row.
+        across: axes whose labels head the columns.
+        heads: their combinations of labels.
+        metrics: measured ones; a column each below every head.
+        compared: metrics of which the paper prints numbers; two more columns each.
     """
 
-    header: list[str]
-    rows: list[list[str]]
-    left: int
-    caption: str
+    down: list[str]
+    across: list[str]
+    heads: list[tuple[str, ...]]
+    metrics: list[Metric]
+    compared: set[Metric]
 
 
-def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Sheet:
+def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Table:
     """The table as the paper lays it out: the report's `columns` across, the other axes that vary down the side.
 
-    Each value is `mean ± sd`; where the paper prints one, its number and the difference stand beside it.
+    If the paper prints a number, it stands beside the measured one, with the difference.
+
+    Args:
+        experiment: of the paper.
+        cells: of the experiment, at least one.
+        numbers: that the paper prints.
     """
+    layout = _layout(experiment, cells, numbers)
+    last_rounds = experiment.report.last_rounds
+    rows = []
+    for labels in dict.fromkeys(_labels(cell, layout.down) for cell in cells):
+        in_row = [cell for cell in cells if _labels(cell, layout.down) == labels]
+        row: list[Entry] = list(labels)
+        for head, metric in product(layout.heads, layout.metrics):
+            cell = next((cell for cell in in_row if _labels(cell, layout.across) == head), None)
+            row += _entries(cell, metric, last_rounds, numbers, metric in layout.compared)
+        row.append(_range([len(cell.runs) for cell in in_row], in_row[0].seeds))
+        row.append(_range([cell.rounds_run for cell in in_row], in_row[0].rounds))
+        rows.append(row)
+    return Table(_columns(layout), rows, _caption(last_rounds))
+
+
+def _layout(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Layout:
     report = experiment.report
     axes = dict.fromkeys(axis for cell in cells for axis in cell.labels)
     varying = [axis for axis in axes if len({cell.labels.get(axis, "") for cell in cells}) > 1]
     down = [axis for axis in varying if axis not in report.columns]
     if "algorithm" in axes and "algorithm" not in (*down, *report.columns):
-        down.append("algorithm")
+        down.append("algorithm")  # a single method is named too
     across = [axis for axis in report.columns if axis in varying]
-    heads = list(product(*(dict.fromkeys(cell.labels.get(axis, "") for cell in cells) for axis in across)))
-    metrics = [metric for metric in report.metrics if any(len(cell.ends(metric, 1)) for cell in cells)]
-    compared = {number.metric for number in numbers}
-    header = list(down)
-    for head, metric in product(heads, metrics):
-        name = " ".join([*filter(None, head), f"{metric} %" if is_share(metric) else metric])
-        header += [name, "paper", "diff"] if metric in compared else [name]
-    rows = []
-    for labels in dict.fromkeys(tuple(cell.labels.get(axis, "") for axis in down) for cell in cells):
-        mine = [cell for cell in cells if tuple(cell.labels.get(axis, "") for axis in down) == labels]
-        row = list(labels)
-        for head, metric in product(heads, metrics):
-            there = [cell for cell in mine if tuple(cell.labels.get(axis, "") for axis in across) == head]
-            row += _entry(there[0] if there else None, metric, report.last_rounds, numbers, metric in compared)
-        rows.append(
-            [
-                *row,
-                _span([len(cell.runs) for cell in mine], mine[0].seeds),
-                _span([cell.rounds_run for cell in mine], mine[0].rounds),
-            ]
-        )
+    return Layout(
+        down=down,
+        across=across,
+        heads=list(product(*(dict.fromkeys(cell.labels.get(axis, "") for cell in cells) for axis in across))),
+        metrics=[metric for metric in report.metrics if any(len(cell.finals(metric, 1)) for cell in cells)],
+        compared={number.metric for number in numbers},
+    )
+
+
+def _columns(layout: Layout) -> list[Column]:
+    columns = [Column(axis, axis, words=True) for axis in layout.down]
+    for head, metric in product(layout.heads, layout.metrics):
+        title = " ".join([*filter(None, head), metric.title])
+        key = " ".join([*filter(None, head), metric.name])
+        columns.append(Column(title, key, measured=True))
+        if metric in layout.compared:
+            columns.append(Column("paper", f"{key} paper", measured=True))
+            columns.append(Column("diff", f"{key} diff", measured=True))
+    return [*columns, Column("seeds", "seeds"), Column("rounds", "rounds")]
+
+
+def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(cell.labels.get(axis, "") for axis in axes)
+
+
+def _entries(
+    cell: Cell | None, metric: Metric, last_rounds: int, numbers: Sequence[Printed], compared: bool
+) -> list[Entry]:
+    """The measured number; if the paper prints the metric anywhere, also the printed number and the difference."""
+    measured = None if cell is None else _measured(cell, metric, last_rounds)
+    known = None if cell is None else printed_for(cell.labels, metric, numbers)
+    entries: list[Entry] = ["" if measured is None else measured]
+    if not compared:
+        return entries
+    if known is None:
+        return [*entries, "", ""]
+    entries.append(_number(metric, known.value, math.nan if known.sd is None else known.sd))
+    if measured is None:
+        return [*entries, ""]
+    difference = measured.mean - known.value
+    sign = "+" if measured.mean >= known.value else "-"
+    return [*entries, Number(difference, math.nan, f"{sign}{metric.text(abs(difference))}")]
+
+
+def _measured(cell: Cell, metric: Metric, last_rounds: int) -> Number | None:
+    values = cell.finals(metric, last_rounds)
+    return _number(metric, float(values.mean()), float(values.std(ddof=1))) if len(values) else None
+
+
+def _number(metric: Metric, mean: float, sd: float) -> Number:
+    """Mean and standard deviation with as many digits as the latter gives a meaning to."""
+    return number(mean, sd, lambda value: metric.text(value, sd))
+
+
+def _range(counts: Sequence[int], planned: int) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,} of {planned:,}" if low == high else f"{low:,} to {high:,} of {planned:,}"
+
+
+def _caption(last_rounds: int) -> str:
     when = (
         "last evaluation"
-        if report.last_rounds == 1
-        else f"mean of the last {report.last_rounds} rounds (of a shortened run, of its last fifth at most)"
+        if last_rounds == 1
+        else f"mean of the last {last_rounds} rounds (of a shortened run: at most its last fifth)"
     )
-    caption = f"{when}; mean ± standard deviation over seeds; seeds and rounds: run of the paper's"
-    return Sheet([*header, "seeds", "rounds"], rows, len(down), caption)
-
-
-def shown(metric: str, value: float, spread: float = 0.0) -> str:
-    """A value of a metric as people read it: accuracies in percent, others down to the second digit of their spread."""
-    if is_share(metric):
-        return f"{100 * value:.1f}"
-    if not 1e-6 < spread < 1e6:
-        return f"{value:.4g}"
-    return f"{value:.{max(0, 1 - math.floor(math.log10(spread)))}f}"
-
-
-def with_spread(metric: str, mean: float, sd: float) -> str:
-    """`mean ± sd`."""
-    return f"{shown(metric, mean, sd)} ± {shown(metric, sd, sd)}"
-
-
-def terminal(sheet: Sheet, title: str) -> Grid:
-    """A rich table."""
-    grid = Grid(
-        title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, caption=sheet.caption, caption_justify="left"
-    )
-    for index, name in enumerate(sheet.header):
-        grid.add_column(name, justify="left" if index < sheet.left else "right", overflow="fold")
-    for row in sheet.rows:
-        grid.add_row(*row)
-    return grid
-
-
-def markdown(sheet: Sheet) -> str:
-    """A GitHub table, its columns aligned in the text too."""
-    rule = ["---" if index < sheet.left else "---:" for index in range(len(sheet.header))]
-    lines = [sheet.header, rule, *sheet.rows]
-    widths = [max(len(row[index]) for row in lines) for index in range(len(sheet.header))]
-    text = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in lines
-    ]
-    return "\n".join([*text, "", sheet.caption, ""])
-
-
-def comma_separated(sheet: Sheet) -> str:
-    """The same cells as CSV."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([sheet.header, *sheet.rows])
-    return text.getvalue()
-
-
-def latex(sheet: Sheet) -> str:
-    """A `tabular` with booktabs' rules."""
-    columns = "l" * sheet.left + "r" * (len(sheet.header) - sheet.left)
-    lines = [" & ".join(map(_escaped, row)) + r" \\" for row in (sheet.header, *sheet.rows)]
-    body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
-    return "\n".join([*body, r"\end{tabular}", ""])
-
-
-def _entry(cell: Cell | None, metric: str, last_rounds: int, numbers: Sequence[Printed], compared: bool) -> list[str]:
-    """Measured, and where the paper prints the metric anywhere in the table, printed and difference."""
-    values = pd.Series(dtype=float) if cell is None else cell.ends(metric, last_rounds)
-    mean = float(values.mean()) if len(values) else None
-    measured = "" if mean is None else shown(metric, mean)
-    if mean is not None and len(values) > 1:
-        measured = with_spread(metric, mean, float(values.std(ddof=1)))
-    if not compared:
-        return [measured]
-    known = None if cell is None else printed_beside(cell, metric, numbers)
-    if known is None:
-        return [measured, "", ""]
-    paper = shown(metric, known.value) if known.sd is None else with_spread(metric, known.value, known.sd)
-    difference = (
-        "" if mean is None else f"{'+' if mean >= known.value else '-'}{shown(metric, abs(mean - known.value))}"
-    )
-    return [measured, paper, difference]
-
-
-def printed_beside(cell: Cell, metric: str, numbers: Sequence[Printed]) -> Printed | None:
-    """The printed number of a cell, if there is one."""
-    for number in numbers:
-        if number.metric == metric and all(cell.labels.get(axis) == label for axis, label in number.labels.items()):
-            return number
-    return None
-
-
-def _span(run: list[int], full: int) -> str:
-    low, high = min(run), max(run)
-    return f"{low:,} of {full:,}" if low == high else f"{low:,} to {high:,} of {full:,}"
-
-
-def is_share(metric: str) -> bool:
-    """Whether values of a metric are shown in percent."""
-    return not metric.startswith("round_of:") and "accuracy" in metric
-
-
-def _escaped(text: str) -> str:
-    found = "".join(f"\\{letter}" if letter in "%&_#$" else letter for letter in text)
-    return found.replace("±", r"$\pm$").replace(" -", " $-$") if not found.startswith("-") else f"$-${found[1:]}"
+    return f"{when}; mean ± standard deviation over seeds; seeds and rounds: done of planned"

@@ -1,6 +1,5 @@
-"""Curves: mean over seeds, with a band of one standard deviation."""
+"""Curves: the mean over seeds, with a band of one standard deviation."""
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,116 +8,124 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmark.config.experiment import Experiment
+from benchmark.config.metric import Metric
 from benchmark.config.report import Report
 from leaderboard.paper.cells import Cell
-from leaderboard.plots.panels import Picture, pictures
-from leaderboard.ranking.table import Table, is_arena
-from leaderboard.results import has
+from leaderboard.plots.style import legend, line_style, plain
+from leaderboard.plots.subplots import Subplot, subplots
+from leaderboard.ranking.table import Ranking, Row, by_conditions, is_condition
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # Okabe and Ito's, for all eyes
-
-
-OFF_THE_PICTURE = 1e3
-"""How far above where all began a curve that diverges leaves a logarithmic picture."""
+MOST_ABOVE_START = 1e3
+"""A logarithmic y axis ends at this multiple of the largest first value, so that a diverging curve leaves the plot."""
 
 FEW_POINTS = 12
-"""Fewer than so many are marked."""
+"""Curves of fewer points have markers."""
 
 
-def curves(table: Table) -> Figure:
-    """The ranking metric against rounds: a panel for each arena, in it the best row of every method."""
-    arenas = [
-        [row for row in table.rows if row.arena == arena] for arena in dict.fromkeys(row.arena for row in table.rows)
-    ]
-    methods = {method: index for index, method in enumerate(sorted({row.method for row in table.rows}))}
-    columns = min(len(arenas), 3)
-    figure = Figure(figsize=(1.5 + 6.5 * columns**0.5, 4.2 * -(-len(arenas) // columns)), layout="constrained")
-    panels = figure.subplots(-(-len(arenas) // columns), columns, squeeze=False, sharey=True).flat
-    for axes, rows in zip(panels, arenas, strict=False):
-        best = {row.method: row for row in reversed(rows)}  # rows stand in order of rank
-        for method, row in reversed(best.items()):
-            mean, sd = row.curves.mean(axis=1), row.curves.std(axis=1, ddof=1).fillna(0.0)
-            index = methods[method]
-            colour, style = COLOURS[index % len(COLOURS)], ("-", "--", ":")[index // len(COLOURS) % 3]
-            axes.plot(mean.index, mean, style, color=colour, label=method, linewidth=1.8)
-            axes.fill_between(mean.index, mean - sd, mean + sd, color=colour, alpha=0.15, linewidth=0)
-        settings = rows[0].settings.items()
-        if len(arenas) > 1:
-            axes.set_title(
-                ", ".join(f"{table.short(key)}={value}" for key, value in settings if is_arena(key) and value),
-                fontsize=9,
-            )
-        axes.set_xlabel("round")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.margins(x=0)
-    for axes in list(figure.axes)[len(arenas) :]:
+def ranking_figure(ranking: Ranking) -> Figure:
+    """The first metric against rounds: a subplot for each set of conditions, in it the best row of every method."""
+    groups = list(by_conditions(ranking.rows).values())
+    methods = sorted({row.method for row in ranking.rows})
+    columns = min(len(groups), 3)
+    rows = -(-len(groups) // columns)
+    figure = Figure(figsize=(1.5 + 6.5 * columns**0.5, 4.2 * rows), layout="constrained")
+    grid = list(figure.subplots(rows, columns, squeeze=False, sharey=True).flat)
+    for axes, group in zip(grid, groups, strict=False):
+        _draw_methods(axes, group, methods)
+        if len(groups) > 1:
+            axes.set_title(_conditions(ranking, group[0]), fontsize=9)
+    for axes in grid[len(groups) :]:
         axes.remove()
-    figure.axes[0].set_ylabel(next(iter(table.metrics)))
-    named = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(named.values(), named.keys(), loc="outside right upper", frameon=False)
+    figure.axes[0].set_ylabel(ranking.metrics[0].name)
+    legend(figure)
     return figure
 
 
+def _draw_methods(axes: Axes, rows: Sequence[Row], methods: Sequence[str]) -> None:
+    best: dict[str, Row] = {}
+    for row in rows:  # in order of rank
+        best.setdefault(row.method, row)
+    for method, row in best.items():
+        mean, low, high = _band(row.curves, logarithmic=False)
+        colour, style = line_style(methods.index(method))
+        axes.plot(mean.index, mean, style, color=colour, label=method, linewidth=1.8)
+        axes.fill_between(mean.index, low, high, color=colour, alpha=0.15, linewidth=0)
+    axes.set_xlabel("round")
+    axes.margins(x=0)
+    plain(axes)
+
+
+def _conditions(ranking: Ranking, row: Row) -> str:
+    settings = row.settings.items()
+    return ", ".join(f"{ranking.short(key)}={value}" for key, value in settings if is_condition(key) and value)
+
+
 def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
-    """An experiment's `pictures`: over rounds, a line for each cell with a band of one standard deviation over seeds,
-    or over the axis that the report names as `x`, a line for each of the other labels. On a logarithmic axis both are
-    of the logarithms. What is only ever on or off has a row for each cell instead.
+    """The `subplots` of an experiment.
+
+    The x axis has rounds and a line for each cell, with a band of one standard deviation over seeds. If the report
+    names another axis as `x`, there is a line for each of the other labels. On a logarithmic y axis, mean and standard
+    deviation are those of the logarithms. A quantity that is only ever 0 or 1 is drawn as a row of blocks.
 
     Raises:
-        SettingError: nothing that could be drawn was measured.
+        SettingError: none of the metrics was measured.
     """
     report = experiment.report
-    made = pictures(experiment, cells)
-    names = list(dict.fromkeys(name for picture in made for name in picture.lines))
+    made = subplots(experiment, cells)
+    names = list(dict.fromkeys(name for subplot in made for name in subplot.lines))
     columns = min(len(made), 2 if len(report.drawn) in (2, 4) else 3)
     rows = -(-len(made) // columns)
     figure = Figure(figsize=(2.2 + 4.6 * columns, 3.6 * rows), layout="constrained")
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for index, (axes, picture) in enumerate(zip(grid, made, strict=False)):
-        _draw(axes, picture, report, names)
-        axes.set_title(picture.title, fontsize=9)
-        axes.set_xlabel(picture.x)
-        if index == 0 or picture.metric != made[index - 1].metric:
-            axes.set_ylabel(picture.metric)
-        axes.spines[["top", "right"]].set_visible(False)
+    for index, (axes, subplot) in enumerate(zip(grid, made, strict=False)):
+        _draw(axes, subplot, report, names)
+        axes.set_title(subplot.title, fontsize=9)
+        axes.set_xlabel(subplot.x)
+        if index == 0 or subplot.metric != made[index - 1].metric:
+            axes.set_ylabel(subplot.metric.name)
         axes.margins(x=0.02)
+        plain(axes)
     for axes in grid[len(made) :]:
         axes.remove()
-    named = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    if len(named) > 1:
-        figure.legend(named.values(), named.keys(), loc="outside right upper", frameon=False, fontsize=8)
+    legend(figure, fontsize=8, least=2)
     return figure
 
 
-def _draw(axes: Axes, picture: Picture, report: Report, names: Sequence[str]) -> None:
-    """The lines of a picture, each in the colour and style of its place among all names of the figure."""
-    values = {
-        name: _curve(cells, report.x, picture.metric, report.last_rounds) for name, cells in picture.lines.items()
-    }
-    starts = []
-    on_or_off = all(theirs.isin((0, 1)).all(axis=None) for theirs in values.values())
-    for name, theirs in values.items():
-        mean, low, high = _band(theirs, "y" in report.log)
-        starts.append(float(mean.iloc[0]))
-        number = names.index(name)
-        colour, style = COLOURS[number % len(COLOURS)], ("-", "--", ":")[number // len(COLOURS) % 3]
+def _draw(axes: Axes, subplot: Subplot, report: Report, names: Sequence[str]) -> None:
+    """Draw the lines of a subplot. A line's number among all names of the figure gives its colour and style."""
+    curves = {name: _curve(cells, report, subplot.metric) for name, cells in subplot.lines.items()}
+    on_or_off = all(curve.isin((0, 1)).all(axis=None) for curve in curves.values())
+    for name, curve in curves.items():
         if on_or_off:
-            axes.fill_between(mean.index, -number, 0.8 * mean - number, step="mid", color=colour, linewidth=0)
-            axes.set_yticks([])
-            continue
-        marker = "o" if len(mean) < FEW_POINTS else ""
-        axes.plot(mean.index, mean, style, marker=marker, markersize=4, color=colour, label=name, linewidth=1.6)
-        axes.fill_between(mean.index, low, high, color=colour, alpha=0.15, linewidth=0)
+            _draw_blocks(axes, curve, names.index(name))
+        else:
+            _draw_line(axes, curve, name, names.index(name), "y" in report.log)
     if "x" in report.log:
         axes.set_xscale("log")
     if "y" in report.log:
         axes.set_yscale("log")
-        if report.x == "round" and axes.get_ylim()[1] > OFF_THE_PICTURE * max(starts):
-            axes.set_ylim(top=OFF_THE_PICTURE * max(starts))
+        starts = [float(_band(curve, logarithmic=True)[0].iloc[0]) for curve in curves.values()]
+        if report.x == "round" and axes.get_ylim()[1] > MOST_ABOVE_START * max(starts):
+            axes.set_ylim(top=MOST_ABOVE_START * max(starts))
+
+
+def _draw_line(axes: Axes, curve: pd.DataFrame, name: str, number: int, logarithmic: bool) -> None:
+    mean, low, high = _band(curve, logarithmic)
+    colour, style = line_style(number)
+    marker = "o" if len(mean) < FEW_POINTS else ""
+    axes.plot(mean.index, mean, style, marker=marker, markersize=4, color=colour, label=name, linewidth=1.6)
+    axes.fill_between(mean.index, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _draw_blocks(axes: Axes, curve: pd.DataFrame, number: int) -> None:
+    mean = curve.mean(axis=1)
+    colour, _ = line_style(number)
+    axes.fill_between(mean.index, -number, 0.8 * mean - number, step="mid", color=colour, linewidth=0)
+    axes.set_yticks([])
 
 
 def _band(curve: pd.DataFrame, logarithmic: bool) -> tuple[pd.Series, pd.Series, pd.Series]:
-    """Mean, and a standard deviation below and above; of the logarithms if asked and all values have one."""
+    """The mean, and one standard deviation below and above it; of the logarithms if asked and all values have one."""
     if logarithmic and (curve.min() > 0).all():
         mean, low, high = _band(curve.map(np.log), logarithmic=False)
         return mean.map(np.exp), low.map(np.exp), high.map(np.exp)
@@ -126,17 +133,12 @@ def _band(curve: pd.DataFrame, logarithmic: bool) -> tuple[pd.Series, pd.Series,
     return mean, mean - sd, mean + sd
 
 
-def _curve(cells: Sequence[Cell], x: str, metric: str, last_rounds: int) -> pd.DataFrame:
-    """[points, seeds], indexed by what the curve runs over."""
-    if x == "round":
+def _curve(cells: Sequence[Cell], report: Report, metric: Metric) -> pd.DataFrame:
+    """[points, seeds], indexed by what is on the x axis."""
+    if report.x == "round":
         runs = {f"{i} {seed}": run for i, cell in enumerate(cells) for seed, run in cell.runs.items()}
-        return pd.DataFrame({name: run.history[metric].dropna() for name, run in runs.items() if has(run, metric)})
-    points = {float(cell.labels[x]): cell.ends(metric, last_rounds) for cell in cells if x in cell.labels}
-    return pd.DataFrame(points).T.sort_index()
-
-
-def svg(figure: Figure) -> str:
-    """The figure as an <svg> element."""
-    text = io.StringIO()
-    figure.savefig(text, format="svg")
-    return text.getvalue()[text.getvalue().index("<svg") :]
+        columns = {name: run.history[metric.column].dropna() for name, run in runs.items() if run.has(metric)}
+        return pd.DataFrame(columns)
+    points = {float(cell.labels[report.x]): cell for cell in cells if report.x in cell.labels}
+    values = {x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}
+    return pd.DataFrame(values).T.sort_index()

@@ -1,64 +1,66 @@
-"""Pictures of a roll call: who was on when, how probabilities are spread, what a minimum separation does to them."""
+"""Figures of a participation model: uplinks over rounds, the spread of probabilities, the minimum separation."""
 
 from collections.abc import Mapping
+from itertools import cycle
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from leaderboard.plots.curves import COLOURS
+from leaderboard.plots.style import COLOURS, plain
 
 
 def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"] | None, shown: int = 4) -> Figure:
-    """Probabilities above, coloured blocks where uplinks are on below ([PBC] Fig. 6).
+    """A row for a few clients: the probability as a line, the rounds with the uplink on as blocks ([PBC] Fig. 6).
 
     Args:
-        mask: whose uplink is on in which round.
+        mask: whether the uplink of a client is on in a round.
         probability: p_i^t, if the model knows it.
-        shown: clients, spread from the seldom to the often available.
+        shown: number of clients, spread from rarely to often available.
     """
     T, m = mask.shape
-    often = mask.mean(axis=0) if probability is None else probability.mean(axis=0)
-    clients = np.argsort(often, kind="stable")[np.unique(np.linspace(0, m - 1, min(shown, m)).round().astype(int))]
+    availability = mask.mean(axis=0) if probability is None else probability.mean(axis=0)
+    ranks = np.unique(np.linspace(0, m - 1, min(shown, m)).round().astype(int))
+    clients = np.argsort(availability, kind="stable")[ranks]
     figure = Figure(figsize=(9, 1.2 + 1.1 * len(clients)), layout="constrained")
     rows = figure.subplots(len(clients), 1, sharex=True, squeeze=False)[:, 0]
-    for index, (axes, client) in enumerate(zip(rows, clients, strict=True)):
-        colour = COLOURS[index % len(COLOURS)]
-        starts, lengths = _runs(mask[:, client])
-        axes.broken_barh(list(zip(starts, lengths, strict=True)), (-0.45, 0.35), color=colour)
-        if probability is not None:
-            axes.step(
-                np.arange(T + 1), np.append(probability[:, client], probability[-1, client]), where="post", color=colour
-            )
-        axes.set_ylim(-0.5, 1.05)
-        axes.set_yticks([0, 1])
-        axes.axhline(0, color="0.7", linewidth=0.6)
+    for axes, client, colour in zip(rows, clients, cycle(COLOURS), strict=False):
+        _draw_client(axes, mask[:, client], None if probability is None else probability[:, client], colour)
         axes.set_ylabel(f"client {client}", rotation=0, ha="right", va="center")
-        axes.spines[["top", "right"]].set_visible(False)
     rows[-1].set_xlabel("round")
     rows[-1].set_xlim(0, T)
-    rows[0].set_title(
-        "probability (line) and uplink (blocks)" if probability is not None else "uplink (blocks)", fontsize=10
-    )
+    title = "uplink on (blocks)" if probability is None else "probability (line) and uplink on (blocks)"
+    rows[0].set_title(title, fontsize=10)
     return figure
 
 
+def _draw_client(axes: Axes, on: Bool[np.ndarray, "T"], p: Float[np.ndarray, "T"] | None, colour: str) -> None:
+    starts, lengths = _stretches(on)
+    axes.broken_barh(list(zip(starts, lengths, strict=True)), (-0.45, 0.35), color=colour)
+    if p is not None:
+        axes.step(np.arange(len(p) + 1), np.append(p, p[-1]), where="post", color=colour)
+    axes.set_ylim(-0.5, 1.05)
+    axes.set_yticks([0, 1])
+    axes.axhline(0, color="0.7", linewidth=0.6)
+    plain(axes)
+
+
 def probabilities(p: Float[np.ndarray, "m"]) -> Figure:
-    """How the clients' probabilities are spread ([PBC] Fig. 4): a histogram, and the sorted values."""
+    """The clients' probabilities ([PBC] Fig. 4): a histogram and the sorted values."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.hist(p, bins=np.linspace(0, 1, 21), color=COLOURS[0], edgecolor="white")
     _label(left, "probability", "clients")
     right.step(np.arange(len(p)), np.sort(p), color=COLOURS[1], where="mid")
     right.set_ylim(0, 1.02)
-    _label(right, "clients, by probability", "probability")
+    _label(right, "clients, sorted by probability", "probability")
     return figure
 
 
 def separation(distance: Mapping[int, float], mixing: Mapping[int, Float[np.ndarray, "T"]]) -> Figure:
-    """What a minimum separation R does: how far its law is from uniform, and how fast it gets there ([Sun] Fig. 1, 5).
+    """The stationary law's distance to uniform, and how fast it is reached, by minimum separation ([Sun] Fig. 1, 5).
 
     Args:
         distance: ||pi_R - 1/M||_1 by R.
@@ -76,7 +78,7 @@ def separation(distance: Mapping[int, float], mixing: Mapping[int, Float[np.ndar
     return figure
 
 
-def _runs(on: Bool[np.ndarray, "T"]) -> tuple[np.ndarray, np.ndarray]:
+def _stretches(on: Bool[np.ndarray, "T"]) -> tuple[Int[np.ndarray, "s"], Int[np.ndarray, "s"]]:
     """First rounds and lengths of the stretches in which a client is on."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
     return edges[::2], edges[1::2] - edges[::2]
@@ -86,4 +88,4 @@ def _label(axes: Axes, x: str, y: str) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=x != "probability"))
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)

@@ -1,63 +1,58 @@
-"""Runs into a table: a row for each cell, mean and standard deviation over seeds, the best marked."""
+"""The ranking of an experiment: a row for each cell, mean and standard deviation over seeds, the best marked."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import pandas as pd
 
-from leaderboard.results import Run, end
+from benchmark.config.metric import Metric
+from leaderboard.run import Run
+from leaderboard.table import Column, Entry, Number, Table, number
 
-ARENA = ("participation", "task", "rounds")
-"""Rows compete where these settings, their options included, are equal."""
-
-
-def is_arena(setting: str) -> bool:
-    """Whether it is one of the settings, or an option of one, in which competing rows are equal."""
-    return setting.partition(".")[0] in ARENA
+CONDITIONS = ("participation", "task", "rounds")
+"""Rows compete if these settings and their options are equal."""
 
 
-@dataclass(frozen=True)
-class Value:
-    """A metric over the seeds of a cell; sd is the sample standard deviation, NaN for one seed."""
-
-    mean: float
-    sd: float
-    best: bool = False
-
-    def __format__(self, plus_minus: str) -> str:
-        """Four digits, the scale of an accuracy, with the sign that joins mean and deviation."""
-        spread = "" if pd.isna(self.sd) else f" {plus_minus or '±'} {self.sd:.4f}"
-        return f"{self.mean:.4f}{spread}"
+def is_condition(setting: str) -> bool:
+    """Whether competing rows must have this setting in common."""
+    return setting.partition(".")[0] in CONDITIONS
 
 
 @dataclass(frozen=True)
 class Row:
-    """A cell.
+    """A cell of the experiment.
 
     Attributes:
         method: the algorithm, with those of its options in which rows differ.
         settings: the other settings in which rows differ.
-        arena: the settings of `ARENA`; rows compete where it is equal.
-        seeds, rounds: how many.
-        values: by metric.
-        curves: of the ranking metric, [evaluations, seeds], indexed by round.
+        conditions: the settings of `CONDITIONS`. Rows compete if these are equal.
+        seeds: number of runs.
+        rounds: number of rounds.
+        values: final values by the name of the metric.
+        curves: of the first metric, [evaluations, seeds], indexed by round.
     """
 
     method: str
     settings: dict[str, str]
-    arena: tuple[tuple[str, str], ...]
+    conditions: tuple[tuple[str, str], ...]
     seeds: int
     rounds: int
-    values: dict[str, Value]
+    values: dict[str, Number]
     curves: pd.DataFrame
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows in the order of their arenas, the best first in each; with what they were run by."""
+class Ranking:
+    """Rows sorted by their conditions, and the best first under each.
 
-    metrics: dict[str, Literal["max", "min"]]
+    Attributes:
+        metrics: the first one ranks.
+        rows: at least one.
+        last_rounds: final values are means over the evaluations of this many last rounds.
+        commits, versions: of the code that made the runs.
+    """
+
+    metrics: tuple[Metric, ...]
     rows: list[Row]
     last_rounds: int
     commits: list[str]
@@ -65,92 +60,113 @@ class Table:
 
     @property
     def settings(self) -> list[str]:
-        """The settings that vary between rows, besides the method and the rounds."""
+        """The settings that vary between rows, apart from the method and the rounds."""
         return list(dict.fromkeys(key for row in self.rows for key in row.settings))
 
     def short(self, setting: str) -> str:
-        """The end of a setting's dotted name, as much of it as tells it from the others."""
+        """The shortest end of a setting's dotted name that no other varying setting has."""
         parts = setting.split(".")
         ends = [".".join(parts[start:]) for start in reversed(range(len(parts)))]
         return next(end for end in ends if sum(f".{other}".endswith(f".{end}") for other in self.settings) == 1)
 
+    @property
+    def origin(self) -> str:
+        """The versions and commits, in words."""
+        return f"Rollcall {', '.join(self.versions)}, commit {', '.join(self.commits)}"
 
-def tabulate(runs: Sequence[Run], metrics: Mapping[str, Literal["max", "min"]], last_rounds: int) -> Table:
-    """The table of an experiment.
+    def table(self) -> Table:
+        """The ranking as a table."""
+        columns = [
+            Column("method", "method", words=True),
+            *(Column(self.short(key), key, words=True) for key in self.settings),
+            *(Column(metric.name, metric.name, measured=True, arrow=metric.arrow) for metric in self.metrics),
+            Column("seeds", "seeds"),
+            Column("rounds", "rounds"),
+        ]
+        rows: list[list[Entry]] = [
+            [row.method, *(row.settings[key] for key in self.settings), *row.values.values(), row.seeds, row.rounds]
+            for row in self.rows
+        ]
+        when = "at the last evaluation" if self.last_rounds == 1 else f"mean of the last {self.last_rounds} rounds"
+        arrows = ", ".join(f"{metric.name} {metric.arrow}" for metric in self.metrics)
+        return Table(columns, rows, f"{arrows}; {when}; mean ± standard deviation over seeds")
+
+
+def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int) -> Ranking:
+    """The ranking of an experiment.
 
     Args:
-        runs: at least one.
-        metrics: the columns, and which end is best; the first one ranks.
-        last_rounds: a run's value is the mean over its evaluations after its last so many rounds.
+        runs: at least one, oldest first. The later one of two runs of a seed counts.
+        metrics: at least one; the first one ranks.
+        last_rounds: a final value is the mean over the evaluations of this many last rounds.
     """
     cells: dict[tuple[tuple[str, str], ...], dict[str, Run]] = {}
-    for run in runs:  # oldest first: of two runs of a seed (a contributed method that was edited) the later one counts
+    for run in runs:
         cells.setdefault(run.cell, {})[run.tags["seed"]] = run
     varying = _varying([dict(cell) for cell in cells])
-    rows = [_row(dict(cell), mates, metrics, last_rounds, varying) for cell, mates in cells.items()]
-    ranking, end = next(iter(metrics.items()))
-    rows.sort(key=lambda row: row.values[ranking].mean, reverse=end == "max")
-    arenas = sorted({row.arena for row in rows})
-    return Table(
-        metrics=dict(metrics),
-        rows=[row for arena in arenas for row in _marked([row for row in rows if row.arena == arena], metrics)],
+    rows = [_row(dict(cell), by_seed, metrics, last_rounds, varying) for cell, by_seed in cells.items()]
+    rows.sort(key=lambda row: row.values[metrics[0].name].mean, reverse=metrics[0].direction == "max")
+    return Ranking(
+        metrics=tuple(metrics),
+        rows=[row for competitors in by_conditions(rows).values() for row in _marked(competitors, metrics)],
         last_rounds=last_rounds,
         commits=sorted({run.tags["commit"] for run in runs}),
         versions=sorted({run.tags["version"] for run in runs}),
     )
 
 
-def _marked(rows: Sequence[Row], metrics: Mapping[str, Literal["max", "min"]]) -> list[Row]:
-    """The rows of one arena, the best value of each metric marked."""
-    best = {
-        metric: (max if end == "max" else min)(row.values[metric].mean for row in rows)
-        for metric, end in metrics.items()
-    }
+def by_conditions(rows: Sequence[Row]) -> dict[tuple[tuple[str, str], ...], list[Row]]:
+    """Rows that compete, in groups sorted by their conditions."""
+    groups: dict[tuple[tuple[str, str], ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.conditions, []).append(row)
+    return dict(sorted(groups.items()))
+
+
+def _marked(rows: Sequence[Row], metrics: Sequence[Metric]) -> list[Row]:
+    """Competing rows, the best value of each metric marked."""
+    best = {metric.name: metric.best(row.values[metric.name].mean for row in rows) for metric in metrics}
     return [
-        replace(row, values={m: replace(value, best=bool(value.mean == best[m])) for m, value in row.values.items()})
+        replace(row, values={name: replace(value, best=value.mean == best[name]) for name, value in row.values.items()})
         for row in rows
     ]
 
 
 def _varying(cells: Sequence[dict[str, str]]) -> list[str]:
-    """The settings in which cells differ, an algorithm's own only among cells of that algorithm."""
+    """The settings in which cells differ; an algorithm's option if cells of that algorithm differ in it."""
     keys = sorted({key for cell in cells for key in cell} - {"algorithm", "rounds"})
-    found = []
+    varying = []
     for key in keys:
-        concerned = [cell for cell in cells if key in cell] if key.startswith("algorithm.") else cells
-        by_method: dict[str, set[str]] = {}
-        for cell in concerned:
-            method = cell["algorithm"] if key.startswith("algorithm.") else ""
-            by_method.setdefault(method, set()).add(cell.get(key, ""))
-        if any(len(values) > 1 for values in by_method.values()):
-            found.append(key)
-    return found
+        is_option = key.startswith("algorithm.")
+        values: dict[str, set[str]] = {}
+        for cell in cells:
+            if key in cell or not is_option:
+                values.setdefault(cell["algorithm"] if is_option else "", set()).add(cell.get(key, ""))
+        if any(len(distinct) > 1 for distinct in values.values()):
+            varying.append(key)
+    return varying
 
 
 def _row(
     cell: dict[str, str],
     by_seed: Mapping[str, Run],
-    metrics: Mapping[str, str],
+    metrics: Sequence[Metric],
     last_rounds: int,
     varying: Sequence[str],
 ) -> Row:
     runs = list(by_seed.values())
-    own = [
-        f"{key.removeprefix('algorithm.')}={cell[key]}"
-        for key in varying
-        if key.startswith("algorithm.") and key in cell
-    ]
+    options = [key for key in varying if key.startswith("algorithm.")]
     values = {}
     for metric in metrics:
-        ends = pd.Series([end(run, metric, last_rounds) for run in runs])
-        values[metric] = Value(ends.mean(), ends.std(ddof=1))
-    ranking = next(iter(metrics))
+        final = pd.Series([run.final(metric, last_rounds) for run in runs])
+        values[metric.name] = number(final.mean(), final.std(ddof=1), "{:.4f}".format)
+    chosen = [f"{key.removeprefix('algorithm.')}={cell[key]}" for key in options if key in cell]
     return Row(
-        method=" ".join([runs[0].tags["algorithm"], *own]),
-        settings={key: cell.get(key, "") for key in varying if not key.startswith("algorithm.")},
-        arena=tuple(sorted((key, value) for key, value in cell.items() if is_arena(key))),
+        method=" ".join([runs[0].tags["algorithm"], *chosen]),
+        settings={key: cell.get(key, "") for key in varying if key not in options},
+        conditions=tuple(sorted((key, value) for key, value in cell.items() if is_condition(key))),
         seeds=len(runs),
         rounds=runs[0].rounds,
         values=values,
-        curves=pd.DataFrame({seed: run.history[ranking] for seed, run in by_seed.items()}),
+        curves=pd.DataFrame({seed: run.history[metrics[0].column] for seed, run in by_seed.items()}),
     )

@@ -53,3 +53,41 @@ def runs(of, ends, rounds=None, metric="test/accuracy", skip=()):
             Run(tags | {"rollcall.seconds": "36.0", "device": "cpu"}, flatten(trial.spec(array_file)), history)
         )
     return found
+
+
+def ends(labels, seed):
+    """FedAvg ends at 0.5, 0.6, 0.7, mifa 0.2 above it."""
+    return 0.5 + 0.1 * seed + (0.2 if labels["algorithm"] == "mifa" else 0.0)
+
+
+COMPARED = experiment(
+    report={"metrics": {"test/accuracy": "max"}, "columns": ["participation"]},
+    reported=[
+        {
+            "file": "numbers",
+            "axes": {"participation": "scheme", "algorithm": "method"},
+            "metric": "{split}/accuracy",
+            "value": "percent",
+            "spread": "sd",
+            "scale": 0.01,
+        }
+    ],
+    claims=[{"says": "mifa leads", "of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}, "least": 0.1}],
+    findings=["Seen."],
+    choices={"local.lr": "the paper is silent"},
+    variants={"as_released": {"about": "raw updates", "grid": {"algorithm": {"mifa": {"name": "mifa", "memory": "updates"}}}}},
+)  # fmt: skip
+"""An experiment that is compared with printed numbers; see `printed_numbers`."""
+
+PRINTED = (
+    "scheme,method,split,percent,sd\noften,fedavg|mifa,test,61.5,0.5\nseldom,fedavg,test,-,\nseldom,mifa,test,40,\n"
+)
+
+
+def printed_numbers(folder, monkeypatch):
+    """The numbers of COMPARED, read from a file in a folder."""
+    from leaderboard.paper import reported
+
+    (folder / "numbers.csv").write_text(PRINTED)
+    monkeypatch.setattr(reported, "FOLDER", folder)
+    return reported.printed(COMPARED)

@@ -8,7 +8,7 @@ from benchmark import SettingError
 from benchmark.config.base import validated
 from benchmark.config.report import Claim, Report
 from leaderboard.paper.cells import cells
-from leaderboard.paper.claims import rule
+from leaderboard.paper.claims import check_claim
 from tests.support.results import experiment, runs
 
 REPORT = Report()
@@ -16,7 +16,7 @@ REPORT = Report()
 
 def decide(claim, ends, **options):
     made = experiment()
-    return rule(validated(Claim, {"says": "so"} | claim), REPORT, cells(made, runs(made, ends, **options)))
+    return check_claim(validated(Claim, {"says": "so"} | claim), REPORT, cells(made, runs(made, ends, **options)))
 
 
 def scattered(labels, seed):
@@ -29,22 +29,22 @@ ABOVE = {"of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}, "least":
 
 
 def test_a_difference_is_paired_over_seeds():
-    ruling = decide(ABOVE, scattered)
-    often, seldom = ruling.findings
+    result = decide(ABOVE, scattered)
+    often, seldom = result.places
     assert often.labels == {"participation": "often"}
     assert (often.quantity.mean, often.quantity.low, often.quantity.high) == pytest.approx((0.1, 0.1, 0.1))
     assert often.verdict == "holds"
     assert seldom.quantity.mean == pytest.approx(0.1)  # of -0.1, 0.0, 0.4: sd 0.2646, half-width 0.657
     assert seldom.quantity.low == pytest.approx(0.1 - 4.302653 * math.sqrt(0.07 / 3), abs=1e-6)
     assert seldom.verdict == "undecided"
-    assert ruling.verdict == "undecided"
-    assert not ruling.reduced
+    assert result.verdict == "undecided"
+    assert not result.reduced
 
 
 def test_a_claim_about_one_place():
-    ruling = decide(ABOVE | {"where": {"participation": ["often"]}}, scattered)
-    assert ruling.verdict == "holds"
-    assert [finding.labels for finding in ruling.findings] == [{}]
+    result = decide(ABOVE | {"where": {"participation": ["often"]}}, scattered)
+    assert result.verdict == "holds"
+    assert [place.labels for place in result.places] == [{}]
 
 
 def test_a_claim_fails_where_one_place_says_so():
@@ -58,19 +58,19 @@ def test_ratios_are_averaged_as_ratios():
         return 1.0 if labels["algorithm"] == "fedavg" else (0.5, 2.0, 1.0)[seed]
 
     claim = {"of": {"algorithm": "mifa"}, "over": {"algorithm": "fedavg"}, "most": 100}
-    (finding, _) = decide(claim, halves_and_doubles).findings
-    assert finding.quantity.mean == pytest.approx(1.0)
-    assert finding.quantity.high == pytest.approx(math.exp(4.302653 * math.log(2) / math.sqrt(3)), rel=1e-5)
+    (place, _) = decide(claim, halves_and_doubles).places
+    assert place.quantity.mean == pytest.approx(1.0)
+    assert place.quantity.high == pytest.approx(math.exp(4.302653 * math.log(2) / math.sqrt(3)), rel=1e-5)
 
 
 def test_a_quantity_over_decades_has_its_interval_in_the_logarithm():
     made = experiment(report={"metrics": {"test/accuracy": "max"}, "log": ["y"]})
     found = cells(made, runs(made, lambda labels, seed: (1e-4, 1e-2, 1e-3)[seed]))
     claim = validated(Claim, {"says": "so", "of": {"algorithm": "mifa"}, "least": 1e-6})
-    ruling = rule(claim, made.report, found)
-    assert ruling.findings[0].quantity.mean == pytest.approx(1e-3)
-    assert ruling.findings[0].quantity.low == pytest.approx(10 ** (-3 - 4.302653 / math.sqrt(3)), rel=1e-5)
-    assert ruling.verdict == "holds"
+    result = check_claim(claim, made.report, found)
+    assert result.places[0].quantity.mean == pytest.approx(1e-3)
+    assert result.places[0].quantity.low == pytest.approx(10 ** (-3 - 4.302653 / math.sqrt(3)), rel=1e-5)
+    assert result.verdict == "holds"
 
 
 def test_along_an_axis():
@@ -78,17 +78,17 @@ def test_along_an_axis():
         return 0.1 * seed + (1.0 if labels["participation"] == "seldom" else 0.0)
 
     up = {"along": "participation", "of": {"algorithm": "fedavg"}, "least": 0.5}
-    ruling = decide(up, rising)
-    assert ruling.verdict == "holds"
-    assert ruling.findings[0].quantity.mean == pytest.approx(1.0)
+    result = decide(up, rising)
+    assert result.verdict == "holds"
+    assert result.places[0].quantity.mean == pytest.approx(1.0)
     assert decide(up | {"least": None, "most": -0.5}, rising).verdict == "fails"
 
 
 def test_one_seed_decides_nothing_and_none_is_not_run():
     assert decide(ABOVE, scattered, skip=(1, 2)).verdict == "undecided"
-    ruling = decide(ABOVE, scattered, skip=(0, 1, 2))
-    assert ruling.verdict == "not run"
-    assert {finding.verdict for finding in ruling.findings} == {"not run"}
+    result = decide(ABOVE, scattered, skip=(0, 1, 2))
+    assert result.verdict == "not run"
+    assert {place.verdict for place in result.places} == {"not run"}
 
 
 def test_reduced_runs_are_called_so():

@@ -1,4 +1,4 @@
-"""The picture of `rollcall bench` shows the numbers it was given."""
+"""The figure of `rollcall bench` shows the numbers it was given."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def test_both_panels():
     assert (left.get_title(), left.get_xlabel()) == ("900 clients", "active clients")
     assert lines(left)["fast"] == [[1, 8.5], [10, 4.5]]
     assert lines(left)["slow"] == [[1, 9.5], [10, 9.0]]
-    assert (right.get_title(), right.get_xlabel()) == ("10 active", "clients")
+    assert (right.get_title(), right.get_xlabel()) == ("10 active clients", "clients")
     assert lines(right)["fast"] == [[100, 4.0], [900, 4.5]]
     assert lines(right)["slow"] == [[900, 9.0]]
     bar = next(bars for bars in right.containers if bars.get_label() == "fast").lines[2][0].get_segments()

@@ -1,13 +1,14 @@
-"""Tables from runs, against numbers worked out by hand."""
+"""Rankings from runs, against numbers worked out by hand."""
 
 import math
 
 import pandas as pd
 import pytest
 
-from leaderboard import Run, tabulate
+from benchmark.config.metric import Metric
+from leaderboard import Run, rank
 
-METRICS = {"test/accuracy": "max", "train/loss": "min"}
+METRICS = (Metric("test/accuracy", "max"), Metric("train/loss", "min"))
 
 
 def run(method, seed, accuracies, losses=None, rounds=30, commit="abc", **settings):
@@ -21,10 +22,10 @@ def run(method, seed, accuracies, losses=None, rounds=30, commit="abc", **settin
 
 def test_mean_and_deviation_over_seeds_of_the_last_rounds():
     runs = [run("a", 0, [0.0, 0.1, 0.2, 0.4]), run("a", 1, [0.0, 0.3, 0.6, 0.8])]
-    (last,) = tabulate(runs, METRICS, last_rounds=1).rows
+    (last,) = rank(runs, METRICS, last_rounds=1).rows
     assert last.values["test/accuracy"].mean == pytest.approx(0.6)
     assert last.values["test/accuracy"].sd == pytest.approx(math.sqrt(2 * 0.2**2))
-    (row,) = tabulate(runs, METRICS, last_rounds=20).rows  # after rounds 20 and 30: means 0.3 and 0.7
+    (row,) = rank(runs, METRICS, last_rounds=20).rows  # after rounds 20 and 30: means 0.3 and 0.7
     assert row.values["test/accuracy"].mean == pytest.approx(0.5)
     assert row.values["test/accuracy"].sd == pytest.approx(math.sqrt(2 * 0.2**2))
     assert (row.seeds, row.rounds, row.method) == (2, 30, "a")
@@ -32,18 +33,18 @@ def test_mean_and_deviation_over_seeds_of_the_last_rounds():
 
 
 def test_one_seed_has_no_deviation():
-    (row,) = tabulate([run("a", 0, [0.5, 0.25])], METRICS, last_rounds=25).rows
+    (row,) = rank([run("a", 0, [0.5, 0.25])], METRICS, last_rounds=25).rows
     assert math.isnan(row.values["test/accuracy"].sd)
     assert f"{row.values['test/accuracy']}" == "0.2500"
 
 
 def test_rows_are_ranked_and_the_best_of_each_metric_marked():
     runs = [run("a", 0, [0.2], [3.0]), run("b", 0, [0.9], [2.0]), run("c", 0, [0.5], [1.0])]
-    table = tabulate(runs, METRICS, last_rounds=100)
-    assert [row.method for row in table.rows] == ["b", "c", "a"]
-    marks = {row.method: [metric for metric, value in row.values.items() if value.best] for row in table.rows}
+    ranking = rank(runs, METRICS, last_rounds=100)
+    assert [row.method for row in ranking.rows] == ["b", "c", "a"]
+    marks = {row.method: [metric for metric, value in row.values.items() if value.best] for row in ranking.rows}
     assert marks == {"a": [], "b": ["test/accuracy"], "c": ["train/loss"]}
-    falling = tabulate(runs, {"train/loss": "min"}, last_rounds=100)
+    falling = rank(runs, [Metric("train/loss", "min")], last_rounds=100)
     assert [row.method for row in falling.rows] == ["c", "b", "a"]
 
 
@@ -57,9 +58,9 @@ def test_rows_compete_only_under_the_same_conditions():
             ("b", 0.2, "trace", "1"),
         ]
     ]
-    table = tabulate(runs, METRICS, last_rounds=100)
-    assert table.settings == ["local.lr", "participation"]
-    best = {(row.method, row.settings["participation"]) for row in table.rows if row.values["test/accuracy"].best}
+    ranking = rank(runs, METRICS, last_rounds=100)
+    assert ranking.settings == ["local.lr", "participation"]
+    best = {(row.method, row.settings["participation"]) for row in ranking.rows if row.values["test/accuracy"].best}
     assert best == {("b", "full"), ("a", "trace")}  # the rate is a matter of tuning, participation is not
 
 
@@ -69,14 +70,14 @@ def test_options_of_a_method_stand_in_its_name_where_they_differ():
         run("a", 0, [0.2], **{"algorithm.beta": "2", "algorithm.tau": "0"}),
         run("b", 0, [0.3]),
     ]
-    table = tabulate(runs, METRICS, last_rounds=100)
-    assert [row.method for row in table.rows] == ["b", "a beta=2", "a beta=1"]
-    assert table.settings == []
+    ranking = rank(runs, METRICS, last_rounds=100)
+    assert [row.method for row in ranking.rows] == ["b", "a beta=2", "a beta=1"]
+    assert ranking.settings == []
 
 
 def test_of_two_runs_of_a_seed_the_later_counts():
     runs = [run("mine.py:A", 0, [0.1], commit="old"), run("mine.py:A", 0, [0.7], commit="new")]
-    (row,) = tabulate(runs, METRICS, last_rounds=100).rows
+    (row,) = rank(runs, METRICS, last_rounds=100).rows
     assert row.method == "A"
     assert row.values["test/accuracy"].mean == 0.7
     assert row.seeds == 1
@@ -86,12 +87,39 @@ def test_settings_go_by_as_much_of_their_name_as_is_needed():
     runs = [
         run("a", 0, [0.1], **{"local.lr": str(i), "server.lr": str(i), "task.partition.alpha": str(i)}) for i in (1, 2)
     ]
-    table = tabulate(runs, METRICS, last_rounds=100)
-    assert [table.short(key) for key in table.settings] == ["local.lr", "server.lr", "alpha"]
+    ranking = rank(runs, METRICS, last_rounds=100)
+    assert [ranking.short(key) for key in ranking.settings] == ["local.lr", "server.lr", "alpha"]
 
 
 def test_curves_keep_every_seed():
-    (row,) = tabulate([run("a", 0, [0.1, 0.2]), run("a", 1, [0.3, 0.4, 0.5])], METRICS, last_rounds=100).rows
+    (row,) = rank([run("a", 0, [0.1, 0.2]), run("a", 1, [0.3, 0.4, 0.5])], METRICS, last_rounds=100).rows
     assert row.curves.index.tolist() == [0, 10, 20]
     assert row.curves["1"].tolist() == [0.3, 0.4, 0.5]
     assert row.curves["0"].tolist()[:2] == [0.1, 0.2]
+
+
+def test_the_table_of_a_ranking():
+    runs = [
+        run(method, seed, [0.1, accuracy], [9.0, 10 * accuracy], **{"participation": p, "local.lr": "0.1"})
+        for method, accuracy in (("x", 0.25), ("y", 0.5))
+        for p in ("full", "trace")
+        for seed in (0, 1)
+    ]
+    table = rank(runs, METRICS, last_rounds=25).table()
+    assert [(column.title, column.arrow) for column in table.columns] == [
+        ("method", ""), ("participation", ""), ("test/accuracy", "↑"), ("train/loss", "↓"), ("seeds", ""), ("rounds", ""),
+    ]  # fmt: skip
+    assert [list(map(str, row)) for row in table.rows] == [
+        ["y", "full", "0.5000 ± 0.0000", "5.0000 ± 0.0000", "2", "30"],
+        ["x", "full", "0.2500 ± 0.0000", "2.5000 ± 0.0000", "2", "30"],
+        ["y", "trace", "0.5000 ± 0.0000", "5.0000 ± 0.0000", "2", "30"],
+        ["x", "trace", "0.2500 ± 0.0000", "2.5000 ± 0.0000", "2", "30"],
+    ]
+    assert [[entry.best for entry in row[2:4]] for row in table.rows] == [[True, False], [False, True]] * 2
+    assert table.caption.startswith("test/accuracy ↑, train/loss ↓; mean of the last 25 rounds; ")
+    assert "at the last evaluation" in rank(runs, METRICS, last_rounds=1).table().caption
+
+
+def test_the_origin_names_every_commit():
+    runs = [run("a", 0, [0.1], commit="old"), run("a", 1, [0.7], commit="new")]
+    assert rank(runs, METRICS, last_rounds=100).origin == "Rollcall 1, commit new, old"

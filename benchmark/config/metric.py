@@ -1,0 +1,117 @@
+"""A metric: what a run is measured by, whether high or low is better, and how its values are printed."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+from benchmark.config.errors import SettingError
+
+Direction = Literal["max", "min"]
+THRESHOLD = "round_of:"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as an experiment file names it. Two metrics are equal if their names are.
+
+    Attributes:
+        name: `split/metric`, `split/metric/group` or the name of a quantity of an analysis. With `round_of:NAME>=VALUE`
+            the value of a run is the first round whose evaluation of NAME reaches VALUE, infinite if none does.
+        direction: which end is better.
+
+    Raises:
+        SettingError: the name is a threshold that cannot be read.
+    """
+
+    name: str
+    direction: Direction = field(default="max", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and not (self.column and math.isfinite(self.threshold)):
+            raise SettingError(f"metric: {self.name!r} is not allowed; must be {THRESHOLD}NAME>=NUMBER")
+
+    @cached_property
+    def column(self) -> str:
+        """The column of a run's history that it reads."""
+        return self.name.removeprefix(THRESHOLD).partition(">=")[0] if self._is_threshold else self.name
+
+    @cached_property
+    def threshold(self) -> float | None:
+        """The value to be reached, of a `round_of:` metric; NaN if it is no number."""
+        if not self._is_threshold:
+            return None
+        try:
+            return float(self.name.partition(">=")[2])
+        except ValueError:
+            return math.nan
+
+    @property
+    def split(self) -> str:
+        """The split that is evaluated, such as `test`; empty for a quantity of an analysis."""
+        split, slash, _ = self.column.partition("/")
+        return split if slash else ""
+
+    @property
+    def percent(self) -> bool:
+        """Whether its values are printed in percent."""
+        return "accuracy" in self.column and not self._is_threshold
+
+    @property
+    def title(self) -> str:
+        """Its name and unit."""
+        return f"{self.name} %" if self.percent else self.name
+
+    @property
+    def arrow(self) -> str:
+        """Which way is better."""
+        return "↑" if self.direction == "max" else "↓"
+
+    def best(self, values: Iterable[float]) -> float:
+        """The best of at least one value."""
+        return max(values) if self.direction == "max" else min(values)
+
+    def text(self, value: float, spread: float = 0.0) -> str:
+        """A value as people read it: accuracies in percent, others down to the second digit of their spread."""
+        if self.percent:
+            return f"{100 * value:.1f}"
+        if not 1e-6 < spread < 1e6:
+            return f"{value:.4g}"
+        return f"{value:.{max(0, 1 - math.floor(math.log10(spread)))}f}"
+
+    @property
+    def _is_threshold(self) -> bool:
+        return self.name.startswith(THRESHOLD)
+
+
+def _metric(value: Any) -> Any:
+    return Metric(value) if isinstance(value, str) else value
+
+
+def _metrics(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        for name, direction in value.items():
+            if direction not in get_args(Direction):
+                raise SettingError(f"{name}: {direction!r} is not allowed; must be 'max' or 'min'")
+        return tuple(Metric(str(name), direction) for name, direction in value.items())
+    return value  # for pydantic to check
+
+
+MetricName = Annotated[
+    Metric,
+    BeforeValidator(_metric),
+    PlainSerializer(lambda metric: metric.name),
+    WithJsonSchema({"type": "string"}),
+]
+"""A field that YAML gives as a metric's name."""
+
+Metrics = Annotated[
+    tuple[Metric, ...],
+    BeforeValidator(_metrics),
+    PlainSerializer(lambda metrics: {metric.name: metric.direction for metric in metrics}),
+    WithJsonSchema({"type": "object", "additionalProperties": {"enum": ["max", "min"]}}),
+]
+"""A field that YAML gives as a mapping of metrics' names to `max` or `min`."""

@@ -1,0 +1,39 @@
+"""`rollcall archive`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmark.cli.options import STORE, Store, need_mlflow, out
+from leaderboard.cli.shared import FOLDER, RESULTS, papers
+
+
+def archive(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="By default all experiments of papers.", metavar="EXPERIMENT")
+    ] = None,
+    to: Annotated[Path, typer.Option(metavar="DIR", help="Keep the results in DIR/results.")] = FOLDER,
+    store: Store = STORE,
+) -> None:
+    """Keep finished runs of papers' experiments as small files.
+
+    They are added to ./leaderboard/results, where `rollcall leaderboard` and `rollcall report` find them.
+    """
+    need_mlflow()
+    from benchmark.sweep.mlflow_mirror import client
+    from leaderboard import results
+
+    chosen = papers(experiments)
+    kept = 0
+    for home in dict.fromkeys(experiment.home for experiment in chosen):
+        # Experiments that share their runs may read different metrics of them.
+        sharing = [experiment for experiment in (*chosen, *papers()) if experiment.home == home]
+        metrics = list(dict.fromkeys(metric for experiment in sharing for metric in experiment.metrics))
+        runs = results.load(client(store), home, metrics)
+        if runs:
+            file = results.archive(runs, home, metrics, to / RESULTS)
+            out.print(f"{home}: {len(runs)} runs in {file}", highlight=False, soft_wrap=True)
+            kept += len(runs)
+    if not kept:
+        out.print(f"No finished runs of these experiments in {store}.", highlight=False, soft_wrap=True)

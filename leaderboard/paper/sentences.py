@@ -1,0 +1,100 @@
+"""Results of claims and intervals as Markdown."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from benchmark.config.metric import Metric
+from benchmark.config.report import Claim
+from leaderboard.paper.cells import Estimate
+from leaderboard.paper.claims import ClaimResult, PlaceResult
+
+RATIO = Metric("ratio")
+"""What a claim with `over` is about: a number without a unit."""
+
+MOST_PLACES = 6
+"""Places that a claim's item lists; those against it come first."""
+
+
+def claim_item(result: ClaimResult) -> str:
+    """A claim with its verdict, the quantities behind it, and the cause if it does not hold: an item of a list."""
+    claim = result.claim
+    unit = RATIO if claim.over else result.metric
+    mark = f"**{result.verdict}**{' (reduced)' if result.reduced else ''}"
+    tally = _tally(result.places)
+    lines = [f"- {mark}{f' ({tally})' if tally else ''}: {claim.says}"]
+    run = [place for place in result.places if place.quantity is not None]
+    if run:
+        quantity = f"{result.metric.name}{' %' if unit.percent else ''}{_comparison(claim)}, {_bounds(claim, unit)}"
+        lines.append(f"  {quantity}: {_places(run, unit)}")
+    if claim.printed is not None:
+        lines.append(f"  printed: {unit.text(claim.printed)}")
+    if claim.cause:
+        lines.append(f"  {claim.cause}")
+    return "\n".join(lines)
+
+
+def interval(quantity: Estimate, metric: Metric) -> str:
+    """A mean and its interval, printed as values of the metric are."""
+    width = (quantity.high - quantity.low) / 2
+    mean, low, high = (metric.text(value, width) for value in (quantity.mean, quantity.low, quantity.high))
+    if quantity.seeds == 1 and math.isinf(quantity.high):
+        return f"{mean} (one seed)"
+    return mean if quantity.low == quantity.high else f"{mean} [{low}, {high}]"
+
+
+def change(quantity: Estimate, metric: Metric) -> str:
+    """A difference and its interval, with signs."""
+    width = (quantity.high - quantity.low) / 2
+
+    def text(value: float) -> str:
+        return f"{'+' if value >= 0 else '-'}{metric.text(abs(value), width)}"
+
+    if math.isinf(quantity.high):
+        return text(quantity.mean)
+    return f"{text(quantity.mean)} [{text(quantity.low)}, {text(quantity.high)}]"
+
+
+def counted(verdicts: Iterable[str]) -> str:
+    """`2 hold, 1 fails`: verdicts and how often each occurs."""
+    plural = {"holds": "hold", "fails": "fail", "agrees": "agree", "differs": "differ"}
+    return ", ".join(
+        f"{count} {verdict if count == 1 else plural.get(verdict, verdict)}"
+        for verdict, count in Counter(verdicts).items()
+    )
+
+
+def _tally(places: Sequence[PlaceResult]) -> str:
+    """How many of several places have which verdict, and how many were not run."""
+    run = [place.verdict for place in places if place.quantity is not None]
+    parts = []
+    if len(run) > 1:
+        parts.append(", ".join(f"{verdict} at {count}" for verdict, count in Counter(run).items()))
+    if run and len(run) < len(places):
+        parts.append(f"{len(places) - len(run)} of {len(places)} places not run")
+    return "; ".join(parts)
+
+
+def _comparison(claim: Claim) -> str:
+    if claim.minus is not None:
+        return ", difference"
+    if claim.over is not None:
+        return ", ratio"
+    return "" if claim.along is None else ", step"
+
+
+def _bounds(claim: Claim, unit: Metric) -> str:
+    bounds = [f"at least {unit.text(claim.least)}"] if claim.least is not None else []
+    bounds += [f"at most {unit.text(claim.most)}"] if claim.most is not None else []
+    return " and ".join(bounds)
+
+
+def _places(places: Sequence[PlaceResult], unit: Metric) -> str:
+    """The quantity at each place, those that fail first."""
+    worst_first = sorted(places, key=lambda place: ("fails", "undecided", "holds").index(place.verdict))
+    texts = []
+    for place in worst_first[:MOST_PLACES]:
+        where = ", ".join(place.labels.values())
+        assert place.quantity is not None
+        texts.append(f"{f'{where}: ' if where else ''}{interval(place.quantity, unit)}")
+    return "; ".join([*texts, *(["..."] if len(places) > MOST_PLACES else [])])

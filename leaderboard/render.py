@@ -1,0 +1,136 @@
+"""The forms of a table: terminal, Markdown, CSV, LaTeX, JSON and an HTML page."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table as Grid
+from rich.text import Text
+
+from leaderboard.table import Entry, Number, Table
+
+
+def terminal(table: Table, title: str) -> Grid:
+    """A rich table, the best values bold with a star."""
+    grid = Grid(
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        caption=_caption(table, "* best"),
+        caption_justify="left",
+    )
+    for column in table.columns:
+        grid.add_column(column.title, justify="left" if column.words else "right", overflow="fold")
+    for row in table.rows:
+        grid.add_row(*(_cell(entry, table.marks_best) for entry in row))
+    return grid
+
+
+def markdown(table: Table) -> str:
+    """A GitHub table, the best values bold, the columns aligned in the source too."""
+    titles = [column.title for column in table.columns]
+    rule = ["---" if column.words else "---:" for column in table.columns]
+    lines = [titles, rule, *_texts(table, "**{}**")]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    ]
+    return "\n".join([*text, "", _caption(table, "bold: best"), ""])
+
+
+def comma_separated(table: Table) -> str:
+    """The entries as they are printed, as CSV."""
+    return _csv([[column.title for column in table.columns], *_texts(table)])
+
+
+def all_digits(table: Table) -> str:
+    """CSV with all digits: mean and standard deviation in columns of their own."""
+    header = []
+    for column in table.columns:
+        header += [f"{column.key} mean", f"{column.key} sd"] if column.measured else [column.key]
+    rows = []
+    for row in table.rows:
+        cells: list[object] = []
+        for column, entry in zip(table.columns, row, strict=True):
+            if column.measured:
+                cells += [entry.mean, entry.sd] if isinstance(entry, Number) else ["", ""]
+            else:
+                cells.append(entry)
+        rows.append(cells)
+    return _csv([header, *rows])
+
+
+def latex(table: Table) -> str:
+    """A `tabular` with the rules of booktabs, the best values with a star."""
+    columns = "".join("l" if column.words else "r" for column in table.columns)
+    titles = [column.title for column in table.columns]
+    lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (titles, *_texts(table, "{} *"))]
+    body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
+    return "\n".join([*body, r"\end{tabular}", ""])
+
+
+def as_json(table: Table) -> str:
+    """A list with an object for each row; a value that is not known or not finite is null."""
+    keys = [column.key for column in table.columns]
+    return json.dumps([dict(zip(keys, map(_plain, row), strict=True)) for row in table.rows], indent=1)
+
+
+def html(table: Table, title: str, about: str, figure: str, origin: str) -> str:
+    """A page in one file.
+
+    Args:
+        table: to show.
+        title, about: of the experiment.
+        figure: an <svg> element.
+        origin: versions and commits, for the foot of the page.
+    """
+    from jinja2 import Environment, FileSystemLoader, select_autoescape
+
+    environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=select_autoescape())
+    return environment.get_template("page.html").render(
+        title=title, about=about, figure=figure, table=table, origin=origin
+    )
+
+
+def _caption(table: Table, legend: str) -> str:
+    return f"{table.caption}; {legend}" if table.marks_best else table.caption
+
+
+def _texts(table: Table, best: str = "{}") -> list[list[str]]:
+    """The entries as text; `best` is the form of a best value."""
+
+    def text(entry: Entry) -> str:
+        return best.format(entry) if isinstance(entry, Number) and entry.best else str(entry)
+
+    return [[text(entry) for entry in row] for row in table.rows]
+
+
+def _cell(entry: Entry, marks_best: bool) -> str | Text:
+    if not isinstance(entry, Number) or not marks_best:
+        return str(entry)
+    return Text(f"{entry} *", "bold green") if entry.best else Text(f"{entry}  ")  # room for the star
+
+
+def _csv(rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _plain(entry: Entry) -> Any:
+    if not isinstance(entry, Number):
+        return entry
+    finite: Callable[[float], float | None] = lambda value: value if math.isfinite(value) else None  # noqa: E731
+    return {"mean": finite(entry.mean), "sd": finite(entry.sd)}
+
+
+def _escaped(text: str) -> str:
+    special = "".join(f"\\{letter}" if letter in "%&_#$" else letter for letter in text)
+    if special.startswith("-"):
+        return f"$-${special[1:]}"
+    return special.replace("±", r"$\pm$").replace(" -", " $-$")

@@ -1,0 +1,65 @@
+"""One finished trial, as the leaderboard sees it."""
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from benchmark.config.digest import known_since
+from benchmark.config.metric import Metric
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished trial.
+
+    Attributes:
+        tags: experiment, algorithm, participation, task, seed, commit, version, ...
+        settings: all settings as text, by dotted name.
+        history: [evaluations], indexed by round, a column for each metric.
+    """
+
+    tags: dict[str, str]
+    settings: dict[str, str]
+    history: pd.DataFrame
+
+    @property
+    def cell(self) -> tuple[tuple[str, str], ...]:
+        """All settings but the seed. The runs of one cell have them in common."""
+        return tuple(sorted((key, value) for key, value in known_since(self.settings).items() if key != "seed"))
+
+    @property
+    def identity(self) -> tuple[tuple[str, str], ...]:
+        """All settings but the number of rounds, which grows when a run is continued."""
+        return tuple(sorted((key, value) for key, value in known_since(self.settings).items() if key != "rounds"))
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds; 1 for an analysis."""
+        return int(self.settings.get("rounds", 1))
+
+    def until(self, rounds: int) -> "Run":
+        """The run as it was after this many rounds; the whole run if it has fewer."""
+        settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
+        return Run(self.tags, settings, self.history[self.history.index <= rounds])
+
+    def has(self, metric: Metric) -> bool:
+        """Whether the metric was measured."""
+        return metric.column in self.history
+
+    def final(self, metric: Metric, last_rounds: int = 1, at: int | None = None) -> float:
+        """The final value of a metric that was measured.
+
+        Args:
+            metric: with a threshold the value is the first round that reaches it, infinite if none does.
+            last_rounds: the value is the mean over the evaluations of this many last rounds.
+            at: take the evaluation after this round instead; NaN if there is none.
+        """
+        history = self.history[metric.column].dropna()
+        if metric.threshold is not None:
+            reached = history.index[history >= metric.threshold]
+            return float(reached[0]) if len(reached) else math.inf
+        if at is not None:
+            return float(history.get(at, math.nan))
+        last = max(int(self.settings.get("rounds", 0)), history.index[-1])  # an analysis has no rounds
+        return float(history[history.index > last - last_rounds].mean())

@@ -1,0 +1,73 @@
+"""Metrics as YAML and the command line write them."""
+
+import math
+
+import pytest
+
+from benchmark.config.base import validated
+from benchmark.config.errors import SettingError
+from benchmark.config.metric import Metric
+from benchmark.config.report import Claim, Report
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "column", "threshold", "title"),
+    [
+        ("test/accuracy", "test", "test/accuracy", None, "test/accuracy %"),
+        ("test/accuracy/client_mean", "test", "test/accuracy/client_mean", None, "test/accuracy/client_mean %"),
+        ("train/loss", "train", "train/loss", None, "train/loss"),
+        ("uplink", "", "uplink", None, "uplink"),
+        ("round_of:test/accuracy>=0.10", "test", "test/accuracy", 0.1, "round_of:test/accuracy>=0.10"),
+    ],
+)
+def test_the_parts_of_a_name(name, split, column, threshold, title):
+    metric = Metric(name)
+    assert (metric.split, metric.column, metric.threshold, metric.title) == (split, column, threshold, title)
+    assert metric.name == name
+
+
+def test_the_better_end():
+    assert Metric("train/loss", "min").best([3.0, 1.0, 2.0]) == 1.0
+    assert Metric("train/loss", "max").best([3.0, 1.0, 2.0]) == 3.0
+    assert (Metric("a", "min").arrow, Metric("a", "max").arrow) == ("↓", "↑")
+    assert Metric("a", "min") == Metric("a", "max") != Metric("b", "max")
+
+
+def test_numbers_end_where_their_spread_does():
+    texts = {
+        ("test/accuracy", 0.8877, 0.0291): ("88.8", "2.9"),
+        ("round_of:test/accuracy>=0.5", 120.0, 15.0): ("120", "15"),  # rounds, no percent
+        ("weight/rare", 0.8877, 0.29): ("0.89", "0.29"),
+        ("train/loss", 1234.5, 23.4): ("1234", "23"),
+        ("train/loss", 99.96, 0.04): ("99.960", "0.040"),
+        ("train/loss", 123456.0, 2345.0): ("123456", "2345"),
+        ("train/loss", 1.23456e-9, 3e-10): ("1.235e-09", "3e-10"),
+        ("train/loss", 0.5, 0.0): ("0.5", "0"),
+        ("train/loss", math.inf, math.inf): ("inf", "inf"),
+    }
+    for (name, value, spread), expected in texts.items():
+        assert (Metric(name).text(value, spread), Metric(name).text(spread, spread)) == expected
+
+
+@pytest.mark.parametrize("name", ["round_of:test/accuracy", "round_of:test/accuracy>=high", "round_of:>=0.5"])
+def test_a_threshold_that_cannot_be_read_is_refused(name):
+    with pytest.raises(SettingError, match=f"{name}' is not allowed; must be round_of:NAME>=NUMBER"):
+        Metric(name)
+
+
+def test_settings_are_read_once_and_written_back_as_yaml_has_them():
+    content = {"metrics": {"test/accuracy": "max", "train/loss": "min"}, "drawn": ["train/loss"]}
+    report = validated(Report, content)
+    assert report.metrics == (Metric("test/accuracy"), Metric("train/loss"))
+    assert [metric.direction for metric in report.metrics] == ["max", "min"]
+    dumped = report.model_dump()
+    assert dumped["metrics"] == content["metrics"]
+    assert validated(Report, dumped) == report
+    claim = validated(Claim, {"says": "so", "metric": "round_of:test/loss>=2", "least": 0})
+    assert claim.metric == Metric("round_of:test/loss>=2")
+    assert claim.model_dump()["metric"] == "round_of:test/loss>=2"
+    with pytest.raises(SettingError, match=r"^metrics.test/loss: 'big' is not allowed; must be 'max' or 'min'$"):
+        validated(Report, {"metrics": {"test/loss": "big"}})
+    for metrics in ({}, ["test/loss"]):
+        with pytest.raises(SettingError, match=r"^metrics"):
+            validated(Report, {"metrics": metrics})

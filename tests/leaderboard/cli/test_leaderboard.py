@@ -1,0 +1,61 @@
+"""`rollcall leaderboard` of a paper's experiment, from archives alone."""
+
+import csv
+import io
+import json
+
+import pytest
+import yaml
+
+from leaderboard import archive
+from tests.support.command import TINY, rollcall
+from tests.support.results import runs
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """A paper's experiment in a working directory whose archive has its runs: fedavg at 2, fedpbc at 1."""
+    from benchmark.config.experiment import Experiment
+
+    monkeypatch.chdir(tmp_path)
+    claims = [
+        {"says": "FedPBC ends nearer", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}, "most": 0.0}
+    ]
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(TINY | {"source": "[X] Fig. 1", "about": "Nearer & nearer", "claims": claims}))
+    end = {"fedavg": 2.0, "fedpbc": 1.0}
+    made = runs(Experiment.read(str(path)), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
+    for run in made:
+        run.history["train/loss"] = 3.0
+    archive(made, "mine", ["train/distance", "train/loss"], tmp_path / "leaderboard" / "results")
+    return str(path)
+
+
+def test_the_files_of_a_papers_table(file, tmp_path, capsys):
+    code, out, _ = rollcall(capsys, "leaderboard", file)
+    assert code == 0
+    assert "- **holds**: FedPBC ends nearer" in out
+    folder = tmp_path / "runs" / "mine"
+    names = {path.name for path in folder.iterdir() if path.is_file()}
+    assert names >= {*(f"leaderboard.{end}" for end in ("md", "csv", "tex", "html")), "figure.png", "figure.pdf"}
+    text = (folder / "leaderboard.md").read_text()
+    assert text.startswith("# Tiny\n\n| algorithm |")
+    assert "- **holds**: FedPBC ends nearer" in text
+    page = (folder / "leaderboard.html").read_text()
+    assert "Tiny ([X] Fig. 1)" in page
+    assert "Nearer &amp; nearer" in page
+    assert "Rollcall 1, commit abc" in page
+
+
+def test_forms_and_metrics(file, capsys):
+    rows = list(csv.reader(io.StringIO(rollcall(capsys, "leaderboard", file, "--format", "csv")[1])))
+    assert rows[1:] == [["fedavg", "2 ± 0", "2 of 2", "20 of 20"], ["fedpbc", "1 ± 0", "2 of 2", "20 of 20"]]
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "train/loss=min", "--json")[1])
+    assert [row["train/loss"] for row in rows] == [{"mean": 3.0, "sd": 0.0}] * 2
+    assert rollcall(capsys, "leaderboard", file, "--format", "latex")[1].startswith(r"\begin{tabular}{lrrr}")
+
+
+def test_without_the_archive_nothing_was_run(file, capsys):
+    code, _, err = rollcall(capsys, "leaderboard", file, "--archive", "elsewhere")
+    assert code == 2
+    assert "has no finished run; first: rollcall run" in err

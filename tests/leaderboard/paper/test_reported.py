@@ -1,0 +1,32 @@
+"""Printed numbers in our units, and the cells they belong to."""
+
+import pytest
+
+from benchmark.config.metric import Metric
+from leaderboard.cli.shared import papers
+from leaderboard.paper.cells import cells
+from leaderboard.paper.reported import printed, printed_for
+
+
+def test_printed_numbers_in_our_units(numbers):
+    assert [(number.labels["participation"], number.labels["algorithm"]) for number in numbers] == [
+        ("often", "fedavg"), ("often", "mifa"), ("seldom", "mifa"),
+    ]  # fmt: skip
+    assert (numbers[0].metric.name, numbers[0].value, numbers[0].sd) == ("test/accuracy", pytest.approx(0.615), 0.005)
+    assert numbers[2].sd is None
+
+
+def test_the_number_of_a_cell(numbers):
+    accuracy, often = Metric("test/accuracy"), {"participation": "often", "algorithm": "mifa", "panel": ""}
+    assert printed_for(often, accuracy, numbers) is numbers[1]
+    assert printed_for(often, Metric("train/accuracy"), numbers) is None
+    assert printed_for(often | {"participation": "never"}, accuracy, numbers) is None
+
+
+@pytest.mark.parametrize("made", papers(), ids=lambda made: made.name)
+def test_printed_numbers_belong_to_cells_of_the_experiment(made):
+    labels = [cell.labels for cell in cells(made, [])]
+    for number in printed(made):
+        beside = [cell for cell in labels if number.labels.items() <= cell.items()]
+        known = all(label in {cell.get(axis) for cell in labels} for axis, label in number.labels.items())
+        assert beside or not known

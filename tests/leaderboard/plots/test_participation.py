@@ -1,0 +1,42 @@
+"""Figures of a participation model show the rounds and probabilities they were given."""
+
+import numpy as np
+import pytest
+
+from leaderboard.plots.participation import probabilities, separation, uplinks
+
+MASK = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 0]], dtype=bool)
+
+
+def blocks(axes):
+    return [tuple(path.get_extents().intervalx) for path in axes.collections[0].get_paths()]
+
+
+def test_uplinks_from_the_rarest_client_to_the_most_available():
+    figure = uplinks(MASK, None, shown=3)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["client 2", "client 1", "client 0"]
+    assert [blocks(axes) for axes in figure.axes] == [[(1, 2)], [(2, 4)], [(0, 2), (3, 4)]]
+    assert [axes.get_ylabel() for axes in uplinks(MASK, None, shown=2).axes] == ["client 2", "client 0"]
+    assert figure.axes[0].get_title() == "uplink on (blocks)"
+
+
+def test_probabilities_are_steps_and_decide_the_order():
+    p = np.array([[0.1, 0.2, 0.9]] * 4) + np.array([[0.0], [0.1], [0.0], [0.05]])
+    figure = uplinks(MASK, p, shown=3)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["client 0", "client 1", "client 2"]
+    assert figure.axes[1].lines[0].get_ydata().tolist() == pytest.approx([0.2, 0.3, 0.2, 0.25, 0.25])
+
+
+def test_sorted_probabilities():
+    left, right = probabilities(np.array([0.9, 0.12, 0.13])).axes
+    assert right.lines[0].get_ydata().tolist() == [0.12, 0.13, 0.9]
+    assert [bar.get_height() for bar in left.patches if bar.get_height()] == [2, 1]
+
+
+def test_a_curve_for_each_separation():
+    left, right = separation({0: 0.5, 1: 0.25}, {0: np.array([1.0, 0.5]), 4: np.array([1.0, 0.75])}).axes
+    assert left.lines[0].get_xydata().tolist() == [[0, 0.5], [1, 0.25]]
+    assert {line.get_label(): line.get_ydata().tolist() for line in right.lines} == {
+        "R = 0": [1.0, 0.5],
+        "R = 4": [1.0, 0.75],
+    }

@@ -1,0 +1,129 @@
+"""The forms of a table."""
+
+import csv
+import io
+import json
+import math
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from leaderboard import render
+from leaderboard.table import Column, Number, Table
+
+COLUMNS = [
+    Column("method", "method", words=True),
+    Column("lr", "local.lr", words=True),
+    Column("accuracy %", "test/accuracy", measured=True, arrow="↑"),
+    Column("diff", "test/accuracy diff", measured=True),
+    Column("seeds", "seeds"),
+]
+ROWS = [
+    ["a_1", "0.1", Number(0.5, 0.25, "50.0", "25.0", best=True), Number(-0.1, math.nan, "-10.0"), 2],
+    ["b", "", Number(math.inf, math.nan, "inf"), "", 1],
+]
+TABLE = Table(COLUMNS, ROWS, "how")
+PLAIN = Table(COLUMNS[2:], [[Number(0.5, 0.25, "50.0", "25.0"), "", 2]], "how")
+
+
+def test_markdown():
+    assert render.markdown(TABLE) == (
+        "| method | lr  | accuracy %      | diff  | seeds |\n"
+        "| ---    | --- | ---:            | ---:  | ---:  |\n"
+        "| a_1    | 0.1 | **50.0 ± 25.0** | -10.0 | 2     |\n"
+        "| b      |     | inf             |       | 1     |\n"
+        "\nhow; bold: best\n"
+    )
+    assert render.markdown(PLAIN).endswith("| 50.0 ± 25.0 |      | 2     |\n\nhow\n")
+
+
+def test_csv_as_printed_and_with_all_digits():
+    assert list(csv.reader(io.StringIO(render.comma_separated(TABLE)))) == [
+        ["method", "lr", "accuracy %", "diff", "seeds"],
+        ["a_1", "0.1", "50.0 ± 25.0", "-10.0", "2"],
+        ["b", "", "inf", "", "1"],
+    ]
+    assert list(csv.reader(io.StringIO(render.all_digits(TABLE)))) == [
+        ["method", "local.lr", "test/accuracy mean", "test/accuracy sd", "test/accuracy diff mean", "test/accuracy diff sd", "seeds"],
+        ["a_1", "0.1", "0.5", "0.25", "-0.1", "nan", "2"],
+        ["b", "", "inf", "nan", "", "", "1"],
+    ]  # fmt: skip
+
+
+def test_latex():
+    assert render.latex(TABLE).splitlines() == [
+        r"\begin{tabular}{llrrr}",
+        r"\toprule",
+        r"method & lr & accuracy \% & diff & seeds \\",
+        r"\midrule",
+        r"a\_1 & 0.1 & 50.0 $\pm$ 25.0 * & $-$10.0 & 2 \\",
+        r"b &  & inf &  & 1 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_json_has_null_for_what_is_not_finite():
+    first, second = json.loads(render.as_json(TABLE))
+    assert first == {
+        "method": "a_1",
+        "local.lr": "0.1",
+        "test/accuracy": {"mean": 0.5, "sd": 0.25},
+        "test/accuracy diff": {"mean": -0.1, "sd": None},
+        "seeds": 2,
+    }
+    assert second["test/accuracy"] == {"mean": None, "sd": None}
+
+
+def test_terminal_marks_the_best():
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(render.terminal(TABLE, "Title"))
+    lines = [line.split() for line in console.export_text().splitlines() if line.strip()]
+    assert lines[0] == ["Title"]
+    assert ["a_1", "0.1", "50.0", "±", "25.0", "*", "-10.0", "2"] in lines
+    assert ["b", "inf", "1"] in lines
+    assert lines[-1] == ["how;", "*", "best"]
+
+
+class Page(HTMLParser):
+    """The cells of a page's table."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.inside = [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "tr":
+            self.rows.append([])
+        self.inside |= tag in ("td", "th")
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        self.inside &= tag not in ("td", "th")
+
+    def handle_data(self, data):
+        if self.inside:
+            self.rows[-1][-1] += data
+
+
+def test_html_is_one_file_and_escaped():
+    page = render.html(TABLE, "A <title>", "about & more", "<svg></svg>", "commit <1>")
+    assert Page(page).rows == [
+        ["method", "lr", "accuracy % ↑", "diff", "seeds"],
+        ["a_1", "0.1", "50.0 ± 25.0", "-10.0", "2"],
+        ["b", "", "inf", "", "1"],
+    ]
+    assert page.count('class="best"') == 1
+    assert "A &lt;title&gt;" in page
+    assert "about &amp; more" in page
+    assert "commit &lt;1&gt;" in page
+    assert "<svg></svg>" in page
+    assert "http" not in page
+
+
+@pytest.mark.parametrize("form", [render.markdown, render.latex, render.comma_separated, render.as_json])
+def test_an_empty_table(form):
+    assert form(Table(COLUMNS, [], "how"))

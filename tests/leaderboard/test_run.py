@@ -1,0 +1,57 @@
+"""The final value of a run, by hand."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from benchmark.config.metric import Metric
+from leaderboard import Run
+
+RUN = Run(
+    {}, {"rounds": "40"}, pd.DataFrame({"a": [8.0, 4.0, 2.0, 1.0], "b": [0.0, 0.5, math.nan, 1.0]}, [10, 20, 30, 40])
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "value"),
+    [
+        ("a", {}, 1.0),
+        ("a", {"last_rounds": 20}, 1.5),
+        ("a", {"last_rounds": 21}, 7 / 3),  # after rounds 20, 30, 40
+        ("b", {"last_rounds": 20}, 1.0),  # what was not evaluated is left out
+        ("a", {"at": 20}, 4.0),
+        ("a", {"at": 25}, math.nan),
+        ("round_of:b>=0.5", {}, 20.0),
+        ("round_of:b>=0.6", {}, 40.0),
+        ("round_of:b>=2", {}, math.inf),
+    ],
+)
+def test_final_values(name, options, value):
+    assert RUN.final(Metric(name), **options) == pytest.approx(value, nan_ok=True)
+
+
+def test_a_run_of_which_the_last_evaluation_is_missing_has_no_value_there():
+    run = Run({}, {"rounds": "60"}, RUN.history)
+    assert math.isnan(run.final(Metric("a")))
+    assert run.final(Metric("a"), last_rounds=30) == 1.0
+
+
+def test_measured_metrics():
+    assert RUN.has(Metric("a"))
+    assert RUN.has(Metric("round_of:a>=1"))
+    assert not RUN.has(Metric("c"))
+
+
+def test_a_run_as_it_was_earlier():
+    early = RUN.until(20)
+    assert (early.rounds, early.history["a"].tolist()) == (20, [8.0, 4.0])
+    assert RUN.until(100).rounds == 40
+
+
+def test_cell_and_identity():
+    one, other = (Run({}, {"rounds": "40", "seed": seed, "local.lr": "1"}, RUN.history) for seed in "01")
+    assert one.cell == other.cell
+    assert one.identity != other.identity
+    assert one.identity == one.until(10).identity
+    assert one.cell != one.until(10).cell
