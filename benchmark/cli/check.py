@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 import yaml
+from rich.console import Group
 from rich.markup import escape
 from rich.progress import track
 from rich.table import Table as Grid
@@ -39,13 +40,12 @@ def check(
     raise typer.Exit(0 if all(end.passed for ends in outcomes.values() for end in ends) else 1)
 
 
-def _conformance(name: str, outcomes: list[Any], whole: bool) -> Grid:
+def _conformance(name: str, outcomes: list[Any], whole: bool) -> Group:
     """The checks that an algorithm failed; with `whole`, then those that it passed."""
     failed = [outcome for outcome in outcomes if not outcome.passed]
     verdict = f"[red]fails {len(failed)} of {len(outcomes)} checks[/]" if failed else "[green]passes[/]"
     remarks = "; ".join(outcome.seen for outcome in outcomes if outcome.passed and outcome.seen)
-    title = f"[bold]{escape(name)}[/] {verdict}  {escape(remarks)}"
-    grid = Grid(title=title, title_justify="left", show_header=False, box=None)
+    grid = Grid(show_header=False, box=None)
     for outcome in failed:
         text = f"{outcome.check}\n  expected  {outcome.expected}\n  seen      {outcome.seen}"
         text += f"\n  in        {outcome.where}" if outcome.where else ""
@@ -53,4 +53,4 @@ def _conformance(name: str, outcomes: list[Any], whole: bool) -> Grid:
     for outcome in outcomes if whole else ():
         if outcome.passed:
             grid.add_row("[green]✓[/]", escape(outcome.check))
-    return grid
+    return Group(f"[bold]{escape(name)}[/] {verdict}  {escape(remarks)}", *([grid] if grid.row_count else []))
