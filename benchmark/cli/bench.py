@@ -23,9 +23,9 @@ def bench(
     task: Annotated[str, typer.Option(help="digits, mnist or cifar10: shape and model; the data are random.")] = (
         "cifar10"
     ),
-    clients: Annotated[str | None, typer.Option(metavar="N,...", help="Clients in all. [default: 100,10000]")] = None,
+    clients: Annotated[str | None, typer.Option(metavar="N,...", help="Clients in all. Default: 100,10000.")] = None,
     active: Annotated[
-        str | None, typer.Option(metavar="N,...", help="Active clients in a round. [default: 1,10,100]")
+        str | None, typer.Option(metavar="N,...", help="Active clients in a round. Default: 1,10,100.")
     ] = None,
     steps: Annotated[str, typer.Option(metavar="N,...", help="K, local steps.")] = "5",
     batch: Annotated[str, typer.Option(metavar="N,...", help="Samples in a local step.")] = "16",

@@ -18,7 +18,7 @@ def check(
     algorithms: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names, FILE.py:CLASS, or '{name: mifa, memory: updates}'. [default: all methods of the suite]"
+            help="Names, FILE.py:CLASS, or '{name: mifa, memory: updates}'. Default: all methods of the suite."
         ),
     ] = None,
     as_json: Json = False,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tasks.datasets import Source
 
 data = typer.Typer(help="Show, download and verify data sets.", no_args_is_help=True)
-Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets. [default: all]", metavar="NAME")]
+Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets. Default: all.", metavar="NAME")]
 
 
 @data.command()

@@ -40,7 +40,7 @@ def run(
     methods: Methods = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="Reduce rounds, then seeds, to fit 30s, 90m or 2h.")] = "",
     executor: Annotated[
-        Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). [default: ray if installed]")
+        Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
     ] = None,
     gpus_per_trial: Annotated[float, typer.Option(min=0, help="GPU share of a trial with ray; 0: CPU.")] = 0.0,
     store: Store = STORE,

@@ -9,7 +9,7 @@ from benchmark.cli.options import STORE, Store, need_mlflow, out
 
 def sync(
     experiments: Annotated[
-        list[str] | None, typer.Argument(help="Experiments to copy. [default: all in the store]", metavar="EXPERIMENT")
+        list[str] | None, typer.Argument(help="Experiments to copy. Default: all in the store.", metavar="EXPERIMENT")
     ] = None,
     store: Store = STORE,
 ) -> None:

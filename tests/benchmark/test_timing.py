@@ -125,7 +125,7 @@ def test_what_is_not_allowed(option, value, message):
 
 def test_the_command_prints_rows_as_json_and_draws(capsys, tmp_path):
     code, out, err = rollcall(capsys, *SMALL, "--json", "--plot", str(tmp_path / "bench.png"))
-    assert (code, err) == (0, "1 of 2 measured\n2 of 2 measured\n")
+    assert (code, err) == (0, f"1 of 2 measured\n2 of 2 measured\ncosts: {tmp_path / 'bench.png'}\n")
     rows = json.loads(out)
     assert [row["engine"] for row in rows] == ["sequential", "vectorised"]
     for row in rows:
@@ -138,7 +138,7 @@ def test_the_command_prints_rows_as_json_and_draws(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        (("--active", "1,x"), "error: active: '1,x' is not allowed; must be whole numbers with commas between\n"),
+        (("--active", "1,x"), "error: active: '1,x' is not allowed; must be whole numbers separated by commas\n"),
         (("--device", "tpu"), "error: device: 'tpu' is not allowed; must be auto, cpu or cuda\n"),
     ],
 )
@@ -164,5 +164,5 @@ def test_it_needs_neither_ray_nor_mlflow(tmp_path):
     assert "ms/client-round" in done.stdout
     assert "whole rounds of 100 tiny quadratics, vectorised:" in done.stdout
     assert "1 threads; median (least-most) of 1 repetitions; floor: " in done.stdout
-    assert "MiB: the most this process had so far" in done.stdout
+    assert "MiB: peak memory of this process so far" in done.stdout
     assert not list(tmp_path.iterdir())

@@ -143,9 +143,14 @@ def test_a_checkpoint_with_the_former_name_is_read():
 
 
 def test_refusals():
-    with pytest.raises(SettingError, match=r"evaluation.weights: .*adam.* must be left out"):
+    with pytest.raises(
+        SettingError, match=r"evaluation.weights: needs .* linear in the client updates; server.optimizer adam is not$"
+    ):
         Trial.read(trial("fedavg", server={"optimizer": "adam"}))
-    with pytest.raises(SettingError, match=r"evaluation.weights: .* these options of fedawe, .* must be left out"):
+    with pytest.raises(
+        SettingError,
+        match=r"evaluation.weights: needs .* linear in the client updates; fedawe with these options is not$",
+    ):
         Trial.read(trial({"name": "fedawe", "clip": 0.5}))
     unknown = {"name": "minimum_separation", "groups": 3, "probability": 1.0, "separation": 1}
     with pytest.raises(SettingError, match=r"weights: 'correlation' .* does not provide it"):
