@@ -37,7 +37,8 @@ class Interval:
 
 @dataclass(frozen=True)
 class AmplifiedFedAvg(Algorithm[Interval]):
-    """
+    """Amplified FedAvg: every P rounds, the sum of the last P updates is multiplied by eta.
+
     Attributes:
         eta: the amplification; 10 in the paper's experiments, 1 is FedAvg.
         P: rounds from one amplification to the next; 500 in the paper's experiments, one cycle of its clients. The

@@ -34,7 +34,8 @@ class Velocity:
 
 @dataclass(frozen=True)
 class FedAvgM(Algorithm[Velocity]):
-    """
+    """FedAvgM: FedAvg with server momentum.
+
     Attributes:
         beta: momentum; the paper searches 0, 0.7, 0.9, 0.97, 0.99 and 0.997.
         eta_g: the server's rate.

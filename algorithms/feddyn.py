@@ -40,7 +40,8 @@ class Duals:
 
 @dataclass(frozen=True)
 class FedDyn(Algorithm[Duals]):
-    """
+    """FedDyn: each client's loss gets a linear term and a proximal term that are updated in each round.
+
     Attributes:
         alpha: strength of the pull towards x; the paper searches 0.1, 0.01 and 0.001. With K steps of size eta a client
             comes close to the argmin only where alpha K eta is not small.

@@ -31,7 +31,8 @@ from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, S
 
 @dataclass(frozen=True)
 class FedNova(Memoryless):
-    """
+    """FedNova: each client's update is divided by its number of local steps before averaging.
+
     Attributes:
         rho: the momentum of the clients' SGD; the same number as `local.momentum`.
     """

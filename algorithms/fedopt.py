@@ -30,7 +30,7 @@ from algorithms.options import Positive
 
 
 def refuse_second_optimizer(name: str, setting: Setting) -> None:
-    """For a method whose formulas say themselves how the server's model moves.
+    """Refuse server settings, for a method that defines its own server step.
 
     Raises:
         ValueError: the server does more than add the update.
@@ -62,7 +62,7 @@ class FedOpt(Algorithm[Moments]):
     """What FedAdam and FedYogi have in common.
 
     Attributes:
-        eta_g: the server's rate. The paper searches it for each task; 0.1 is no number of the paper.
+        eta_g: the server's learning rate. The paper searches it for each task; the default 0.1 is ours.
         beta_1: decay of m.
         beta_2: decay of v.
         tau: adaptivity; the smaller, the more adaptive. Defaults of beta_1, beta_2 and tau are the paper's.
@@ -103,7 +103,8 @@ class FedOpt(Algorithm[Moments]):
 
 @dataclass(frozen=True)
 class FedAdam(FedOpt):
-    """
+    """FedAdam (Algorithm 2): the server applies Adam to the mean update.
+
     Attributes:
         bias_correction: v is 0 at first, and m and v are divided by 1 - beta_1^n and 1 - beta_2^n in the n-th step.
     """
@@ -126,5 +127,7 @@ class FedAdam(FedOpt):
 
 @dataclass(frozen=True)
 class FedYogi(FedOpt):
+    """FedYogi (Algorithm 2): the server applies Yogi to the mean update."""
+
     def _second_moment(self, v: Float[Tensor, "d"], square: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
         return v - (1 - self.beta_2) * square * (v - square).sign()

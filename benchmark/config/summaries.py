@@ -37,10 +37,7 @@ def _entries(module: str, name: str) -> list[tuple[str, ast.expr]]:
 
 
 def _docstring(module: str, value: ast.expr) -> str:
-    """The docstring of what an expression in a module stands for.
-
-    A method is described by the docstring of its file; its class has none, or one that only lists attributes.
-    """
+    """The docstring of what an expression in a module stands for."""
     if isinstance(value, ast.Attribute):  # datasets.digits
         assert isinstance(value.value, ast.Name)
         package, name = _imported(module, value.value.id)
@@ -48,11 +45,9 @@ def _docstring(module: str, value: ast.expr) -> str:
     if isinstance(value, ast.Call):  # partial(classification, datasets.digits, model=mlp)
         return _docstring(module, value.args[1])
     assert isinstance(value, ast.Name)
-    tree = _parsed(module)
-    for node in tree.body:
+    for node in _parsed(module).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == value.id:
-            own = ast.get_docstring(node) or "Attributes:"
-            return (ast.get_docstring(tree) or "") if own.startswith("Attributes:") else own
+            return ast.get_docstring(node) or ""
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == value.id:
             return _docstring(module, node.value)
     package, name = _imported(module, value.id)

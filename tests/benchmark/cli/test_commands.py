@@ -352,7 +352,7 @@ WIDE = {"name": "trace", "mask": [[1, 0, 1, 1]]}
         ({}, ["--algorithm", "nowhere.py:Mine"], "algorithm.name: 'nowhere.py:Mine' is not allowed; there is no file"),
         ({}, ["--set", "server.lr=0.5"], "server: another optimizer is not allowed with fedpbc"),
         ({"trial": QUADRATIC | {"evaluation": {"splits": ["test"]}}}, [], "evaluation.splits: 'test' is not allowed with quadratic; must be of train"),
-        ({}, ["--set", "numerics.device=cuda"], "numerics.device: 'cuda' is not allowed here"),
+        ({}, ["--set", "numerics.device=cuda"], "numerics.device: 'cuda' needs a GPU, but torch finds no GPU"),
     ],
 )  # fmt: skip
 def test_a_setting_that_cannot_be_is_one_line_and_exit_code_2(

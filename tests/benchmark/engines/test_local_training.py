@@ -188,12 +188,16 @@ def test_costs_count_the_steps_that_are_taken():
 @pytest.mark.parametrize(
     ("local", "algorithm", "complaint"),
     [
-        ({"steps": 2, "epochs": 1}, "fedavg", r"local.epochs: 1 is not allowed beside steps; must be one of the two"),
+        (
+            {"steps": 2, "epochs": 1},
+            "fedavg",
+            r"local.epochs: 1 is not allowed together with steps; set only one of the two",
+        ),
         ({"steps": None}, "fedavg", "local.steps: null is not allowed without epochs"),
         ({"keep_momentum": True}, "fedavg", "local.keep_momentum: true is not allowed without momentum"),
         ({"momentum": 1.0}, "fedavg", "local.momentum: 1.0 is not allowed; must be less than 1"),
-        ({"momentum": 0.9}, "focus", "local.momentum: 0.9 is not allowed with focus, whose clients step along"),
-        ({"epochs": 1, "batch_size": 8}, "fedsgd", "local.epochs: several minibatches is not allowed with fedsgd"),
+        ({"momentum": 0.9}, "focus", "local.momentum: 0.9 is not allowed with focus, which changes the direction"),
+        ({"epochs": 1, "batch_size": 8}, "fedsgd", "local.epochs is not allowed with fedsgd, which uses one gradient"),
     ],
 )
 def test_what_makes_no_sense_is_refused(local, algorithm, complaint):
