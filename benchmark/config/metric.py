@@ -41,7 +41,7 @@ class Metric:
 
     @cached_property
     def threshold(self) -> float | None:
-        """The value to be reached, of a `round_of:` metric; NaN if it is no number."""
+        """The value to be reached, of a metric that is a threshold; NaN if it is no number."""
         if not self._is_threshold:
             return None
         try:

@@ -4,7 +4,9 @@ import re
 from dataclasses import dataclass
 
 SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields")
-CODE = re.compile(r"(``.+?``|`[^`]+`)", re.DOTALL)
+PROSE = ("References", "Differences from the paper")
+"""Sections of a method's file that hold sentences."""
+CODE = re.compile(r"(``.+?``|`[^`]+`|\*\*[^*]+\*\*)", re.DOTALL)
 TITLE = re.compile(r"(?<![\w*])\*[A-Z][^*]*\w\*(?!\w)")
 """A title in italics, which is the only emphasis in docstrings."""
 
@@ -51,7 +53,7 @@ def summary(text: str) -> str:
 def markdown(text: str) -> str:
     """Plain text as Markdown: an indented block is literal, and signs that Markdown would read are escaped."""
     blocks = []
-    for block in re.split(r"\n{2,}", text):
+    for block in re.split(r"\n{2,}", "\n".join(_unfolded(text.split("\n")))):
         if block and all(line.startswith("    ") for line in block.splitlines()):
             blocks.append(f"```text\n{block}\n```")
         else:
@@ -63,7 +65,7 @@ def restructured(lines: list[str]) -> list[str]:
     """Lines of a docstring as reStructuredText: an indented block of the body is literal, the rest is escaped."""
     result: list[str] = []
     section = literal = False
-    for line in _escaped_text(lines):
+    for line in _escaped_text(_unfolded(lines)):
         indented = line.startswith("    ")
         section = section or line.removesuffix(":") in SECTIONS
         if not section and indented and not literal and (not result or not result[-1]):
@@ -72,6 +74,20 @@ def restructured(lines: list[str]) -> list[str]:
         elif line and not indented:
             literal = False
         result.append(re.sub(r"\\(?=[*_|\\])", "", line) if literal else line)
+    return result
+
+
+def _unfolded(lines: list[str]) -> list[str]:
+    """Lines with the `PROSE` sections below bold titles, and one colon instead of two before a literal block."""
+    result: list[str] = []
+    prose = False
+    for line in lines:
+        if line.endswith(":") and line.removesuffix(":") in PROSE:
+            result += [f"**{line.removesuffix(':')}**", ""]
+            prose = True
+            continue
+        prose = prose and (not line or line.startswith("    "))
+        result.append(line.removeprefix("    ") if prose else line.removesuffix(":") if line.endswith("::") else line)
     return result
 
 

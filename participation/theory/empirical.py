@@ -17,8 +17,8 @@ class Estimate:
         error: its standard error, of the same shape.
     """
 
-    value: Float[np.ndarray, "*shape"]
-    error: Float[np.ndarray, "*shape"]
+    value: Float[np.ndarray, "..."]
+    error: Float[np.ndarray, "..."]
 
 
 def batch_means(series: Float[np.ndarray, "T m"], batches: int = BATCHES) -> Estimate:
