@@ -47,6 +47,7 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_preprocess_types = False
 
+highlight_language = "text"  # of formulas in docstrings
 nitpicky = True
 suppress_warnings = ["ref.python"]  # two attributes of one name, in a type that autodoc links
 # There is no network to look other projects up; only links into this project must resolve.

@@ -6,29 +6,64 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
+from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
 from leaderboard.table import Entry, Number, Table
 
+PADDING = 3
+"""Spaces between two columns in a terminal."""
 
-def terminal(table: Table, title: str) -> Grid:
-    """A rich table, the best values bold with a star."""
-    grid = Grid(
-        title=title,
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        caption=_caption(table, "* best"),
-        caption_justify="left",
-    )
-    for column in table.columns:
-        grid.add_column(column.title, justify="left" if column.words else "right", overflow="fold")
+
+def terminal(table: Table, title: str, width: int) -> Group:
+    """Rich tables, the best values bold with a star.
+
+    A table that is wider than the terminal is split: each part repeats the columns without a group and has as many
+    groups of columns as fit.
+
+    Args:
+        table: of any kind.
+        title: printed above it.
+        width: of the terminal, in characters.
+    """
+    parts = [_grid(table, part) for part in _parts(table, width)]
+    return Group(Text(title, "italic"), *parts, Text(_caption(table, "* best"), "dim italic"))
+
+
+def _grid(table: Table, indices: Sequence[int]) -> Grid:
+    """Some columns of a table."""
+    grid = Grid(box=box.SIMPLE_HEAD)
+    for index in indices:
+        column = table.columns[index]
+        # In a narrow terminal titles are broken into lines, entries are not.
+        justify: Literal["left", "right"] = "left" if column.words else "right"
+        grid.add_column(column.title, justify=justify, overflow="fold", min_width=_widest(table, index))
     for row in table.rows:
-        grid.add_row(*(_cell(entry, table.marks_best) for entry in row))
+        grid.add_row(*(_cell(row[index], table.marks_best) for index in indices))
     return grid
+
+
+def _parts(table: Table, width: int) -> list[list[int]]:
+    """The indices of the columns of each part."""
+    widths = [max(_widest(table, index), *map(len, column.title.split())) for index, column in enumerate(table.columns)]
+    repeated = {index for index, column in enumerate(table.columns) if not column.group}
+    parts: list[set[int]] = []
+    for group in dict.fromkeys(column.group for column in table.columns if column.group):
+        members = {index for index, column in enumerate(table.columns) if column.group == group}
+        if parts and sum(widths[index] + PADDING for index in parts[-1] | members) < width:
+            parts[-1] |= members
+        else:
+            parts.append(repeated | members)
+    return [sorted(part) for part in parts] or [sorted(repeated)]
+
+
+def _widest(table: Table, index: int) -> int:
+    """The length of a column's longest entry."""
+    return max((len(str(_cell(row[index], table.marks_best))) for row in table.rows), default=1)
 
 
 def markdown(table: Table) -> str:

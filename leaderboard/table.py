@@ -45,6 +45,7 @@ class Column:
         words: whether it holds words, which are aligned left; numbers are aligned right.
         measured: whether its entries are of type `Number`, or empty.
         arrow: which way is better, where a page shows it.
+        group: columns of one group stay side by side where a table is split; empty for those that every part repeats.
     """
 
     title: str
@@ -52,6 +53,7 @@ class Column:
     words: bool = False
     measured: bool = False
     arrow: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True)

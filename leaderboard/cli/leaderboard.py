@@ -86,7 +86,7 @@ def leaderboard(
     else:
         from leaderboard.render import terminal
 
-        out.print(terminal(board.table, board.title))
+        out.print(terminal(board.table, board.title, out.width))
         if board.claims:
             out.print(board.claims, markup=False, highlight=False)
         files = ", ".join([f"leaderboard.{end}" for end in texts] + list(board.figure_files))

@@ -78,11 +78,11 @@ def _columns(layout: Layout) -> list[Column]:
     for head, metric in product(layout.heads, layout.metrics):
         title = " ".join([*filter(None, head), metric.title])
         key = " ".join([*filter(None, head), metric.name])
-        columns.append(Column(title, key, measured=True))
+        columns.append(Column(title, key, measured=True, group=key))
         if metric in layout.compared:
-            columns.append(Column("paper", f"{key} paper", measured=True))
-            columns.append(Column("diff", f"{key} diff", measured=True))
-    return [*columns, Column("seeds", "seeds"), Column("rounds", "rounds")]
+            columns.append(Column("paper", f"{key} paper", measured=True, group=key))
+            columns.append(Column("diff", f"{key} diff", measured=True, group=key))
+    return [*columns, Column("seeds", "seeds", group="size"), Column("rounds", "rounds", group="size")]
 
 
 def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:

@@ -79,9 +79,12 @@ class Ranking:
         columns = [
             Column("method", "method", words=True),
             *(Column(self.short(key), key, words=True) for key in self.settings),
-            *(Column(metric.name, metric.name, measured=True, arrow=metric.arrow) for metric in self.metrics),
-            Column("seeds", "seeds"),
-            Column("rounds", "rounds"),
+            *(
+                Column(metric.name, metric.name, measured=True, arrow=metric.arrow, group=metric.name)
+                for metric in self.metrics
+            ),
+            Column("seeds", "seeds", group="size"),
+            Column("rounds", "rounds", group="size"),
         ]
         rows: list[list[Entry]] = [
             [row.method, *(row.settings[key] for key in self.settings), *row.values.values(), row.seeds, row.rounds]

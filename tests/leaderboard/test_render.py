@@ -78,12 +78,25 @@ def test_json_has_null_for_what_is_not_finite():
 
 def test_terminal_marks_the_best():
     console = Console(width=100, record=True, file=io.StringIO())
-    console.print(render.terminal(TABLE, "Title"))
+    console.print(render.terminal(TABLE, "Title", 100))
     lines = [line.split() for line in console.export_text().splitlines() if line.strip()]
     assert lines[0] == ["Title"]
     assert ["a_1", "0.1", "50.0", "±", "25.0", "*", "-10.0", "2"] in lines
     assert ["b", "inf", "1"] in lines
     assert lines[-1] == ["how;", "*", "best"]
+
+
+def test_a_table_wider_than_the_terminal_is_split_between_groups():
+    groups = ["", "one", "one", "two", "size"]
+    columns = [Column(f"title{i}", f"key{i}", words=True, group=group) for i, group in enumerate(groups)]
+    table = Table(columns, [[letter * 10 for letter in "abcde"]], "how")
+    shown = {}
+    for width in (80, 60, 40):
+        console = Console(width=width, record=True, file=io.StringIO())
+        console.print(render.terminal(table, "Title", width))
+        shown[width] = ["".join(line.split()) for line in console.export_text().splitlines() if "aaa" in line]
+    a, b, c, d, e = (letter * 10 for letter in "abcde")
+    assert shown == {80: [a + b + c + d + e], 60: [a + b + c + d, a + e], 40: [a + b + c, a + d + e]}
 
 
 class Page(HTMLParser):
