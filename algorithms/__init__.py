@@ -1,5 +1,7 @@
 """The methods, one file each, read beside their papers. They know nothing of data, Lightning or schedules."""
 
+from typing import Any
+
 from algorithms.adafed import AdaFed
 from algorithms.amplified_fedavg import AmplifiedFedAvg
 from algorithms.base import Algorithm, LocalWork, Memoryless, Nothing, Properties, Round, Setting, Traffic, local_steps
@@ -29,7 +31,7 @@ from algorithms.scaffnew import Scaffnew
 from algorithms.scaffold import Scaffold
 from algorithms.unbiased import Unbiased
 
-ALGORITHMS: dict[str, type[Algorithm]] = {
+ALGORITHMS: dict[str, type[Algorithm[Any]]] = {
     "local_sgd": LocalSGD,
     "fedavg": FedAvg,
     "fedavg_all": FedAvgAll,
