@@ -25,7 +25,7 @@ class Damaged(SettingError):
 
     def __init__(self, file: Path, reason: str) -> None:
         super().__init__(
-            f"{file} is damaged ({reason}). To set it aside: rollcall doctor {file.parent} --fix; then rerun the command"
+            f"{file} is damaged ({reason}). Set it aside: rollcall doctor {file.parent} --fix; then rerun the command"
         )
         self.file = file
         self.reason = reason

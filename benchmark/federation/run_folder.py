@@ -201,8 +201,8 @@ class RunFolder:
         if good == self.previous_checkpoint and self.checkpoint in faults:
             aside = set_aside(self.checkpoint)
             print(
-                f"{self.checkpoint} is damaged ({faults[self.checkpoint]}). It is now {aside.name}; the run resumes from "
-                f"{good.name}",
+                f"{self.checkpoint} is damaged ({faults[self.checkpoint]}). It is now {aside.name}; "
+                f"the run resumes from {good.name}",
                 file=sys.stderr,
             )
         return good
