@@ -54,6 +54,11 @@ class Cell:
         return sum(run.diverged for run in self.runs.values())
 
     @property
+    def is_analysis(self) -> bool:
+        """Whether it is computed without any rounds of training."""
+        return any("analysis" in run.settings for run in self.runs.values())
+
+    @property
     def where(self) -> str:
         """Its labels in one line."""
         return ", ".join(label for label in self.labels.values() if label)

@@ -131,7 +131,7 @@ def _range(counts: Sequence[int], planned: int) -> str:
 def _caption(last_rounds: int, cells: Sequence[Cell]) -> str:
     when = "last evaluation" if last_rounds == 1 else f"mean of the last {last_rounds} rounds"
     exceptions = ["of a shortened run: at most its last fifth"] if last_rounds > 1 else []
-    if any(cell.rounds < last_rounds for cell in cells):
+    if any(cell.rounds < last_rounds and not cell.is_analysis for cell in cells):
         exceptions.append("of a shorter run: of all its rounds")
     when += f" ({'; '.join(exceptions)})" if exceptions else ""
     over = "over seeds that did not diverge" if any(cell.diverged for cell in cells) else "over seeds"

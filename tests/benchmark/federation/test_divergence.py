@@ -49,9 +49,10 @@ def test_parameters_that_overflow_end_the_run():
 def test_a_sum_that_overflows_is_no_divergence():
     class Large(Callback):
         def on_train_batch_end(self, trainer, federation, *_):
-            federation.server.data[:] = 3e38 if federation.t == 2 else 0.0
+            federation.server.data[:] = 1.2e38 if federation.t == 2 else 0.0
 
-    result = simulate(finite(rounds=4, evaluation={"every": 4}), callbacks=[Large()])  # 2.7e38 after round 3
+    four = {"name": "quadratic", "targets": [[1.0, 2.0, 3.0, 4.0]]}
+    result = simulate(finite(task=four, rounds=4, evaluation={"every": 4}), callbacks=[Large()])  # 1.08e38 after round 3
     assert result.diverged is None
 
 

@@ -88,7 +88,7 @@ def test_diverged_seeds_stand_beside_the_mean(numbers):
     assert "over seeds that did not diverge" in table.caption
     (claim,) = COMPARED.claims
     result = check_claim(claim, COMPARED.report, cells(COMPARED, made))
-    assert [place.verdict for place in result.places] == ["undecided", "undecided"]
+    assert [place.verdict for place in result.places] == ["undecided", "holds"]  # seldom: no run diverged
 
 
 def test_a_window_longer_than_the_experiment_is_said():
