@@ -52,7 +52,9 @@ def test_a_sum_that_overflows_is_no_divergence():
             federation.server.data[:] = 1.2e38 if federation.t == 2 else 0.0
 
     four = {"name": "quadratic", "targets": [[1.0, 2.0, 3.0, 4.0]]}
-    result = simulate(finite(task=four, rounds=4, evaluation={"every": 4}), callbacks=[Large()])  # 1.08e38 after round 3
+    result = simulate(
+        finite(task=four, rounds=4, evaluation={"every": 4}), callbacks=[Large()]
+    )  # 1.08e38 after round 3
     assert result.diverged is None
 
 
