@@ -33,7 +33,7 @@ class Finding:
 
 def run_folders(store: Path) -> list[Path]:
     """The run folders in a store, or the store itself if it is one. Folders that were set aside are left out."""
-    files = [file for name in ("status.json", "trial.yaml", "metrics.jsonl") for file in store.rglob(name)]
+    files = [file for name in ("status.json", "lock") for file in store.rglob(name)]
     return sorted({file.parent for file in files if not any(ASIDE in part for part in file.relative_to(store).parts)})
 
 

@@ -39,6 +39,7 @@ def client(store: Path) -> "MlflowClient":
     from mlflow import MlflowClient
 
     logging.getLogger("mlflow").setLevel(logging.WARNING)  # it would log every table of a new database
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its errors are raised too
     store.mkdir(parents=True, exist_ok=True)
     return MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / 'mlflow.db'}")
 
@@ -83,7 +84,7 @@ class Mirror:
             self.push(folder)
         except Exception as error:
             print(
-                f"MLflow could not be updated with {folder.path.name} ({error}). Later, run: rollcall sync",
+                f"MLflow could not be updated with {folder.path.name} ({_reason(error)}). Later, run: rollcall sync",
                 file=sys.stderr,
             )
 
@@ -172,6 +173,12 @@ def sync(store: Path, experiments: list[str]) -> dict[str, int]:
                     print(error, file=sys.stderr)
                     counts[experiment] -= 1
     return counts
+
+
+def _reason(error: Exception) -> str:
+    """An error in a line; SQLAlchemy's messages have many."""
+    text = str(error)
+    return "the disk is full" if "disk is full" in text else text.partition("\n")[0]
 
 
 def _tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> dict[str, str]:

@@ -97,12 +97,16 @@ def test_a_row_that_does_not_fit_leaves_the_file_as_it_was(tmp_path, monkeypatch
 def test_a_file_that_cannot_be_replaced_stays(tmp_path):
     file = tmp_path / "status.json"
     file.write_text("old")
-    try:
+
+    def write():
         with run_files.replacing(file) as scratch:
             scratch.write_text("ne")
             full()
-    except OSError as error:
-        assert run_files.is_full_disk(error)
+
+    with pytest.raises(OSError, match="No space left") as raised:
+        write()
+    assert run_files.is_full_disk(raised.value)
+    assert not run_files.is_full_disk(OSError(errno.EACCES, "denied"))
     assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
     assert file.read_text() == "old"
 
