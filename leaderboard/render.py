@@ -84,18 +84,24 @@ def comma_separated(table: Table) -> str:
 
 
 def all_digits(table: Table) -> str:
-    """CSV with all digits: mean and standard deviation in columns of their own."""
+    """CSV with all digits: mean and standard deviation in columns of their own, and diverged runs if there are any."""
+    counted = [any(map(_diverged, entries)) for entries in zip(*table.rows, strict=True)] or [False] * len(
+        table.columns
+    )
     header = []
-    for column in table.columns:
+    for column, counts in zip(table.columns, counted, strict=True):
         header += [f"{column.key} mean", f"{column.key} sd"] if column.measured else [column.key]
+        header += [f"{column.key} diverged"] if counts else []
     rows = []
     for row in table.rows:
         cells: list[object] = []
-        for column, entry in zip(table.columns, row, strict=True):
+        for column, entry, counts in zip(table.columns, row, counted, strict=True):
             if column.measured:
                 cells += [entry.mean, entry.sd] if isinstance(entry, Number) else ["", ""]
             else:
                 cells.append(entry)
+            if counts:
+                cells.append(entry.diverged if isinstance(entry, Number) else "")
         rows.append(cells)
     return _csv([header, *rows])
 
@@ -151,6 +157,10 @@ def _cell(entry: Entry, marks_best: bool) -> str | Text:
     return Text(f"{entry} *", "bold green") if entry.best else Text(f"{entry}  ")  # room for the star
 
 
+def _diverged(entry: Entry) -> bool:
+    return isinstance(entry, Number) and entry.diverged > 0
+
+
 def _csv(rows: Sequence[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
@@ -161,7 +171,8 @@ def _plain(entry: Entry) -> Any:
     if not isinstance(entry, Number):
         return entry
     finite: Callable[[float], float | None] = lambda value: value if math.isfinite(value) else None  # noqa: E731
-    return {"mean": finite(entry.mean), "sd": finite(entry.sd)}
+    diverged = {"diverged": entry.diverged} if entry.diverged else {}
+    return {"mean": finite(entry.mean), "sd": finite(entry.sd)} | diverged
 
 
 def _escaped(text: str) -> str:

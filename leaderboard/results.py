@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).parent / "results"
 
 
 def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
-    """The finished runs of an experiment, oldest first, with their histories.
+    """The finished and the diverged runs of an experiment, oldest first, with their histories.
 
     A finished run that is being continued counts with the rounds that it had finished.
 
@@ -34,7 +34,7 @@ def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | Non
     runs = []
     for entry in _pages(client, stored.experiment_id):
         settings = current(dict(entry.data.params))
-        finished = entry.data.tags.get("rollcall.finished")
+        finished = _rounds(entry.data.tags)
         if finished is None and entry.info.status != "FINISHED":
             continue
         if finished is not None and "analysis" not in settings:
@@ -42,6 +42,14 @@ def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | Non
         run = Run(dict(entry.data.tags), settings, _history(client, entry, metrics))
         runs.append(run.until(run.rounds) if "rounds" in settings else run)
     return runs
+
+
+def _rounds(tags: Mapping[str, str]) -> str | None:
+    """Rounds of a finished run; rounds that were asked for of a diverged one; None of any other."""
+    diverged, asked = tags.get("rollcall.diverged"), tags.get("rollcall.rounds")
+    if diverged is not None and asked is not None and int(diverged) <= int(asked):
+        return asked
+    return tags.get("rollcall.finished")
 
 
 def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder: Path) -> Path:
@@ -123,7 +131,9 @@ def _read(table: Path) -> list[Run]:
         Run(
             common["tags"] | own["tags"],
             common["settings"] | own["settings"],
-            histories.loc[digest].dropna(axis="columns", how="all"),
+            histories[histories.index.get_level_values("trial") == digest]
+            .droplevel("trial")
+            .dropna(axis="columns", how="all"),
         )
         for digest, own in origins["trials"].items()
     ]

@@ -11,7 +11,7 @@ from benchmark.config.metric import Metric
 
 @dataclass(frozen=True)
 class Run:
-    """One finished trial.
+    """One trial that finished or diverged.
 
     Attributes:
         tags: experiment, algorithm, participation, task, seed, commit, version, ...
@@ -38,6 +38,12 @@ class Run:
         """The number of rounds; 1 for an analysis."""
         return int(self.settings.get("rounds", 1))
 
+    @property
+    def diverged(self) -> bool:
+        """Whether it diverged within its rounds. It then has no final value."""
+        t = self.tags.get("rollcall.diverged")
+        return t is not None and int(t) <= self.rounds
+
     def until(self, rounds: int) -> "Run":
         """The run as it was after this many rounds; the whole run if it has fewer."""
         settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
@@ -52,7 +58,8 @@ class Run:
 
         Args:
             metric: with a threshold the value is the first round that reaches it, infinite if none does.
-            last_rounds: the value is the mean over the evaluations of this many last rounds.
+            last_rounds: the value is the mean over the evaluations of this many last rounds. The evaluation before the
+                first round does not count.
             at: take the evaluation after this round instead; NaN if there is none.
         """
         history = self.history[metric.column].dropna()
@@ -61,5 +68,7 @@ class Run:
             return float(reached[0]) if len(reached) else math.inf
         if at is not None:
             return float(history.get(at, math.nan))
-        last = max(int(self.settings.get("rounds", 0)), history.index[-1])  # an analysis has no rounds
-        return float(history[history.index > last - last_rounds].mean())
+        if "rounds" not in self.settings:  # an analysis
+            return float(history[history.index > history.index[-1] - last_rounds].mean())
+        last = max(self.rounds, history.index[-1])
+        return float(history[history.index > max(last - last_rounds, 0)].mean())

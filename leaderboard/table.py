@@ -15,6 +15,8 @@ class Number:
         text: the mean as printed.
         sd_text: the standard deviation as printed; empty if it is not known.
         best: whether it is marked as the best of its column.
+        diverged: of how many seeds the run diverged; these are not part of the mean.
+        seeds: number of all seeds, where `diverged` is not 0.
     """
 
     mean: float
@@ -22,14 +24,22 @@ class Number:
     text: str
     sd_text: str = ""
     best: bool = False
+    diverged: int = 0
+    seeds: int = 0
 
     def __str__(self) -> str:
-        return f"{self.text} ± {self.sd_text}" if self.sd_text else self.text
+        text = f"{self.text} ± {self.sd_text}" if self.sd_text else self.text
+        return f"{text} ({self.diverged} of {self.seeds} diverged)" if 0 < self.diverged < self.seeds else text
 
 
 def number(mean: float, sd: float, digits: Callable[[float], str]) -> Number:
     """A mean and its standard deviation, both printed by `digits`."""
     return Number(float(mean), float(sd), digits(mean), "" if math.isnan(sd) else digits(sd))
+
+
+def diverged_number(seeds: int) -> Number:
+    """The entry of a cell of which every run diverged."""
+    return Number(math.nan, math.nan, "diverged", diverged=seeds, seeds=seeds)
 
 
 Entry = str | int | Number

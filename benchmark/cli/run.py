@@ -43,6 +43,7 @@ def run(
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
     ] = None,
     gpus_per_trial: Annotated[float, typer.Option(min=0, help="GPU share of a trial with ray; 0: CPU.")] = 0.0,
+    retries: Annotated[int, typer.Option(min=0, help="Restarts of a trial whose process died, with ray.")] = 1,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
@@ -55,11 +56,14 @@ def run(
     if budget:
         plans = within(plans, budget, store, gpus_per_trial if chosen is Executor.ray else None)
         sweeps = [plan.jobs(store) for plan in plans]
+    from benchmark.sweep.jobs import check_folders
+
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
-        todo = [job for job in jobs if not job.finished]
         try:
-            view = _run(jobs, todo, chosen, gpus_per_trial, store, plan.experiment.home)
+            check_folders(jobs)
+            todo = [job for job in jobs if not job.ended]
+            view = _run(jobs, todo, chosen, gpus_per_trial, retries, store, plan.experiment.home)
         except SettingError as error:
             if len(plans) == 1:
                 raise
@@ -68,8 +72,7 @@ def run(
             continue
         if not as_json:
             _tell(view, jobs, todo, store / plan.experiment.home)
-        for name, reason in view.failed.items():
-            print(f"failed: {name}: {reason}", file=sys.stderr)
+        _tell_ends(view, jobs)
         failed |= bool(view.failed)
         interrupted = view.stopped
         if interrupted:
@@ -98,7 +101,13 @@ def executor_of(executor: Executor | None) -> Executor:
 
 
 def _run(
-    jobs: list["Job"], todo: list["Job"], executor: Executor, gpus_per_trial: float, store: Path, home: str
+    jobs: list["Job"],
+    todo: list["Job"],
+    executor: Executor,
+    gpus_per_trial: float,
+    retries: int,
+    store: Path,
+    home: str,
 ) -> "View":
     """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
     from benchmark.sweep.jobs import CallbackList, SweepCallback, check, run_inline
@@ -114,15 +123,30 @@ def _run(
         if todo and executor is Executor.ray:
             from benchmark.sweep.ray_executor import run_ray
 
-            run_ray(todo, CallbackList(*callbacks), gpus_per_trial)
+            run_ray(todo, CallbackList(*callbacks), gpus_per_trial, retries)
         elif todo:
             run_inline(todo, CallbackList(*callbacks))
     return view
 
 
+def _tell_ends(view: "View", jobs: list["Job"]) -> None:
+    """Print a line on stderr for each trial that failed or diverged."""
+    for job in jobs:
+        name = job.trial.name
+        if name in view.failed:
+            file = job.folder.error_file
+            print(f"failed: {name}: {view.failed[name]}", file=sys.stderr)
+            if file.exists():
+                print(f"  traceback in {file}", file=sys.stderr)
+        elif name in view.diverged:
+            print(f"diverged: {name}: {view.diverged[name].removeprefix('diverged: ')}", file=sys.stderr)
+
+
 def _tell(view: "View", jobs: list["Job"], todo: list["Job"], folder: Path) -> None:
     """Print how many trials ran, how they ended, and which share of their time went into evaluations."""
     counts = [f"{view.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(view.failed)} failed"]
+    if view.diverged:
+        counts.append(f"{len(view.diverged)} diverged")
     if view.stopped:
         counts += [f"{view.interrupted} interrupted", f"{view.waiting} not started"]
     evaluating, seconds = (

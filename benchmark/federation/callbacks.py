@@ -9,6 +9,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 
 from benchmark.federation.interruption import Interrupted
 from benchmark.federation.module import Federation
+from benchmark.federation.run_files import replacing
 from benchmark.federation.run_folder import RunFolder
 
 
@@ -32,10 +33,16 @@ class Recorder(Callback):
     def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
         assert isinstance(federation, Federation)
         row = {"round": federation.t, **federation.measured}
-        # A resumed run repeats the rounds since its checkpoint. Their evaluations give the same result as before.
+        # A run that resumes at the round of an evaluation may evaluate again, with the same result.
         if self.run is not None and not self.has(federation.t):
             self.run.append(row, monotonic() - self.began)
         self.rows[federation.t] = row
+
+    def resume_at(self, t: int) -> None:
+        """Forget the evaluations of later rounds than t. The resumed run makes them again."""
+        self.rows = {earlier: row for earlier, row in self.rows.items() if earlier <= t}
+        if self.run is not None:
+            self.run.resume_at(t)
 
     def history(self) -> pd.DataFrame:
         """A row for each evaluation, by round."""
@@ -110,9 +117,13 @@ class Stop(Callback):
 
 
 def save_checkpoint(trainer: Trainer, run: RunFolder) -> None:
-    """Replace the checkpoint in the run folder, atomically. Lightning can resume only from the end of a round."""
-    scratch = run.checkpoint.with_suffix(".new")
-    trainer.save_checkpoint(scratch)
-    scratch.replace(run.checkpoint)
+    """Replace the checkpoint in the run folder, atomically, and keep the one before.
+
+    Lightning can resume only from the end of a round.
+    """
+    with replacing(run.checkpoint) as scratch:
+        trainer.save_checkpoint(scratch)
+        if run.checkpoint.exists():
+            run.checkpoint.replace(run.previous_checkpoint)
     assert isinstance(trainer.lightning_module, Federation)
     run.reached(trainer.lightning_module.t)

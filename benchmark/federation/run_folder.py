@@ -5,18 +5,23 @@ metrics.jsonl   a line for each evaluation, append-only
 status.json     state, round, versions, machine
 lock            held while the trial runs
 last.ckpt       the last checkpoint of Lightning
-model.npz       `model` (as evaluated) and `server` after the last round of a finished run
+previous.ckpt   the checkpoint before it, used if the last one is damaged
+model.npz       `model` (as evaluated) and `server` after the last round of a run that finished or diverged
+error.txt       of a failed trial, the traceback
 """
 
 import json
 import os
 import platform
 import subprocess
+import sys
 import time
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,11 +30,22 @@ from filelock import FileLock, Timeout
 
 from benchmark.config.errors import SettingError
 from benchmark.federation.interruption import Interrupted
+from benchmark.federation.run_files import (
+    Damaged,
+    append_line,
+    fault_of_archive,
+    is_full_disk,
+    read_rows,
+    read_status,
+    replacing,
+    set_aside,
+    write_rows,
+)
 
 if TYPE_CHECKING:
     from benchmark.config.digest import Spec
 
-State = Literal["absent", "running", "finished", "interrupted", "failed"]
+State = Literal["absent", "running", "finished", "interrupted", "failed", "diverged"]
 
 
 class RunFolder:
@@ -47,13 +63,25 @@ class RunFolder:
         return self.path / "last.ckpt"
 
     @property
+    def previous_checkpoint(self) -> Path:
+        return self.path / "previous.ckpt"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def error_file(self) -> Path:
+        return self.path / "error.txt"
+
+    @property
     def status(self) -> dict[str, Any]:
-        """The content of status.json; empty before the trial starts."""
-        try:
-            status: dict[str, Any] = json.loads((self.path / "status.json").read_text())
-            return status
-        except FileNotFoundError:
-            return {}
+        """The content of status.json; empty before the trial starts.
+
+        Raises:
+            Damaged: the file cannot be read.
+        """
+        return read_status(self.path / "status.json")
 
     @property
     def state(self) -> State:
@@ -66,6 +94,12 @@ class RunFolder:
         status = self.status
         return int(status.get("finished", status["rounds"] if status.get("state") == "finished" else 0))
 
+    @property
+    def diverged(self) -> int | None:
+        """Rounds after which the run diverged; None if it did not."""
+        t = self.status.get("diverged")
+        return None if t is None else int(t)
+
     @contextmanager
     def running(self, trial: "Spec", *, device: str, threads: int) -> Iterator[None]:
         """The context of a running trial: writes its settings and status at the start, and its final state at the end.
@@ -74,7 +108,9 @@ class RunFolder:
             SettingError: another process runs this trial.
         """
         with self._locked():
-            trial.save(self.path)
+            self._save_settings(trial)
+            self.error_file.unlink(missing_ok=True)
+            self._end: dict[str, Any] = {"state": "finished", "finished": trial.rounds}
             finished, before = self.finished, self.status.get("seconds", 0.0)
             self._started = time.monotonic() - before
             self._evaluating = self.status.get("evaluation_seconds", 0.0)
@@ -85,6 +121,7 @@ class RunFolder:
                 digest=trial.digest,
                 rounds=trial.rounds,
                 finished=finished,
+                diverged=self.diverged,
                 round=self._round,
                 seconds=before,
                 evaluation_seconds=self._evaluating,
@@ -99,18 +136,43 @@ class RunFolder:
             try:
                 yield
             except (Interrupted, KeyboardInterrupt, SystemExit):
-                self._update(state="interrupted")
+                with suppress(OSError):  # the disk is full: the checkpoint says as much
+                    self._update(state="interrupted")
                 raise
             except Exception as error:
-                self._update(state="failed", error=f"{type(error).__name__}: {error}")
+                with suppress(OSError):
+                    self._update()
+                self.fail(self.error(error), traceback.format_exc())
                 raise
-            self._update(state="finished", finished=trial.rounds)
+            self._update(**self._end)
+
+    def end_as_diverged(self, t: int, reason: str) -> None:
+        """Make `running` end with the state `diverged`, after t rounds, and its reason."""
+        self._end = {"state": "diverged", "diverged": t, "round": t, "reason": reason}
+
+    def fail(self, error: str, trace: str) -> None:
+        """Record a failure: the error in the status, if the run has one, and the traceback in error.txt."""
+        with suppress(OSError):  # a full disk must not hide the error itself
+            self.path.mkdir(parents=True, exist_ok=True)
+            with replacing(self.error_file) as scratch:
+                scratch.write_text(trace)
+        with suppress(OSError):
+            if self.status:
+                self._write(**self.status | {"state": "failed", "error": error})
+
+    def error(self, error: Exception) -> str:
+        """An error in a line."""
+        if is_full_disk(error):
+            return (
+                f"the disk of {self.path} is full. Earlier results are intact. Free space, then rerun the command: it "
+                "resumes from the last checkpoint"
+            )
+        return f"{type(error).__name__}: {error}"
 
     def append(self, row: dict[str, float], seconds: float = 0.0) -> None:
         """Add an evaluation, and the seconds that it took."""
         self._evaluating += seconds
-        with (self.path / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_line(self.metrics, json.dumps(row))
         self._round = row["round"]
         if time.monotonic() - self._written >= 1:  # for readers during the run; `running` writes the final status
             self._update()
@@ -122,25 +184,65 @@ class RunFolder:
 
     def save_models(self, model: np.ndarray, server: np.ndarray) -> None:
         """Write the final model (as evaluated) and the server's model, each [d]."""
-        np.savez(self.path / "model.npz", model=model, server=server)
+        with replacing(self.path / "model.npz") as scratch, scratch.open("wb") as file:
+            np.savez(file, model=model, server=server)
+
+    def resumable(self) -> Path | None:
+        """The last good checkpoint; None if there is no checkpoint. A damaged later one is set aside.
+
+        Raises:
+            Damaged: every checkpoint is damaged.
+        """
+        files = [file for file in (self.checkpoint, self.previous_checkpoint) if file.exists()]
+        faults = {file: fault_of_archive(file) for file in files}
+        good = next((file for file in files if not faults[file]), None)
+        if good is None and files:
+            raise Damaged(files[0], faults[files[0]])
+        if good == self.previous_checkpoint and self.checkpoint in faults:
+            aside = set_aside(self.checkpoint)
+            print(
+                f"{self.checkpoint} is damaged ({faults[self.checkpoint]}). It is now {aside.name}; "
+                f"the run resumes from {good.name}",
+                file=sys.stderr,
+            )
+        return good
+
+    def resume_at(self, t: int) -> None:
+        """Remove the evaluations of later rounds than t. The resumed run makes them again."""
+        write_rows(self.metrics, [row for row in read_rows(self.metrics) if row["round"] <= t])
+        if t < self.finished:
+            self._update(finished=0)
 
     def history(self) -> pd.DataFrame:
-        """A row for each evaluation, by round. If a resumed run evaluated a round again, the later row counts."""
-        rows = []
-        file = self.path / "metrics.jsonl"
-        for line in file.read_text().splitlines() if file.exists() else ():
-            try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError:  # the process ended while it wrote this line
-                continue
+        """A row for each evaluation, by round. If a resumed run evaluated a round again, the later row counts.
+
+        Raises:
+            Damaged: metrics.jsonl has a line that is no evaluation.
+        """
+        rows = read_rows(self.metrics)
         if not rows:
             return pd.DataFrame({"round": []})
         return pd.DataFrame(rows).drop_duplicates("round", keep="last").sort_values("round").reset_index(drop=True)
 
     def models(self) -> tuple[np.ndarray, np.ndarray]:
-        """The final model (as evaluated) and the server's model, each [d]."""
-        with np.load(self.path / "model.npz") as file:
-            return file["model"], file["server"]
+        """The final model (as evaluated) and the server's model, each [d].
+
+        Raises:
+            Damaged: model.npz is missing or cannot be read.
+        """
+        file = self.path / "model.npz"
+        fault = fault_of_archive(file)
+        if fault:
+            raise Damaged(file, fault)
+        with np.load(file) as arrays:
+            return arrays["model"], arrays["server"]
+
+    def _save_settings(self, trial: "Spec") -> None:
+        """Write trial.yaml once, so that a later start on a full disk cannot cut it off."""
+        with TemporaryDirectory(dir=self.path) as scratch:
+            trial.save(Path(scratch))
+            for file in sorted(Path(scratch).iterdir()):  # trial.yaml comes after the arrays that it names
+                file.replace(self.path / file.name)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -167,9 +269,8 @@ class RunFolder:
 
     def _write(self, **status: Any) -> None:
         # Written elsewhere and renamed, so that a reader never sees half a file.
-        scratch = self.path / "status.json.new"
-        scratch.write_text(json.dumps(status, indent=1))
-        scratch.replace(self.path / "status.json")
+        with replacing(self.path / "status.json") as scratch:
+            scratch.write_text(json.dumps(status, indent=1))
         self._written = time.monotonic()
 
 

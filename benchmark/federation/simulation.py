@@ -18,6 +18,7 @@ from benchmark.config.trial import Trial
 from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.federation.build import build
 from benchmark.federation.callbacks import Checkpoints, Recorder, Stop
+from benchmark.federation.divergence import Diverged, Divergence
 from benchmark.federation.interruption import stop_requests
 from benchmark.federation.module import Federation
 from benchmark.federation.precision import PRECISIONS, matrix_products
@@ -35,6 +36,8 @@ class Result:
         server: [d], the server's model; the same for most methods.
         history: a row for each evaluation: `round`, the number of rounds done, and `split/metric`.
         folder: the run folder, if there is one.
+        diverged: rounds after which a parameter or a metric was NaN or infinite, which ended the run; None if none was.
+            The models are then those of that round, and the history ends before it.
     """
 
     trial: Trial
@@ -42,6 +45,7 @@ class Result:
     server: np.ndarray
     history: pd.DataFrame
     folder: Path | None
+    diverged: int | None = None
 
 
 def simulate(
@@ -56,6 +60,7 @@ def simulate(
     """Run a trial. With a folder: resume the run there, or return its result if it is finished.
 
     A finished run of fewer rounds continues from its last round. The result is bit-identical to one run of all rounds.
+    A run that diverges ends early: see `Result.diverged`. It is not run again.
     `simulate` restores the process-wide settings that it changes, such as threads, warnings and signal handlers.
 
     Args:
@@ -66,14 +71,14 @@ def simulate(
         stop: asked after every round whether to stop; by default whether SIGINT (Ctrl-C) or SIGTERM was received.
 
     Raises:
-        SettingError: a setting that is not allowed; nothing has been written.
+        SettingError: a setting that is not allowed; nothing has been written. Or a damaged run folder.
         Interrupted: the run was asked to stop; its folder has a checkpoint of the last round.
     """
     trial = Trial.read(trial)
     run = None if folder is None else RunFolder(Path(folder))
     if run is not None:
         _check_folder(run, trial)
-        if run.finished == trial.rounds:
+        if run.finished == trial.rounds or _diverged(run, trial):
             return _stored(run, trial)
     with (
         quiet(),
@@ -84,15 +89,24 @@ def simulate(
         federation = build(trial, threads)
         recorder = Recorder(run)
         checkpoints = [] if run is None else [Checkpoints(run, trial.rounds, checkpoint_every)]
-        trainer = trainer_of(trial, [recorder, *callbacks, *checkpoints, Stop(run, trial.rounds, requested)], logger)
+        followers = [Divergence(), recorder, *callbacks, *checkpoints, Stop(run, trial.rounds, requested)]
+        trainer = trainer_of(trial, followers, logger)
         if run is None:
-            _train(trainer, federation, recorder, trial, resume=None)
+            divergence = _train(trainer, federation, recorder, trial, resume=None)
         else:
             with run.running(trial, device=trainer.strategy.root_device.type, threads=threads):
-                _train(trainer, federation, recorder, trial, resume=run.checkpoint if run.checkpoint.exists() else None)
+                divergence = _train(trainer, federation, recorder, trial, resume=run.resumable())
                 run.save_models(_numpy(federation.eval_model), _numpy(federation.server))
+                if divergence is not None:
+                    run.end_as_diverged(divergence.t, str(divergence))
     model, server = _numpy(federation.eval_model), _numpy(federation.server)
-    return Result(trial, model, server, recorder.history(), None if run is None else run.path)
+    path, t = None if run is None else run.path, None if divergence is None else divergence.t
+    return Result(trial, model, server, recorder.history(), path, t)
+
+
+def _diverged(run: RunFolder, trial: Trial) -> bool:
+    """Whether a run of the trial diverged within its rounds. It would again."""
+    return run.diverged is not None and run.diverged <= trial.rounds
 
 
 def _check_folder(run: RunFolder, trial: Trial) -> None:
@@ -109,22 +123,34 @@ def _check_folder(run: RunFolder, trial: Trial) -> None:
 
 
 def _stored(run: RunFolder, trial: Trial) -> Result:
-    """The result of a finished run. Rows of a longer run that was interrupted later are left out."""
+    """The result of a run that finished or diverged. Rows of a longer run that was interrupted later are left out."""
     history = run.history()
-    return Result(trial, *run.models(), history[history["round"] <= trial.rounds], run.path)
+    diverged = run.diverged if _diverged(run, trial) else None
+    return Result(trial, *run.models(), history[history["round"] <= trial.rounds], run.path, diverged)
 
 
-def _train(trainer: Trainer, federation: Federation, recorder: Recorder, trial: Trial, resume: Path | None) -> None:
-    """All rounds, with an evaluation before the first and after the last, and of a round whose evaluation was lost."""
+def _train(
+    trainer: Trainer, federation: Federation, recorder: Recorder, trial: Trial, resume: Path | None
+) -> Diverged | None:
+    """All rounds, with an evaluation before the first and after the last, and of a round whose evaluation was lost.
+
+    Returns:
+        why the run ended early, if it diverged.
+    """
     if resume is not None:
         federation.load_state_dict(torch.load(resume, map_location="cpu", weights_only=True)["state_dict"])
         if federation.t > trial.rounds:
             raise SettingError(f"rounds: {trial.rounds} is not allowed; must be at least {federation.t}, already done")
-    if trial.evaluation.due(federation.t, trial.rounds) and not recorder.has(federation.t):
-        trainer.validate(federation, verbose=False)
-    trainer.fit(federation, ckpt_path=resume)
-    if not recorder.has(federation.t):
-        trainer.validate(federation, verbose=False)
+    recorder.resume_at(federation.t)
+    try:
+        if trial.evaluation.due(federation.t, trial.rounds) and not recorder.has(federation.t):
+            trainer.validate(federation, verbose=False)
+        trainer.fit(federation, ckpt_path=resume)
+        if not recorder.has(federation.t):
+            trainer.validate(federation, verbose=False)
+    except Diverged as divergence:
+        return divergence
+    return None
 
 
 def _numpy(vector: torch.Tensor) -> np.ndarray:

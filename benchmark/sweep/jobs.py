@@ -1,5 +1,6 @@
 """Jobs: what is run in which folder, the callbacks of a sweep, and running without Ray."""
 
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from benchmark.config.analysis import Analysis
+from benchmark.config.errors import SettingError
 from benchmark.config.trial import Trial
 from benchmark.federation.build import build
 from benchmark.federation.interruption import Interrupted, stop_requests
@@ -36,6 +38,17 @@ class Job:
         """Whether the run folder has at least the rounds of the trial."""
         return self.folder.finished >= self.trial.rounds
 
+    @property
+    def diverged(self) -> bool:
+        """Whether the trial diverged within its rounds. It would again, so it is not run again."""
+        t = self.folder.diverged
+        return not self.finished and t is not None and t <= self.trial.rounds
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to run."""
+        return self.finished or self.diverged
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -43,10 +56,10 @@ class Outcome:
 
     Attributes:
         state: how it ended, in a word.
-        error: of a failed run, the error.
+        error: of a failed run, the error; of a diverged one, what was not finite.
     """
 
-    state: Literal["finished", "interrupted", "failed"]
+    state: Literal["finished", "interrupted", "failed", "diverged"]
     error: str = ""
 
 
@@ -57,6 +70,8 @@ class SweepCallback(Protocol):
     def started(self, job: Job) -> None: ...
 
     def progressed(self, job: Job, rounds: int) -> None: ...
+
+    def retried(self, job: Job, reason: str) -> None: ...
 
     def ended(self, job: Job, outcome: Outcome) -> None: ...
 
@@ -74,6 +89,10 @@ class CallbackList:
     def progressed(self, job: Job, rounds: int) -> None:
         for callback in self.callbacks:
             callback.progressed(job, rounds)
+
+    def retried(self, job: Job, reason: str) -> None:
+        for callback in self.callbacks:
+            callback.retried(job, reason)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
         for callback in self.callbacks:
@@ -98,6 +117,17 @@ class Ticker(Callback):
             self.tell(federation.t)
 
 
+def check_folders(jobs: Iterable[Job]) -> None:
+    """Read the run folder of every job, so that a damaged file appears before anything runs.
+
+    Raises:
+        Damaged: the first damaged file.
+    """
+    for job in jobs:
+        job.folder.status  # noqa: B018
+        job.folder.history()
+
+
 def check(jobs: Iterable[Job]) -> None:
     """Build one trial of every kind, so that an error in the settings appears before anything runs.
 
@@ -119,7 +149,7 @@ def conduct(analysis: Analysis, run: RunFolder) -> None:
     if run.finished:
         return
     with run.running(analysis, device="cpu", threads=torch.get_num_threads()):
-        (run.path / "metrics.jsonl").unlink(missing_ok=True)  # of an interrupted computation
+        run.metrics.unlink(missing_ok=True)  # of an interrupted computation
         for row in analysis.analysis.build(analysis.seed).to_dict("records"):
             run.append({str(name): value for name, value in row.items()})
 
@@ -133,15 +163,22 @@ def carry_out(trial: Trial | Analysis, folder: Path, tell: Callable[[int], None]
         tell: called with the number of finished rounds, at most twice a second.
         stop: called after every round; whether to stop.
     """
+    run = RunFolder(folder)
     try:
         if isinstance(trial, Analysis):
-            conduct(trial, RunFolder(folder))
+            conduct(trial, run)
         else:
-            simulate(trial, folder=folder, callbacks=[Ticker(tell)], stop=stop)
+            result = simulate(trial, folder=folder, callbacks=[Ticker(tell)], stop=stop)
+            if result.diverged is not None:
+                return Outcome("diverged", run.status.get("reason", "diverged"))
     except Interrupted:
         return Outcome("interrupted")
+    except SettingError as error:  # a line for the user, and perhaps another process runs in the folder
+        return Outcome("failed", str(error))
     except Exception as error:
-        return Outcome("failed", f"{type(error).__name__}: {error}")
+        if not run.error_file.exists():  # the run failed before it started
+            run.fail(run.error(error), traceback.format_exc())
+        return Outcome("failed", run.error(error))
     return Outcome("finished")
 
 

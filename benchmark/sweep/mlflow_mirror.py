@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from benchmark.config.digest import flatten
+from benchmark.federation.run_files import Damaged
 from benchmark.federation.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # MLflow reads this when it is imported
 
-MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
-"""MLflow's names for the states of a run folder."""
+MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED", "diverged": "FAILED"}
+"""MLflow's names for the states of a run folder. It has none for divergence; the tag `rollcall.state` says it."""
+
+LONGEST_TAG = 5000
+"""Characters that MLflow takes in a tag."""
 
 INTERVAL = 10.0
 """Seconds between two pushes of a trial that is still running."""
@@ -35,6 +39,7 @@ def client(store: Path) -> "MlflowClient":
     from mlflow import MlflowClient
 
     logging.getLogger("mlflow").setLevel(logging.WARNING)  # it would log every table of a new database
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its errors are raised too
     store.mkdir(parents=True, exist_ok=True)
     return MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / 'mlflow.db'}")
 
@@ -67,6 +72,9 @@ class Mirror:
             self._try_to_push(job.folder)
             self.pushed[job.folder.path] = monotonic()
 
+    def retried(self, job: "Job", reason: str) -> None:
+        """The retry is a part of the same run."""
+
     def ended(self, job: "Job", outcome: "Outcome") -> None:
         self._try_to_push(job.folder)
 
@@ -76,7 +84,7 @@ class Mirror:
             self.push(folder)
         except Exception as error:
             print(
-                f"MLflow could not be updated with {folder.path.name} ({error}). Later, run: rollcall sync",
+                f"MLflow could not be updated with {folder.path.name} ({_reason(error)}). Later, run: rollcall sync",
                 file=sys.stderr,
             )
 
@@ -114,10 +122,28 @@ class Mirror:
             self.client.log_batch(run.info.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
         if folder.finished and run.data.tags.get("rollcall.finished") != str(folder.finished):
             self.client.set_tag(run.info.run_id, "rollcall.finished", str(folder.finished))
+        self._push_state(run, folder)
         if status["state"] == "running":
             self.client.update_run(run.info.run_id, "RUNNING")
         else:
             self.client.set_terminated(run.info.run_id, MLFLOW_STATES[status["state"]])
+
+    def _push_state(self, run: Any, folder: RunFolder) -> None:
+        """Tags of the state, and of a failed run the error and its traceback."""
+        status, tags = folder.status, {}
+        tags["rollcall.state"] = status["state"]
+        if status.get("diverged") is not None:
+            tags["rollcall.diverged"] = str(status["diverged"])
+        if status["state"] == "failed":
+            tags["rollcall.error"] = status.get("error", "")[:LONGEST_TAG]
+            if folder.error_file.exists():
+                self.client.log_artifact(run.info.run_id, str(folder.error_file))
+        for name in ("rollcall.diverged", "rollcall.error"):
+            if name in run.data.tags and name not in tags:  # of an earlier start
+                self.client.delete_tag(run.info.run_id, name)
+        for name, value in tags.items():
+            if run.data.tags.get(name) != value:
+                self.client.set_tag(run.info.run_id, name, value)
 
     def _run(self, digest: str) -> Any:
         runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{digest}'", max_results=1)
@@ -132,15 +158,27 @@ def sync(store: Path, experiments: list[str]) -> dict[str, int]:
     """
     folders: dict[str, list[Path]] = {}
     for status in sorted(store.rglob("status.json")):
+        if ".damaged" in status.parent.name:  # set aside by `rollcall doctor`
+            continue
         folders.setdefault(str(status.parent.parent.relative_to(store)), []).append(status.parent)
     counts = {}
     for experiment, paths in folders.items():
         if not experiments or experiment in experiments:
             mirror = Mirror(store, experiment)
-            for path in paths:
-                mirror.push(RunFolder(path))
             counts[experiment] = len(paths)
+            for path in paths:
+                try:
+                    mirror.push(RunFolder(path))
+                except Damaged as error:
+                    print(error, file=sys.stderr)
+                    counts[experiment] -= 1
     return counts
+
+
+def _reason(error: Exception) -> str:
+    """An error in a line; SQLAlchemy's messages have many."""
+    text = str(error)
+    return "the disk is full" if "disk is full" in text else text.partition("\n")[0]
 
 
 def _tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> dict[str, str]:

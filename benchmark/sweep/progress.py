@@ -26,18 +26,23 @@ class View:
 
     Attributes:
         failed: the error of each failed trial, by name.
+        diverged: the reason of each trial that diverged, by name, those of earlier sweeps included.
         finished, interrupted, waiting: how many trials finished now, were interrupted, and have not started.
     """
 
     def __init__(self, jobs: Sequence[Job], console: Console) -> None:
         self.console = console
         self.trials = len(jobs)
-        self.done = sum(job.finished for job in jobs)
+        self.done = sum(job.ended for job in jobs)
         self.running = 0
         self.failed: dict[str, str] = {}
+        self.diverged = {job.trial.name: job.folder.status["reason"] for job in jobs if job.diverged}
         self.finished = self.interrupted = 0
         self.waiting = self.trials - self.done
-        self.rounds = {job.trial.name: min(job.folder.status.get("round", 0), job.trial.rounds) for job in jobs}
+        self.rounds = {
+            job.trial.name: job.trial.rounds if job.ended else min(job.folder.status.get("round", 0), job.trial.rounds)
+            for job in jobs
+        }
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -76,6 +81,9 @@ class View:
         self.rounds[job.trial.name] = rounds
         self._draw()
 
+    def retried(self, job: Job, reason: str) -> None:
+        self.console.print(f"{job.trial.name}  {reason}", highlight=False, soft_wrap=True)
+
     def ended(self, job: Job, outcome: Outcome) -> None:
         self.running -= 1
         if outcome.state == "interrupted":
@@ -87,6 +95,9 @@ class View:
             self.rounds[job.trial.name] = job.trial.rounds
         elif outcome.state == "failed":
             self.failed[job.trial.name] = outcome.error
+        elif outcome.state == "diverged":
+            self.diverged[job.trial.name] = outcome.error
+            self.rounds[job.trial.name] = job.trial.rounds  # none is left to run
         if not self.console.is_terminal:
             self.console.print(
                 f"{self.done:>4}/{self.trials}  {job.trial.name}  {outcome.error or outcome.state}",
@@ -101,4 +112,5 @@ class View:
     def _description(self) -> str:
         failed = f", [red]{len(self.failed)} failed[/red]" if self.failed else ""
         interrupted = f", {self.interrupted} interrupted" if self.interrupted else ""
-        return f"[bold]{self.done}[/bold]/{self.trials} trials, {self.running} running{interrupted}{failed}"
+        diverged = f", [yellow]{len(self.diverged)} diverged[/yellow]" if self.diverged else ""
+        return f"[bold]{self.done}[/bold]/{self.trials} trials, {self.running} running{interrupted}{diverged}{failed}"

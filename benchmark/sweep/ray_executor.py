@@ -5,6 +5,7 @@ One Tune trial is one whole federated run in one process.
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,8 +37,11 @@ from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
 from tasks.datasets import root
 
 
-def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float = 0.0) -> None:
+def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float = 0.0, retries: int = 1) -> None:
     """Run all jobs, each with one core and one torch thread. A job that fails does not stop the others.
+
+    If the process of a trial dies, for example because memory ran out, another one resumes it from its checkpoint. An
+    exception in the trial's code would occur again, so it is not retried.
 
     Uses the cluster that RAY_ADDRESS names, otherwise this machine. All machines must see the store.
     After SIGINT or SIGTERM every running trial saves a checkpoint of its last round, and no other trial starts.
@@ -48,12 +52,13 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
         jobs: what to run.
         callback: called in this process.
         gpus_per_trial: the share of a GPU for each trial; with 0.25, four trials share a GPU.
+        retries: how often a trial is started again after its process died.
     """
     ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
     try:
         # Tune must have a folder for its own records; ours are in the run folders.
         with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
-            relay = _Relay(jobs, callback, requested)
+            relay = _Relay(jobs, callback, requested, retries)
             tune.Tuner(
                 tune.with_resources(_trainable, {"cpu": 1, "gpu": gpus_per_trial}),
                 param_space={
@@ -70,6 +75,7 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
                     storage_path=bookkeeping,
                     verbose=0,
                     callbacks=[relay],
+                    failure_config=tune.FailureConfig(max_failures=retries),
                     stop=_StopWhenSaved(relay),
                 ),
             ).fit()
@@ -84,8 +90,13 @@ def _trainable(config: dict[str, Any]) -> None:
     requested = _polled(config["stop"])
     outcome = Outcome("interrupted")
     if not requested():
-        trial, folder = read(config["specs"][config["job"]]), config["folders"][config["job"]]
-        outcome = carry_out(trial, Path(folder), lambda rounds: tune.report({"rounds": rounds}), requested)
+        folder = Path(config["folders"][config["job"]])
+        try:
+            trial = read(config["specs"][config["job"]])
+        except Exception as error:  # not the death of a process, so it is not retried
+            outcome = Outcome("failed", f"{type(error).__name__}: {error}")
+        else:
+            outcome = carry_out(trial, folder, lambda rounds: tune.report({"rounds": rounds}), requested)
     # A failure is reported as a result, so that Tune writes no error files.
     tune.report({"rounds": 0, "state": outcome.state, "error": outcome.error})
 
@@ -111,8 +122,12 @@ class _Relay(tune.Callback):
         saving: after the request, the trials that still have to save; None before it.
     """
 
-    def __init__(self, jobs: Sequence[Job], callback: SweepCallback, requested: Callable[[], bool]) -> None:
+    def __init__(
+        self, jobs: Sequence[Job], callback: SweepCallback, requested: Callable[[], bool], retries: int
+    ) -> None:
         self.jobs = jobs
+        self.retries = retries
+        self.deaths: Counter[int] = Counter()
         self.callback = callback
         self.requested = requested
         self.key = f"rollcall-stop-{uuid4()}"
@@ -133,7 +148,7 @@ class _Relay(tune.Callback):
         return self.jobs[index]
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        if self.saving is None:
+        if self.saving is None and trial.config["job"] not in self.running:  # not when it is started again
             self.running.add(trial.config["job"])
             self.callback.started(self._job(trial))
 
@@ -145,8 +160,20 @@ class _Relay(tune.Callback):
         result = trial.last_result or {}
         self._ended(trial, Outcome(result.get("state", "interrupted"), result.get("error", "")))
 
+    def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        number = trial.config["job"]
+        self.deaths[number] += 1
+        self.callback.retried(
+            self.jobs[number],
+            f"its process died; it resumes from its checkpoint (retry {self.deaths[number]} of {self.retries})",
+        )
+
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        self._ended(trial, Outcome("failed", "its process died"))
+        deaths = self.deaths[trial.config["job"]] + 1
+        times = "once" if deaths == 1 else f"{deaths} times"
+        error = f"its process died {times}; memory may have run out. Rerun the command to resume from its checkpoint"
+        self._job(trial).folder.fail(error, f"{error}\n\nRay's report:\n{trial.get_pickled_error() or 'none'}\n")
+        self._ended(trial, Outcome("failed", error))
 
     def _ended(self, trial: Any, outcome: Outcome) -> None:
         job = trial.config["job"]

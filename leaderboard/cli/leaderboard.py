@@ -140,7 +140,8 @@ def _ranking(experiment: Experiment, store: Path) -> Board:
     from leaderboard.results import load
 
     metrics = experiment.report.metrics
-    runs = [run for run in load(client(store), experiment.home) if all(run.has(metric) for metric in metrics)]
+    loaded = load(client(store), experiment.home)
+    runs = [run for run in loaded if run.diverged or all(run.has(metric) for metric in metrics)]
     if not runs:
         named = ", ".join(metric.name for metric in metrics)
         raise SettingError(

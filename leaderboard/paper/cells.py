@@ -49,6 +49,16 @@ class Cell:
         return self.rounds_run < self.rounds or len(self.runs) < self.seeds
 
     @property
+    def diverged(self) -> int:
+        """Number of runs that diverged. They have no final values."""
+        return sum(run.diverged for run in self.runs.values())
+
+    @property
+    def is_analysis(self) -> bool:
+        """Whether it is computed without any rounds of training."""
+        return any("analysis" in run.settings for run in self.runs.values())
+
+    @property
     def where(self) -> str:
         """Its labels in one line."""
         return ", ".join(label for label in self.labels.values() if label)
@@ -62,9 +72,10 @@ class Cell:
         return any(run.has(metric) for run in self.runs.values())
 
     def finals(self, metric: Metric, last_rounds: int, at: int | None = None) -> pd.Series:
-        """The final value of every run that has the metric, by seed."""
+        """The final value of every run that has the metric and did not diverge, by seed."""
         window = self.window(last_rounds)
-        values = {seed: run.final(metric, window, at) for seed, run in self.runs.items() if run.has(metric)}
+        ended = {seed: run for seed, run in self.runs.items() if run.has(metric) and not run.diverged}
+        values = {seed: run.final(metric, window, at) for seed, run in ended.items()}
         return pd.Series(values, dtype=float).dropna()
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -23,12 +23,15 @@ class PlaceResult:
     Attributes:
         labels: of the place, without those that all places of the claim share.
         quantity: the claim's quantity; None if a cell was not run.
-        verdict: whether all of the interval is within the claim's bounds, none of it, or a part.
+        verdict: whether all of the interval is within the claim's bounds, none of it, or a part. With diverged runs it
+            is undecided.
+        diverged: number of runs of the cells that diverged.
     """
 
     labels: dict[str, str]
     quantity: Estimate | None
     verdict: Verdict
+    diverged: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,9 @@ def check_claim(claim: Claim, report: Report, cells: Sequence[Cell]) -> ClaimRes
     for cell, other in _pairs(claim, cells):
         quantity = _quantity(claim, metric, report, cell, other)
         reduced |= quantity is not None and (cell.reduced or (other is not None and other.reduced))
-        places.append(PlaceResult(_pair_labels(cell, other), quantity, _verdict(claim, quantity)))
+        diverged = cell.diverged + (0 if other is None else other.diverged)
+        verdict = "undecided" if diverged else _verdict(claim, quantity)
+        places.append(PlaceResult(_pair_labels(cell, other), quantity, verdict, diverged))
     return ClaimResult(claim, metric, tuple(_without_shared_labels(places)), reduced)
 
 
@@ -180,4 +185,4 @@ def _without_shared_labels(places: Sequence[PlaceResult]) -> Iterator[PlaceResul
     shared = {axis for axis in first if len({place.labels.get(axis) for place in places}) == 1}
     for place in places:
         labels = {axis: label for axis, label in place.labels.items() if axis not in shared}
-        yield PlaceResult(labels, place.quantity, place.verdict)
+        yield replace(place, labels=labels)

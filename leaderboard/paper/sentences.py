@@ -27,6 +27,9 @@ def claim_item(result: ClaimResult) -> str:
     if run:
         quantity = f"{result.metric.name}{' %' if unit.percent else ''}{_comparison(claim)}, {_bounds(claim, unit)}"
         lines.append(f"  {quantity}: {_places(run, unit)}")
+    diverged = sum(place.diverged for place in result.places)
+    if diverged:
+        lines.append(f"  diverged runs, left out of the numbers: {diverged}")
     if claim.printed is not None:
         lines.append(f"  printed: {unit.text(claim.printed)}")
     if claim.cause:
@@ -66,7 +69,7 @@ def counted(verdicts: Iterable[str]) -> str:
 
 def _tally(places: Sequence[PlaceResult]) -> str:
     """How many of several places have which verdict, and how many were not run."""
-    run = [place.verdict for place in places if place.quantity is not None]
+    run = [place.verdict for place in places if place.verdict != "not run"]
     parts = []
     if len(run) > 1:
         parts.append(", ".join(f"{verdict} at {count}" for verdict, count in Counter(run).items()))

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Metric
 from leaderboard.paper.cells import Cell
 from leaderboard.paper.reported import Printed, printed_for
-from leaderboard.table import Column, Entry, Number, Table, number
+from leaderboard.table import Column, Entry, Number, Table, diverged_number, number
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         row.append(_range([len(cell.runs) for cell in in_row], in_row[0].seeds))
         row.append(_range([cell.rounds_run for cell in in_row], in_row[0].rounds))
         rows.append(row)
-    return Table(_columns(layout), rows, _caption(last_rounds))
+    return Table(_columns(layout), rows, _caption(last_rounds, cells))
 
 
 def _layout(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Layout:
@@ -68,7 +68,9 @@ def _layout(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Pri
         down=down,
         across=across,
         heads=list(product(*(dict.fromkeys(cell.labels.get(axis, "") for cell in cells) for axis in across))),
-        metrics=[metric for metric in report.metrics if any(len(cell.finals(metric, 1)) for cell in cells)],
+        metrics=[
+            metric for metric in report.metrics if any(cell.diverged or len(cell.finals(metric, 1)) for cell in cells)
+        ],
         compared={number.metric for number in numbers},
     )
 
@@ -101,7 +103,7 @@ def _entries(
     if known is None:
         return [*entries, "", ""]
     entries.append(_number(metric, known.value, math.nan if known.sd is None else known.sd))
-    if measured is None:
+    if measured is None or math.isnan(measured.mean):
         return [*entries, ""]
     difference = measured.mean - known.value
     sign = "+" if measured.mean >= known.value else "-"
@@ -110,7 +112,10 @@ def _entries(
 
 def _measured(cell: Cell, metric: Metric, last_rounds: int) -> Number | None:
     values = cell.finals(metric, last_rounds)
-    return _number(metric, float(values.mean()), float(values.std(ddof=1))) if len(values) else None
+    if len(values):
+        mean = _number(metric, float(values.mean()), float(values.std(ddof=1)))
+        return replace(mean, diverged=cell.diverged, seeds=len(cell.runs))
+    return diverged_number(len(cell.runs)) if cell.diverged else None
 
 
 def _number(metric: Metric, mean: float, sd: float) -> Number:
@@ -123,10 +128,11 @@ def _range(counts: Sequence[int], planned: int) -> str:
     return f"{low:,} of {planned:,}" if low == high else f"{low:,} to {high:,} of {planned:,}"
 
 
-def _caption(last_rounds: int) -> str:
-    when = (
-        "last evaluation"
-        if last_rounds == 1
-        else f"mean of the last {last_rounds} rounds (of a shortened run: at most its last fifth)"
-    )
-    return f"{when}; mean ± standard deviation over seeds; seeds and rounds: done of planned"
+def _caption(last_rounds: int, cells: Sequence[Cell]) -> str:
+    when = "last evaluation" if last_rounds == 1 else f"mean of the last {last_rounds} rounds"
+    exceptions = ["of a shortened run: at most its last fifth"] if last_rounds > 1 else []
+    if any(cell.rounds < last_rounds and not cell.is_analysis for cell in cells):
+        exceptions.append("of a shorter run: of all its rounds")
+    when += f" ({'; '.join(exceptions)})" if exceptions else ""
+    over = "over seeds that did not diverge" if any(cell.diverged for cell in cells) else "over seeds"
+    return f"{when}; mean ± standard deviation {over}; seeds and rounds: done of planned"

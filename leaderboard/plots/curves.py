@@ -44,7 +44,8 @@ def ranking_figure(ranking: Ranking) -> Figure:
 def _draw_methods(axes: Axes, rows: Sequence[Row], methods: Sequence[str]) -> None:
     best: dict[str, Row] = {}
     for row in rows:  # in order of rank
-        best.setdefault(row.method, row)
+        if not row.curves.empty:  # every run diverged
+            best.setdefault(row.method, row)
     for method, row in best.items():
         mean, low, high = _band(row.curves, logarithmic=False)
         colour, style = line_style(methods.index(method))
@@ -137,7 +138,8 @@ def _curve(cells: Sequence[Cell], report: Report, metric: Metric) -> pd.DataFram
     """[points, seeds], indexed by what is on the x axis."""
     if report.x == "round":
         runs = {f"{i} {seed}": run for i, cell in enumerate(cells) for seed, run in cell.runs.items()}
-        columns = {name: run.history[metric.column].dropna() for name, run in runs.items() if run.has(metric)}
+        ended = {name: run for name, run in runs.items() if run.has(metric) and not run.diverged}
+        columns = {name: run.history[metric.column].dropna() for name, run in ended.items()}
         return pd.DataFrame(columns)
     points = {float(cell.labels[report.x]): cell for cell in cells if report.x in cell.labels}
     values = {x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}

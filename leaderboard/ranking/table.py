@@ -1,5 +1,6 @@
 """The ranking of an experiment: a row for each cell, mean and standard deviation over seeds, the best marked."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -7,7 +8,7 @@ import pandas as pd
 
 from benchmark.config.metric import Metric
 from leaderboard.run import Run
-from leaderboard.table import Column, Entry, Number, Table, number
+from leaderboard.table import Column, Entry, Number, Table, diverged_number, number
 
 CONDITIONS = ("participation", "task", "rounds")
 """Rows compete if these settings and their options are equal."""
@@ -26,10 +27,11 @@ class Row:
         method: the algorithm, with those of its options in which rows differ.
         settings: the other settings in which rows differ.
         conditions: the settings of `CONDITIONS`. Rows compete if these are equal.
-        seeds: number of runs.
+        seeds: number of runs, diverged ones included.
+        diverged: number of runs that diverged.
         rounds: number of rounds.
-        values: final values by the name of the metric.
-        curves: of the first metric, [evaluations, seeds], indexed by round.
+        values: final values by the name of the metric, over the runs that did not diverge.
+        curves: of the first metric, [evaluations, seeds], indexed by round, without diverged runs.
     """
 
     method: str
@@ -39,11 +41,12 @@ class Row:
     rounds: int
     values: dict[str, Number]
     curves: pd.DataFrame
+    diverged: int = 0
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Rows sorted by their conditions, and the best first under each.
+    """Rows sorted by their conditions, and the best first under each. Rows with diverged runs come last.
 
     Attributes:
         metrics: the first one ranks.
@@ -91,8 +94,11 @@ class Ranking:
             for row in self.rows
         ]
         when = "at the last evaluation" if self.last_rounds == 1 else f"mean of the last {self.last_rounds} rounds"
+        if any(row.rounds < self.last_rounds for row in self.rows):
+            when += " (of a shorter run: of all its rounds)"
         arrows = ", ".join(f"{metric.name} {metric.arrow}" for metric in self.metrics)
-        return Table(columns, rows, f"{arrows}; {when}; mean ± standard deviation over seeds")
+        over = "over seeds that did not diverge" if any(row.diverged for row in self.rows) else "over seeds"
+        return Table(columns, rows, f"{arrows}; {when}; mean ± standard deviation {over}")
 
 
 def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int) -> Ranking:
@@ -108,7 +114,7 @@ def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int) -> Ra
         cells.setdefault(run.cell, {})[run.tags["seed"]] = run
     varying = _varying([dict(cell) for cell in cells])
     rows = [_row(dict(cell), by_seed, metrics, last_rounds, varying) for cell, by_seed in cells.items()]
-    rows.sort(key=lambda row: row.values[metrics[0].name].mean, reverse=metrics[0].direction == "max")
+    rows.sort(key=lambda row: _order(row, metrics[0]))
     return Ranking(
         metrics=tuple(metrics),
         rows=[row for competitors in by_conditions(rows).values() for row in _marked(competitors, metrics)],
@@ -126,13 +132,23 @@ def by_conditions(rows: Sequence[Row]) -> dict[tuple[tuple[str, str], ...], list
     return dict(sorted(groups.items()))
 
 
+def _order(row: Row, metric: Metric) -> tuple[int, float]:
+    """What rows are sorted by: fewer diverged runs first, then better values. A value that is not known is last."""
+    value = row.values[metric.name].mean
+    return row.diverged, math.inf if math.isnan(value) else -value if metric.direction == "max" else value
+
+
 def _marked(rows: Sequence[Row], metrics: Sequence[Metric]) -> list[Row]:
-    """Competing rows, the best value of each metric marked."""
-    best = {metric.name: metric.best(row.values[metric.name].mean for row in rows) for metric in metrics}
-    return [
-        replace(row, values={name: replace(value, best=value.mean == best[name]) for name, value in row.values.items()})
-        for row in rows
-    ]
+    """Competing rows, the best value of each metric marked. Values of rows with diverged runs are not marked."""
+    best = {}
+    for metric in metrics:
+        means = [row.values[metric.name].mean for row in rows if not row.diverged]
+        best[metric.name] = metric.best([mean for mean in means if not math.isnan(mean)] or [math.nan])
+
+    def marked(row: Row, name: str, value: Number) -> Number:
+        return replace(value, best=not row.diverged and value.mean == best[name])
+
+    return [replace(row, values={name: marked(row, name, value) for name, value in row.values.items()}) for row in rows]
 
 
 def _varying(cells: Sequence[dict[str, str]]) -> list[str]:
@@ -160,9 +176,15 @@ def _row(
     runs = list(by_seed.values())
     options = [key for key in varying if key.startswith("algorithm.")]
     values = {}
+    ended = {seed: run for seed, run in by_seed.items() if not run.diverged}
+    diverged = len(runs) - len(ended)
     for metric in metrics:
-        final = pd.Series([run.final(metric, last_rounds) for run in runs])
-        values[metric.name] = number(final.mean(), final.std(ddof=1), "{:.4f}".format)
+        if ended:
+            final = pd.Series([run.final(metric, last_rounds) for run in ended.values()])
+            mean = number(final.mean(), final.std(ddof=1), "{:.4f}".format)
+            values[metric.name] = replace(mean, diverged=diverged, seeds=len(runs))
+        else:
+            values[metric.name] = diverged_number(len(runs))
     chosen = [f"{key.removeprefix('algorithm.')}={cell[key]}" for key in options if key in cell]
     return Row(
         method=" ".join([runs[0].tags["algorithm"], *chosen]),
@@ -171,5 +193,6 @@ def _row(
         seeds=len(runs),
         rounds=runs[0].rounds,
         values=values,
-        curves=pd.DataFrame({seed: run.history[metrics[0].column] for seed, run in by_seed.items()}),
+        curves=pd.DataFrame({seed: run.history[metrics[0].column] for seed, run in ended.items()}),
+        diverged=diverged,
     )

@@ -55,3 +55,11 @@ def test_cell_and_identity():
     assert one.identity != other.identity
     assert one.identity == one.until(10).identity
     assert one.cell != one.until(10).cell
+
+
+def test_the_evaluation_of_the_untrained_model_is_never_part_of_a_mean():
+    run = Run({}, {"rounds": "20"}, pd.DataFrame({"a": [8.0, 4.0, 2.0]}, [0, 10, 20]))
+    assert run.final(Metric("a"), last_rounds=20) == 3.0
+    assert run.final(Metric("a"), last_rounds=100) == 3.0
+    analysis = Run({}, {"analysis": "x"}, run.history)  # its rows are not rounds of training
+    assert analysis.final(Metric("a"), last_rounds=100) == pytest.approx(14 / 3)

@@ -17,6 +17,7 @@ from algorithms import ALGORITHMS
 from benchmark import SettingError, simulate
 from benchmark.federation.interruption import Interrupted
 from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep.mlflow_mirror import MLFLOW_STATES, Mirror
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
@@ -132,11 +133,11 @@ SLOW = {
 }
 
 
-def test_ctrl_c_in_a_sweep(tmp_path):
+def test_ctrl_c_in_a_sweep(tmp_path, monkeypatch):
     """The whole process group gets SIGINT, as from a terminal: with Ray and inline."""
     file = write(tmp_path, trial=SLOW, grid={"algorithm": ["mifa", "fedpbc", "fedvarp"]})
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    environment.pop("MLFLOW_TRACKING_URI", None)
 
     def command(executor, store):
         arguments = [sys.executable, "-m", "benchmark.cli", "run", file, "--executor", executor, "--store", str(store)]
@@ -160,6 +161,9 @@ def test_ctrl_c_in_a_sweep(tmp_path):
         states = {path.parent.name: json.loads(path.read_text()) for path in folders.glob("*/status.json")}
         assert "interrupted" in {status["state"] for status in states.values()} <= {"interrupted", "finished"}
         assert len(states) <= 2  # and no other trial began
+        mirror = Mirror(tmp_path / executor, "tiny")
+        ends = {run.info.run_name: run.info.status for run in mirror.client.search_runs([mirror.id])}
+        assert ends == {name: MLFLOW_STATES[status["state"]] for name, status in states.items()}
         for name, status in states.items():
             saved = torch.load(folders / name / "last.ckpt", weights_only=True)["global_step"]
             assert saved == status["round"]

@@ -30,3 +30,23 @@ def test_every_trial_is_counted_once(tmp_path):
     assert view.done == 3
     lines = [line.split()[:2] for line in console.file.getvalue().splitlines()]
     assert lines == [[f"{n}/5", each.trial.name] for n, each in ((2, good), (3, bad), (3, cut))]
+
+
+def test_diverged_and_restarted_trials_are_said(tmp_path):
+    console = Console(file=io.StringIO(), width=200)
+    wild = {"task": {"name": "quadratic", "targets": [[1.0], [1.0]]}, "local": {"lr": 1e13}}
+    before, now = (Job(Trial.read(TRIAL | wild | {"seed": seed}), "tiny", tmp_path) for seed in range(2))
+    simulate(before.trial, folder=before.folder.path)
+    assert (before.finished, before.diverged, before.ended) == (False, True, True)
+    with View([before, now], console) as view:
+        assert (view.done, view.waiting) == (1, 1)
+        view.started(now)
+        view.retried(now, "its process died")
+        view.ended(now, Outcome("diverged", "diverged: parameters are not finite after round 3"))
+        assert "2 diverged" in view._description()
+    assert (view.finished, view.failed, view.stopped) == (0, {}, False)
+    assert list(view.diverged) == [before.trial.name, now.trial.name]
+    assert console.file.getvalue().splitlines() == [
+        f"{now.trial.name}  its process died",
+        f"   2/2  {now.trial.name}  diverged: parameters are not finite after round 3",
+    ]

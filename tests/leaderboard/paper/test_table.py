@@ -2,7 +2,12 @@
 
 import math
 
+import numpy as np
+
+from benchmark.config.digest import array_file
+from leaderboard import Run
 from leaderboard.paper.cells import cells
+from leaderboard.paper.claims import check_claim
 from leaderboard.paper.table import paper_table
 from leaderboard.render import comma_separated, latex
 from tests.support.results import COMPARED, ends, experiment, runs
@@ -62,3 +67,32 @@ def test_a_threshold_that_is_never_reached_is_infinite():
     made = experiment(report={"metrics": {"round_of:test/accuracy>=0.45": "min"}})
     (row, *_) = paper_table(made, cells(made, runs(made, lambda labels, seed: [0.4, 0.5] if seed else [0.1])), []).rows
     assert (str(row[2]), row[2].mean) == ("inf", math.inf)
+
+
+def test_diverged_seeds_stand_beside_the_mean(numbers):
+    def diverging(run):
+        method, seed = run.settings["algorithm"], run.tags["seed"]
+        often = run.settings["participation.probability"] == array_file(np.array([0.9, 0.9]))
+        return often and (method == "mifa" or seed == "0")
+
+    made = [
+        Run(run.tags | ({"rollcall.diverged": "50"} if diverging(run) else {}), run.settings, run.history)
+        for run in runs(COMPARED, ends)
+    ]
+    table = paper_table(COMPARED, cells(COMPARED, made), numbers)
+    fedavg, mifa = texts(table)
+    assert fedavg[1:4] == ["65.0 ± 7.1 (1 of 3 diverged)", "61.5 ± 0.5", "+3.5"]  # seeds 1 and 2: 60 and 70
+    assert mifa[1:4] == ["diverged", "61.5 ± 0.5", ""]
+    assert mifa[4] == "80.0 ± 10.0"
+    assert mifa[-2:] == ["3 of 3", "100 of 100"]
+    assert "over seeds that did not diverge" in table.caption
+    (claim,) = COMPARED.claims
+    result = check_claim(claim, COMPARED.report, cells(COMPARED, made))
+    assert [place.verdict for place in result.places] == ["undecided", "holds"]  # seldom: no run diverged
+
+
+def test_a_window_longer_than_the_experiment_is_said():
+    assert (
+        "(of a shortened run: at most its last fifth; of a shorter run: of all its rounds)"
+        in paper_table(*reported_over(200)).caption
+    )

@@ -1,5 +1,6 @@
 """Rankings from runs, against numbers worked out by hand."""
 
+import json
 import math
 
 import pandas as pd
@@ -7,13 +8,15 @@ import pytest
 
 from benchmark.config.metric import Metric
 from leaderboard import Run, rank
+from leaderboard.plots.curves import ranking_figure
+from leaderboard.render import all_digits, as_json
 
 METRICS = (Metric("test/accuracy", "max"), Metric("train/loss", "min"))
 
 
 def run(method, seed, accuracies, losses=None, rounds=30, commit="abc", **settings):
-    """A run evaluated after 0, 10, 20, ... rounds."""
-    index = [10 * i for i in range(len(accuracies))]
+    """A run evaluated after 0, 10, 20, ... rounds; a single evaluation is the one after the last round."""
+    index = [10 * i for i in range(len(accuracies))] if len(accuracies) > 1 else [rounds]
     history = pd.DataFrame({"test/accuracy": accuracies, "train/loss": losses or accuracies}, index=index)
     flat = {"algorithm": method, "seed": str(seed), "rounds": str(rounds), "task": "digits", **settings}
     tags = {"algorithm": method.rpartition(":")[2], "seed": str(seed), "commit": commit, "version": "1"}
@@ -123,3 +126,34 @@ def test_the_table_of_a_ranking():
 def test_the_origin_names_every_commit():
     runs = [run("a", 0, [0.1], commit="old"), run("a", 1, [0.7], commit="new")]
     assert rank(runs, METRICS, last_rounds=100).origin == "Rollcall 1, commit new, old"
+
+
+def diverging(run, t):
+    return Run(run.tags | {"rollcall.diverged": str(t)}, run.settings, run.history[run.history.index < t])
+
+
+def test_diverged_runs_are_counted_and_not_averaged():
+    runs = [run("a", 0, [0.1, 0.5]), diverging(run("a", 1, [0.1, 0.9]), 10), diverging(run("a", 2, [0.1, 0.9]), 10)]
+    runs += [run("b", 0, [0.1, 0.2]), diverging(run("c", 0, [0.1, 0.9]), 10), diverging(run("c", 1, [0.1, 0.9]), 7)]
+    ranking = rank(runs, METRICS, last_rounds=25)
+    assert [(row.method, row.seeds, row.diverged) for row in ranking.rows] == [("b", 1, 0), ("a", 3, 2), ("c", 2, 2)]
+    table = ranking.table()
+    assert [str(row[1]) for row in table.rows] == ["0.2000", "0.5000 (2 of 3 diverged)", "diverged"]
+    assert [row[1].best for row in table.rows] == [True, False, False]  # a method that diverges is not the best
+    assert "over seeds that did not diverge" in table.caption
+    assert ranking.rows[2].curves.empty
+    assert json.loads(as_json(table))[2]["test/accuracy"] == {"mean": None, "sd": None, "diverged": 2}
+    assert all_digits(table).splitlines()[2].startswith("a,0.5,nan,2,0.5,nan,2,")
+    ranking_figure(ranking)
+
+
+def test_a_run_is_no_diverged_one_as_it_was_before():
+    one = diverging(run("a", 0, [0.1, 0.2, 0.3, 0.4]), 15)
+    assert one.diverged
+    assert not one.until(10).diverged
+
+
+def test_a_window_longer_than_the_run_is_said_and_leaves_out_round_0():
+    ranking = rank([run("a", 0, [0.9, 0.1, 0.2, 0.3])], METRICS, last_rounds=100)
+    assert ranking.rows[0].values["test/accuracy"].mean == pytest.approx(0.2)
+    assert "mean of the last 100 rounds (of a shorter run: of all its rounds)" in ranking.table().caption

@@ -1,0 +1,40 @@
+"""`rollcall doctor`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmark.cli.options import STORE, Json, out
+from benchmark.config.errors import SettingError
+
+
+def doctor(
+    store: Annotated[Path, typer.Argument(envvar="ROLLCALL_STORE", help="The store, or one run folder.")] = STORE,
+    fix: Annotated[bool, typer.Option("--fix", help="Rename damaged files and folders to NAME.damaged.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Find damaged files in run folders, and set them aside with --fix.
+
+    The exit code is 1 if damaged files are left. Nothing is deleted. Trials that run now are left alone.
+    """
+    from benchmark.federation import doctor as examination
+
+    if not store.is_dir():
+        raise SettingError(f"store: {str(store)!r} is not allowed; must be a folder")
+    folders = examination.run_folders(store)
+    findings = [finding for folder in folders for finding in examination.examine(folder)]
+    damaged = [finding for finding in findings if finding.aside]
+    if as_json:
+        print(examination.as_json(findings))
+    for finding in () if as_json else findings:
+        out.print(f"{finding.path}: {finding.problem}; {finding.advice}", markup=False, highlight=False, soft_wrap=True)
+    for finding in damaged if fix else ():
+        aside = examination.treat(finding)
+        if not as_json:
+            out.print(f"set aside: {aside}", markup=False, highlight=False, soft_wrap=True)
+    if not as_json:
+        out.print(f"{len(folders)} run folders, {len(damaged)} damaged", highlight=False)
+        if damaged and not fix:
+            out.print(f"To set them aside: rollcall doctor {store} --fix", highlight=False, soft_wrap=True)
+    raise typer.Exit(1 if damaged and not fix else 0)

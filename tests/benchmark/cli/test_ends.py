@@ -1,0 +1,116 @@
+"""`rollcall run` and trials that diverge or fail: exit code, summary, MLflow, tables."""
+
+import json
+from pathlib import Path
+
+from command import TINY, rollcall, write
+
+from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep.mlflow_mirror import Mirror
+
+METHOD = """
+import os
+from algorithms.fedavg import FedAvg
+
+
+class Mine(FedAvg):
+    def round(self, state, x, call, work):
+        if call.t == 3:
+            BODY
+        return super().round(state, x, call, work)
+"""
+
+
+def method(folder: Path, body: str) -> str:
+    file = folder / "mine.py"
+    file.write_text(METHOD.replace("BODY", body))
+    return f"{file}:Mine"
+
+
+def recorded(store):
+    """The runs in MLflow by name."""
+    mirror = Mirror(store, "tiny")
+    return {run.info.run_name: run for run in mirror.client.search_runs([mirror.id])}, mirror.client
+
+
+def test_diverged_trials(store, tmp_path, capsys):
+    seeds = [0, 1, 2]
+    file = write(tmp_path, grid={"seed": seeds, "algorithm": ["fedavg"]}, source="[X] Table 1", name="tiny")
+    mine = method(tmp_path, "x = x / 0.0 if call.seed else x")
+    arguments = ("run", file, "--executor", "inline", "--algorithm", mine)
+    code, out, err = rollcall(capsys, *arguments)
+    assert code == 0
+    assert "4 run now, 0 before, 0 failed, 2 diverged" in out
+    lines = [line for line in err.splitlines() if line.startswith("diverged: Mine-seed")]
+    assert [line.partition(": parameters are ")[2] for line in lines] == ["not finite after round 4"] * 2
+    runs, _ = recorded(store)
+    ends = {(name[:10], run.info.status, run.data.tags["rollcall.state"]) for name, run in runs.items()}
+    assert {("Mine-seed1", "FAILED", "diverged"), ("Mine-seed0", "FINISHED", "finished")} <= ends
+
+    code, out, _ = rollcall(capsys, *arguments, "--json")
+    assert code == 0
+    states = {report["trial"][:10]: report["state"] for report in json.loads(out)}
+    assert states["Mine-seed1"] == "diverged"
+    before = {file: file.stat().st_mtime_ns for file in store.rglob("status.json")}
+    assert "0 run now, 6 before, 0 failed, 2 diverged" in rollcall(capsys, *arguments)[1]
+    assert {file: file.stat().st_mtime_ns for file in store.rglob("status.json")} == before
+
+    table = rollcall(capsys, "leaderboard", file, "--format", "csv")[1]
+    assert "(2 of 3 diverged)" in next(line for line in table.splitlines() if line.startswith("Mine"))
+    kept = tmp_path / "kept"
+    assert rollcall(capsys, "archive", file, "--to", str(kept))[0] == 0
+    options = ("--store", str(tmp_path / "empty"), "--archive", str(kept), "--format", "csv")
+    assert rollcall(capsys, "leaderboard", file, *options)[1] == table
+
+
+def test_a_failed_trial_leaves_its_traceback(store, tmp_path, capsys):
+    file = write(tmp_path, grid={"seed": [0], "algorithm": [method(tmp_path, "raise ValueError('no such luck')")]})
+    code, _, err = rollcall(capsys, "run", file, "--executor", "inline")
+    assert code == 1
+    (folder,) = (store / "tiny").glob("Mine-*")
+    assert f"failed: {folder.name}: ValueError: no such luck\n  traceback in {folder / 'error.txt'}\n" in err
+    trace = (folder / "error.txt").read_text()
+    assert "mine.py" in trace
+    assert trace.endswith("ValueError: no such luck\n")
+    runs, client = recorded(store)
+    (run,) = runs.values()
+    assert (run.info.status, run.data.tags["rollcall.error"]) == ("FAILED", "ValueError: no such luck")
+    artifact = client.download_artifacts(run.info.run_id, "error.txt")
+    assert Path(artifact).read_text() == trace
+
+
+def test_damaged_folders_are_named_before_anything_runs(store, tmp_path, capsys):
+    file = write(tmp_path)
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    damaged = next(store.rglob("status.json"))
+    damaged.write_text(damaged.read_text()[:40])
+    code, _, err = rollcall(capsys, "run", file, "--executor", "inline")
+    assert code == 2
+    assert err.startswith(f"error: {damaged} is damaged (not valid JSON)")
+    assert rollcall(capsys, "sync")[0] == 0
+    code, out, _ = rollcall(capsys, "doctor", str(store))
+    assert code == 1
+    assert f"{damaged}: not valid JSON; the next run writes it again" in out
+    assert "4 run folders, 1 damaged" in out
+    assert rollcall(capsys, "doctor", str(store), "--fix")[0] == 0
+    assert rollcall(capsys, "doctor", str(store))[:2] == (0, "4 run folders, 0 damaged\n")
+    assert "1 run now, 3 before" in rollcall(capsys, "run", file, "--executor", "inline")[1]
+
+
+def test_a_trial_whose_process_dies_is_started_again(store, tmp_path, capsys):
+    """SIGKILL, as of the kernel when memory runs out: once in one trial, always in the other."""
+    once, always = tmp_path / "once", "call.seed == 1"
+    body = f"first = not os.path.exists({str(once)!r})\n            open({str(once)!r}, 'w').close()\n"
+    body += f"            if first or {always}:\n                os.kill(os.getpid(), 9)"
+    name = method(tmp_path, body)
+    file = write(tmp_path, trial=TINY["trial"] | {"algorithm": name}, grid={"seed": [0]})
+    code, out, err = rollcall(capsys, "run", file, "--executor", "ray")
+    assert code == 0
+    assert "its process died; it resumes from its checkpoint (retry 1 of 1)" in err
+    assert "1 run now, 0 before, 0 failed" in out
+    code, out, err = rollcall(capsys, "run", file, "--executor", "ray", "--seeds", "1", "--retries", "0")
+    assert code == 1
+    assert "its process died once; memory may have run out. Rerun the command to resume from its checkpoint" in err
+    (folder,) = (store / "tiny").glob("Mine-seed1-*")
+    assert RunFolder(folder).state == "failed"
+    assert "process died" in (folder / "error.txt").read_text()

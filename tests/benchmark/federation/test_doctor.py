@@ -1,0 +1,150 @@
+"""Damaged run folders: what is found, and that a rerun after `--fix` ends like an undisturbed run."""
+
+import json
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from benchmark import SettingError, Trial, simulate
+from benchmark.federation.doctor import examine, run_folders, treat
+from benchmark.federation.interruption import Interrupted
+from benchmark.federation.run_files import Damaged
+from benchmark.federation.run_folder import RunFolder
+
+TRIAL = {
+    "task": {"name": "quadratic", "targets": [[0.0, 1.0], [4.0, 5.0], [2.0, -3.0]]},
+    "participation": {"name": "bernoulli", "probability": 0.5},
+    "algorithm": "mifa",
+    "local": {"steps": 2, "lr": 0.1},
+    "rounds": 20,
+    "evaluation": {"every": 5},
+}
+
+
+class Asked:
+    """A request to stop after so many rounds."""
+
+    def __init__(self, rounds):
+        self.left = rounds
+
+    def __call__(self):
+        self.left -= 1
+        return self.left == 0
+
+
+def stopped(folder, at=13):
+    """A run that stopped, with checkpoints of its last two rounds."""
+    with pytest.raises(Interrupted):
+        simulate(TRIAL, folder=folder, checkpoint_every=timedelta(0), stop=Asked(at))
+
+
+def cut(file):
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def is_whole(folder):
+    """Whether a rerun ends like an undisturbed run, with every row once and in order."""
+    result = simulate(TRIAL, folder=folder)
+    rows = [json.loads(line)["round"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return rows == [0, 5, 10, 15, 20] and np.array_equal(result.model, simulate(TRIAL).model)
+
+
+def test_a_whole_folder_has_no_findings(tmp_path):
+    stopped(tmp_path / "run")
+    assert run_folders(tmp_path) == [tmp_path / "run"]
+    assert examine(tmp_path / "run") == []
+
+
+@pytest.mark.parametrize("name", ["status.json", "trial.yaml", "last.ckpt"])
+def test_a_damaged_file_is_found_and_set_aside(name, tmp_path):
+    folder = tmp_path / "run"
+    simulate(TRIAL, folder=folder)
+    if name == "trial.yaml":
+        (folder / name).write_bytes(b"\x80\x81")
+    else:
+        cut(folder / name)
+    (finding,) = examine(folder)
+    assert finding.path == folder / name
+    assert treat(finding) == folder / f"{name}.damaged"
+    assert examine(folder) == []
+    assert is_whole(folder)
+
+
+def test_a_lost_model_is_made_again(tmp_path):
+    simulate(TRIAL, folder=tmp_path)
+    cut(tmp_path / "model.npz")
+    with pytest.raises(Damaged, match=r"model.npz is damaged \(cut off or not readable\)"):
+        simulate(TRIAL, folder=tmp_path)
+    (finding,) = examine(tmp_path)
+    assert finding.path == tmp_path / "status.json"
+    treat(finding)
+    assert is_whole(tmp_path)
+    assert examine(tmp_path) == []
+
+
+def test_a_damaged_status_is_named_with_the_next_step(tmp_path):
+    simulate(TRIAL, folder=tmp_path)
+    cut(tmp_path / "status.json")
+    with pytest.raises(SettingError, match=r"status.json is damaged \(not valid JSON\).*rollcall doctor .* --fix"):
+        simulate(TRIAL, folder=tmp_path)
+
+
+@pytest.mark.parametrize("damage", [lambda lines: [lines[0][:5], *lines[1:]], lambda lines: lines[:2]])
+def test_lost_evaluations_set_the_folder_aside(damage, tmp_path):
+    folder = tmp_path / "run"
+    simulate(TRIAL, folder=folder)
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    (folder / "metrics.jsonl").write_text("\n".join(damage(lines)) + "\n")
+    (finding,) = examine(folder)
+    assert finding.path == folder
+    treat(finding)
+    assert run_folders(tmp_path) == []
+    assert is_whole(folder)
+
+
+def test_a_truncated_last_line_is_mended_by_the_next_run(tmp_path):
+    stopped(tmp_path)
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"round": 1')
+    assert RunFolder(tmp_path).history()["round"].tolist() == [0, 5, 10]
+    assert is_whole(tmp_path)
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"round": 0}\n{"rou\n{"round": 10}\n')
+    with pytest.raises(Damaged, match=r"metrics.jsonl is damaged \(line 2 is not an evaluation\)"):
+        RunFolder(tmp_path).history()
+
+
+def test_the_last_good_of_two_checkpoints_is_used(tmp_path, capsys):
+    stopped(tmp_path)
+    cut(tmp_path / "last.ckpt")
+    assert is_whole(tmp_path)
+    told = capsys.readouterr().err
+    assert f"{tmp_path}/last.ckpt is damaged" in told
+    assert "resumes from previous.ckpt" in told
+    assert (tmp_path / "last.ckpt.damaged").exists()
+
+
+def test_without_a_good_checkpoint_the_run_says_so(tmp_path):
+    stopped(tmp_path)
+    cut(tmp_path / "last.ckpt")
+    cut(tmp_path / "previous.ckpt")
+    with pytest.raises(Damaged, match=r"last.ckpt is damaged .*rollcall doctor"):
+        simulate(TRIAL, folder=tmp_path)
+    for finding in examine(tmp_path):
+        if finding.aside:
+            treat(finding)
+    assert is_whole(tmp_path)
+
+
+def test_a_running_trial_is_left_alone_and_a_dead_one_is_said(tmp_path):
+    run = RunFolder(tmp_path)
+    with run.running(Trial.read(TRIAL), device="cpu", threads=1):
+        assert examine(tmp_path) == []
+        status = (tmp_path / "status.json").read_text()
+    (tmp_path / "status.json").write_text(status)
+    (tmp_path / "metrics.jsonl").write_text('{"round": 0}\n')
+    (finding,) = examine(tmp_path)
+    assert (finding.problem, finding.aside) == ("its process died", False)
