@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmark.config.experiment import Experiment, names
-from benchmark.config.nested import parse
+from benchmark.config.nested import parse, parse_all
 
 if TYPE_CHECKING:
     from benchmark.config.grid import Place
@@ -27,10 +27,12 @@ class Plan:
 
     Args:
         experiment: with all changes.
+        whole: with all changes but `--only`.
         cut: the places that a time budget leaves; by default all places of the experiment.
     """
 
     experiment: Experiment
+    whole: Experiment
     cut: list["Place"] | None = None
 
     @cached_property
@@ -50,6 +52,21 @@ class Plan:
         from benchmark.sweep.jobs import Job
 
         return [Job(trial, self.experiment.home, store) for trial in distinct(self.places)]
+
+    def check_metrics(self) -> None:
+        """Refuse a metric of the report that no trial records. The default metric is not checked.
+
+        Raises:
+            SettingError: names the metric and the columns that are recorded.
+        """
+        from benchmark.config.grid import distinct, trials
+        from benchmark.sweep.metric_names import check_metrics
+
+        report = self.experiment.report
+        if "metrics" in report.model_fields_set:
+            check_metrics(
+                report.metrics, distinct(self.places), (trial for whole in [self.whole] for trial in trials(whole))
+            )
 
 
 def plans_of(
@@ -79,8 +96,8 @@ def plans_of(
             chosen = chosen.varied(dict([parse(f"seed={seeds}")]))
         if rounds is not None:
             chosen = chosen.varied({"rounds": [rounds]})
-        chosen = chosen.varied(dict(map(parse, settings or []))).only(dict(map(parse, only or [])))
-        plans.append(Plan(chosen))
+        chosen = chosen.varied(parse_all(settings or []))
+        plans.append(Plan(chosen.only(parse_all(only or [])), chosen))
     return plans
 
 
@@ -114,7 +131,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
         record.write(folder)
         err.print(record.told(plan.experiment.name), highlight=False, soft_wrap=True)
     return [
-        Plan(plan.experiment, cutting.apply(plan.places, record.cut))
+        Plan(plan.experiment, plan.whole, cutting.apply(plan.places, record.cut))
         for plan, record in zip(plans, records, strict=True)
         if record is not None
     ]
