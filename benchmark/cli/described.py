@@ -7,7 +7,9 @@ if TYPE_CHECKING:
 
 
 def described(job: "Job") -> dict[str, Any]:
-    """A trial or an analysis: its names, seed, state, run folder and last metrics."""
+    """A trial or an analysis: its names, seed, settings, state, run folder and last metrics."""
+    from benchmark.config.digest import array_file
+
     history = job.folder.history()
     return {
         "trial": job.trial.name,
@@ -18,6 +20,7 @@ def described(job: "Job") -> dict[str, Any]:
             if hasattr(job.trial, kind)
         },
         "seed": job.trial.seed,
+        "settings": job.trial.spec(array_file),
         "state": job.folder.state,
         "folder": str(job.folder.path),
         "metrics": {} if history.empty else history.iloc[-1].to_dict(),

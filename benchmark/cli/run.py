@@ -11,7 +11,7 @@ import typer
 
 from benchmark.cli.described import described
 from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Variant, err, out
-from benchmark.cli.selection import plans_of, within
+from benchmark.cli.selection import plans_of, within, writable
 from benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ def run(
     if budget:
         plans = within(plans, budget, store, gpus_per_trial if chosen is Executor.ray else None)
         sweeps = [plan.jobs(store) for plan in plans]
+    writable(store)
+    for plan, jobs in zip(plans, sweeps, strict=True):
+        if not all(job.finished for job in jobs):
+            plan.check_metrics()
+            plan.claim(store)
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
         todo = [job for job in jobs if not job.finished]
@@ -108,9 +113,10 @@ def _run(
     with View(jobs, err) as view:
         callbacks: list[SweepCallback] = [view]
         if todo and find_spec("mlflow"):
-            from benchmark.sweep.mlflow_mirror import Mirror
+            from benchmark.sweep.mlflow_mirror import connected
 
-            callbacks.append(Mirror(store, home))
+            mirror = connected(store, home)
+            callbacks += [mirror] if mirror else []
         if todo and executor is Executor.ray:
             from benchmark.sweep.ray_executor import run_ray
 
@@ -123,6 +129,8 @@ def _run(
 def _tell(view: "View", jobs: list["Job"], todo: list["Job"], folder: Path) -> None:
     """Print how many trials ran, how they ended, and which share of their time went into evaluations."""
     counts = [f"{view.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(view.failed)} failed"]
+    if view.elsewhere:
+        counts.append(f"{view.elsewhere} running elsewhere (rerun the command later)")
     if view.stopped:
         counts += [f"{view.interrupted} interrupted", f"{view.waiting} not started"]
     evaluating, seconds = (

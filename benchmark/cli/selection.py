@@ -4,13 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import yaml
 from rich.console import Console
 from rich.progress import track
 
-from benchmark.config.experiment import Experiment, names
+from benchmark.cli.claim import claim
+from benchmark.config.errors import SettingError
+from benchmark.config.experiment import LIBRARY, Experiment, names
 from benchmark.config.nested import parse, parse_all
 
 if TYPE_CHECKING:
@@ -28,11 +31,13 @@ class Plan:
     Args:
         experiment: with all changes.
         whole: with all changes but `--only`.
+        file: its file, if it is one of the user's own.
         cut: the places that a time budget leaves; by default all places of the experiment.
     """
 
     experiment: Experiment
     whole: Experiment
+    file: Path | None = None
     cut: list["Place"] | None = None
 
     @cached_property
@@ -68,6 +73,31 @@ class Plan:
                 report.metrics, distinct(self.places), (trial for whole in [self.whole] for trial in trials(whole))
             )
 
+    def claim(self, store: Path) -> None:
+        """Record in the folder of the runs which file they belong to.
+
+        Raises:
+            SettingError: the runs of another file are there.
+        """
+        if not self.experiment.base:  # else it shares the runs of its base on purpose
+            claim(store / self.experiment.home, self.file or LIBRARY / f"{self.experiment.name}.yaml")
+
+
+def writable(store: Path) -> None:
+    """Refuse a store in which nothing can be written.
+
+    Raises:
+        SettingError: names the folder and the reason.
+    """
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=store):
+            pass
+    except OSError as error:
+        raise SettingError(
+            f"store: {store} cannot be written ({error.strerror}); choose another folder with --store"
+        ) from None
+
 
 def plans_of(
     name: str,
@@ -97,7 +127,8 @@ def plans_of(
         if rounds is not None:
             chosen = chosen.varied({"rounds": [rounds]})
         chosen = chosen.varied(parse_all(settings or []))
-        plans.append(Plan(chosen.only(parse_all(only or [])), chosen))
+        file = Path(one) if Path(one).is_file() else None
+        plans.append(Plan(chosen.only(parse_all(only or [])), chosen, file))
     return plans
 
 
@@ -131,7 +162,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
         record.write(folder)
         err.print(record.told(plan.experiment.name), highlight=False, soft_wrap=True)
     return [
-        Plan(plan.experiment, plan.whole, cutting.apply(plan.places, record.cut))
+        Plan(plan.experiment, plan.whole, plan.file, cutting.apply(plan.places, record.cut))
         for plan, record in zip(plans, records, strict=True)
         if record is not None
     ]

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from benchmark.config.errors import SettingError
 from benchmark.federation.interruption import Interrupted
+from benchmark.federation.run_lock import InUse
 
 if TYPE_CHECKING:
     from benchmark.config.digest import Spec
@@ -71,7 +71,7 @@ class RunFolder:
         """The context of a running trial: writes its settings and status at the start, and its final state at the end.
 
         Raises:
-            SettingError: another process runs this trial.
+            InUse: another process runs this trial.
         """
         with self._locked():
             trial.save(self.path)
@@ -149,9 +149,7 @@ class RunFolder:
         try:
             lock.acquire()
         except Timeout:
-            raise SettingError(
-                f"folder: {self.path} is in use; another process runs this trial. Wait for it to end"
-            ) from None
+            raise InUse(f"folder: {self.path} is in use; another process runs this trial. Wait for it to end") from None
         try:
             yield
         finally:

@@ -16,6 +16,7 @@ from benchmark.federation.build import build
 from benchmark.federation.interruption import Interrupted, stop_requests
 from benchmark.federation.module import Federation
 from benchmark.federation.run_folder import RunFolder
+from benchmark.federation.run_lock import InUse
 from benchmark.federation.simulation import simulate
 
 
@@ -42,11 +43,11 @@ class Outcome:
     """How a run ended.
 
     Attributes:
-        state: how it ended, in a word.
+        state: how it ended, in a word; `elsewhere`: another process runs it.
         error: of a failed run, the error.
     """
 
-    state: Literal["finished", "interrupted", "failed"]
+    state: Literal["finished", "interrupted", "failed", "elsewhere"]
     error: str = ""
 
 
@@ -140,6 +141,8 @@ def carry_out(trial: Trial | Analysis, folder: Path, tell: Callable[[int], None]
             simulate(trial, folder=folder, callbacks=[Ticker(tell)], stop=stop)
     except Interrupted:
         return Outcome("interrupted")
+    except InUse:
+        return Outcome("elsewhere")
     except Exception as error:
         return Outcome("failed", f"{type(error).__name__}: {error}")
     return Outcome("finished")

@@ -9,6 +9,9 @@ from rich.text import Text
 
 from benchmark.sweep.jobs import Job, Outcome
 
+STATES = {"elsewhere": "running elsewhere"}
+"""How a trial ended, where one word does not say it."""
+
 
 class RoundsPerSecond(ProgressColumn):
     """The speed over the last half minute."""
@@ -27,6 +30,7 @@ class View:
     Attributes:
         failed: the error of each failed trial, by name.
         finished, interrupted, waiting: how many trials finished now, were interrupted, and have not started.
+        elsewhere: how many trials another process runs.
     """
 
     def __init__(self, jobs: Sequence[Job], console: Console) -> None:
@@ -35,7 +39,7 @@ class View:
         self.done = sum(job.finished for job in jobs)
         self.running = 0
         self.failed: dict[str, str] = {}
-        self.finished = self.interrupted = 0
+        self.finished = self.interrupted = self.elsewhere = 0
         self.waiting = self.trials - self.done
         self.rounds = {job.trial.name: min(job.folder.status.get("round", 0), job.trial.rounds) for job in jobs}
         self.progress = Progress(
@@ -80,6 +84,8 @@ class View:
         self.running -= 1
         if outcome.state == "interrupted":
             self.interrupted += 1
+        elif outcome.state == "elsewhere":
+            self.elsewhere += 1
         else:
             self.done += 1
         if outcome.state == "finished":
@@ -89,7 +95,7 @@ class View:
             self.failed[job.trial.name] = outcome.error
         if not self.console.is_terminal:
             self.console.print(
-                f"{self.done:>4}/{self.trials}  {job.trial.name}  {outcome.error or outcome.state}",
+                f"{self.done:>4}/{self.trials}  {job.trial.name}  {outcome.error or STATES.get(outcome.state, outcome.state)}",
                 highlight=False,
                 soft_wrap=True,
             )

@@ -54,7 +54,7 @@ class Kinds(Settings):
     keep: bool = False
     size: int | Literal["full"] = "full"
     betas: tuple[float, float] = (0.9, 0.9)
-    inner: dict[str, bool] = {}
+    inner: dict[str, bool] | None = None
 
 
 @pytest.mark.parametrize(
