@@ -94,8 +94,9 @@ class View:
         elif outcome.state == "failed":
             self.failed[job.trial.name] = outcome.error
         if not self.console.is_terminal:
+            end = outcome.error or STATES.get(outcome.state, outcome.state)
             self.console.print(
-                f"{self.done:>4}/{self.trials}  {job.trial.name}  {outcome.error or STATES.get(outcome.state, outcome.state)}",
+                f"{self.done:>4}/{self.trials}  {job.trial.name}  {end}",
                 highlight=False,
                 soft_wrap=True,
             )
