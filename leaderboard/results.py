@@ -39,7 +39,7 @@ def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | Non
             continue
         if finished is not None and "analysis" not in settings:
             settings["rounds"] = finished
-        run = Run(dict(entry.data.tags), settings, _history(client, entry, metrics))
+        run = Run(dict(entry.data.tags), settings, _history(client, entry, metrics), "own")
         runs.append(run.until(run.rounds) if "rounds" in settings else run)
     return runs
 

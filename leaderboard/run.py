@@ -1,7 +1,8 @@
 """One finished trial, as the leaderboard sees it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import pandas as pd
 
@@ -17,11 +18,13 @@ class Run:
         tags: experiment, algorithm, participation, task, seed, commit, version, ...
         settings: all settings as text, by dotted name.
         history: [evaluations], indexed by round, a column for each metric.
+        source: `own`: from a run folder or from the user's MLflow server; `kept`: from an archive.
     """
 
     tags: dict[str, str]
     settings: dict[str, str]
     history: pd.DataFrame
+    source: Literal["own", "kept"] = "kept"
 
     @property
     def cell(self) -> tuple[tuple[str, str], ...]:
@@ -47,7 +50,7 @@ class Run:
     def until(self, rounds: int) -> "Run":
         """The run as it was after this many rounds; the whole run if it has fewer."""
         settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
-        return Run(self.tags, settings, self.history[self.history.index <= rounds])
+        return replace(self, settings=settings, history=self.history[self.history.index <= rounds])
 
     def has(self, metric: Metric) -> bool:
         """Whether the metric was measured."""

@@ -8,12 +8,14 @@ import typer
 from benchmark.allocator import keep_freed_memory
 from benchmark.cli.bench import bench
 from benchmark.cli.check import check
+from benchmark.cli.clean import clean
 from benchmark.cli.data import data
 from benchmark.cli.doctor import doctor
 from benchmark.cli.list import list_
 from benchmark.cli.participation import participation
 from benchmark.cli.run import run
 from benchmark.cli.show import show
+from benchmark.cli.status import status
 from benchmark.cli.sync import sync
 from benchmark.config.errors import SettingError
 
@@ -24,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("list")(list_)
-for command in (show, run, check, participation, bench, sync, doctor):
+for command in (show, run, status, check, participation, bench, sync, doctor, clean):
     app.command()(command)
 app.add_typer(data, name="data")
 for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and of installed plugins
@@ -32,10 +34,18 @@ for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and
 
 
 def main() -> None:
-    """Run the command. A `SettingError` ends it with one line on stderr and exit code 2."""
+    """Run the command. A `SettingError`, or a file that cannot be read or written, ends it with one line and code 2."""
     keep_freed_memory()
     try:
         app()
     except SettingError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader, such as `head`, has read enough
+        sys.stdout = None
+        sys.exit(1)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"error: {error.filename}: cannot be read or written ({error.strerror})", file=sys.stderr)
         sys.exit(2)

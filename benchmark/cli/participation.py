@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table as Grid
 
-from benchmark.cli.options import Json, err, out
+from benchmark.cli.options import Json, Only, err, out
 from benchmark.cli.plots import draw
 from benchmark.config.errors import SettingError
+from benchmark.config.nested import parse_all
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +30,7 @@ class Picture(StrEnum):
 
 def participation(
     spec: Annotated[str, typer.Argument(help="A YAML file, or EXPERIMENT:MODEL.", metavar="SPEC")],
+    only: Only = None,
     rounds: Annotated[int, typer.Option(min=2, help="Number of rounds to summarise.")] = 2000,
     plot: Annotated[Path | None, typer.Option(help="Draw a picture into this file.", metavar="FILE")] = None,
     picture: Annotated[Picture, typer.Option(help="Which picture --plot draws.")] = Picture.uplinks,
@@ -42,13 +44,13 @@ def participation(
     from participation import recording
     from participation.summary import summarise
 
-    model = load(spec)
+    model, panel = load(spec, parse_all(only or []))
     mask = recording.record(model, rounds)
     summary = summarise(model, mask)
     if as_json:
         print(json.dumps(asdict(summary), indent=1))
     else:
-        out.print(_table(spec, summary))
+        out.print(_table(f"{spec}, panel {panel}" if panel else spec, summary))
     if plot is not None:
         draw(picture.value, plot, *_content(picture, model, mask))
     if record is not None:
@@ -74,7 +76,7 @@ def _content(picture: Picture, model: "Participation", mask: "Bool[np.ndarray, '
         raise SettingError(str(error)) from None
 
 
-def _table(spec: str, summary: "Summary") -> Grid:
+def _table(name: str, summary: "Summary") -> Grid:
     """The summary of a model, a row for each quantity."""
     stated = "" if summary.memory[1] is None else f" (stated mean {summary.memory[1]:.3f})"
     off = (
@@ -96,7 +98,7 @@ def _table(spec: str, summary: "Summary") -> Grid:
         + " from uniform",
     }
     grid = Grid(
-        title=f"{spec}: {summary.clients} clients, {summary.rounds} rounds", title_justify="left", show_header=False
+        title=f"{name}: {summary.clients} clients, {summary.rounds} rounds", title_justify="left", show_header=False
     )
     for name, value in rows.items():
         grid.add_row(name, value)

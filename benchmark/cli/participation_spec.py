@@ -1,5 +1,7 @@
 """The participation model of a YAML file or of an experiment, for `rollcall participation`."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +9,13 @@ import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from benchmark.config.base import Settings, load_yaml, validated
+from benchmark.config.digest import array_file
 from benchmark.config.errors import SettingError, at
 from benchmark.config.experiment import Experiment
 from benchmark.config.grid import places
-from benchmark.config.registry import Choice
 from benchmark.config.trial import ParticipationChoice, Trial
 from benchmark.federation.build import build
+from benchmark.sweep.estimate import missing
 from participation import Participation, Population
 from tasks.streams import stream
 
@@ -47,32 +50,51 @@ class RollCall(Settings):
         return model
 
 
-def load(spec: str) -> Participation:
+def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> tuple[Participation, str]:
     """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
 
-    The second `bernoulli` of an experiment is called `bernoulli#2`.
+    The second `bernoulli` of an experiment is called `bernoulli#2`. If panels differ in their data, the first panel
+    whose data set is on this machine counts.
+
+    Args:
+        spec: the file, or EXPERIMENT:MODEL.
+        only: labels to keep by axis of the experiment, such as the panel.
+
+    Returns:
+        the model; and its panel, empty if there is but one.
 
     Raises:
-        SettingError: the model does not exist, or one of its options is not allowed.
+        SettingError: the model does not exist, one of its options is not allowed, or its data set is not here.
     """
     content: Any = load_yaml(Path(spec)) if Path(spec).is_file() else None
     if isinstance(content, dict) and "trial" not in content:
-        return validated(RollCall, content).model()
+        return validated(RollCall, content).model(), ""
     name, _, wanted = spec.partition(":")
-    models = _models(Experiment.read(name))
+    experiment = Experiment.read(name).only(only or {})
+    models = _models(experiment)
+    if not models:
+        raise SettingError(f"participation: {name} has no participation model; its panels are analyses")
     if wanted not in models and (wanted or len(models) > 1):
         raise SettingError(f"participation: {wanted!r} is not a model of {name}; must be one of {', '.join(models)}")
-    return build(models[wanted or next(iter(models))]).participation
+    candidates = models[wanted or next(iter(models))]
+    panel, trial = next((pair for pair in candidates.items() if not missing([pair[1]])), (None, None))
+    if panel is None or trial is None:
+        absent = missing(list(candidates.values()))
+        raise SettingError(f"no data set of {spec} is here; to download one: rollcall data fetch {absent[0]}")
+    return build(trial).participation, panel if len(experiment.panels) > 1 else ""
 
 
-def _models(experiment: Experiment) -> dict[str, Trial]:
-    """For each participation model of an experiment, by label, a trial that has it."""
-    models: dict[str, Trial] = {}
-    seen: list[Choice] = []
+def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:
+    """For each participation model of an experiment, by label, the first trial of each panel that has it."""
+    models: dict[str, dict[str, Trial]] = {}
+    labels: dict[str, str] = {}
     for place in places(experiment):
-        if isinstance(place.trial, Trial) and place.trial.participation not in seen:
-            seen.append(place.trial.participation)
+        if not isinstance(place.trial, Trial):
+            continue
+        settings = json.dumps(place.trial.spec(array_file)["participation"], sort_keys=True)
+        if settings not in labels:
             label = place.labels.get("participation", place.trial.participation.name)
             same = sum(name.partition("#")[0] == label for name in models)
-            models[f"{label}#{same + 1}" if same else label] = place.trial
+            labels[settings] = f"{label}#{same + 1}" if same else label
+        models.setdefault(labels[settings], {}).setdefault(place.labels["panel"], place.trial)
     return models

@@ -11,7 +11,7 @@ import typer
 
 from benchmark.cli.described import described
 from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Variant, err, out
-from benchmark.cli.selection import plans_of, within
+from benchmark.cli.selection import plans_of, within, writable
 from benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
@@ -58,6 +58,11 @@ def run(
         sweeps = [plan.jobs(store) for plan in plans]
     from benchmark.sweep.jobs import check_folders
 
+    writable(store)
+    for plan, jobs in zip(plans, sweeps, strict=True):
+        if not all(job.ended for job in jobs):
+            plan.check_metrics()
+            plan.claim(store)
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
         try:
@@ -117,9 +122,10 @@ def _run(
     with View(jobs, err) as view:
         callbacks: list[SweepCallback] = [view]
         if todo and find_spec("mlflow"):
-            from benchmark.sweep.mlflow_mirror import Mirror
+            from benchmark.sweep.mlflow_mirror import connected
 
-            callbacks.append(Mirror(store, home))
+            mirror = connected(store, home)
+            callbacks += [mirror] if mirror else []
         if todo and executor is Executor.ray:
             from benchmark.sweep.ray_executor import run_ray
 
@@ -147,6 +153,8 @@ def _tell(view: "View", jobs: list["Job"], todo: list["Job"], folder: Path) -> N
     counts = [f"{view.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(view.failed)} failed"]
     if view.diverged:
         counts.append(f"{len(view.diverged)} diverged")
+    if view.elsewhere:
+        counts.append(f"{view.elsewhere} running elsewhere (rerun the command later)")
     if view.stopped:
         counts += [f"{view.interrupted} interrupted", f"{view.waiting} not started"]
     evaluating, seconds = (

@@ -4,14 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import yaml
 from rich.console import Console
 from rich.progress import track
 
-from benchmark.config.experiment import Experiment, names
-from benchmark.config.nested import parse
+from benchmark.cli.claim import claim
+from benchmark.config.errors import SettingError
+from benchmark.config.experiment import LIBRARY, Experiment, names
+from benchmark.config.nested import parse, parse_all
 
 if TYPE_CHECKING:
     from benchmark.config.grid import Place
@@ -27,10 +30,14 @@ class Plan:
 
     Args:
         experiment: with all changes.
+        whole: with all changes but `--only`.
+        file: its file, if it is one of the user's own.
         cut: the places that a time budget leaves; by default all places of the experiment.
     """
 
     experiment: Experiment
+    whole: Experiment
+    file: Path | None = None
     cut: list["Place"] | None = None
 
     @cached_property
@@ -50,6 +57,46 @@ class Plan:
         from benchmark.sweep.jobs import Job
 
         return [Job(trial, self.experiment.home, store) for trial in distinct(self.places)]
+
+    def check_metrics(self) -> None:
+        """Refuse a metric of the report that no trial records. The default metric is not checked.
+
+        Raises:
+            SettingError: names the metric and the columns that are recorded.
+        """
+        from benchmark.config.grid import distinct, trials
+        from benchmark.sweep.metric_names import check_metrics
+
+        report = self.experiment.report
+        if "metrics" in report.model_fields_set:
+            check_metrics(
+                report.metrics, distinct(self.places), (trial for whole in [self.whole] for trial in trials(whole))
+            )
+
+    def claim(self, store: Path) -> None:
+        """Record in the folder of the runs which file they belong to.
+
+        Raises:
+            SettingError: the runs of another file are there.
+        """
+        if not self.experiment.base:  # else it shares the runs of its base on purpose
+            claim(store / self.experiment.home, self.file or LIBRARY / f"{self.experiment.name}.yaml")
+
+
+def writable(store: Path) -> None:
+    """Refuse a store in which nothing can be written.
+
+    Raises:
+        SettingError: names the folder and the reason.
+    """
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=store):
+            pass
+    except OSError as error:
+        raise SettingError(
+            f"store: {store} cannot be written ({error.strerror}); choose another folder with --store"
+        ) from None
 
 
 def plans_of(
@@ -79,8 +126,9 @@ def plans_of(
             chosen = chosen.varied(dict([parse(f"seed={seeds}")]))
         if rounds is not None:
             chosen = chosen.varied({"rounds": [rounds]})
-        chosen = chosen.varied(dict(map(parse, settings or []))).only(dict(map(parse, only or [])))
-        plans.append(Plan(chosen))
+        chosen = chosen.varied(parse_all(settings or []))
+        file = Path(one) if Path(one).is_file() else None
+        plans.append(Plan(chosen.only(parse_all(only or [])), chosen, file))
     return plans
 
 
@@ -114,7 +162,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
         record.write(folder)
         err.print(record.told(plan.experiment.name), highlight=False, soft_wrap=True)
     return [
-        Plan(plan.experiment, cutting.apply(plan.places, record.cut))
+        Plan(plan.experiment, plan.whole, plan.file, cutting.apply(plan.places, record.cut))
         for plan, record in zip(plans, records, strict=True)
         if record is not None
     ]

@@ -1,25 +1,34 @@
 """The base of all settings, and reading YAML files."""
 
+import types
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from benchmark.config.errors import SettingError, from_pydantic
 
+NUMBERS = frozenset({int, float})
+
 
 class Settings(BaseModel):
-    """A validated mapping. Unknown keys are refused, and fields cannot be changed."""
+    """A validated mapping. Unknown keys are refused, and fields cannot be changed.
+
+    A number must be written as a number, and a truth value as `true` or `false`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     @model_validator(mode="before")
     @classmethod
     def _known(cls, data: Any) -> Any:
-        for key in data if isinstance(data, dict) else ():
-            if key not in cls.model_fields:
+        kinds = _kinds(cls)
+        for key, value in data.items() if isinstance(data, dict) else ():
+            if key not in kinds:
                 raise SettingError(f"{key}: is not a setting; allowed: {', '.join(cls.model_fields)}")
+            _check_kind(key, value, kinds[key])
         return data
 
 
@@ -38,19 +47,71 @@ def validated(kind: type[S], data: Any) -> S:
         raise from_pydantic(error) from None
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a mapping that has a key twice; plain YAML would take the last value."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        lines: dict[Any, int] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key, line = self.construct_object(key_node), key_node.start_mark.line + 1
+            if key in lines:
+                raise SettingError(f"line {line}: {key!r} is already set in line {lines[key]}; remove one of the two")
+            lines[key] = line
+        return super().construct_mapping(node, deep)
+
+
 def load_yaml(path: Path) -> Any:
     """The content of a YAML file. Data files that it names are relative to its folder.
 
     Raises:
-        SettingError: the file does not exist or is not YAML.
+        SettingError: the file does not exist, is not YAML, or sets a key twice.
     """
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise SettingError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise SettingError(f"{path}: is not YAML (it is not text in UTF-8)") from None
     except yaml.YAMLError as error:
         raise SettingError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
+    except SettingError as error:
+        raise SettingError(f"{path}: {error}") from None
     return _beside(content, path.parent)
+
+
+def _check_kind(key: str, value: Any, kinds: frozenset[Any]) -> None:
+    """Refuse `true` as a number, a text as a number, and a number as a truth value; pydantic converts them."""
+    for item in value if isinstance(value, list | tuple) else (value,):
+        wants_number, wants_bool = bool(kinds & NUMBERS), bool in kinds
+        if isinstance(item, bool) and wants_number and not wants_bool:
+            allowed = "a number"
+        elif isinstance(item, str) and str not in kinds and (wants_number or wants_bool):
+            allowed = "a number" if wants_number else "true or false"
+        elif isinstance(item, int | float) and wants_bool and not (wants_number or isinstance(item, bool)):
+            allowed = "true or false"
+        else:
+            continue
+        shown = str(item).lower() if isinstance(item, bool) else repr(item)
+        raise SettingError(f"{key}: {shown} is not allowed; must be {allowed}")
+
+
+@cache
+def _kinds(settings: type[Settings]) -> dict[str, frozenset[Any]]:
+    """The types that a field's annotation names, by field; of a mapping none."""
+    return {name: frozenset(_leaves(field.annotation)) for name, field in settings.model_fields.items()}
+
+
+def _leaves(annotation: Any) -> set[Any]:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _leaves(arguments[0])
+    if origin is Literal:
+        return {type(value) for value in arguments}
+    if origin in (Union, types.UnionType, tuple, list):
+        return set().union(*(_leaves(argument) for argument in arguments))
+    return set() if origin is not None else {annotation}
 
 
 def _beside(value: Any, folder: Path) -> Any:

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
-from benchmark.config.labels import labelled, selected
+from benchmark.config.labels import folder_name, labelled, not_empty, selected
 from benchmark.config.nested import merged
 from benchmark.config.renamed import current_experiment
 from benchmark.config.report import Claim, Labels, Report, Reported
@@ -18,8 +18,11 @@ LIBRARY = Path(__file__).parents[1] / "experiments"
 Axis = Annotated[
     dict[str, Any],
     BeforeValidator(labelled),
+    AfterValidator(not_empty),
     Field(description="a list of values, or a mapping of labels to values; in a list, a choice has its name as label"),
 ]
+
+FolderName = Annotated[str, AfterValidator(folder_name)]
 
 
 class Panel(Settings):
@@ -57,11 +60,13 @@ class Experiment(Settings):
     label to several dotted settings, so that panels with different settings can share the axis.
     """
 
-    name: str = Field(description="name of the experiment; by default that of the file")
+    name: FolderName = Field(description="name of the experiment and of its folder; by default that of the file")
     title: str = Field(description="heading of its table and figure")
     about: str = Field("", description="what the experiment shows, in a few sentences")
     source: str = Field("", description="the paper, and its table or figure; empty for an experiment of your own")
-    base: str = Field("", description="another experiment whose file this one starts from and whose runs it shares")
+    base: FolderName = Field(
+        "", description="another experiment whose file this one starts from and whose runs it shares"
+    )
     subset: Labels = Field({}, description="for axes of the base, the labels to keep")
     trial: dict[str, Any] = Field({}, description="settings that all trials share")
     grid: dict[str, Axis] = Field({}, description="the axes: for each dotted setting, its values")
@@ -116,7 +121,10 @@ class Experiment(Settings):
         content = current_experiment(content)
         own = {"name": path.stem if path == Path(name) else name} | content
         try:
-            spec = cls.read(content["base"]).model_dump() | own if "base" in content else own
+            spec = own
+            if "base" in content:
+                base = cls.read(content["base"])
+                spec = base.model_dump() | own | {"base": base.home}  # a path would be no name of a folder
             experiment = validated(cls, spec)
             return experiment.only({axis: list(labels) for axis, labels in experiment.subset.items()})
         except SettingError as error:

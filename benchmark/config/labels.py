@@ -27,6 +27,20 @@ def labelled(values: Any) -> Any:
     return axis
 
 
+def not_empty(axis: dict[str, Any]) -> dict[str, Any]:
+    """Refuse an axis without values, since no trial would be run."""
+    if not axis:
+        raise ValueError("must have at least one value")
+    return axis
+
+
+def folder_name(name: str) -> str:
+    """Refuse a name that leads out of the store."""
+    if name.startswith("/") or "\\" in name or not name.isprintable() or {".", ".."} & set(name.split("/")):
+        raise ValueError("must be a relative path without . or .., such as mine or paper/table1")
+    return name
+
+
 def label_of(value: Any) -> str:
     """The label of one value: a choice's name, the class of a user's file, or the value as text."""
     name = value.get("name", value) if isinstance(value, Mapping) else value

@@ -1,6 +1,7 @@
 """Nested settings: lay one set over another, set one by its dotted name, read `local.lr=0.1` of a command line."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -50,6 +51,20 @@ def parse(assignment: str) -> tuple[str, list[Any]]:
     if not (path and equals and parsed):
         raise SettingError(f"{assignment!r} is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE")
     return path, [_number(value) for value in parsed]
+
+
+def parse_all(assignments: Iterable[str]) -> dict[str, list[Any]]:
+    """Assignments by their path. `panel=cifar10,local.lr=0.1,0.05` holds two; values of a repeated path are joined.
+
+    Raises:
+        SettingError: a text does not have this form.
+    """
+    values: dict[str, list[Any]] = {}
+    for text in assignments:
+        for assignment in re.split(r",(?=\s*[A-Za-z_][\w.]*=)", text):
+            path, parsed = parse(assignment.strip())
+            values[path] = values.get(path, []) + parsed
+    return values
 
 
 def _same_choice(below: Mapping[str, Any], over: Mapping[str, Any]) -> bool:

@@ -28,7 +28,6 @@ import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from benchmark.config.errors import SettingError
 from benchmark.federation.interruption import Interrupted
 from benchmark.federation.run_files import (
     Damaged,
@@ -41,6 +40,7 @@ from benchmark.federation.run_files import (
     set_aside,
     write_rows,
 )
+from benchmark.federation.run_lock import InUse
 
 if TYPE_CHECKING:
     from benchmark.config.digest import Spec
@@ -105,7 +105,7 @@ class RunFolder:
         """The context of a running trial: writes its settings and status at the start, and its final state at the end.
 
         Raises:
-            SettingError: another process runs this trial.
+            InUse: another process runs this trial.
         """
         with self._locked():
             self._save_settings(trial)
@@ -251,9 +251,7 @@ class RunFolder:
         try:
             lock.acquire()
         except Timeout:
-            raise SettingError(
-                f"folder: {self.path} is in use; another process runs this trial. Wait for it to end"
-            ) from None
+            raise InUse(f"folder: {self.path} is in use; another process runs this trial. Wait for it to end") from None
         try:
             yield
         finally:

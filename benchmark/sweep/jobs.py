@@ -18,6 +18,7 @@ from benchmark.federation.build import build
 from benchmark.federation.interruption import Interrupted, stop_requests
 from benchmark.federation.module import Federation
 from benchmark.federation.run_folder import RunFolder
+from benchmark.federation.run_lock import InUse
 from benchmark.federation.simulation import simulate
 
 
@@ -55,11 +56,11 @@ class Outcome:
     """How a run ended.
 
     Attributes:
-        state: how it ended, in a word.
+        state: how it ended, in a word; `elsewhere`: another process runs it.
         error: of a failed run, the error; of a diverged one, what was not finite.
     """
 
-    state: Literal["finished", "interrupted", "failed", "diverged"]
+    state: Literal["finished", "interrupted", "failed", "diverged", "elsewhere"]
     error: str = ""
 
 
@@ -173,7 +174,9 @@ def carry_out(trial: Trial | Analysis, folder: Path, tell: Callable[[int], None]
                 return Outcome("diverged", run.status.get("reason", "diverged"))
     except Interrupted:
         return Outcome("interrupted")
-    except SettingError as error:  # a line for the user, and perhaps another process runs in the folder
+    except InUse:
+        return Outcome("elsewhere")
+    except SettingError as error:  # a line for the user
         return Outcome("failed", str(error))
     except Exception as error:
         if not run.error_file.exists():  # the run failed before it started

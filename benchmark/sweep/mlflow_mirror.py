@@ -4,7 +4,6 @@ Only one process writes, and always from the run folders. So workers need no MLf
 file, and the same code copies the runs of other machines.
 """
 
-import logging
 import os
 import sys
 from pathlib import Path
@@ -16,13 +15,10 @@ import yaml
 from benchmark.config.digest import flatten
 from benchmark.federation.run_files import Damaged
 from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep.mlflow_client import client, experiment_id, probe
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
-
     from benchmark.sweep.jobs import Job, Outcome
-
-os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # MLflow reads this when it is imported
 
 MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED", "diverged": "FAILED"}
 """MLflow's names for the states of a run folder. It has none for divergence; the tag `rollcall.state` says it."""
@@ -33,15 +29,20 @@ LONGEST_TAG = 5000
 INTERVAL = 10.0
 """Seconds between two pushes of a trial that is still running."""
 
+PAUSE = 30.0
+"""Seconds without a push after one that failed."""
 
-def client(store: Path) -> "MlflowClient":
-    """A client of the server that MLFLOW_TRACKING_URI names, by default of a SQLite file in the store."""
-    from mlflow import MlflowClient
 
-    logging.getLogger("mlflow").setLevel(logging.WARNING)  # it would log every table of a new database
-    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its errors are raised too
-    store.mkdir(parents=True, exist_ok=True)
-    return MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / 'mlflow.db'}")
+def connected(store: Path, experiment: str) -> "Mirror | None":
+    """A mirror; None, with a warning, if MLflow does not answer."""
+    try:
+        return Mirror(store, experiment)
+    except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
+        print(
+            f"MLflow: {' '.join(str(error).split())}. Results are in the run folders only. Later, run: rollcall sync",
+            file=sys.stderr,
+        )
+        return None
 
 
 class Mirror:
@@ -55,14 +56,10 @@ class Mirror:
     def __init__(self, store: Path, experiment: str) -> None:
         self.client = client(store)
         self.experiment = experiment
-        found = self.client.get_experiment_by_name(experiment)
-        if found is None:
-            # Beside a local database; a server has a place of its own for artifacts.
-            artifacts = None if os.environ.get("MLFLOW_TRACKING_URI") else (store / "artifacts").resolve().as_uri()
-            self.id = self.client.create_experiment(experiment, artifact_location=artifacts)
-        else:
-            self.id = found.experiment_id
+        self.id = experiment_id(self.client, store, experiment)
         self.pushed: dict[Path, float] = {}
+        self.missed: dict[Path, RunFolder] = {}
+        self.pause_ends = 0.0
 
     def started(self, job: "Job") -> None:
         self.pushed[job.folder.path] = monotonic()
@@ -76,13 +73,21 @@ class Mirror:
         """The retry is a part of the same run."""
 
     def ended(self, job: "Job", outcome: "Outcome") -> None:
-        self._try_to_push(job.folder)
+        if outcome.state != "elsewhere":  # the other process pushes it
+            self._try_to_push(job.folder)
 
     def _try_to_push(self, folder: RunFolder) -> None:
-        # A server that is down must not end a sweep: all is in the folder, for `rollcall sync`.
+        # A server that is down must not end or slow a sweep: all is in the folder, for a later push or `rollcall sync`.
+        self.missed[folder.path] = folder
+        if monotonic() < self.pause_ends:
+            return
         try:
-            self.push(folder)
+            probe(os.environ.get("MLFLOW_TRACKING_URI", ""))
+            for path, waiting in list(self.missed.items()):
+                self.push(waiting)
+                del self.missed[path]
         except Exception as error:
+            self.pause_ends = monotonic() + PAUSE
             print(
                 f"MLflow could not be updated with {folder.path.name} ({_reason(error)}). Later, run: rollcall sync",
                 file=sys.stderr,
@@ -98,9 +103,7 @@ class Mirror:
         run = self._run(status["digest"])
         if run is None:
             settings = flatten(yaml.safe_load((folder.path / "trial.yaml").read_text()))
-            run = self.client.create_run(
-                self.id, run_name=status["name"], tags=_tags(self.experiment, settings, status)
-            )
+            run = self.client.create_run(self.id, run_name=status["name"], tags=tags(self.experiment, settings, status))
             # Parameters never change in MLflow, and a run can grow: its rounds are a tag.
             params = [Param(key, value) for key, value in settings.items() if key != "rounds"]
             self.client.log_batch(run.info.run_id, params=params)
@@ -118,8 +121,8 @@ class Mirror:
         for start in range(0, len(metrics), 1000):  # as many as MLflow takes in one call
             self.client.log_batch(run.info.run_id, metrics=metrics[start : start + 1000])
         if len(new):
-            tags = {"rollcall.round": str(int(new["round"].iloc[-1])), "rollcall.seconds": str(status["seconds"])}
-            self.client.log_batch(run.info.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
+            last = {"rollcall.round": str(int(new["round"].iloc[-1])), "rollcall.seconds": str(status["seconds"])}
+            self.client.log_batch(run.info.run_id, tags=[RunTag(key, value) for key, value in last.items()])
         if folder.finished and run.data.tags.get("rollcall.finished") != str(folder.finished):
             self.client.set_tag(run.info.run_id, "rollcall.finished", str(folder.finished))
         self._push_state(run, folder)
@@ -181,7 +184,7 @@ def _reason(error: Exception) -> str:
     return "the disk is full" if "disk is full" in text else text.partition("\n")[0]
 
 
-def _tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> dict[str, str]:
+def tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> dict[str, str]:
     """Tags to search runs by, and their provenance. The tag `algorithm` of an analysis is the name of the analysis."""
     return {
         "experiment": experiment,

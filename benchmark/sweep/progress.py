@@ -9,6 +9,9 @@ from rich.text import Text
 
 from benchmark.sweep.jobs import Job, Outcome
 
+STATES = {"elsewhere": "running elsewhere"}
+"""How a trial ended, where one word does not say it."""
+
 
 class RoundsPerSecond(ProgressColumn):
     """The speed over the last half minute."""
@@ -28,6 +31,7 @@ class View:
         failed: the error of each failed trial, by name.
         diverged: the reason of each trial that diverged, by name, those of earlier sweeps included.
         finished, interrupted, waiting: how many trials finished now, were interrupted, and have not started.
+        elsewhere: how many trials another process runs.
     """
 
     def __init__(self, jobs: Sequence[Job], console: Console) -> None:
@@ -37,7 +41,7 @@ class View:
         self.running = 0
         self.failed: dict[str, str] = {}
         self.diverged = {job.trial.name: job.folder.status["reason"] for job in jobs if job.diverged}
-        self.finished = self.interrupted = 0
+        self.finished = self.interrupted = self.elsewhere = 0
         self.waiting = self.trials - self.done
         self.rounds = {
             job.trial.name: job.trial.rounds if job.ended else min(job.folder.status.get("round", 0), job.trial.rounds)
@@ -88,6 +92,8 @@ class View:
         self.running -= 1
         if outcome.state == "interrupted":
             self.interrupted += 1
+        elif outcome.state == "elsewhere":
+            self.elsewhere += 1
         else:
             self.done += 1
         if outcome.state == "finished":
@@ -99,8 +105,9 @@ class View:
             self.diverged[job.trial.name] = outcome.error
             self.rounds[job.trial.name] = job.trial.rounds  # none is left to run
         if not self.console.is_terminal:
+            end = outcome.error or STATES.get(outcome.state, outcome.state)
             self.console.print(
-                f"{self.done:>4}/{self.trials}  {job.trial.name}  {outcome.error or outcome.state}",
+                f"{self.done:>4}/{self.trials}  {job.trial.name}  {end}",
                 highlight=False,
                 soft_wrap=True,
             )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmark.cli.options import STORE, Store, need_mlflow, out
+from benchmark.cli.options import STORE, Store, out
 from leaderboard.cli.shared import FOLDER, RESULTS, papers
 
 
@@ -20,9 +20,8 @@ def archive(
 
     They are added to ./leaderboard/results, where `rollcall leaderboard` and `rollcall report` find them.
     """
-    need_mlflow()
-    from benchmark.sweep.mlflow_mirror import client
     from leaderboard import results
+    from leaderboard.own import own
 
     chosen = papers(experiments)
     kept = 0
@@ -30,7 +29,7 @@ def archive(
         # Experiments that share their runs may read different metrics of them.
         sharing = [experiment for experiment in (*chosen, *papers()) if experiment.home == home]
         metrics = list(dict.fromkeys(metric for experiment in sharing for metric in experiment.metrics))
-        runs = results.load(client(store), home, metrics)
+        runs = own(store, home, metrics)
         if runs:
             file = results.archive(runs, home, metrics, to / RESULTS)
             out.print(f"{home}: {len(runs)} runs in {file}", highlight=False, soft_wrap=True)

@@ -1,24 +1,26 @@
 """`rollcall leaderboard`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from benchmark.cli.options import STORE, Json, Name, Store, need_mlflow, out
+from benchmark.cli.options import STORE, Json, Name, Only, Store, out
 from benchmark.config.base import validated
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
-from benchmark.config.nested import parse
+from benchmark.config.nested import parse, parse_all
 from benchmark.config.report import Report
 from leaderboard.cli.shared import FOLDER, RESULTS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
+    from benchmark.config.metric import Metric
     from leaderboard.run import Run
     from leaderboard.table import Table
 
@@ -59,6 +61,14 @@ def leaderboard(
         list[str] | None,
         typer.Option(metavar="NAME=max|min", help="A column; the first one ranks. Default: the experiment's."),
     ] = None,
+    only: Only = None,
+    mine: Annotated[bool, typer.Option("--mine", help="Leave out kept results; show your own runs alone.")] = False,
+    best_by: Annotated[
+        str, typer.Option(metavar="METRIC", help="Of each method, show the settings best by this metric.")
+    ] = "",
+    hide_diverged: Annotated[
+        bool, typer.Option("--hide-diverged", help="Hide settings of which a run diverged.")
+    ] = False,
     form: Annotated[Form, typer.Option("--format", help="Format of the printed table.")] = Form.terminal,
     to: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the files. Default: STORE/EXPERIMENT.")
@@ -69,12 +79,16 @@ def leaderboard(
 ) -> None:
     """Print the table of an experiment and write it, with a figure, as files.
 
-    For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Runs
-    come from the store, from the archive, and from the results that come with Rollcall. For other experiments it is a
-    ranking of the runs in the store.
+    For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
+    own runs, from the run folders in the store and the MLflow server if one is set, replace kept results of the same
+    cell. For other experiments, and with --best-by, it is a ranking of your own runs.
     """
     chosen = _with_metrics(Experiment.read(experiment), metric)
-    board = _paper(chosen, store, archive) if chosen.source else _ranking(chosen, store)
+    conditions = parse_all(only or [])
+    if chosen.source and not best_by:
+        board = _paper(chosen.only(conditions), store, None if mine else archive, hide_diverged)
+    else:
+        board = _ranking(chosen, store, conditions, best_by, hide_diverged)
     folder = to or store / chosen.name
     texts = _write(board, chosen, folder)
     if as_json:
@@ -126,39 +140,72 @@ def _write(board: Board, experiment: Experiment, folder: Path) -> dict[str, str]
     return texts
 
 
-def _ranking(experiment: Experiment, store: Path) -> Board:
-    """The ranking of the runs in the store.
+def _ranking(
+    experiment: Experiment, store: Path, conditions: dict[str, list[Any]], best_by: str, hide_diverged: bool
+) -> Board:
+    """The ranking of one's own runs.
 
     Raises:
         SettingError: no run is finished and has all metrics.
     """
-    need_mlflow()
-    from benchmark.sweep.mlflow_mirror import client
+    from leaderboard.own import own
     from leaderboard.plots.curves import ranking_figure
+    from leaderboard.ranking import selection
     from leaderboard.ranking.table import rank
     from leaderboard.render import all_digits
-    from leaderboard.results import load
 
-    metrics = experiment.report.metrics
-    loaded = load(client(store), experiment.home)
-    runs = [run for run in loaded if run.diverged or all(run.has(metric) for metric in metrics)]
+    metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
+    runs = own(store, experiment.home)
     if not runs:
-        named = ", ".join(metric.name for metric in metrics)
-        raise SettingError(
-            f"experiment: {experiment.name!r} has no finished run in MLflow with {named}; "
-            f"first: rollcall run {experiment.name}"
-        )
-    ranking = rank(runs, metrics, experiment.report.last_rounds)
-    table = ranking.table()
+        raise _nothing(experiment, store)
+    runs = selection.only(runs, experiment, conditions)
+    notes = [f"runs: your own, in {store}"]
+    complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
+    if not any(run.has(metrics[0]) for run in complete):
+        raise _not_measured([metric for metric in metrics if not any(run.has(metric) for run in runs)] or metrics, runs)
+    if len(complete) < len(runs):
+        notes.append(f"{len(runs) - len(complete)} runs without these metrics left out")
+    runs = complete
+    if hide_diverged:
+        runs, hidden = selection.without_diverged(runs)
+        notes.append(f"{hidden} settings with diverged runs hidden")
+    if best_by:
+        chooser = selection.chooser(best_by, metrics)
+        if not any(run.has(chooser) for run in runs):
+            raise _not_measured([chooser], runs)
+        runs, among = selection.best_settings(runs, chooser, last_rounds)
+        notes.append(f"of each method the best of up to {among} settings by {chooser.name} {chooser.arrow}")
+    if not runs:
+        raise SettingError(f"{experiment.name}: no run is left to show")
+    ranking = rank(runs, metrics, last_rounds)
+    table = _noted(ranking.table(), notes)
     figure = ranking_figure(ranking)
     return Board(experiment.title, table, all_digits(table), "", figure, ("leaderboard.png",), ranking.origin)
 
 
-def _paper(experiment: Experiment, store: Path, archive: Path) -> Board:
-    """The paper's table and claims.
+def _nothing(experiment: Experiment, store: Path) -> SettingError:
+    return SettingError(
+        f"experiment: {experiment.name!r} has no finished run in {store}; first: rollcall run {experiment.name}"
+    )
+
+
+def _not_measured(metrics: "Sequence[Metric]", runs: "Sequence[Run]") -> SettingError:
+    from leaderboard.ranking.selection import measured
+
+    return SettingError(
+        f"metric: {metrics[0].column!r} is not allowed; no run measured it. Measured: {', '.join(measured(runs))}"
+    )
+
+
+def _noted(table: "Table", notes: list[str]) -> "Table":
+    return replace(table, caption="; ".join([table.caption, *notes]))
+
+
+def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diverged: bool) -> Board:
+    """The paper's table and claims; without an archive from one's own runs alone.
 
     Raises:
-        SettingError: no run is finished.
+        SettingError: no run is finished, or none measured a metric.
     """
     from leaderboard.paper.cells import cells
     from leaderboard.paper.claims import check_claim
@@ -166,16 +213,26 @@ def _paper(experiment: Experiment, store: Path, archive: Path) -> Board:
     from leaderboard.paper.sentences import claim_item
     from leaderboard.paper.table import paper_table
     from leaderboard.plots.curves import paper_figure
+    from leaderboard.ranking.selection import without_diverged
     from leaderboard.render import comma_separated
 
-    all_cells = cells(experiment, _runs(experiment, store, archive))
+    loaded = _runs(experiment, store, archive)
+    notes = []
+    if hide_diverged:
+        loaded, hidden = without_diverged(loaded)
+        notes.append(f"{hidden} settings with diverged runs hidden")
+    all_cells = cells(experiment, loaded)
     runs = [run for cell in all_cells for run in cell.runs.values()]
     if not runs:
-        raise SettingError(
-            f"experiment: {experiment.name!r} has no finished run; first: rollcall run {experiment.name}"
-        )
+        raise _nothing(experiment, store)
+    if not any(run.has(metric) for run in runs for metric in experiment.report.metrics):
+        raise _not_measured(experiment.report.metrics, runs)
+    sources = {"own": f"own: in {store}", "kept": "kept: archived results"}
+    notes.insert(
+        0, "runs: " + ", ".join(text for source, text in sources.items() if source in {r.source for r in runs})
+    )
     claims = [claim_item(check_claim(claim, experiment.report, all_cells)) for claim in experiment.claims]
-    table = paper_table(experiment, all_cells, printed(experiment))
+    table = _noted(paper_table(experiment, all_cells, printed(experiment)), notes)
     versions, commits = (", ".join(sorted({run.tags[tag] for run in runs})) for tag in ("version", "commit"))
     return Board(
         title=f"{experiment.title} ({experiment.source})",
@@ -188,13 +245,10 @@ def _paper(experiment: Experiment, store: Path, archive: Path) -> Board:
     )
 
 
-def _runs(experiment: Experiment, store: Path, archive: Path) -> "list[Run]":
-    """The archived runs and those of the store. Of runs of one trial the longest counts, of equal ones the store's."""
-    from leaderboard.results import PACKAGE, load, unarchive
+def _runs(experiment: Experiment, store: Path, archive: Path | None) -> "list[Run]":
+    """The archived runs, if there is an archive, and one's own."""
+    from leaderboard.own import own
+    from leaderboard.results import PACKAGE, unarchive
 
-    runs = unarchive(experiment.home, PACKAGE, archive / RESULTS)
-    if find_spec("mlflow"):
-        from benchmark.sweep.mlflow_mirror import client
-
-        runs += load(client(store), experiment.home, experiment.metrics)
-    return runs
+    kept = [] if archive is None else unarchive(experiment.home, PACKAGE, archive / RESULTS)
+    return kept + own(store, experiment.home, experiment.metrics)

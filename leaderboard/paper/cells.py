@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class Cell:
     Attributes:
         labels: by axis; the panel is an axis too.
         rounds, seeds: numbers that the experiment's file asks for.
-        runs: by seed; the longest one if a seed was run several times.
+        runs: by seed, of one source; the longest one if a seed was run several times.
     """
 
     labels: dict[str, str]
@@ -113,6 +113,7 @@ def estimate(values: Sequence[float] | pd.Series, exact: bool = False) -> Estima
 def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     """The cells of an experiment in the order of its file, with the runs that belong to them.
 
+    If a cell has runs of the user's own, its kept runs do not count, however long they are: no mean mixes the two.
     Methods of the user's own that were run under the experiment follow as cells of their own.
     """
     runs = list(runs)
@@ -128,18 +129,27 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         # Another place may ask for more rounds of the same run.
         own = _runs_of(place, by_key, shorten=place.trial.rounds < rounds[place.trial.digest])
         made[labels] = Cell(cell.labels, cell.rounds, len(seeds[labels]), cell.runs | own)
-    return list(made.values())
+    return [replace(cell, runs=_of_one_source(cell.runs)) for cell in made.values()]
 
 
 def _longest_by_seed(runs: Iterable[Run]) -> dict[Settings, dict[str, Run]]:
-    """Runs by their settings and seed; of equally long ones the later."""
+    """Runs by their settings and seed: the user's own first, then the longest; of equally long ones the later."""
     by_key: dict[Settings, dict[str, Run]] = {}
     for run in runs:
         seeds = by_key.setdefault(_key(run.settings), {})
         seed = run.tags["seed"]
-        if seed not in seeds or seeds[seed].rounds <= run.rounds:
+        if seed not in seeds or _preference(seeds[seed]) <= _preference(run):
             seeds[seed] = run
     return by_key
+
+
+def _preference(run: Run) -> tuple[bool, int]:
+    return run.source == "own", run.rounds
+
+
+def _of_one_source(runs: dict[str, Run]) -> dict[str, Run]:
+    """The user's own runs if there are any, else all."""
+    return {seed: run for seed, run in runs.items() if run.source == "own"} or runs
 
 
 def _runs_of(place: Place, by_key: dict[Settings, dict[str, Run]], shorten: bool) -> dict[str, Run]:

@@ -43,6 +43,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     """
     layout = _layout(experiment, cells, numbers)
     last_rounds = experiment.report.last_rounds
+    mixed = len({run.source for cell in cells for run in cell.runs.values()}) > 1
     rows = []
     for labels in dict.fromkeys(_labels(cell, layout.down) for cell in cells):
         in_row = [cell for cell in cells if _labels(cell, layout.down) == labels]
@@ -52,8 +53,11 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
             row += _entries(cell, metric, last_rounds, numbers, metric in layout.compared)
         row.append(_range([len(cell.runs) for cell in in_row], in_row[0].seeds))
         row.append(_range([cell.rounds_run for cell in in_row], in_row[0].rounds))
+        if mixed:
+            row.append(", ".join(sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)))
         rows.append(row)
-    return Table(_columns(layout), rows, _caption(last_rounds, cells))
+    columns = _columns(layout) + ([Column("runs", "runs", words=True, group="size")] if mixed else [])
+    return Table(columns, rows, _caption(last_rounds, cells))
 
 
 def _layout(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Layout:

@@ -28,6 +28,7 @@ class Row:
         settings: the other settings in which rows differ.
         conditions: the settings of `CONDITIONS`. Rows compete if these are equal.
         seeds: number of runs, diverged ones included.
+        which: the seeds of the runs.
         diverged: number of runs that diverged.
         rounds: number of rounds.
         values: final values by the name of the metric, over the runs that did not diverge.
@@ -38,6 +39,7 @@ class Row:
     settings: dict[str, str]
     conditions: tuple[tuple[str, str], ...]
     seeds: int
+    which: str
     rounds: int
     values: dict[str, Number]
     curves: pd.DataFrame
@@ -66,6 +68,11 @@ class Ranking:
         """The settings that vary between rows, apart from the method and the rounds."""
         return list(dict.fromkeys(key for row in self.rows for key in row.settings))
 
+    @property
+    def mixes_seeds(self) -> bool:
+        """Whether rows have different seeds, as when the best settings of a search are run again with more seeds."""
+        return len({row.which for row in self.rows}) > 1
+
     def short(self, setting: str) -> str:
         """The shortest end of a setting's dotted name that no other varying setting has."""
         parts = setting.split(".")
@@ -87,10 +94,18 @@ class Ranking:
                 for metric in self.metrics
             ),
             Column("seeds", "seeds", group="size"),
+            *([Column("which seeds", "which_seeds", words=True, group="size")] if self.mixes_seeds else []),
             Column("rounds", "rounds", group="size"),
         ]
         rows: list[list[Entry]] = [
-            [row.method, *(row.settings[key] for key in self.settings), *row.values.values(), row.seeds, row.rounds]
+            [
+                row.method,
+                *(row.settings[key] for key in self.settings),
+                *row.values.values(),
+                row.seeds,
+                *([row.which] if self.mixes_seeds else []),
+                row.rounds,
+            ]
             for row in self.rows
         ]
         when = "at the last evaluation" if self.last_rounds == 1 else f"mean of the last {self.last_rounds} rounds"
@@ -98,7 +113,10 @@ class Ranking:
             when += " (of a shorter run: of all its rounds)"
         arrows = ", ".join(f"{metric.name} {metric.arrow}" for metric in self.metrics)
         over = "over seeds that did not diverge" if any(row.diverged for row in self.rows) else "over seeds"
-        return Table(columns, rows, f"{arrows}; {when}; mean ± standard deviation {over}")
+        caption = f"{arrows}; {when}; mean ± standard deviation {over}"
+        if self.mixes_seeds:
+            caption += "; rows have different seeds (to compare equal ones: --only seed=...)"
+        return Table(columns, rows, caption)
 
 
 def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int) -> Ranking:
@@ -191,6 +209,7 @@ def _row(
         settings={key: cell.get(key, "") for key in varying if key not in options},
         conditions=tuple(sorted((key, value) for key, value in cell.items() if is_condition(key))),
         seeds=len(runs),
+        which=",".join(sorted(by_seed, key=int)),
         rounds=runs[0].rounds,
         values=values,
         curves=pd.DataFrame({seed: run.history[metrics[0].column] for seed, run in ended.items()}),

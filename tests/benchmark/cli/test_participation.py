@@ -12,6 +12,10 @@ from participation import Bernoulli, Population, Trace, recording
 from participation.summary import probabilities, separation_curves, summarise
 
 
+def model_of(file):
+    return load(file)[0]
+
+
 @pytest.fixture
 def spec(tmp_path):
     """Writes a model's YAML file and gives its path."""
@@ -48,7 +52,7 @@ def test_a_model_of_a_file_with_classes(spec, capsys):
     assert code == 0
     summary = json.loads(out)
     assert (summary["clients"], summary["rounds"]) == (30, 500)
-    model = load(file)
+    model = model_of(file)
     assert summary["active"][0] == pytest.approx(recording.record(model, 500).sum(axis=1).mean())
     assert summary["memory"][1] == pytest.approx(model.correlation.mean())
     assert "lag-1 autocorrelation" in rollcall(capsys, "participation", file, "--rounds", "50")[1]
@@ -62,7 +66,10 @@ def test_a_recorded_roll_call_replays(ending, spec, tmp_path, capsys):
     )
     assert code == 0
     assert f"40 rounds: {file}" in err
-    original, replay = load(spec(5, name="markov", probability=0.3)), load(spec(5, name="trace", mask=str(file)))
+    original, replay = (
+        model_of(spec(5, name="markov", probability=0.3)),
+        model_of(spec(5, name="trace", mask=str(file))),
+    )
     assert all(np.array_equal(original.active(t), replay.active(t)) for t in range(40))
 
 
@@ -76,14 +83,14 @@ def test_models_of_an_experiment_go_by_name(tmp_path, capsys, store):
         "algorithm": ["fedavg", "mifa"],
     }
     file = write(tmp_path, grid=grid)
-    assert load(f"{file}:bernoulli").probability(0).tolist() == [0.5] * 3
-    assert load(f"{file}:bernoulli#2").probability(0).tolist() == [0.25] * 3
+    assert model_of(f"{file}:bernoulli").probability(0).tolist() == [0.5] * 3
+    assert model_of(f"{file}:bernoulli#2").probability(0).tolist() == [0.25] * 3
     for wanted in ("", ":markov"):
         code, out, err = rollcall(capsys, "participation", file + wanted)
         assert (code, out) == (2, "")
         assert "must be one of full, bernoulli, bernoulli#2" in err
     single = write(tmp_path, "single", grid={"algorithm": ["fedavg"]})
-    assert isinstance(load(single), Bernoulli)
+    assert isinstance(model_of(single), Bernoulli)
     assert TINY["trial"]["participation"]["name"] == "bernoulli"
 
 
@@ -130,7 +137,7 @@ def test_the_uplink_picture_shows_the_rounds():
 
 
 def test_separation_curves_begin_at_p_and_end_uniform(spec):
-    model = load(spec(5, name="minimum_separation", probability={"name": "power_law", "s": 1.0}, separation=1))
+    model = model_of(spec(5, name="minimum_separation", probability={"name": "power_law", "s": 1.0}, separation=1))
     distance, mixing = separation_curves(model)
     p = 1 / np.arange(1, 6)
     assert distance[0] == pytest.approx(np.abs(p / p.sum() - 1 / 5).sum())
@@ -142,3 +149,24 @@ def test_separation_curves_begin_at_p_and_end_uniform(spec):
 def test_probabilities_that_nobody_knows_are_none():
     assert probabilities(Trace(Population(2), mask=np.ones((3, 2))), 3) is None
     assert probabilities(Bernoulli(Population(2), probability=0.5), 3).tolist() == [[0.5, 0.5]] * 3
+
+
+def test_arrays_of_several_trials_are_one_model(tmp_path, capsys):
+    probability = {"name": "bernoulli", "probability": [0.9, 0.5, 0.1]}
+    trial = TINY["trial"] | {"participation": probability}
+    file = write(tmp_path, trial=trial)
+    assert json.loads(rollcall(capsys, "participation", file, "--json", "--rounds", "50")[1])["clients"] == 3
+    np.save(tmp_path / "mask.npy", np.array([[1, 0, 1], [0, 1, 1]], dtype=bool))
+    file = write(tmp_path, trial=trial | {"participation": {"name": "trace", "mask": "mask.npy"}})
+    assert json.loads(rollcall(capsys, "participation", file, "--json", "--rounds", "2")[1])["rounds"] == 2
+
+
+def test_a_panel_whose_data_are_not_here_is_passed_over_unless_it_is_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
+    mnist = {"name": "mnist", "clients": 3, "model": "linear"}
+    panels = {"big": {"trial": {"task": mnist}}, "small": {"trial": {"task": TINY["trial"]["task"]}}}
+    file = write(tmp_path, panels=panels, trial={key: value for key, value in TINY["trial"].items() if key != "task"})
+    code, out, err = rollcall(capsys, "participation", file, "--rounds", "50")
+    assert (code, "panel small" in " ".join(out.split()), err) == (0, True, "")
+    code, _, err = rollcall(capsys, "participation", file, "--only", "panel=big")
+    assert (code, err) == (2, f"error: no data set of {file} is here; to download one: rollcall data fetch mnist\n")

@@ -1,5 +1,7 @@
 """Settings from plain data and from YAML files."""
 
+from typing import Literal
+
 import pytest
 from pydantic import Field
 
@@ -44,3 +46,51 @@ def test_files_are_relative_to_the_yaml_file(tmp_path):
     }
     with pytest.raises(SettingError, match=r"b.yaml: cannot be read \(No such file or directory\)"):
         load_yaml(tmp_path / "b.yaml")
+
+
+class Kinds(Settings):
+    steps: int | None = None
+    rate: float = 0.1
+    keep: bool = False
+    size: int | Literal["full"] = "full"
+    betas: tuple[float, float] = (0.9, 0.9)
+    inner: dict[str, bool] | None = None
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        ({"steps": True}, "steps: true is not allowed; must be a number"),
+        ({"steps": "3"}, "steps: '3' is not allowed; must be a number"),
+        ({"rate": False}, "rate: false is not allowed; must be a number"),
+        ({"size": True}, "size: true is not allowed; must be a number"),
+        ({"betas": [0.9, True]}, "betas: true is not allowed; must be a number"),
+        ({"keep": 1}, "keep: 1 is not allowed; must be true or false"),
+        ({"keep": "yes"}, "keep: 'yes' is not allowed; must be true or false"),
+    ],
+)
+def test_numbers_and_truth_values_are_told_apart(data, complaint):
+    with pytest.raises(SettingError) as caught:
+        validated(Kinds, data)
+    assert str(caught.value) == complaint
+
+
+def test_what_has_the_kind_of_the_field_is_allowed():
+    content = {"steps": 1, "rate": 1, "keep": True, "size": "full", "betas": [0, 1.0], "inner": {"a": True}}
+    assert validated(Kinds, content).model_dump() == content | {"betas": (0, 1.0)}
+    assert validated(Kinds, {"steps": None}).steps is None
+
+
+def test_a_key_that_is_set_twice_is_refused_with_its_lines(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("trial:\n  rounds: 3\n  local: {lr: 1}\n  rounds: 4\n")
+    with pytest.raises(SettingError, match=r"a.yaml: line 4: 'rounds' is already set in line 2; remove one"):
+        load_yaml(file)
+    file.write_text("a: &a {x: 1}\nb: {<<: *a, x: 2}\n")  # a merge may be overridden
+    assert load_yaml(file)["b"] == {"x": 2}
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path):
+    (tmp_path / "a.yaml").write_bytes(bytes(range(256)))
+    with pytest.raises(SettingError, match=r"a.yaml: is not YAML \(it is not text in UTF-8\)"):
+        load_yaml(tmp_path / "a.yaml")

@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from benchmark import SettingError
+from benchmark.config.base import validated
 from benchmark.config.experiment import LIBRARY, Experiment, names
 from benchmark.config.grid import places, trials
 
@@ -107,7 +108,7 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
     found = Experiment.read(str(tmp_path / "other.yaml"))
     assert cells(found) == [(0, "mifa"), (1, "mifa")]
-    assert (found.title, found.claims, found.home) == ("O", (), str(tmp_path / "base.yaml"))
+    assert (found.title, found.claims, found.home) == ("O", (), "base")
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"subset": {"algorithm": "scaffold"}}))
     with pytest.raises(
         SettingError, match=r"other.yaml: only algorithm: 'scaffold' is not allowed; must be of fedavg, mifa"
@@ -129,3 +130,22 @@ def test_files_with_the_keys_of_earlier_versions_are_read(tmp_path):
     experiment = Experiment.read(str(tmp_path / "old.yaml"))
     assert [trial.local.lr for trial in trials(experiment)] == [0.5, 0.5]
     assert [trial.local.lr for trial in trials(experiment.as_("slow"))] == [0.01, 0.01]
+
+
+@pytest.mark.parametrize("name", ["../../../x", "/x", "a/../b", "a\\b", "."])
+def test_a_name_that_leads_out_of_the_store_is_refused(name):
+    with pytest.raises(SettingError, match=r"^name: .* is not allowed; must be a relative path without"):
+        validated(Experiment, BASE | {"name": name})
+    assert validated(Experiment, BASE | {"name": "a/b c.2"}).home == "a/b c.2"
+
+
+@pytest.mark.parametrize("empty", [[], {}])
+def test_an_axis_without_values_is_refused(empty):
+    with pytest.raises(SettingError, match=r"^grid.seed: .* is not allowed; must have at least one value"):
+        validated(Experiment, BASE | {"grid": {"seed": empty}})
+
+
+def test_numbers_of_a_trial_are_numbers():
+    for local, field in (({"steps": True}, "steps: true"), ({"momentum": False}, "momentum: false")):
+        with pytest.raises(SettingError, match=f"^local.{field} is not allowed; must be a number"):
+            trials(Experiment.model_validate(BASE | {"trial": BASE["trial"] | {"local": local}}))

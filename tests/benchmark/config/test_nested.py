@@ -3,7 +3,7 @@
 import pytest
 
 from benchmark import SettingError
-from benchmark.config.nested import merged, parse, put
+from benchmark.config.nested import merged, parse, parse_all, put
 
 
 def test_merged_keeps_what_is_not_named_and_replaces_another_choice_whole():
@@ -38,3 +38,13 @@ def test_parse():
         [{"name": "mifa", "memory": "updates"}, "fedavg"],
     )
     assert parse("algorithm=my.py:Mine") == ("algorithm", ["my.py:Mine"])
+
+
+def test_a_comma_before_an_axis_starts_a_new_assignment():
+    assert parse_all(["panel=cifar10,svhn, local.lr=0.1,1e-3", "panel=mnist"]) == {
+        "panel": ["cifar10", "svhn", "mnist"],
+        "local.lr": [0.1, 1e-3],
+    }
+    assert parse_all(["algorithm={name: mifa, memory: updates},fedavg"]) == {
+        "algorithm": [{"name": "mifa", "memory": "updates"}, "fedavg"]
+    }

@@ -58,4 +58,4 @@ def test_forms_and_metrics(file, capsys):
 def test_without_the_archive_nothing_was_run(file, capsys):
     code, _, err = rollcall(capsys, "leaderboard", file, "--archive", "elsewhere")
     assert code == 2
-    assert "has no finished run; first: rollcall run" in err
+    assert "has no finished run in runs; first: rollcall run" in err

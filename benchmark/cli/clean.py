@@ -1,0 +1,87 @@
+"""`rollcall clean`."""
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table as Grid
+
+from benchmark.cli.options import STORE, Methods, Name, Only, Rounds, Seeds, Set, Store, out
+from benchmark.cli.selection import plans_of
+from benchmark.config.experiment import Experiment, names
+
+
+def clean(
+    experiment: Name,
+    seeds: Seeds = "",
+    only: Only = None,
+    settings: Set = None,
+    rounds: Rounds = None,
+    methods: Methods = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run/--yes", help="List the run folders, or delete them. Default: list.")
+    ] = True,
+    store: Store = STORE,
+) -> None:
+    """Delete the run folders of failed trials, and of trials that are not in the experiment file.
+
+    Trials of the file and of its variants stay, and so do those that `rollcall run` would run with the same --seeds,
+    --only, --set and --algorithm. Trials that are running stay.
+    """
+    plan = plans_of(experiment, "", seeds, only, settings, rounds, methods)[0]
+    home = plan.experiment.home
+    stale = stale_folders(store / home, digests(home, Experiment.read(experiment)) | digests_of(plan.experiment))
+    if not stale:
+        out.print(f"Nothing to delete in {store / home}.", highlight=False, soft_wrap=True)
+        return
+    table = Grid("run folder", "why", box=None, padding=(0, 2, 0, 0))
+    for folder, reason in stale.items():
+        table.add_row(folder.name, reason)
+    out.print(table)
+    if dry_run:
+        out.print(f"{len(stale)} run folders in {store / home}. To delete them: add --yes", soft_wrap=True)
+        return
+    for folder in stale:
+        shutil.rmtree(folder)
+    out.print(f"{len(stale)} run folders deleted in {store / home}.", highlight=False, soft_wrap=True)
+
+
+def digests(home: str, experiment: Experiment) -> set[str]:
+    """The trials of all experiments that have their runs in this folder."""
+    sharing = [other for name in names() if (other := Experiment.read(name)).home == home]
+    return {digest for one in (experiment, *sharing) for digest in digests_of(one)}
+
+
+def digests_of(experiment: Experiment) -> set[str]:
+    """The trials of an experiment and of its variants."""
+    from benchmark.config.grid import trials
+
+    versions = (experiment, *map(experiment.as_, experiment.variants))
+    return {trial.digest for version in versions for trial in trials(version)}
+
+
+def stale_folders(home: Path, known: set[str]) -> dict[Path, str]:
+    """The run folders to delete, and why. A folder that cannot be read is left for `rollcall doctor`.
+
+    Args:
+        home: the folder of the experiment.
+        known: digests of the trials that stay.
+    """
+    from benchmark.federation.run_folder import RunFolder
+    from benchmark.federation.run_lock import is_running
+
+    stale = {}
+    for file in sorted(home.glob("*/status.json")):
+        try:
+            status = RunFolder(file.parent).status
+            state, digest = status["state"], status["digest"]
+        except (ValueError, KeyError):
+            continue
+        if is_running(file.parent) or ".damaged" in file.parent.name:
+            continue
+        if digest not in known:
+            stale[file.parent] = "not in the experiment file"
+        elif state == "failed":
+            stale[file.parent] = "failed"
+    return stale

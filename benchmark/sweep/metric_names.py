@@ -1,0 +1,67 @@
+"""The columns that a trial will record, known before it runs."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from benchmark.config.analysis import Analysis
+from benchmark.config.errors import SettingError
+from benchmark.config.metric import Metric
+from benchmark.config.trial import Trial
+from benchmark.federation.build import build
+from benchmark.federation.costs import Costs
+from benchmark.federation.module import Federation
+
+
+def check_metrics(metrics: Sequence[Metric], *sweeps: Iterable[Trial | Analysis]) -> None:
+    """Refuse a metric that no trial will record. The columns of an analysis are not known in advance.
+
+    Args:
+        metrics: of the report.
+        sweeps: the trials that will run; then further trials of the experiment, which are not run now.
+
+    Raises:
+        SettingError: names the metric and the columns that are recorded.
+    """
+    unknown = {metric.column for metric in metrics}
+    recorded: dict[str, None] = {}
+    seen = set()
+    for sweep, trials in enumerate(sweeps):
+        for trial in trials:
+            if not unknown or isinstance(trial, Analysis):
+                return
+            kind = trial.model_copy(update={"seed": 0, "rounds": 1}).digest
+            if kind in seen:
+                continue
+            seen.add(kind)
+            try:
+                names = columns(build(trial), trial)
+            except SettingError:
+                if sweep:  # such as a data set that is not here, which nobody has asked for
+                    return
+                raise
+            recorded |= dict.fromkeys(names)
+            unknown -= set(names)
+    if unknown:
+        raise SettingError(
+            f"report.metrics: {min(unknown)!r} is not allowed; no trial records it. Recorded: {', '.join(recorded)}"
+        )
+
+
+def columns(federation: Federation, trial: Trial) -> list[str]:
+    """The columns of the history of a trial, without `round`."""
+    last = trial.evaluation.last
+    splits = dict.fromkeys([*federation.splits_at(0), *((last and last.splits) or ())])
+    names = []
+    federation.model.task.eval()
+    for split in splits:
+        batch = tuple(column[:2] for column in federation.data.splits[split])
+        with torch.no_grad():
+            metrics = federation.model.task.metrics(batch)
+        names += [f"{split}/{name}" for name in metrics]
+        for groups in federation.groups:
+            if groups.split == split:
+                ends = [*groups.names, *([groups.mean] if groups.mean else [])]
+                names += [f"{split}/{name}/{end}" for name, values in metrics.items() if values.ndim for end in ends]
+    weights = {} if federation.weights is None else federation.weights.measured()
+    return [*names, *weights, *Costs().named(memory=0)]

@@ -1,0 +1,76 @@
+"""The connection to MLflow: a SQLite file in the store, or the server that MLFLOW_TRACKING_URI names."""
+
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from filelock import FileLock
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+PATIENCE = 3.0
+"""Seconds after which a server does not answer."""
+
+# MLflow reads these: the first when it is imported, the others at each request. Its own limits are minutes.
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "5")
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+
+
+def client(store: Path) -> "MlflowClient":
+    """A client of the server that MLFLOW_TRACKING_URI names, by default of a SQLite file in the store.
+
+    Raises:
+        ConnectionError: the server does not answer.
+    """
+    uri = os.environ.get("MLFLOW_TRACKING_URI")
+    if uri:
+        probe(uri)
+    from mlflow import MlflowClient
+
+    logging.getLogger("mlflow").setLevel(logging.WARNING)  # it would log every table of a new database
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its errors are raised too
+    if uri:
+        return MlflowClient(uri)
+    with _locked(store):  # two processes must not create the tables at once
+        return MlflowClient(f"sqlite:///{store.resolve() / 'mlflow.db'}")
+
+
+def experiment_id(client: "MlflowClient", store: Path, experiment: str) -> str:
+    """The id of an experiment in MLflow, where it is created if need be."""
+    with _locked(store):
+        known = client.get_experiment_by_name(experiment)
+        if known is not None:
+            return str(known.experiment_id)
+        # Beside a local database; a server has a place of its own for artifacts.
+        artifacts = None if os.environ.get("MLFLOW_TRACKING_URI") else (store / "artifacts").resolve().as_uri()
+        return str(client.create_experiment(experiment, artifact_location=artifacts))
+
+
+def probe(uri: str) -> None:
+    """Connect to the port of a server, if this is the address of one.
+
+    Raises:
+        ConnectionError: nothing answers there.
+    """
+    address = urlsplit(uri)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        return
+    try:
+        port = address.port or (443 if address.scheme == "https" else 80)
+        socket.create_connection((address.hostname, port), timeout=PATIENCE).close()
+    except OSError as error:
+        raise ConnectionError(f"{uri} does not answer ({error.strerror or error})") from None
+
+
+@contextmanager
+def _locked(store: Path) -> Iterator[None]:
+    store.mkdir(parents=True, exist_ok=True)
+    with FileLock(store / "mlflow.lock"):
+        yield

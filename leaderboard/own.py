@@ -1,0 +1,90 @@
+"""One's own runs: of the run folders in a store, and of the MLflow server that MLFLOW_TRACKING_URI names."""
+
+import os
+import sys
+from collections.abc import Collection
+from importlib.util import find_spec
+from pathlib import Path
+
+import yaml
+
+from benchmark.config.digest import flatten
+from benchmark.config.renamed import current
+from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep.mlflow_mirror import tags
+from leaderboard.results import load
+from leaderboard.run import Run
+
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Ten times as fast where it exists."""
+
+
+def own(store: Path, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
+    """The finished and the diverged runs of an experiment, oldest first. Of a trial that both have, the folder counts.
+
+    A server that does not answer is left out, with a warning.
+
+    Args:
+        store: folder of the run folders.
+        experiment: its name.
+        metrics: columns to read; by default all.
+    """
+    runs = of_folders(store, experiment, metrics)
+    if not (os.environ.get("MLFLOW_TRACKING_URI") and find_spec("mlflow")):
+        return runs
+    from benchmark.sweep.mlflow_client import client
+
+    here = {run.tags["rollcall.trial"] for run in runs}
+    try:
+        remote = load(client(store), experiment, metrics)
+    except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
+        print(f"MLflow: {error}. Only the run folders in {store} are read.", file=sys.stderr)
+        return runs
+    return [run for run in remote if run.tags.get("rollcall.trial") not in here] + runs
+
+
+def of_folders(store: Path, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
+    """The finished and the diverged runs in the run folders of an experiment, oldest first.
+
+    A folder that cannot be read is left out, with a warning.
+    """
+    dated = []
+    for file in (store / experiment).glob("*/status.json"):
+        folder = RunFolder(file.parent)
+        if ".damaged" in folder.path.name:  # set aside by `rollcall doctor`
+            continue
+        try:
+            run = _run(folder, experiment, metrics)
+        except (OSError, ValueError, KeyError, yaml.YAMLError) as error:
+            print(f"left out: {folder.path}: {' '.join(str(error).split())}", file=sys.stderr)
+            continue
+        if run is not None:
+            dated.append((folder.status["updated"], run))
+    return [run for _, run in sorted(dated, key=lambda pair: pair[0])]
+
+
+def _run(folder: RunFolder, experiment: str, metrics: Collection[str] | None) -> Run | None:
+    """The run of a folder; None if it neither finished nor diverged."""
+    status = folder.status
+    diverged, rounds = status.get("diverged"), folder.finished
+    if diverged is not None and diverged <= status["rounds"]:
+        rounds = status["rounds"]
+    if not rounds:
+        return None
+    settings = current(flatten(yaml.load((folder.path / "trial.yaml").read_text(encoding="utf-8"), Loader)))
+    history = folder.history().set_index("round")
+    if metrics is not None:
+        history = history[[metric for metric in history if metric in metrics]]
+    if "analysis" not in settings:
+        settings["rounds"] = str(rounds)
+    run = Run(_tags(folder, experiment, settings), settings, history.astype(float), "own")
+    return run.until(rounds) if "rounds" in settings else run
+
+
+def _tags(folder: RunFolder, experiment: str, settings: dict[str, str]) -> dict[str, str]:
+    """The tags that the run has in MLflow."""
+    status = folder.status
+    last = {"rounds": status["rounds"], "finished": folder.finished or None, "diverged": status.get("diverged")}
+    last |= {"round": status["round"], "seconds": status["seconds"], "state": status["state"]}
+    more = {f"rollcall.{name}": str(value) for name, value in last.items() if value is not None}
+    return tags(experiment, settings, status) | more

@@ -1,0 +1,86 @@
+"""What cannot be read or written is one line on stderr and exit code 2, never a traceback."""
+
+import json
+from multiprocessing import get_context
+
+import pytest
+from command import TINY, rollcall, write
+from filelock import FileLock
+
+from benchmark import Trial
+
+
+def refused(capsys, *arguments):
+    code, _, err = rollcall(capsys, *arguments)
+    assert (code, err.count("\n"), err.startswith("error: ")) == (2, 1, True), err
+    return err
+
+
+def test_a_store_at_an_impossible_place(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    file = write(tmp_path)
+    for store in (tmp_path / "file", tmp_path / "file" / "below"):
+        where = ("--store", str(store))
+        assert f"store: {store} cannot be written (" in refused(capsys, "run", file, "--executor", "inline", *where)
+
+
+def test_a_table_to_an_impossible_place(store, tmp_path, capsys):
+    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
+    rollcall(capsys, "run", file, "--executor", "inline")
+    (tmp_path / "file").touch()
+    assert f"{tmp_path}/file" in refused(capsys, "leaderboard", file, "--to", str(tmp_path / "file" / "below"))
+
+
+def test_a_store_that_can_only_be_read(store, tmp_path, capsys, monkeypatch):
+    def denied(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("benchmark.cli.selection.TemporaryFile", denied)
+    err = refused(capsys, "run", write(tmp_path), "--executor", "inline")
+    assert err == f"error: store: {store} cannot be written (Permission denied); choose another folder with --store\n"
+
+
+def test_an_experiment_file_that_is_binary(tmp_path, capsys):
+    (tmp_path / "a.yaml").write_bytes(bytes(range(256)))
+    assert "is not YAML" in refused(capsys, "run", str(tmp_path / "a.yaml"))
+
+
+def test_a_metric_with_a_typo_is_found_before_anything_runs(store, tmp_path, capsys):
+    file = write(tmp_path, report={"metrics": {"train/dist": "min"}})
+    assert "report.metrics: 'train/dist' is not allowed" in refused(capsys, "run", file, "--executor", "inline")
+    assert not list(store.rglob("status.json"))
+
+
+@pytest.mark.parametrize("command", ["run", "show"])
+def test_json_includes_the_settings(command, store, tmp_path, capsys):
+    file = write(tmp_path, grid={"seed": [3], "algorithm": ["fedavg"]})
+    options = {"run": ("--executor", "inline"), "show": ()}[command]
+    (entry,) = json.loads(rollcall(capsys, command, file, *options, "--json")[1])
+    assert (entry["settings"]["seed"], entry["settings"]["local"]["lr"]) == (3, 0.1)
+    assert Trial.read(entry["settings"]).digest == entry["trial"].rpartition("-")[2]
+
+
+def test_a_trial_that_another_process_runs_has_not_failed(store, tmp_path, capsys):
+    file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
+    trial = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 0})
+    folder = store / "tiny" / trial.name
+    folder.mkdir(parents=True)
+    with FileLock(folder / "lock"):
+        code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
+    assert code == 0
+    assert "1 run now, 0 before, 0 failed, 1 running elsewhere (rerun the command later)" in out
+    assert f"{trial.name}  running elsewhere" in err
+    code, out, _ = rollcall(capsys, "run", file, "--executor", "inline")
+    assert "1 run now, 1 before, 0 failed" in out
+
+
+def _open(store):
+    from benchmark.sweep.mlflow_mirror import Mirror
+
+    return Mirror(store, "tiny").id
+
+
+def test_two_processes_create_the_database_once(store):
+    with get_context("spawn").Pool(2) as pool:
+        ids = pool.map(_open, [store] * 2, chunksize=1)
+    assert ids[0] == ids[1]

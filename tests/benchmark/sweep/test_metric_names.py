@@ -1,0 +1,29 @@
+"""The columns that are known in advance are those that a run records."""
+
+import pytest
+from command import TINY
+
+from benchmark import SettingError, Trial, simulate
+from benchmark.config.metric import Metric
+from benchmark.federation.build import build
+from benchmark.sweep.metric_names import check_metrics, columns
+
+TRIAL = TINY["trial"] | {
+    "algorithm": "fedavg",
+    "rounds": 2,
+    "evaluation": {"by": ["client"], "weights": ["availability"]},
+}
+
+
+def test_columns_are_those_of_the_history():
+    trial = Trial.read(TRIAL)
+    assert {"round", *columns(build(trial), trial)} == set(simulate(trial).history)
+
+
+def test_a_metric_that_no_trial_records_is_refused():
+    trial = Trial.read(TRIAL)
+    check_metrics([Metric("train/distance"), Metric("round_of:train/loss>=0.5"), Metric("cost/memory")], [trial])
+    with pytest.raises(SettingError, match=r"^report.metrics: 'train/dist' is not allowed; .* train/distance, "):
+        check_metrics([Metric("train/loss"), Metric("train/dist")], [trial])
+    other = Trial.read(TRIAL | {"evaluation": {"weights": []}})
+    check_metrics([Metric("weight/often")], [other], [trial])  # recorded by a trial that is not run now
