@@ -72,6 +72,11 @@ class Classification(Task):
         pixels, labels = batch
         return cross_entropy(self(pixels), labels) + half_squares(self, self.ridge)
 
+    def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
+        """Probabilities [n, C], in float64, and labels [n]."""
+        pixels, labels = batch
+        return self(pixels).double().softmax(dim=1), labels
+
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """For each sample: `loss` with the ridge penalty, and `accuracy`, 0 or 1."""
         pixels, labels = batch
