@@ -132,8 +132,8 @@ def _by_group(
     """A metric of each group; of a score of classes, the score of each class on the whole split."""
     values: dict[str, float] = {}
     if group.by == "class" and isinstance(metric, ClassScores):
-        for label, score in enumerate(metric.per_class()):
-            values |= _numbers(f"{name}/class{label}", score)
+        for number, score in enumerate(metric.per_class()):
+            values |= _numbers(f"{name}/class{number}", score)
         return values
     for label, mine in zip(group.names, rows, strict=True):
         if len(mine):
