@@ -1,6 +1,6 @@
 """Learning tasks: data set x model x partition, as Lightning modules that can also be trained centrally.
 
-`TASKS`, `MODELS`, `PARTITIONS` and `AUGMENTATIONS` list the names that an experiment file can use; `tasks.metrics` lists
+`TASKS`, `MODELS`, `PARTITIONS` and `AUGMENTATIONS` list the names that an experiment file can use; `tasks.metrics` has
 those of metrics. A task takes the seed first; its keyword arguments are the options of the file. It returns the
 Lightning module and the data: `Trainer().fit(*digits(0, clients=20))`. `supervised` makes a task from plain parts.
 """

@@ -121,7 +121,7 @@ class Supervised:
         Raises:
             ValueError: an option out of range, or a partition by classes of a task without classes.
         """
-        options = {"clients": clients, "partition": partition, "validation": validation}
+        options: dict[str, Any] = {"clients": clients, "partition": partition, "validation": validation}
         parts = replace(self, **{key: value for key, value in options.items() if value is not None})
         return parts.task(seed), parts.data(seed)
 

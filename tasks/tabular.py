@@ -18,18 +18,24 @@ def _task(name: str) -> Supervised:
 
     table = getattr(datasets, f"load_{name}")()
     regression = name == "diabetes"
-    rows = train_test_split(
+    train, test = train_test_split(
         np.arange(len(table.target)), test_size=0.2, stratify=None if regression else table.target, random_state=0
     )
-    train = rows[0]
-    inputs = (table.data - table.data[train].mean(axis=0)) / table.data[train].std(axis=0)
-    targets = table.target
+    inputs, targets = _standard(table.data, train), table.target
     if regression:
-        targets = (targets - targets[train].mean()) / targets[train].std()
-    columns = int(inputs.shape[1])
-    network = (lambda seed: nn.Linear(columns, 1)) if regression else (lambda seed: nn.Linear(columns, 2))
-    splits = [(inputs[split], targets[split]) for split in rows]
-    return supervised(*splits, network, metrics=["r2"] if regression else ["auroc"])
+        targets = _standard(targets, train)
+    columns, outputs = int(inputs.shape[1]), 1 if regression else 2
+    return supervised(
+        (inputs[train], targets[train]),
+        (inputs[test], targets[test]),
+        lambda seed: nn.Linear(columns, outputs),
+        metrics=["r2" if regression else "auroc"],
+    )
+
+
+def _standard(values: np.ndarray, train: np.ndarray) -> np.ndarray:
+    """Columns with mean 0 and variance 1 on the training rows."""
+    return (values - values[train].mean(axis=0)) / values[train].std(axis=0)
 
 
 def diabetes(
