@@ -55,6 +55,9 @@ class OverClients:
     statistic: Callable[[Float[np.ndarray, "m"]], float]
 
 
+Metric: TypeAlias = Accumulated | OverClients
+
+
 class ClassScores:
     """A score of each class against all others, averaged over the classes that have a score.
 
@@ -164,7 +167,7 @@ def client_variance() -> OverClients:
     return OverClients("accuracy", lambda values: float(values.var()))
 
 
-METRICS: dict[str, Callable[..., Accumulated | OverClients]] = {
+METRICS: dict[str, Callable[..., Metric]] = {
     "auroc": auroc,
     "average_precision": average_precision,
     "f1": f1,
