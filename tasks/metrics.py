@@ -84,6 +84,8 @@ class ClassScores:
 
     def update(self, predictions: Float[Tensor, "n *C"], targets: Int[Tensor, "n"] | Float[Tensor, "n"]) -> None:
         """Take in a batch of probabilities and labels 0, 1, ..., C - 1."""
+        if not torch.equal(targets, targets.long()) or targets.min() < 0:
+            raise ValueError("the targets must be labels, whole numbers from 0")
         targets = targets.long()
         if predictions.ndim == 1 or predictions.shape[1] == 1:
             ones = predictions.reshape(len(targets))

@@ -41,13 +41,13 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         algorithm = trial.algorithm.build()
     check_knowledge(trial, task, participation, algorithm)
     groups = sample_groups(trial, data, participation)
-    metrics = metrics_of(trial.evaluation.metrics, task, data)
-    if metrics.over_clients:
-        groups += client_groups(groups, evaluated_splits(trial, data), data)
     alpha = objective_weights(trial, data)
     client_classes = weight_classes(trial, alpha, participation)
     dtype = PRECISIONS[trial.numerics.dtype].dtype
     cast_samples(data, dtype)
+    metrics = metrics_of(trial.evaluation.metrics, task.to(dtype), data)
+    if metrics.over_clients:
+        groups += client_groups(groups, evaluated_splits(trial, data), data)
     check_memory(trial, task, data, participation, algorithm)
     minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
     schedule = trial.local.schedule.bound()

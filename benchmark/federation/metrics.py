@@ -13,7 +13,7 @@ from torch import Tensor
 from benchmark.config.errors import SettingError
 from benchmark.config.registry import Choice
 from benchmark.federation.evaluation import Groups
-from tasks import ClientData, Task
+from tasks import ClientData, Samples, Task
 from tasks.metrics import Accumulated, ClassScores, OverClients
 
 
@@ -31,42 +31,28 @@ class Metrics:
 
 
 def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Metrics:
-    """The task's own metrics and the chosen ones; the second of a name is called `f1#2`.
+    """The task's own metrics and the chosen ones; of two chosen ones with one name, the second is called `f1#2`.
 
     They are tried on one training sample.
 
     Raises:
         SettingError: not a metric, or the task does not give what it needs.
     """
-    accumulated: dict[str, Accumulated] = dict(task.accumulated)
-    over_clients: dict[str, OverClients] = {}
-    if not choices and not accumulated:
+    if not choices and not task.accumulated:
         return Metrics()
-    sample = next(iter(data.evaluation("train")))
-    sample = tuple(column[:1] for column in sample)
+    sample = tuple(column[:1] for column in data.splits["train"])
+    training = task.training
     with torch.no_grad():
-        training = task.training
         measured = task.eval().metrics(sample)
+        chosen: dict[str, Any] = {}
         for choice in choices:
-            metric, name = choice.build(), _unused(choice.label, {*measured, *accumulated, *over_clients})
-            if isinstance(metric, OverClients):
-                if metric.of not in measured or not measured[metric.of].ndim:
-                    raise SettingError(
-                        f"evaluation.metrics: {name} needs the {metric.of} of each sample, "
-                        "which this task does not measure"
-                    )
-                over_clients[name] = metric
-            elif isinstance(metric, Accumulated):
-                accumulated[name] = metric
-            else:
-                raise SettingError(
-                    f"evaluation.metrics: {name} is a {type(metric).__name__}; must have update, compute and reset, "
-                    "as a torchmetrics.Metric has"
-                )
-        if accumulated:
-            _try(task, sample, ", ".join(accumulated))
-        task.train(training)
-    return Metrics(accumulated, over_clients)
+            chosen[_unused(choice.label, {*measured, *chosen})] = choice.build()
+        metrics = {**task.accumulated, **chosen}
+        for name, metric in metrics.items():
+            _try(name, metric, task, sample, measured)
+    task.train(training)
+    over_clients = {name: metric for name, metric in metrics.items() if isinstance(metric, OverClients)}
+    return Metrics({name: metric for name, metric in metrics.items() if name not in over_clients}, over_clients)
 
 
 def _unused(name: str, used: set[str]) -> str:
@@ -77,15 +63,33 @@ def _unused(name: str, used: set[str]) -> str:
     return label
 
 
-def _try(task: Task, sample: tuple[Tensor, ...], names: str) -> None:
-    """Refuse metrics of predictions where the task gives none."""
+def _try(name: str, metric: Any, task: Task, sample: Samples, measured: Mapping[str, Tensor]) -> None:
+    """Refuse what is not a metric, and a metric that cannot be computed for a task."""
+    if isinstance(metric, OverClients):
+        if metric.of not in measured or not measured[metric.of].ndim:
+            raise SettingError(
+                f"evaluation.metrics: {name} needs the {metric.of} of each sample, which this task does not measure"
+            )
+        return
+    if not isinstance(metric, Accumulated):
+        raise SettingError(
+            f"evaluation.metrics: {name} is a {type(metric).__name__}; must have update, compute and reset, "
+            "as a torchmetrics.Metric has"
+        )
     try:
-        task.outputs(sample)
+        predictions, targets = task.outputs(sample)
     except NotImplementedError:
         raise SettingError(
-            f"evaluation.metrics: {names} needs predictions, which this task does not give; "
+            f"evaluation.metrics: {name} needs predictions, which this task does not give; "
             "a task gives them by `forward` or by `outputs`"
         ) from None
+    try:
+        _fresh(metric).update(predictions, targets)
+    except (ValueError, RuntimeError, TypeError, IndexError) as error:
+        raise SettingError(
+            f"evaluation.metrics: {name} cannot be computed from predictions {list(predictions.shape)} and targets "
+            f"{list(targets.shape)} ({targets.dtype}): {' '.join(str(error).split())}"
+        ) from error
 
 
 class Scores:

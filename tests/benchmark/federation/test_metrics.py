@@ -67,6 +67,39 @@ def test_settings_of_earlier_runs_keep_their_digests():
     assert Trial.read(TRIAL).digest != digests[0]
 
 
+def test_client_means_leave_out_clients_without_samples():
+    """Client 1 holds out no sample: it has no value, and the mean is over the three others."""
+    trial = {"task": {"name": "leaf_synthetic", "clients": 4}, "evaluation": {"metrics": ["f1"], "by": ["client"]}}
+    federation = build(Trial.read(TRIAL | trial))
+    owner = federation.data.owners["test"]
+    kept = np.flatnonzero(owner != 1)
+    groups = [Groups("test", ["a", "b", "c", "d"], torch.from_numpy(owner[kept]), "mean", by="client")]
+    scores = Scores(federation.metrics.accumulated, ["test"], groups)
+    predictions, labels = federation.model.task.outputs(
+        tuple(column[kept] for column in federation.data.splits["test"])
+    )
+    scores.take("test", predictions, labels)
+    values = scores.values()
+    guesses, mine = predictions.argmax(dim=1).numpy(), [owner[kept] == client for client in (0, 2, 3)]
+    expected = [f1_of_occurring(labels.numpy()[rows], guesses[rows]) for rows in mine]
+    assert [values[f"test/f1/{name}"] for name in "acd"] == pytest.approx(expected, rel=1e-6)
+    assert values["test/f1/mean"] == pytest.approx(np.mean(expected), rel=1e-6)
+    assert "test/f1/b" not in values
+
+
+def f1_of_occurring(labels, guesses):
+    return f1_score(labels, guesses, labels=np.unique(labels), average="macro")
+
+
+def test_a_chosen_metric_replaces_that_of_the_task():
+    trial = {"task": "breast_cancer", "evaluation": {"metrics": [{"name": "auroc", "average": "weighted"}, "f1"]}}
+    federation = build(Trial.read(TRIAL | trial))
+    assert {name: metric.average for name, metric in federation.metrics.accumulated.items()} == {
+        "auroc": "weighted",
+        "f1": "macro",
+    }
+
+
 def test_a_client_that_is_not_listed_serves_statistics_only():
     row = simulate(TRIAL | {"rounds": 1}).history.iloc[-1]
     assert 0 <= row["train/worst_10_accuracy"] < row["train/accuracy"]
@@ -91,6 +124,9 @@ def test_undefined_values_are_left_out():
 def test_metrics_that_a_task_does_not_allow():
     with pytest.raises(SettingError, match=r"evaluation\.metrics: auroc needs predictions, which this task does not"):
         build(Trial.read(QUADRATIC | {"evaluation": {"metrics": ["auroc"]}}))
+    for task, metric in (("diabetes", "auroc"), ("breast_cancer", "mae")):
+        with pytest.raises(SettingError, match=rf"evaluation\.metrics: {metric} cannot be computed from predictions"):
+            build(Trial.read(TRIAL | {"task": task, "evaluation": {"metrics": [metric]}}))
     with pytest.raises(SettingError, match=r"evaluation\.metrics: client_variance needs the accuracy of each sample"):
         build(Trial.read(QUADRATIC | {"evaluation": {"metrics": ["client_variance"]}}))
     with pytest.raises(SettingError, match=r"evaluation\.metrics: a statistic over clients needs a split"):
