@@ -69,7 +69,8 @@ class CAFed(Algorithm[Losses]):
         ties: whether a client is kept (`keep`) or left out (`leave_out`) if eps is the same without it.
         bias_factor: factor of the bias in eps; 4 in the paper.
         losses: where F_i is computed: on the client's first `minibatch`, or on all its samples of the `validation` or
-            `test` split.
+            `test` split. A client without samples there has no loss (NaN); it is left out of the mean over clients,
+            and takes this mean as its loss.
         least: F*_i: the `running` minimum, the client's `optimum` as the task knows it, or `zero`.
         watch: number of rounds that only observe, before training starts.
     """
@@ -124,7 +125,8 @@ class CAFed(Algorithm[Losses]):
         """F_i [a] of the active clients."""
         if self.losses == "minibatch":
             return work.gradients(A, x, 0)[1]
-        return work.losses(A, x, self.losses)
+        F = work.losses(A, x, self.losses)
+        return F.where(~F.isnan(), F.nanmean())
 
     def _least(self, state: Losses, Fh: Float[Tensor, "m"], call: Round) -> Float[Tensor, "m"]:
         """F* [m]."""

@@ -1,9 +1,8 @@
 """Learning tasks: data set x model x partition, as Lightning modules that can also be trained centrally.
 
-`TASKS`, `MODELS`, `PARTITIONS` and `AUGMENTATIONS` list the names that an experiment file can use. A task takes the
-seed
-first; its keyword arguments are the options of the file. It returns the Lightning module and the data:
-`Trainer().fit(*digits(0, clients=20))`.
+`TASKS`, `MODELS`, `PARTITIONS` and `AUGMENTATIONS` list the names that an experiment file can use; `tasks.metrics` has
+those of metrics. A task takes the seed first; its keyword arguments are the options of the file. It returns the
+Lightning module and the data: `Trainer().fit(*digits(0, clients=20))`. `supervised` makes a task from plain parts.
 """
 
 from collections.abc import Callable
@@ -19,6 +18,8 @@ from tasks.partitions import PARTITIONS
 from tasks.quadratic import quadratic
 from tasks.ridge import ridge
 from tasks.sun_synthetic import sun_synthetic
+from tasks.supervised import Supervised, SupervisedTask, supervised
+from tasks.tabular import breast_cancer, diabetes
 
 TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "quadratic": quadratic,
@@ -26,6 +27,8 @@ TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "ridge": ridge,
     "sun_synthetic": sun_synthetic,
     "leaf_synthetic": leaf_synthetic,
+    "diabetes": diabetes,
+    "breast_cancer": breast_cancer,
     "digits": digits,
     "mnist": mnist,
     "fashion_mnist": fashion_mnist,
@@ -45,11 +48,15 @@ __all__ = [
     "ClientData",
     "Minibatches",
     "Samples",
+    "Supervised",
+    "SupervisedTask",
     "Task",
+    "breast_cancer",
     "cifar10",
     "cifar100",
     "cinic10",
     "cinic10_enlarged",
+    "diabetes",
     "digits",
     "fashion_mnist",
     "fedpbc_quadratic",
@@ -58,5 +65,6 @@ __all__ = [
     "quadratic",
     "ridge",
     "sun_synthetic",
+    "supervised",
     "svhn",
 ]

@@ -1,7 +1,8 @@
 """The interface of a task: a loss, metrics, and the data of the clients."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -11,6 +12,7 @@ from lightning.pytorch import LightningDataModule, LightningModule
 from torch import Tensor
 
 from tasks.holdings import Holdings
+from tasks.metrics import Accumulated
 from tasks.streams import stream
 
 Samples: TypeAlias = tuple[Tensor, ...]
@@ -27,6 +29,9 @@ class Task(LightningModule, ABC):
         lr: learning rate of central training by SGD with momentum 0.9.
     """
 
+    accumulated: Mapping[str, Accumulated] = MappingProxyType({})
+    """Metrics by name that belong to the task and are computed over a whole split."""
+
     def __init__(self, lr: float) -> None:
         super().__init__()
         self.lr = lr
@@ -40,6 +45,18 @@ class Task(LightningModule, ABC):
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """Metrics by name, including `loss`: [n] for each sample, or [] for the batch if it is not a mean over
         samples."""
+
+    def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
+        """Predictions and targets of a batch, [n, ...] each, for the metrics of `evaluation.metrics`.
+
+        By default `forward` of all columns but the last, which holds the targets. For classification, predictions are
+        probabilities: torchmetrics decides anew for each batch whether numbers outside [0, 1] are logits.
+
+        Raises:
+            NotImplementedError: the task has no `forward`.
+        """
+        *inputs, targets = batch
+        return self(*inputs), targets
 
     def least_losses(self, data: "ClientData") -> Float[np.ndarray, "m"] | None:
         """F*_i [m], the least training loss of each client; None if unknown, as for most networks."""

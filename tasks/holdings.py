@@ -39,6 +39,11 @@ class Holdings(Sequence[Int[np.ndarray, "_"]]):
     def __len__(self) -> int:
         return len(self.sizes)
 
+    def held_of(self, n: int) -> "tuple[Int[np.ndarray, 'k'], Holdings]":
+        """Which of n rows any client holds, ascending, and the holdings numbered among them."""
+        held = np.sort(self._rows)
+        return held, self if len(held) == n else Holdings(np.searchsorted(held, self._rows), self.sizes)
+
     @overload
     def __getitem__(self, client: int) -> Int[np.ndarray, "_"]: ...
     @overload

@@ -13,6 +13,7 @@ from tasks import datasets
 from tasks.augmentation import Augment, Augmentation
 from tasks.base import ClientData, Samples, Task
 from tasks.datasets import Images
+from tasks.holdings import Holdings
 from tasks.models import Model, fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp
 from tasks.partitions import Partition, iid
 from tasks.penalty import half_squares
@@ -72,6 +73,11 @@ class Classification(Task):
         pixels, labels = batch
         return cross_entropy(self(pixels), labels) + half_squares(self, self.ridge)
 
+    def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
+        """Probabilities [n, C], in float64, and labels [n]."""
+        pixels, labels = batch
+        return self(pixels).double().softmax(dim=1), labels
+
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """For each sample: `loss` with the ridge penalty, and `accuracy`, 0 or 1."""
         pixels, labels = batch
@@ -129,13 +135,12 @@ def classification(
     parts = partition(targets.numpy(), clients, seed)
     classes = parts.classes.shape[1]
     histogram = np.stack([np.bincount(targets.numpy()[rows], minlength=classes) for rows in parts.rows])
-    rows, held = parts.rows, np.sort(np.concatenate(parts.rows))
+    held, holdings = Holdings.of(parts.rows).held_of(len(targets))
     if len(held) < len(targets):  # samples that the partition leaves out are not part of the training loss
         splits["train"] = tuple(column[held] for column in splits["train"])
-        rows = [np.searchsorted(held, mine) for mine in rows]
     with torch_stream(seed, "init"):
         network = model(tuple(pixels.shape[1:]), classes)
-    data = ClientData(splits, rows, classes=parts.classes, histogram=histogram, seed=seed)
+    data = ClientData(splits, holdings, classes=parts.classes, histogram=histogram, seed=seed)
     augment = None if augmentation is None else augmentation(seed)
     return Classification(network, images.mean, images.std, augmentation=augment, ridge=ridge), data
 

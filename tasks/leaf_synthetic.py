@@ -35,6 +35,11 @@ class SoftmaxRegression(Task):
         features, labels = batch
         return cross_entropy(self(features), labels) + half_squares(self, self.ridge)
 
+    def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
+        """Probabilities [n, C], in float64, and labels [n]."""
+        features, labels = batch
+        return self(features).double().softmax(dim=1), labels
+
     def least_losses(self, data: ClientData) -> Float[np.ndarray, "m"]:
         """F*_i [m] as in the released code of [CAF].
 

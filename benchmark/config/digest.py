@@ -17,6 +17,7 @@ from benchmark.config.renamed import FORMER
 SINCE: dict[tuple[str, ...], Any] = {
     ("numerics", "client_memory"): "device",
     ("evaluation", "weights"): [],
+    ("evaluation", "metrics"): [],
     ("evaluation", "last"): None,
     ("local", "epochs"): None,
     ("local", "last_batch"): "keep",

@@ -50,6 +50,7 @@ KINDS = {
     "probability": Kind("participation.probabilities:PROBABILITIES", supplied=1),
     "variation": Kind("participation.variations:VARIATIONS", supplied=2),
     "algorithm": Kind("algorithms:ALGORITHMS", supplied=0),
+    "metric": Kind("tasks.metrics:METRICS", supplied=0),
     "schedule": Kind("benchmark.config.schedules:SCHEDULES", supplied=1),
     "analysis": Kind("benchmark.config.analyses:ANALYSES", supplied=1),
 }

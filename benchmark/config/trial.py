@@ -15,6 +15,7 @@ from benchmark.config.registry import Choice, read
 TaskChoice = Annotated[Choice, PlainValidator(partial(read, "task"))]
 ParticipationChoice = Annotated[Choice, PlainValidator(partial(read, "participation"))]
 AlgorithmChoice = Annotated[Choice, PlainValidator(partial(read, "algorithm"))]
+MetricChoice = Annotated[Choice, PlainValidator(partial(read, "metric"))]
 ScheduleChoice = Annotated[Choice, PlainValidator(partial(read, "schedule"))]
 
 
@@ -137,6 +138,9 @@ class Evaluation(Settings):
     last: LastRounds | None = Field(None, description="more frequent evaluations in the last rounds")
     splits: tuple[str, ...] | None = Field(
         None, description="splits of the data to evaluate on, such as `test`; by default all"
+    )
+    metrics: tuple[MetricChoice, ...] = Field(
+        (), description="metrics besides those of the task, computed over a whole split, such as `[auroc, f1]`"
     )
     by: tuple[By, ...] = Field(
         (), description="also measure groups of samples: by class, by client, or by the client's availability"

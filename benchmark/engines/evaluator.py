@@ -1,6 +1,8 @@
 """Evaluation of a model: fast, and with the same bits for any number of threads."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -11,6 +13,8 @@ from tasks import Samples, Task
 
 PIECE = 64
 """Images in a piece: together with the activations of a small network they fit in a CPU's caches."""
+
+R = TypeVar("R")
 
 
 class Evaluator:
@@ -28,19 +32,34 @@ class Evaluator:
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """See `tasks.Task.metrics`."""
-        has_images = any(column.dim() == 4 for column in batch)
-        # Autocast is set for each thread separately.
-        if not has_images or batch[0].device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+        if not self._in_pieces(batch):
             return self.task.metrics(batch)
+        metrics = self._of_pieces(self.task.metrics, batch)
+        return {name: self._joined([piece[name] for piece in metrics], batch) for name in metrics[0]}
+
+    def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
+        """See `tasks.Task.outputs`."""
+        if not self._in_pieces(batch):
+            return self.task.outputs(batch)
+        predictions, targets = zip(*self._of_pieces(self.task.outputs, batch), strict=True)
+        return torch.cat(predictions), torch.cat(targets)
+
+    def _in_pieces(self, batch: Samples) -> bool:
+        """Whether the batch is split: images on a CPU. Autocast is set for each thread separately."""
+        has_images = any(column.dim() == 4 for column in batch)
+        return has_images and batch[0].device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+
+    def _of_pieces(self, measure: Callable[[Samples], R], batch: Samples) -> list[R]:
+        """What a function of samples gives for each piece of a batch."""
         pieces = list(zip(*(torch.split(column, PIECE) for column in batch), strict=True))
         if self.channels_last is None:
             self.channels_last = self._accepts_channels_last(pieces[0])
-        metrics = list(self.pool.map(self._piece_metrics, pieces))
-        return {name: self._joined([piece[name] for piece in metrics], batch) for name in metrics[0]}
 
-    def _piece_metrics(self, piece: Samples) -> dict[str, Tensor]:
-        with torch.inference_mode():
-            return self.task.metrics(in_channels_last(piece) if self.channels_last else piece)
+        def of_piece(piece: Samples) -> R:
+            with torch.inference_mode():
+                return measure(in_channels_last(piece) if self.channels_last else piece)
+
+        return list(self.pool.map(of_piece, pieces))
 
     def _accepts_channels_last(self, piece: Samples) -> bool:
         """Whether the model accepts images with channels last, which convolutions prefer; `Tensor.view` may fail."""

@@ -12,8 +12,9 @@ from benchmark.config.errors import SettingError, at
 from benchmark.config.trial import Trial
 from benchmark.engines import LocalTraining
 from benchmark.federation.client_weights import Classes, classes
-from benchmark.federation.evaluation import Groups, group
+from benchmark.federation.evaluation import Groups, client_groups, group
 from benchmark.federation.memory_check import Need, refuse_what_cannot_fit
+from benchmark.federation.metrics import metrics_of
 from benchmark.federation.module import Federation
 from benchmark.federation.precision import PRECISIONS
 from benchmark.federation.server_optimizers import OPTIMIZERS
@@ -44,6 +45,9 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     client_classes = weight_classes(trial, alpha, participation)
     dtype = PRECISIONS[trial.numerics.dtype].dtype
     cast_samples(data, dtype)
+    metrics = metrics_of(trial.evaluation.metrics, task.to(dtype), data)
+    if metrics.over_clients:
+        groups += client_groups(groups, evaluated_splits(trial, data), data)
     check_memory(trial, task, data, participation, algorithm)
     minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
     schedule = trial.local.schedule.bound()
@@ -60,6 +64,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         splits=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),
         seed=trial.seed,
         groups=groups,
+        metrics=metrics,
         engine=trial.numerics.engine,
         client_memory=trial.numerics.client_memory,
         classes=client_classes,
@@ -91,8 +96,7 @@ def check_knowledge(trial: Trial, task: Task, participation: Participation, algo
 
 def sample_groups(trial: Trial, data: ClientData, participation: Participation) -> list[Groups]:
     """The groups of samples whose metrics are computed separately, for all splits that are evaluated."""
-    last = trial.evaluation.last
-    splits = list(dict.fromkeys([*(trial.evaluation.splits or data.splits), *((last and last.splits) or ())]))
+    splits = evaluated_splits(trial, data)
     for split in splits:
         if split not in data.splits:
             raise SettingError(
@@ -102,6 +106,12 @@ def sample_groups(trial: Trial, data: ClientData, participation: Participation) 
     with at("evaluation"):
         groups = [group(by, split, data, availability(participation)) for by in trial.evaluation.by for split in splits]
     return [one for one in groups if one is not None]
+
+
+def evaluated_splits(trial: Trial, data: ClientData) -> list[str]:
+    """The splits that are evaluated in any round."""
+    last = trial.evaluation.last
+    return list(dict.fromkeys([*(trial.evaluation.splits or data.splits), *((last and last.splits) or ())]))
 
 
 def objective_weights(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:

@@ -17,6 +17,7 @@ from benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining,
 from benchmark.federation.client_weights import Classes, Weights
 from benchmark.federation.costs import Costs, floats
 from benchmark.federation.evaluation import Groups, Tally
+from benchmark.federation.metrics import Metrics, Scores
 from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
 from participation import Participation
@@ -53,6 +54,7 @@ class Federation(LightningModule):
         splits: the splits of the data to evaluate after t rounds.
         seed: of the algorithm's random numbers.
         groups: of samples whose metrics are also computed separately.
+        metrics: besides the means of the task's own.
         engine: a name of `benchmark.engines.ENGINES`.
         client_memory: where the stored rows of clients are: in the memory of the module's device or of the host.
         classes: of clients, to measure their cumulative weights; None for no measurement.
@@ -81,6 +83,7 @@ class Federation(LightningModule):
         splits: Callable[[int], Sequence[str]],
         seed: int,
         groups: Sequence[Groups] = (),
+        metrics: Metrics | None = None,
         engine: str = "auto",
         client_memory: Literal["device", "host"] = "device",
         classes: Classes | None = None,
@@ -99,6 +102,7 @@ class Federation(LightningModule):
         self.optimizer = optimizer
         self.engine_name = engine
         self.groups = groups
+        self.metrics = metrics or Metrics()
         self.splits_at = splits
         self.seed = seed
         self.workers = workers
@@ -175,17 +179,22 @@ class Federation(LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         self.model.move(self.eval_model)
-        self._tally = Tally({split: len(self.data.splits[split][0]) for split in self.splits_at(self.t)}, self.groups)
+        sizes = {split: len(self.data.splits[split][0]) for split in self.splits_at(self.t)}
+        self._tally = Tally(sizes, self.groups, self.metrics.over_clients)
+        self._scores = Scores(self.metrics.accumulated, list(sizes), self.groups) if self.metrics.accumulated else None
 
     def validation_step(self, batch: Samples, batch_idx: int, dataloader_idx: int = 0) -> None:
         split = list(self.data.splits)[dataloader_idx]
         if split in self._tally.sizes:  # Lightning iterates over all splits, also those that are not evaluated now
             first = batch_idx * self.data.evaluation_batch
             self._tally.take(split, first, len(batch[0]), self.evaluator.metrics(batch))
+            if self._scores is not None:
+                self._scores.take(split, *self.evaluator.outputs(batch))
 
     def on_validation_epoch_end(self) -> None:
         weights = {} if self.weights is None else self.weights.measured()
-        self.measured = self._tally.means() | weights | self.costs.named(memory=floats(self.state))
+        scores = {} if self._scores is None else self._scores.values()
+        self.measured = self._tally.means() | scores | weights | self.costs.named(memory=floats(self.state))
         # For a small task, logging costs more than the rest of an evaluation. Log only if something reads it.
         callbacks = self.trainer.callbacks  # type: ignore[attr-defined]
         if self.trainer.loggers or any(isinstance(callback, EarlyStopping | Checkpoint) for callback in callbacks):

@@ -21,6 +21,7 @@ ABOUT = {
     "probability": "Where the probabilities of the clients come from. An option of most participation models.",
     "variation": "How the probabilities change over time. An option of some participation models.",
     "algorithm": "The federated method. The key `algorithm` of a trial.",
+    "metric": "What is measured besides the metrics of the task. The key `metrics` of `evaluation`.",
     "schedule": "How the local learning rate changes over rounds. The key `schedule` of `local`.",
     "analysis": "A computation without training. The key `analysis` of a panel.",
 }

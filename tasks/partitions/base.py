@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 from tasks.streams import stream
 
@@ -26,16 +26,35 @@ class Parts:
     classes: Float[np.ndarray, "m C"]
 
 
-Partition: TypeAlias = Callable[[Int[np.ndarray, "n"], int, int], Parts]
+Partition: TypeAlias = Callable[[Num[np.ndarray, "n"], int, int], Parts]
+"""From the targets [n] of the training samples, the number of clients and the seed to the parts. Targets are labels
+(whole numbers from 0), or real numbers for regression."""
 
 
-def shares(labels: Int[np.ndarray, "n"]) -> Float[np.ndarray, "C"]:
-    """The share [C] of each class."""
+def need_classes(labels: Num[np.ndarray, "n"], partition: str) -> None:
+    """Refuse a partition by classes for targets that are real numbers.
+
+    Raises:
+        ValueError: the targets are no labels.
+    """
+    if labels.dtype.kind == "f":
+        raise ValueError(
+            f"partition: {partition} is not allowed; it divides samples by class, and the targets of this task are "
+            "real numbers. Use iid, natural, by_sizes or from_file"
+        )
+
+
+def shares(labels: Num[np.ndarray, "n"]) -> Float[np.ndarray, "C"]:
+    """The share [C] of each class; one class if the targets are real numbers."""
+    if labels.dtype.kind == "f":
+        return np.ones(1)
     return np.bincount(labels) / len(labels)
 
 
-def realised(labels: Int[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> Float[np.ndarray, "m C"]:
-    """The actual class distribution [m, C] of each client."""
+def realised(labels: Num[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> Float[np.ndarray, "m C"]:
+    """The actual class distribution [m, C] of each client; one class if the targets are real numbers."""
+    if labels.dtype.kind == "f":
+        return np.ones((len(rows), 1))
     return np.stack([np.bincount(labels[mine], minlength=labels.max() + 1) / len(mine) for mine in rows])
 
 
@@ -45,7 +64,7 @@ def in_proportion(samples: Int[np.ndarray, "n"], weights: Float[np.ndarray, "m"]
     return np.split(samples, np.rint(bounds[:-1]).astype(np.int64))
 
 
-def need_samples(labels: Int[np.ndarray, "n"], clients: int, minimum: int = 1) -> None:
+def need_samples(labels: Num[np.ndarray, "n"], clients: int, minimum: int = 1) -> None:
     """Refuse a number of clients for which there are too few samples.
 
     Raises:

@@ -3,13 +3,13 @@
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
-from tasks.partitions.base import Parts, drawn, in_proportion, need_samples
+from tasks.partitions.base import Parts, drawn, in_proportion, need_classes, need_samples
 
 
 def dirichlet(
-    labels: Int[np.ndarray, "n"],
+    labels: Num[np.ndarray, "n"],
     clients: int,
     seed: int,
     *,
@@ -36,6 +36,7 @@ def dirichlet(
     Raises:
         ValueError: alpha out of range, or a client left with fewer samples than `minimum`.
     """
+    need_classes(labels, "dirichlet")
     _check(alpha)
     need_samples(labels, clients, minimum)
     deal = _proportional if volumes == "proportional" else _equal
@@ -48,7 +49,7 @@ def dirichlet(
 
 
 def dirichlet_by_class(
-    labels: Int[np.ndarray, "n"], clients: int, seed: int, *, alpha: float, minimum: int = 1
+    labels: Num[np.ndarray, "n"], clients: int, seed: int, *, alpha: float, minimum: int = 1
 ) -> Parts:
     """Each class is divided among the clients by q_c ~ Dirichlet(alpha) (Yurochkin 2019).
 
@@ -66,6 +67,7 @@ def dirichlet_by_class(
     Raises:
         ValueError: alpha out of range, or a client left with fewer samples than `minimum`.
     """
+    need_classes(labels, "dirichlet_by_class")
     _check(alpha)
     need_samples(labels, clients, minimum)
     sizes = np.bincount(labels)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+from jaxtyping import Num
 from pydantic import BeforeValidator
 
 from tasks.partitions.base import Parts, realised
@@ -42,7 +42,7 @@ def read(source: Any) -> np.ndarray:
 
 
 def from_file(
-    labels: Int[np.ndarray, "n"],
+    labels: Num[np.ndarray, "n"],
     clients: int,
     seed: int,
     *,

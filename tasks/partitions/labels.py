@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Num
 
-from tasks.partitions.base import Parts, need_samples, realised
+from tasks.partitions.base import Parts, need_classes, need_samples, realised
 from tasks.streams import stream
 
 
-def shards(labels: Int[np.ndarray, "n"], clients: int, seed: int, *, each: int = 2) -> Parts:
+def shards(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, each: int = 2) -> Parts:
     """Samples are sorted by label and divided into shards, of which each client gets some (McMahan 2017).
 
     There are m * each shards, whose sizes differ by one sample at most. Samples of the same label keep their order.
@@ -23,6 +23,7 @@ def shards(labels: Int[np.ndarray, "n"], clients: int, seed: int, *, each: int =
     Raises:
         ValueError: `each` below 1, or more shards than samples.
     """
+    need_classes(labels, "shards")
     if each < 1:
         raise ValueError(f"partition.each: {each} is not allowed; must be at least 1")
     need_samples(labels, clients, each)
@@ -33,7 +34,7 @@ def shards(labels: Int[np.ndarray, "n"], clients: int, seed: int, *, each: int =
 
 
 def by_label(
-    labels: Int[np.ndarray, "n"],
+    labels: Num[np.ndarray, "n"],
     clients: int,
     seed: int,
     *,
@@ -55,6 +56,7 @@ def by_label(
     Raises:
         ValueError: sizes that do not add up to m, or a label with fewer samples than clients.
     """
+    need_classes(labels, "by_label")
     if sum(sizes) != clients or min(sizes, default=0) < 1:
         raise ValueError(f"partition.sizes: {list(sizes)} is not allowed; must be from 1 and add up to {clients}")
     if only is not None and len(only) != len(sizes):

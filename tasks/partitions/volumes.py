@@ -1,13 +1,13 @@
 """Partitions that do not depend on labels, with equal or different numbers of samples."""
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Num
 
 from tasks.partitions.base import Parts, drawn, in_proportion, need_samples, shares
 from tasks.streams import stream
 
 
-def iid(labels: Int[np.ndarray, "n"], clients: int, seed: int) -> Parts:
+def iid(labels: Num[np.ndarray, "n"], clients: int, seed: int) -> Parts:
     """Random division of the samples into parts whose sizes differ by one at most.
 
     Raises:
@@ -18,7 +18,7 @@ def iid(labels: Int[np.ndarray, "n"], clients: int, seed: int) -> Parts:
     return Parts(rows, np.tile(shares(labels), (clients, 1)))
 
 
-def by_sizes(labels: Int[np.ndarray, "n"], clients: int, seed: int, *, sizes: np.ndarray) -> Parts:
+def by_sizes(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, sizes: np.ndarray) -> Parts:
     """Random division of the samples into parts of given sizes; samples beyond their sum are left out.
 
     Args:
@@ -42,7 +42,7 @@ def by_sizes(labels: Int[np.ndarray, "n"], clients: int, seed: int, *, sizes: np
 
 
 def natural(
-    labels: Int[np.ndarray, "n"],
+    labels: Num[np.ndarray, "n"],
     clients: int,
     seed: int,
     *,

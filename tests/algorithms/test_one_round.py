@@ -289,6 +289,13 @@ def test_ca_fed_by_hand():
         assert method.traffic(state, call([0, 2])) == Traffic(up=1 + included[0], down=2)
 
 
+def test_ca_fed_leaves_a_client_without_held_out_samples_out_of_the_mean():
+    """Losses 10, unknown, 30: the unknown one counts as their mean, 20."""
+    method, known = CAFed(losses="validation"), {"stationary": vector(0.5, 0.5, 0.5), "correlation": vector(0, 0, 0)}
+    _, state = method.round(method.init(X, 3), X, call([0, 1, 2], **known), Fixed((1.0, float("nan"), 3.0)))
+    assert state.Fh.tolist() == [10.0, 20.0, 30.0]
+
+
 def test_ca_fed_watches_before_it_trains():
     """Client 0 is there in rounds 0, 1 and 2, client 2 in 1 and 2; with a round on and one off before, of 3 + 2."""
     method, work = CAFed(oracle=False, watch=2), Fixed()

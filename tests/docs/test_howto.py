@@ -32,17 +32,25 @@ def test_method(tmp_path):
     assert simulate(trial).model == pytest.approx([0.5])
 
 
-def test_task():
+def test_task_of_plain_parts():
     names: dict = {}
-    exec(code("task.md", blocks=2), names)
-    task, data = names["logistic"](seed=3, clients=4, samples=5)
-    again, _ = names["logistic"](seed=3)
-    inputs, labels = data.splits["train"]
-    weight, bias = task.linear.weight.detach().numpy()[0], task.linear.bias.item()
-    logits = inputs.numpy() @ weight + bias
-    expected = np.mean(np.log1p(np.exp(-logits * (2 * labels.numpy() - 1))))
-    assert task.loss((inputs, labels)).item() == pytest.approx(expected, rel=1e-5)
-    assert torch.equal(task.linear.weight, again.linear.weight)
+    exec(code("task.md"), names)
+    task, data = names["wine"](seed=3, clients=5)
+    inputs, labels = (column.numpy() for column in data.splits["test"])
+    logits = inputs @ task.network.weight.detach().numpy().T + task.network.bias.detach().numpy()
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    expected = -np.log(chances[np.arange(len(labels)), labels]).mean()
+    assert task.loss(data.splits["test"]).item() == pytest.approx(expected, rel=1e-5)
+    assert [data.clients, names["wine"](seed=3)[1].clients] == [5, 8]
+
+
+def test_task_of_a_loss():
+    names: dict = {}
+    exec(code("task.md", blocks=3).split("result = simulate(trial)")[1], names)
+    task, data = names["median"](seed=3, clients=4, samples=5)
+    points = data.splits["train"][0]
+    assert task.loss((points,)).item() == pytest.approx(np.hypot(*points.numpy().T).mean())
+    assert torch.equal(points, names["median"](seed=3, clients=4, samples=5)[1].splits["train"][0])
     assert [len(part) for part in data.parts] == [5, 5, 5, 5]
 
 

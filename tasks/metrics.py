@@ -1,0 +1,183 @@
+"""Metrics that are computed over a whole split: scores of torchmetrics, and statistics over clients.
+
+`METRICS` lists the names that `evaluation.metrics` can use. A metric is an object with `update`, `compute` and `reset`,
+such as any `torchmetrics.Metric`, or an `OverClients`. A function or class that gives one is registered; its arguments
+are the options of an experiment file.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import torch
+import torchmetrics
+from jaxtyping import Float, Int
+from torch import Tensor
+from torchmetrics.classification import (
+    MulticlassAUROC,
+    MulticlassAveragePrecision,
+    MulticlassF1Score,
+    MulticlassPrecision,
+    MulticlassRecall,
+)
+
+Average: TypeAlias = Literal["macro", "weighted"]
+
+
+@runtime_checkable
+class Accumulated(Protocol):
+    """A metric that takes in batches and is computed once, after the last. Every `torchmetrics.Metric` is one."""
+
+    def update(self, predictions: Tensor, targets: Tensor) -> None:
+        """Take in a batch: predictions [n, ...] and targets [n, ...], see `tasks.Task.outputs`."""
+
+    def compute(self) -> Any:
+        """The value for all samples since the last reset: a number, a vector, or a mapping of names to numbers."""
+
+    def reset(self) -> None:
+        """Forget all samples."""
+
+
+@dataclass(frozen=True)
+class OverClients:
+    """A statistic over the clients of a mean over each client's samples.
+
+    It is computed on splits whose samples belong to clients. A client without samples in a split is left out.
+
+    Attributes:
+        of: the metric of each sample whose client means are taken, such as `accuracy`; see `tasks.Task.metrics`.
+        statistic: from the means of the clients [m] to a number.
+    """
+
+    of: str
+    statistic: Callable[[Float[np.ndarray, "m"]], float]
+
+
+Metric: TypeAlias = Accumulated | OverClients
+
+
+class ClassScores:
+    """A score of each class against all others, averaged over the classes that have a score.
+
+    A class has no score if the samples lack it, or if they lack all others and the score compares with these. Without
+    any score the value is NaN. Predictions [n] or [n, 1] are the probabilities of class 1, whose score is the value.
+
+    Args:
+        score: makes the torchmetrics metric from the number of classes C; it computes the scores [C].
+        average: over classes: `macro` weights them equally, `weighted` by their numbers of samples.
+        compares: whether the score needs samples of other classes.
+    """
+
+    def __init__(self, score: Callable[[int], torchmetrics.Metric], average: Average, compares: bool = False) -> None:
+        self.score = score
+        self.average = average
+        self.compares = compares
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all samples."""
+        self.metric: torchmetrics.Metric | None = None
+        self.counts = torch.zeros(0, dtype=torch.int64)
+        self.of_one = False
+
+    def update(self, predictions: Float[Tensor, "n *C"], targets: Int[Tensor, "n"] | Float[Tensor, "n"]) -> None:
+        """Take in a batch of probabilities and labels 0, 1, ..., C - 1."""
+        if not torch.equal(targets, targets.long()) or targets.min() < 0:
+            raise ValueError("the targets must be labels, whole numbers from 0")
+        targets = targets.long()
+        if predictions.ndim == 1 or predictions.shape[1] == 1:
+            ones = predictions.reshape(len(targets))
+            predictions, self.of_one = torch.stack([1 - ones, ones], dim=1), True
+        if self.metric is None:
+            self.metric = self.score(predictions.shape[1]).to(predictions.device)
+            self.counts = targets.new_zeros(predictions.shape[1])
+        self.counts = self.counts + torch.bincount(targets, minlength=len(self.counts))
+        self.metric.update(predictions, targets)
+
+    def per_class(self) -> Float[Tensor, "C"]:
+        """The score of each class; NaN for a class that has none."""
+        if self.metric is None:
+            return torch.zeros(0)
+        scored = self.counts > 0
+        if self.compares:
+            scored &= self.counts < self.counts.sum()
+        if self.of_one:
+            scored[0] = False
+        with warnings.catch_warnings():  # about classes without samples, whose scores are left out here
+            warnings.simplefilter("ignore")
+            scores = self.metric.compute()
+        return scores.where(scored, torch.nan)
+
+    def compute(self) -> Float[Tensor, ""]:
+        """The average over classes."""
+        scores = self.per_class()
+        if self.average == "macro":
+            return scores.nanmean()
+        weights = self.counts.where(~scores.isnan(), 0)
+        return (scores * weights).nansum() / weights.sum()
+
+
+def auroc(average: Average = "macro") -> ClassScores:
+    """Area under the ROC curve of each class against the others, averaged over classes."""
+    return ClassScores(lambda classes: MulticlassAUROC(classes, average="none"), average, compares=True)
+
+
+def average_precision(average: Average = "macro") -> ClassScores:
+    """Area under the precision-recall curve of each class against the others, averaged over classes."""
+    return ClassScores(lambda classes: MulticlassAveragePrecision(classes, average="none"), average)
+
+
+def f1(average: Average = "macro") -> ClassScores:
+    """F1 score of each class, the harmonic mean of precision and recall, averaged over classes."""
+    return ClassScores(lambda classes: MulticlassF1Score(classes, average="none"), average)
+
+
+def precision(average: Average = "macro") -> ClassScores:
+    """Share of correct predictions among the predictions of each class, averaged over classes."""
+    return ClassScores(lambda classes: MulticlassPrecision(classes, average="none"), average)
+
+
+def recall(average: Average = "macro") -> ClassScores:
+    """Accuracy on the samples of each class, averaged over classes; `macro` is the balanced accuracy."""
+    return ClassScores(lambda classes: MulticlassRecall(classes, average="none"), average)
+
+
+def mae() -> torchmetrics.Metric:
+    """Mean absolute error."""
+    return torchmetrics.MeanAbsoluteError()
+
+
+def rmse() -> torchmetrics.Metric:
+    """Square root of the mean squared error."""
+    return torchmetrics.MeanSquaredError(squared=False)
+
+
+def r2() -> torchmetrics.Metric:
+    """Coefficient of determination: 1 minus the mean squared error over the variance of the targets."""
+    return torchmetrics.R2Score()
+
+
+def worst_10_accuracy() -> OverClients:
+    """Mean accuracy of the worst 10 % of the clients, rounded up to whole clients (Li et al. 2020, q-FFL)."""
+    return OverClients("accuracy", lambda values: float(np.sort(values)[: -(-len(values) // 10)].mean()))
+
+
+def client_variance() -> OverClients:
+    """Variance over clients of their accuracies in [0, 1] (Li et al. 2020, q-FFL)."""
+    return OverClients("accuracy", lambda values: float(values.var()))
+
+
+METRICS: dict[str, Callable[..., Metric]] = {
+    "auroc": auroc,
+    "average_precision": average_precision,
+    "f1": f1,
+    "precision": precision,
+    "recall": recall,
+    "mae": mae,
+    "rmse": rmse,
+    "r2": r2,
+    "worst_10_accuracy": worst_10_accuracy,
+    "client_variance": client_variance,
+}

@@ -1,0 +1,244 @@
+"""Tasks from plain parts, against losses and fits written out in NumPy, and the messages for parts that do not fit."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import torchmetrics
+from lightning.pytorch import LightningModule, Trainer
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import Dataset
+
+from benchmark import simulate
+from benchmark.config.registry import Choice, _model
+from tasks import supervised
+from tasks.partitions import natural
+
+RNG = np.random.default_rng(5)
+X, Z = RNG.normal(size=(60, 3)), RNG.normal(size=(11, 3))
+SLOPE = np.array([1.0, -2.0, 0.5])
+NUMBERS = X @ SLOPE + 0.1 * RNG.normal(size=60), Z @ SLOPE
+LABELS = (X @ SLOPE > 0).astype(int) + (X[:, 0] > 1), (Z @ SLOPE > 0).astype(int)
+REGRESSION = (X, NUMBERS[0]), (Z, NUMBERS[1])
+CLASSIFICATION = (X, LABELS[0]), (Z, LABELS[1])
+
+
+def line(outputs=1):
+    torch.manual_seed(0)
+    return nn.Linear(3, outputs)
+
+
+class Pairs(Dataset):
+    def __len__(self):
+        return len(X)
+
+    def __getitem__(self, row):
+        return torch.from_numpy(X[row]), int(LABELS[0][row])
+
+
+class Plain(LightningModule):
+    """As a user of Lightning writes it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = line(3)
+
+    def forward(self, inputs):
+        return self.layer(inputs)
+
+    def training_step(self, batch, batch_idx):
+        inputs, labels = batch
+        loss = F.cross_entropy(self(inputs), labels)
+        self.log("loss", loss)
+        return loss
+
+
+def test_regression_by_federated_gradient_descent():
+    """One client with all samples: gradient descent from the initial model, in NumPy."""
+    task = supervised(*REGRESSION, line().double(), metrics={"worst": lambda p, y: (p - y).abs()}, clients=1)
+    trial = {"task": Choice("own", {}, task), "algorithm": "fedavg", "rounds": 4}
+    trial |= {"local": {"steps": 1, "lr": 0.1}, "numerics": {"dtype": "float64"}, "evaluation": {"metrics": ["r2"]}}
+    result = simulate(trial)
+    w, b = (parameter.detach().double().numpy() for parameter in line().parameters())
+    w, b = w[0], b[0]
+    for _ in range(4):
+        error = X @ w + b - NUMBERS[0]
+        w, b = w - 0.1 * 2 * X.T @ error / 60, b - 0.1 * 2 * error.mean()
+    assert result.model == pytest.approx([*w, b], abs=1e-10)
+    error = Z @ w + b - NUMBERS[1]
+    row = result.history.iloc[-1]
+    assert row["test/loss"] == pytest.approx((error**2).mean(), abs=1e-10)
+    assert row["test/worst"] == pytest.approx(np.abs(error).mean(), abs=1e-10)
+    assert row["test/r2"] == pytest.approx(1 - (error**2).sum() / ((NUMBERS[1] - NUMBERS[1].mean()) ** 2).sum())
+    assert "test/accuracy" not in row
+
+
+@pytest.mark.parametrize(
+    "train", [CLASSIFICATION[0], Pairs(), [torch.from_numpy(column) for column in CLASSIFICATION[0]]]
+)
+def test_classification_from_arrays_tensors_and_data_sets(train):
+    task, data = supervised(
+        train, CLASSIFICATION[1], line(3), clients=4, partition={"name": "dirichlet", "alpha": 1.0}
+    )(7)
+    inputs, labels = data.splits["train"]
+    assert torch.equal(inputs, torch.from_numpy(X).float())
+    assert labels.tolist() == LABELS[0].tolist()
+    logits = X @ task.network.weight.detach().numpy().T + task.network.bias.detach().numpy()
+    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(60), LABELS[0]]
+    measured = task.metrics((inputs, labels))
+    assert measured["loss"].detach().numpy() == pytest.approx(losses, rel=1e-5)
+    assert task.loss((inputs, labels)).item() == pytest.approx(losses.mean(), rel=1e-5)
+    assert measured["accuracy"].tolist() == (logits.argmax(axis=1) == LABELS[0]).tolist()
+    assert task.outputs((inputs, labels))[0].sum(dim=1).tolist() == pytest.approx([1.0] * 60)
+    assert data.histogram.sum(axis=0).tolist() == np.bincount(LABELS[0]).tolist()
+    assert data.classes.shape == (4, 3)
+
+
+def test_options_of_a_call_replace_those_of_the_parts():
+    parts = supervised(*REGRESSION, lambda seed: line(), clients=4)
+    model = _model(parts, 1)  # what an experiment file may set
+    assert set(model.model_fields) == {"clients", "partition", "validation"}
+    options = dict(model.model_validate({"clients": 5, "partition": "natural", "validation": 0.3}))
+    _, data = Choice("own", options, parts).build(2)
+    rows = natural(np.zeros(60, dtype=int), 5, 2).rows
+    sizes = np.array([len(mine) for mine in rows])
+    held_out = np.bincount(data.owner("validation"), minlength=5)
+    assert held_out.tolist() == [min(round(0.3 * n), n - 1) for n in sizes]
+    assert data.parts.sizes.tolist() == (sizes - held_out).tolist()
+    for client, mine in enumerate(rows):  # each client holds out its own samples
+        own = data.splits["validation"][1][data.owner("validation") == client].tolist()
+        own += data.splits["train"][1][data.parts[client]].tolist()
+        assert sorted(own) == pytest.approx(sorted(NUMBERS[0][mine]), rel=1e-6)
+    assert parts(2)[1].clients == 4
+
+
+def test_a_function_makes_the_network_of_each_seed():
+    parts = supervised(*REGRESSION, lambda seed: nn.Linear(3, 1))
+    weights = [parts(seed)[0].network.weight for seed in (0, 0, 1)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+    same = supervised(*REGRESSION, line())
+    assert torch.equal(same(0)[0].network.weight, same(1)[0].network.weight)
+
+
+def test_a_plain_lightning_module():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        parts = supervised(
+            *CLASSIFICATION, Plain(), metrics=["auroc", torchmetrics.CohenKappa("multiclass", num_classes=3)]
+        )
+    trial = {"task": Choice("own", {}, parts), "algorithm": "fedavg", "rounds": 1, "local": {"lr": 0.1}}
+    history = simulate(trial).history
+    assert history["train/loss"].iloc[1] < history["train/loss"].iloc[0]
+    task, data = parts(0)
+    kappa = torchmetrics.functional.cohen_kappa(*task.outputs(data.splits["test"]), "multiclass", num_classes=3)
+    assert history["test/MulticlassCohenKappa"].iloc[0] == pytest.approx(kappa.item(), abs=1e-6)
+    Trainer(max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu").fit(
+        task, data
+    )
+
+
+class Flat(Plain):
+    forward = LightningModule.forward
+
+
+class Manual(Plain):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+
+
+class Attached(Plain):
+    def training_step(self, batch, batch_idx):
+        return super().training_step(batch, self.trainer.current_epoch)
+
+
+def test_a_training_step_that_needs_a_trainer_is_named():
+    with pytest.warns(UserWarning, match=r"training_step of Attached fails without a Trainer"):
+        supervised(*CLASSIFICATION, Attached())
+
+
+WRONG = {
+    "no forward": (
+        lambda: supervised(*CLASSIFICATION, Flat()),
+        r"network: Flat has no forward.*move.*to forward\(inputs\)",
+    ),
+    "manual": (lambda: supervised(*CLASSIFICATION, Manual()), r"network: Manual optimizes manually"),
+    "another loss": (
+        lambda: supervised(*CLASSIFICATION, Plain(), loss=nn.CrossEntropyLoss(label_smoothing=0.5)),
+        r"loss: gives .* and training_step of Plain .*pass as loss=",
+    ),
+    "a class": (
+        lambda: supervised(*REGRESSION, nn.Linear),
+        r"network: the class Linear is not allowed; must be a torch module",
+    ),
+    "logits": (
+        lambda: supervised(*CLASSIFICATION, line(2)),
+        r"network: gives a tensor \[2, 2\] .*must give \[2, 3\], a logit",
+    ),
+    "outputs": (
+        lambda: supervised(*REGRESSION, line(2)),
+        r"network: gives a tensor \[2, 2\] for 2 samples; must give \[2\]",
+    ),
+    "inputs": (
+        lambda: supervised(*REGRESSION, nn.Linear(4, 1)),
+        r"network: cannot be computed for inputs of shape \[\[2, 3\]\]",
+    ),
+    "sum": (
+        lambda: supervised(*REGRESSION, line(), loss=nn.MSELoss(reduction="sum")),
+        r"loss: gives .* for samples whose own losses are .*must be their mean",
+    ),
+    "no mean": (
+        lambda: supervised(*REGRESSION, line(), loss=nn.MSELoss(reduction="none")),
+        r"loss: gives a tensor \[2\]; must give one",
+    ),
+    "no network": (lambda: supervised(*REGRESSION, nn.ReLU()), r"network: ReLU has no parameters"),
+    "lengths": (
+        lambda: supervised((X, NUMBERS[1]), None, line()),
+        r"train: columns of lengths \[60, 11\] are not allowed",
+    ),
+    "one column": (lambda: supervised(X, None, line()), r"train: ndarray is not allowed; must be a tuple"),
+    "text": (
+        lambda: supervised((X, ["a"] * 60), None, line()),
+        r"train: a column of <U1 is not allowed; must be numbers",
+    ),
+    "labels from 1": (lambda: supervised((X, LABELS[0] - 1), None, line(2)), r"train: labels of shape \[60\] from -1"),
+    "new label": (
+        lambda: supervised(CLASSIFICATION[0], (Z, LABELS[1] + 2), line(3)),
+        r"test: labels are not allowed that train",
+    ),
+    "test columns": (
+        lambda: supervised(REGRESSION[0], (Z[:, :2], NUMBERS[1]), line()),
+        r"test: columns .*must be as those of train",
+    ),
+    "metric": (
+        lambda: supervised(*REGRESSION, line(), metrics=["rr"]),
+        r"metrics: 'rr' is not allowed; must be a name such as auroc",
+    ),
+    "metric's shape": (
+        lambda: supervised(*REGRESSION, line(), metrics={"a": F.mse_loss}),
+        r"metrics: a gives a tensor \[\] for 2",
+    ),
+    "partition": (
+        lambda: supervised(*REGRESSION, line(), partition="x"),
+        r"partition: 'x' is not allowed; must be a function or one",
+    ),
+    "no clients": (lambda: supervised(*REGRESSION, line())(0, clients=0), r"clients: 0 is not allowed"),
+    "all held out": (lambda: supervised(*REGRESSION, line(), validation=1.0)(0), r"validation: 1.0 is not allowed"),
+}
+for name in ("dirichlet", "dirichlet_by_class", "shards", "by_label"):
+    options = {"sizes": [5, 5]} if name == "by_label" else {"alpha": 1.0} if "dirichlet" in name else {}
+    partition = {"name": name} | options
+    WRONG[name] = (
+        lambda partition=partition: supervised(*REGRESSION, line(), partition=partition)(0),
+        f"partition: {name} is not allowed; it divides",
+    )
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_what_is_required_is_said(mistake):
+    make, message = WRONG[mistake]
+    with pytest.raises(ValueError, match=f"^{message}"):
+        make()
