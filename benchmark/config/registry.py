@@ -51,6 +51,8 @@ KINDS = {
     "variation": Kind("participation.variations:VARIATIONS", supplied=2),
     "algorithm": Kind("algorithms:ALGORITHMS", supplied=0),
     "schedule": Kind("benchmark.config.schedules:SCHEDULES", supplied=1),
+    "local_optimizer": Kind("benchmark.engines.local_optimizers:OPTIMIZERS", supplied=2),
+    "server_optimizer": Kind("benchmark.federation.server_optimizers:OPTIMIZERS", supplied=2),
     "analysis": Kind("benchmark.config.analyses:ANALYSES", supplied=1),
 }
 

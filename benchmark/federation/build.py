@@ -1,16 +1,20 @@
 """From a trial's settings to its `Federation`: load the data, make the parts, check that they fit together."""
 
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import nn
 
 from algorithms import Algorithm
 from benchmark.config.errors import SettingError, at
+from benchmark.config.optimization import Local, Server
+from benchmark.config.registry import Choice
 from benchmark.config.trial import Trial
-from benchmark.engines import LocalTraining
+from benchmark.engines import Adam, LocalTraining
+from benchmark.engines.local_optimizers import ClientOptimizer
 from benchmark.federation.client_weights import Classes, classes
 from benchmark.federation.evaluation import Groups, group
 from benchmark.federation.memory_check import Need, refuse_what_cannot_fit
@@ -56,7 +60,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         local=local_training(trial, minibatches),
         lr=lambda t: trial.local.lr * schedule(t),
         alpha=alpha,
-        optimizer=partial(OPTIMIZERS[trial.server.optimizer], **trial.server.options()),
+        optimizer=server_optimizer(trial.server),
         splits=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),
         seed=trial.seed,
         groups=groups,
@@ -147,9 +151,32 @@ def check_memory(
 
 def local_training(trial: Trial, minibatches: Minibatches) -> LocalTraining:
     """The clients' local training; epochs become steps."""
+    local, optimizer = trial.local, local_optimizer(trial.local)
     return LocalTraining(
-        steps=trial.local.steps or (trial.local.epochs or 1) * minibatches.per_epoch,
-        momentum=trial.local.momentum,
-        weight_decay=trial.local.weight_decay,
-        keep_momentum=trial.local.keep_momentum,
+        steps=local.steps or (local.epochs or 1) * minibatches.per_epoch,
+        momentum=local.momentum,
+        weight_decay=local.weight_decay if optimizer is None else 0.0,
+        keep_momentum=local.keep_momentum,
+        optimizer=optimizer,
+        clip_norm=local.clip_norm,
     )
+
+
+def local_optimizer(local: Local) -> ClientOptimizer | None:
+    """The clients' optimizer; None for SGD, which the engines compute themselves."""
+    if isinstance(local.optimizer, Choice):
+        return local.optimizer.bound()
+    if local.optimizer == "sgd":
+        return None
+    return Adam(local.betas, local.eps, local.weight_decay, decoupled=local.optimizer == "adamw")
+
+
+def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.optim.Optimizer]:
+    """Makes the server's optimizer from its parameters."""
+    make = server.optimizer.bound() if isinstance(server.optimizer, Choice) else OPTIMIZERS[server.optimizer]
+    options: dict[str, Any] = {}
+    if server.optimizer == "sgd":
+        options = {"momentum": server.momentum, "weight_decay": server.weight_decay}
+    elif not isinstance(server.optimizer, Choice):
+        options = {"betas": server.betas, "eps": server.eps}
+    return lambda parameters: make(parameters, server.lr, **options)
