@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
 from benchmark.config.base import Settings
 from benchmark.config.errors import SettingError
-from benchmark.config.registry import KINDS, Choice, read
+from benchmark.config.registry import Choice, read
 
 ScheduleChoice = Annotated[Choice, PlainValidator(partial(read, "schedule"))]
 
@@ -26,64 +26,70 @@ Momentum = Annotated[float, Field(ge=0, lt=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
-def _optimizer(kind: str, value: Any) -> str | Choice:
-    """The name of one of the suite's optimizers, whose options are settings; or a choice with options of its own."""
-    return value if isinstance(value, str) and value in KINDS[kind].known else read(kind, value)
+LOCAL = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "adamw"), ("betas", "eps", "weight_decay"))
+SERVER = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "yogi"), ("betas", "eps"))
+"""The suite's optimizers, with the settings beside `optimizer` that are their options."""
+
+
+def _optimizer(kind: str, known: Mapping[str, Any], value: Any) -> str | Choice:
+    """The name of one of the suite's optimizers, or a choice from outside, which has options of its own."""
+    # No choice is read for a name: that imports torch, which takes seconds.
+    return value if isinstance(value, str) and value in known else read(kind, value)
 
 
 LocalOptimizer = Annotated[
-    Literal["sgd", "adam", "adamw"] | Choice, PlainValidator(partial(_optimizer, "local_optimizer"))
+    Literal["sgd", "adam", "adamw"] | Choice, PlainValidator(partial(_optimizer, "local_optimizer", LOCAL))
 ]
 ServerOptimizer = Annotated[
-    Literal["sgd", "adam", "yogi"] | Choice, PlainValidator(partial(_optimizer, "server_optimizer"))
+    Literal["sgd", "adam", "yogi"] | Choice, PlainValidator(partial(_optimizer, "server_optimizer", SERVER))
 ]
 
 
 class OptimizerSettings(Settings):
-    """An optimizer with its options: a base of `local` and `server`.
+    """An optimizer with its options: the base of `local` and `server`.
 
     The options of the suite's optimizers are settings beside `optimizer`. An optimizer from outside has its own.
     """
 
-    kind: ClassVar[str]
-    """The kind of choice that the optimizer is."""
+    known: ClassVar[Mapping[str, tuple[str, ...]]]
+
+    if TYPE_CHECKING:  # pydantic would list the fields of a base first
+
+        @property
+        def optimizer(self) -> str | Choice: ...
 
     @model_validator(mode="before")
     @classmethod
     def _options_beside_the_name(cls, data: Any) -> Any:
         """`optimizer: {name: adam, eps: 1}` means `optimizer: adam` and `eps: 1`: one way to write it, one digest."""
         chosen = data.get("optimizer") if isinstance(data, dict) else None
-        if isinstance(chosen, Mapping) and chosen.get("name") in KINDS[cls.kind].known:
+        if isinstance(chosen, Mapping) and isinstance(chosen.get("name"), str) and chosen["name"] in cls.known:
             options = {key: value for key, value in chosen.items() if key != "name"}
             return data | options | {"optimizer": chosen["name"]}
         return data
 
-    def refuse_options_of_others(self, allowed: dict[str, set[str]]) -> None:
-        """Refuse a value that is not the default of an option that the optimizer does not have.
+    @model_validator(mode="after")
+    def _options_are_of_the_optimizer(self) -> "OptimizerSettings":
+        for option in sorted({option for options in self.known.values() for option in options}):
+            value, default = getattr(self, option), type(self).model_fields[option].default
+            if value != default and option not in self.options():
+                raise SettingError(f"{option}: {value} is not allowed with {self.label}; must be left out")
+        return self
 
-        Args:
-            allowed: the options of each of the suite's optimizers.
-
-        Raises:
-            SettingError: an option of another optimizer.
-        """
-        name = self.optimizer_name
-        for option in sorted(set().union(*allowed.values()) - allowed.get(name, set())):
-            value = getattr(self, option)
-            if value != type(self).model_fields[option].default:
-                raise SettingError(f"{option}: {value} is not allowed with {name}; must be left out")
+    def options(self) -> dict[str, Any]:
+        """The arguments of one of the suite's optimizers besides the parameters and `lr`."""
+        return {option: getattr(self, option) for option in self.known.get(self.label, ())}
 
     @property
-    def optimizer_name(self) -> str:
-        """The name of the optimizer in messages."""
-        optimizer: str | Choice = getattr(self, "optimizer")  # noqa: B009
-        return optimizer.label if isinstance(optimizer, Choice) else optimizer
+    def label(self) -> str:
+        """The name of the optimizer."""
+        return self.optimizer.label if isinstance(self.optimizer, Choice) else self.optimizer
 
 
 class Local(OptimizerSettings):
     """The local training of a client in a round."""
 
-    kind = "local_optimizer"
+    known = LOCAL
 
     steps: PositiveInt | None = Field(1, description="K, the number of local steps; null if `epochs` is set")
     epochs: PositiveInt | None = Field(
@@ -139,12 +145,6 @@ class Local(OptimizerSettings):
             raise SettingError("keep_momentum: true is not allowed without momentum; must be false")
         return self
 
-    @model_validator(mode="after")
-    def _options_are_of_the_optimizer(self) -> "Local":
-        adam = {"betas", "eps", "weight_decay"}
-        self.refuse_options_of_others({"sgd": {"momentum", "weight_decay"}, "adam": adam, "adamw": adam})
-        return self
-
     @property
     def common_steps(self) -> int | None:
         """K if it is the same for all clients, else None."""
@@ -154,7 +154,7 @@ class Local(OptimizerSettings):
 class Server(OptimizerSettings):
     """The optimizer that applies an algorithm's update to the server model."""
 
-    kind = "server_optimizer"
+    known = SERVER
 
     optimizer: ServerOptimizer = Field(
         "sgd", description="the server optimizer: one of the suite's, or a class like those of torch.optim"
@@ -166,12 +166,6 @@ class Server(OptimizerSettings):
     eps: PositiveFloat = Field(
         1e-3, description="added to the denominator of `adam` and `yogi`: tau of Reddi et al. (2021)"
     )
-
-    @model_validator(mode="after")
-    def _options_are_of_the_optimizer(self) -> "Server":
-        adaptive = {"betas", "eps"}
-        self.refuse_options_of_others({"sgd": {"momentum", "weight_decay"}, "adam": adaptive, "yogi": adaptive})
-        return self
 
     @property
     def plain(self) -> bool:

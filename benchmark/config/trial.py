@@ -157,13 +157,13 @@ class Trial(Spec):
         from algorithms import Setting  # here, because `rollcall show` prints before torch is imported
 
         local = self.local
-        return Setting(local.common_steps, self.server.plain, local.momentum, local.optimizer_name, local.clip_norm)
+        return Setting(local.common_steps, self.server.plain, local.momentum, local.label, local.clip_norm)
 
     def _needs_linear_updates(self, linear: bool) -> None:
         """Refuse `evaluation.weights` if the model is not a weighted sum of what the clients sent."""
         needs = "evaluation.weights: needs a method and a server optimizer that are linear in the client updates"
         if self.server.optimizer != "sgd":
-            raise SettingError(f"{needs}; server.optimizer {self.server.optimizer_name} is not")
+            raise SettingError(f"{needs}; server.optimizer {self.server.label} is not")
         if not linear:
             raise SettingError(f"{needs}; {self.algorithm.label} with these options is not")
 

@@ -6,9 +6,9 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-ClientOptimizer: TypeAlias = Callable[[list[nn.Parameter], float], torch.optim.Optimizer]
+ClientOptimizer: TypeAlias = Callable[[list[Tensor], float], torch.optim.Optimizer]
 """Makes the optimizer of one client in one round from the client's parameters and learning rate."""
 
 MARGIN = 1e-6
@@ -25,7 +25,7 @@ class StackedOptimizer(Protocol):
 
 
 def sgd(
-    params: Iterable[nn.Parameter], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
+    params: Iterable[Tensor], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
 ) -> torch.optim.Optimizer:
     """SGD as in torch, which the engines compute themselves.
 
@@ -39,7 +39,7 @@ def sgd(
 
 
 def adam(
-    params: Iterable[nn.Parameter],
+    params: Iterable[Tensor],
     lr: float,
     *,
     betas: tuple[float, float] = (0.9, 0.999),
@@ -59,7 +59,7 @@ def adam(
 
 
 def adamw(
-    params: Iterable[nn.Parameter],
+    params: Iterable[Tensor],
     lr: float,
     *,
     betas: tuple[float, float] = (0.9, 0.999),
@@ -98,7 +98,7 @@ class Adam:
     weight_decay: float = 0.0
     decoupled: bool = False
 
-    def __call__(self, parameters: list[nn.Parameter], lr: float) -> torch.optim.Optimizer:
+    def __call__(self, parameters: list[Tensor], lr: float) -> torch.optim.Optimizer:
         """The optimizer of one client."""
         make = adamw if self.decoupled else adam
         return make(parameters, lr, betas=self.betas, eps=self.eps, weight_decay=self.weight_decay)

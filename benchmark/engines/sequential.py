@@ -203,7 +203,7 @@ class Replica:
     def __init__(self, model: FlatTask) -> None:
         self.model = model
         self.task = copy.deepcopy(model.task)
-        self.parameters = list(self.task.parameters())
+        self.parameters: list[Tensor] = list(self.task.parameters())
         self.buffers = [self.task.get_buffer(name) for name in model.buffer_names]
 
     def move(self, vector: Float[Tensor, "d"]) -> None:

@@ -1,6 +1,7 @@
 """From a trial's settings to its `Federation`: load the data, make the parts, check that they fit together."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,15 @@ def check_memory(
     refuse_what_cannot_fit(need, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
 
 
+def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.optim.Optimizer]:
+    """Makes the server's optimizer from its parameters."""
+    if isinstance(server.optimizer, Choice):
+        make = server.optimizer.bound()
+    else:
+        make = partial(OPTIMIZERS[server.optimizer], **server.options())
+    return lambda parameters: make(parameters, server.lr)
+
+
 def local_training(trial: Trial, minibatches: Minibatches) -> LocalTraining:
     """The clients' local training; epochs become steps."""
     local, optimizer = trial.local, local_optimizer(trial.local)
@@ -168,15 +178,4 @@ def local_optimizer(local: Local) -> ClientOptimizer | None:
         return local.optimizer.bound()
     if local.optimizer == "sgd":
         return None
-    return Adam(local.betas, local.eps, local.weight_decay, decoupled=local.optimizer == "adamw")
-
-
-def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.optim.Optimizer]:
-    """Makes the server's optimizer from its parameters."""
-    make = server.optimizer.bound() if isinstance(server.optimizer, Choice) else OPTIMIZERS[server.optimizer]
-    options: dict[str, Any] = {}
-    if server.optimizer == "sgd":
-        options = {"momentum": server.momentum, "weight_decay": server.weight_decay}
-    elif not isinstance(server.optimizer, Choice):
-        options = {"betas": server.betas, "eps": server.eps}
-    return lambda parameters: make(parameters, server.lr, **options)
+    return Adam(**local.options(), decoupled=local.optimizer == "adamw")

@@ -45,22 +45,22 @@ class Yogi(torch.optim.Optimizer):
 
 def sgd(
     params: Iterable[nn.Parameter], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
-) -> torch.optim.Optimizer:
-    """SGD of torch: with lr 1 and no momentum, the server adds the update to its model.
+) -> torch.optim.SGD:
+    """SGD; with momentum it is FedAvgM.
 
     Args:
         params: the server's model.
         lr: eta_g.
-        momentum: above 0 it is FedAvgM.
-        weight_decay: w; adds w x to the gradient.
+        momentum: of SGD.
+        weight_decay: w, which adds w x to the gradient.
     """
     return torch.optim.SGD(params, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
 
 def adam(
     params: Iterable[nn.Parameter], lr: float, *, betas: tuple[float, float] = (0.9, 0.99), eps: float = 1e-3
-) -> torch.optim.Optimizer:
-    """Adam of torch as a server optimizer, with bias correction.
+) -> torch.optim.Adam:
+    """Adam, with bias correction.
 
     Args:
         params: the server's model.
@@ -72,4 +72,3 @@ def adam(
 
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"sgd": sgd, "adam": adam, "yogi": Yogi}
-"""The server optimizers. Each takes the server's model and eta_g first; keyword arguments are options."""
