@@ -49,6 +49,7 @@ KINDS = {
     "participation": Kind("participation:MODELS", supplied=1),
     "probability": Kind("participation.probabilities:PROBABILITIES", supplied=1),
     "variation": Kind("participation.variations:VARIATIONS", supplied=2),
+    "function": Kind("participation.function:FUNCTIONS", supplied=2),
     "algorithm": Kind("algorithms:ALGORITHMS", supplied=0),
     "schedule": Kind("benchmark.config.schedules:SCHEDULES", supplied=1),
     "local_optimizer": Kind("benchmark.engines.local_optimizers:OPTIMIZERS", supplied=2),

@@ -82,16 +82,28 @@ def check_knowledge(trial: Trial, task: Task, participation: Participation, algo
     """Refuse an algorithm that requires what neither the task nor the participation model provides."""
     for knowledge in algorithm.requires:
         if knowledge == "least_loss":
-            source, provided = trial.task.name, type(task).least_losses is not Task.least_losses
+            source, provided = trial.task.label, type(task).least_losses is not Task.least_losses
         elif knowledge == "probability":
-            source, provided = trial.participation.name, participation.probability(0) is not None
+            source, provided = trial.participation.label, participation.probability(0) is not None
         else:
-            source, provided = trial.participation.name, getattr(participation, knowledge) is not None
+            source, provided = trial.participation.label, getattr(participation, knowledge) is not None
         if not provided:
             raise SettingError(
                 f"algorithm.name: {trial.algorithm.label!r} is not allowed with {source}, which does not provide "
-                f"{knowledge}; must be a method that does not need it"
+                f"{knowledge}; must be a method that does not need it{what_to_add(trial, knowledge)}"
             )
+
+
+def what_to_add(trial: Trial, knowledge: str) -> str:
+    """How the participation model, or the task, could provide this knowledge; empty if it cannot."""
+    if knowledge == "least_loss":
+        return "" if trial.task.source is None else f". Or define least_losses(data) in {trial.task.label}"
+    if knowledge in trial.participation.options:
+        return f". Or set participation.{knowledge}"
+    if trial.participation.source is None:
+        return ""
+    member = "the method probability(t)" if knowledge == "probability" else f"the property {knowledge}"
+    return f". Or define {member} in {trial.participation.label}"
 
 
 def sample_groups(trial: Trial, data: ClientData, participation: Participation) -> list[Groups]:
