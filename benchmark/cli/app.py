@@ -9,6 +9,7 @@ from benchmark.allocator import keep_freed_memory
 from benchmark.cli.bench import bench
 from benchmark.cli.check import check
 from benchmark.cli.data import data
+from benchmark.cli.export import export
 from benchmark.cli.list import list_
 from benchmark.cli.participation import participation
 from benchmark.cli.run import run
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("list")(list_)
-for command in (show, run, check, participation, bench, sync):
+for command in (show, run, check, participation, bench, sync, export):
     app.command()(command)
 app.add_typer(data, name="data")
 for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and of installed plugins
