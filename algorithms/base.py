@@ -37,8 +37,8 @@ __all__ = [
     "Setting",
     "Traffic",
     "local_steps",
+    "refuse_local_optimizer",
     "refuse_local_steps",
-    "refuse_momentum",
     "refuse_server_optimizer",
 ]
 
@@ -51,11 +51,15 @@ class Setting:
         steps: K, local steps; None if clients take different numbers of steps (epochs).
         plain_server: whether the server adds the update to its model as it is: SGD with lr 1 and no momentum.
         momentum: momentum of the clients' SGD.
+        local_optimizer: the clients' optimizer, such as `sgd` or `adam`.
+        clip_norm: the largest norm of a client's minibatch gradient; None if gradients are not clipped.
     """
 
     steps: int | None
     plain_server: bool = True
     momentum: float = 0.0
+    local_optimizer: str = "sgd"
+    clip_norm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -241,16 +245,19 @@ def refuse_local_steps(name: str, setting: Setting) -> None:
         )
 
 
-def refuse_momentum(name: str, setting: Setting) -> None:
-    """Refuse local momentum, for methods that change the direction of local steps themselves.
+def refuse_local_optimizer(name: str, setting: Setting) -> None:
+    """Refuse all local training but plain SGD, for methods whose clients step along directions of their own.
 
-    Momentum would mix these directions with those of earlier steps.
+    Momentum or Adam would mix these directions with those of earlier steps. A clipped gradient would not balance the
+    terms that the method adds to it.
 
     Raises:
-        ValueError: the clients' SGD has momentum.
+        ValueError: the clients have another optimizer, momentum, or clipped gradients.
     """
+    because = f"is not allowed with {name}, which changes the direction of local steps itself"
+    if setting.local_optimizer != "sgd":
+        raise ValueError(f"local.optimizer: {setting.local_optimizer} {because}; must be sgd")
     if setting.momentum:
-        raise ValueError(
-            f"local.momentum: {setting.momentum:g} is not allowed with {name}, which changes the direction of local "
-            "steps itself; must be 0"
-        )
+        raise ValueError(f"local.momentum: {setting.momentum:g} {because}; must be 0")
+    if setting.clip_norm is not None:
+        raise ValueError(f"local.clip_norm: {setting.clip_norm:g} {because}; must be null")

@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps, refuse_momentum
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps, refuse_local_optimizer
 from algorithms.fedopt import refuse_second_optimizer
 from algorithms.options import Positive
 from algorithms.rows import Rows
@@ -56,7 +56,7 @@ class FedDyn(Algorithm[Duals]):
     properties: ClassVar[Properties] = Properties(limit="elsewhere", step="some")
 
     def check(self, setting: Setting) -> None:
-        refuse_momentum("feddyn", setting)
+        refuse_local_optimizer("feddyn", setting)
         refuse_second_optimizer("feddyn", setting)
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Duals:

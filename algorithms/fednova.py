@@ -42,6 +42,11 @@ class FedNova(Memoryless):
     properties: ClassVar[Properties] = Properties(limit="shares")
 
     def check(self, setting: Setting) -> None:
+        if setting.local_optimizer != "sgd":
+            raise ValueError(
+                f"local.optimizer: {setting.local_optimizer} is not allowed with fednova, whose weights are those of "
+                "SGD; must be sgd"
+            )
         if setting.momentum != self.rho:
             raise ValueError(
                 f"local.momentum: {setting.momentum:g} is not allowed with fednova's rho {self.rho:g}; "

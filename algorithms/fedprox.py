@@ -21,7 +21,16 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting, local_steps, refuse_momentum
+from algorithms.base import (
+    LocalWork,
+    Memoryless,
+    Nothing,
+    Properties,
+    Round,
+    Setting,
+    local_steps,
+    refuse_local_optimizer,
+)
 from algorithms.options import NonNegative
 
 
@@ -38,7 +47,7 @@ class FedProx(Memoryless):
     properties: ClassVar[Properties] = Properties(limit="shares")
 
     def check(self, setting: Setting) -> None:
-        refuse_momentum("fedprox", setting)
+        refuse_local_optimizer("fedprox", setting)
 
     def round(
         self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork

@@ -27,8 +27,8 @@ from algorithms.base import (
     Properties,
     Round,
     Setting,
+    refuse_local_optimizer,
     refuse_local_steps,
-    refuse_momentum,
 )
 
 
@@ -40,7 +40,7 @@ class FedSGD(Memoryless):
 
     def check(self, setting: Setting) -> None:
         refuse_local_steps("fedsgd", setting)
-        refuse_momentum("fedsgd", setting)
+        refuse_local_optimizer("fedsgd", setting)
 
     def round(
         self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork

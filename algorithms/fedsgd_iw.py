@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Nothing, Round, Setting, refuse_local_steps, refuse_momentum
+from algorithms.base import Algorithm, LocalWork, Nothing, Round, Setting, refuse_local_optimizer, refuse_local_steps
 from algorithms.options import NonNegative
 
 
@@ -57,7 +57,7 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
 
     def check(self, setting: Setting) -> None:
         refuse_local_steps("fedsgd_iw", setting)
-        refuse_momentum("fedsgd_iw", setting)
+        refuse_local_optimizer("fedsgd_iw", setting)
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Shares | Nothing:
         return Nothing() if self.oracle else Shares(x.new_zeros(clients))

@@ -30,7 +30,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps, refuse_momentum
+from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps, refuse_local_optimizer
 from algorithms.rows import Rows
 
 
@@ -60,7 +60,7 @@ class Focus(Algorithm[Tracking]):
     properties: ClassVar[Properties] = Properties(limit="optimum", step="sum")
 
     def check(self, setting: Setting) -> None:
-        refuse_momentum("focus", setting)
+        refuse_local_optimizer("focus", setting)
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Tracking:
         return Tracking(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))

@@ -26,9 +26,9 @@ class LocalWork(Protocol):
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
-        """Minibatch gradients and losses at x.
+        """Minibatch gradients and losses at x. Gradients are not clipped.
 
-        With weight decay, weight_decay * x is added to the gradient but not to the loss, as in torch.
+        With the weight decay of SGD, weight_decay * x is added to the gradient but not to the loss, as in torch.
 
         Args:
             clients: [a], ids.
@@ -62,6 +62,9 @@ class LocalWork(Protocol):
         correct: Float[Tensor, "a d"] | None = None,
     ) -> Float[Tensor, "a d"]:
         """K_i steps of local SGD: y -= eta * scale_i * v with v = momentum * v + g_i(y) + correct_i.
+
+        With another `local.optimizer`, K_i of its steps with g_i(y) + correct_i as gradient and eta * scale_i as
+        learning rate. With `local.clip_norm`, g_i(y) is clipped first.
 
         Args:
             clients: [a], ids.

@@ -37,7 +37,7 @@ from algorithms.base import (
     Round,
     Setting,
     local_steps,
-    refuse_momentum,
+    refuse_local_optimizer,
     refuse_server_optimizer,
 )
 from algorithms.rows import Rows
@@ -73,7 +73,7 @@ class Scaffnew(Algorithm[Shifts]):
 
     def check(self, setting: Setting) -> None:
         refuse_server_optimizer("scaffnew", setting)
-        refuse_momentum("scaffnew", setting)
+        refuse_local_optimizer("scaffnew", setting)
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Shifts:
         none = Rows.begin(torch.zeros_like(x), clients)

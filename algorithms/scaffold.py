@@ -28,7 +28,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Traffic, local_steps, refuse_momentum
+from algorithms.base import (
+    Algorithm,
+    LocalWork,
+    Properties,
+    Round,
+    Setting,
+    Traffic,
+    local_steps,
+    refuse_local_optimizer,
+)
 from algorithms.rows import Rows
 
 
@@ -58,7 +67,7 @@ class Scaffold(Algorithm[Controls]):
     properties: ClassVar[Properties] = Properties(limit="optimum")
 
     def check(self, setting: Setting) -> None:
-        refuse_momentum("scaffold", setting)
+        refuse_local_optimizer("scaffold", setting)
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Controls:
         return Controls(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))

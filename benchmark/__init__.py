@@ -7,15 +7,16 @@ from benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
     from benchmark.config.trial import Trial
-    from benchmark.federation.simulation import Result, simulate
+    from benchmark.federation.simulation import Result, load, simulate
 
-__all__ = ["Result", "SettingError", "Trial", "simulate"]
+__all__ = ["Result", "SettingError", "Trial", "load", "simulate"]
 
 
 def __getattr__(name: str) -> Any:
     # Importing torch and Lightning takes seconds, which a command that only reads results need not wait for.
     home = {
         "Result": "benchmark.federation.simulation",
+        "load": "benchmark.federation.simulation",
         "simulate": "benchmark.federation.simulation",
         "Trial": "benchmark.config.trial",
     }

@@ -13,6 +13,7 @@ from participation.clustered_markov import ClusteredMarkov
 from participation.copula import Copula
 from participation.cyclic import Cyclic, CyclicReset
 from participation.full import Full
+from participation.function import FromFunction
 from participation.group_events import GroupEvents
 from participation.markov import Markov, MarkovVarying
 from participation.markov_pi_lambda import MarkovPiLambda
@@ -38,6 +39,7 @@ MODELS: dict[str, Callable[..., Participation]] = {
     "group_events": GroupEvents,
     "copula": Copula,
     "trace": Trace,
+    "function": FromFunction,
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "Copula",
     "Cyclic",
     "CyclicReset",
+    "FromFunction",
     "Full",
     "GroupEvents",
     "Markov",

@@ -62,13 +62,13 @@ class Trace(Participation):
         T = len(mask)
         self.mask = mask.astype(bool)
         self.wrap = wrap
-        self._probability = _checked("probability", probability, [(m,), (T, m)], 0, 1)
+        self._probability = checked("probability", probability, [(m,), (T, m)], 0, 1)
         if self._probability is not None and (self.mask & (self._probability == 0)).any():
             client = int(np.flatnonzero((self.mask & (self._probability == 0)).any(axis=0))[0])
             raise ValueError(f"probability: 0 (client {client}) is not allowed; the mask has this client on")
-        self._stationary = _checked("stationary", stationary, [(m,)], 0, 1)
-        self._correlation = _checked("correlation", correlation, [(m,)], -1, 1)
-        self._share = _checked("share", share, [(m,)], 0, 1)
+        self._stationary = checked("stationary", stationary, [(m,)], 0, 1)
+        self._correlation = checked("correlation", correlation, [(m,)], -1, 1)
+        self._share = checked("share", share, [(m,)], 0, 1)
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         if t >= len(self.mask) and not self.wrap:
@@ -104,7 +104,7 @@ def _lag_one(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m"]:
     return np.divide(both * T - on * on, on * (T - on), where=moves, out=np.zeros(len(on)))
 
 
-def _checked(
+def checked(
     name: str, value: np.ndarray | None, shapes: list[tuple[int, ...]], low: float, high: float
 ) -> np.ndarray | None:
     """The value, if it has one of the shapes and is in [low, high]."""

@@ -11,6 +11,7 @@ from benchmark.cli.check import check
 from benchmark.cli.clean import clean
 from benchmark.cli.data import data
 from benchmark.cli.doctor import doctor
+from benchmark.cli.export import export
 from benchmark.cli.list import list_
 from benchmark.cli.participation import participation
 from benchmark.cli.run import run
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("list")(list_)
-for command in (show, run, status, check, participation, bench, sync, doctor, clean):
+for command in (show, run, status, check, participation, bench, sync, export, doctor, clean):
     app.command()(command)
 app.add_typer(data, name="data")
 for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and of installed plugins

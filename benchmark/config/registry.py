@@ -49,9 +49,12 @@ KINDS = {
     "participation": Kind("participation:MODELS", supplied=1),
     "probability": Kind("participation.probabilities:PROBABILITIES", supplied=1),
     "variation": Kind("participation.variations:VARIATIONS", supplied=2),
+    "function": Kind("participation.function:FUNCTIONS", supplied=2),
     "algorithm": Kind("algorithms:ALGORITHMS", supplied=0),
     "metric": Kind("tasks.metrics:METRICS", supplied=0),
     "schedule": Kind("benchmark.config.schedules:SCHEDULES", supplied=1),
+    "local_optimizer": Kind("benchmark.engines.local_optimizers:OPTIMIZERS", supplied=2),
+    "server_optimizer": Kind("benchmark.federation.server_optimizers:OPTIMIZERS", supplied=2),
     "analysis": Kind("benchmark.config.analyses:ANALYSES", supplied=1),
 }
 

@@ -5,113 +5,30 @@ from math import lcm
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
+import numpy as np
+from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.digest import Spec
 from benchmark.config.errors import SettingError, at
+from benchmark.config.optimization import Local, Server
 from benchmark.config.registry import Choice, read
 
+
+def _participation(value: Any) -> Choice:
+    """A participation model; an array [rounds, m], or the path of a file that holds one, is a `trace`."""
+    is_path = isinstance(value, str) and value.endswith((".npy", ".npz", ".csv", ".parquet"))
+    return read("participation", {"name": "trace", "mask": value} if is_path or _is_array(value) else value)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | list)
+
+
 TaskChoice = Annotated[Choice, PlainValidator(partial(read, "task"))]
-ParticipationChoice = Annotated[Choice, PlainValidator(partial(read, "participation"))]
+ParticipationChoice = Annotated[Choice, PlainValidator(_participation)]
 AlgorithmChoice = Annotated[Choice, PlainValidator(partial(read, "algorithm"))]
 MetricChoice = Annotated[Choice, PlainValidator(partial(read, "metric"))]
-ScheduleChoice = Annotated[Choice, PlainValidator(partial(read, "schedule"))]
-
-
-def _batch_size(value: Any) -> int | str:
-    if value == "full":
-        return "full"
-    if isinstance(value, int) and value >= 1:
-        return value
-    raise ValueError("must be a whole number above 0, or full")
-
-
-BatchSize = Annotated[int | Literal["full"], PlainValidator(_batch_size)]
-Momentum = Annotated[float, Field(ge=0, lt=1)]
-Decay = Annotated[float, Field(ge=0, lt=1)]
-
-
-class Local(Settings):
-    """The local training of a client in a round."""
-
-    steps: PositiveInt | None = Field(1, description="K, the number of local SGD steps; null if `epochs` is set")
-    epochs: PositiveInt | None = Field(
-        None,
-        description="E, the number of passes over the client's samples, instead of `steps`; the number of steps then "
-        "depends on how many samples the client holds",
-    )
-    lr: PositiveFloat = Field(0.1, description="eta, the local learning rate, before `schedule` scales it")
-    batch_size: BatchSize = Field("full", description="samples in a local step; `full`: all samples of the client")
-    last_batch: Literal["keep", "drop"] = Field(
-        "keep", description="what happens to the smaller last minibatch of an epoch: keep it, or drop it"
-    )
-    momentum: Momentum = Field(0.0, description="momentum of the clients' SGD")
-    keep_momentum: bool = Field(
-        False, description="whether a client keeps its momentum buffer from one of its rounds to the next"
-    )
-    weight_decay: NonNegativeFloat = Field(
-        0.0, description="weight decay w of the clients' SGD, which adds w x to the gradient"
-    )
-    schedule: ScheduleChoice = Field(
-        read("schedule", "constant"), description="how `lr` changes over the rounds: its factor in round t"
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _steps_or_epochs(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("epochs") is not None:
-            if data.get("steps") is not None:
-                raise SettingError(
-                    f"epochs: {data['epochs']} is not allowed together with steps; set only one of the two"
-                )
-            return data | {"steps": None}
-        if isinstance(data, dict) and data.get("steps", 1) is None:
-            raise SettingError("steps: null is not allowed without epochs; set one of the two")
-        return data
-
-    @model_validator(mode="after")
-    def _momentum_to_keep(self) -> "Local":
-        if self.keep_momentum and not self.momentum:
-            raise SettingError("keep_momentum: true is not allowed without momentum; must be false")
-        return self
-
-    @property
-    def common_steps(self) -> int | None:
-        """K if it is the same for all clients, else None."""
-        return self.epochs if self.steps is None and self.batch_size == "full" else self.steps
-
-
-class Server(Settings):
-    """The optimizer that applies an algorithm's update to the server model."""
-
-    optimizer: Literal["sgd", "adam", "yogi"] = Field("sgd", description="the server optimizer")
-    lr: PositiveFloat = Field(1.0, description="eta_g, the learning rate of the server")
-    momentum: Momentum = Field(0.0, description="momentum of `sgd`; above 0 it is FedAvgM")
-    weight_decay: NonNegativeFloat = Field(0.0, description="weight decay w of `sgd`, which adds w x to the gradient")
-    betas: tuple[Decay, Decay] = Field((0.9, 0.99), description="decay rates of the two moments of `adam` and `yogi`")
-    eps: PositiveFloat = Field(
-        1e-3, description="added to the denominator of `adam` and `yogi`: tau of Reddi et al. (2021)"
-    )
-
-    @model_validator(mode="after")
-    def _options_are_of_the_optimizer(self) -> "Server":
-        for option in ("betas", "eps") if self.optimizer == "sgd" else ("momentum", "weight_decay"):
-            value, default = getattr(self, option), type(self).model_fields[option].default
-            if value != default:
-                raise SettingError(f"{option}: {value} is not allowed with {self.optimizer}; must be left out")
-        return self
-
-    def options(self) -> dict[str, Any]:
-        """The arguments of the optimizer."""
-        if self.optimizer == "sgd":
-            return {"lr": self.lr, "momentum": self.momentum, "weight_decay": self.weight_decay}
-        return {"lr": self.lr, "betas": self.betas, "eps": self.eps}
-
-    @property
-    def plain(self) -> bool:
-        """Whether the update is added to the server model as it is: SGD with rate 1 and no other option."""
-        return self == Server()
 
 
 By: TypeAlias = Literal["class", "client", "availability"]
@@ -229,23 +146,28 @@ class Trial(Spec):
 
     @model_validator(mode="after")
     def _algorithm_fits(self) -> "Trial":
-        from algorithms import Setting  # here, because `rollcall show` prints before torch is imported
-
         with at("algorithm"):
             method = self.algorithm.build()
         try:
-            method.check(Setting(self.local.common_steps, self.server.plain, self.local.momentum))
+            method.check(self._setting())
         except ValueError as error:
             raise SettingError(str(error)) from None
         if self.evaluation.weights:
             self._needs_linear_updates(linear=method.properties.linear)
         return self
 
+    def _setting(self) -> Any:
+        """What an algorithm checks."""
+        from algorithms import Setting  # here, because `rollcall show` prints before torch is imported
+
+        local = self.local
+        return Setting(local.common_steps, self.server.plain, local.momentum, local.label, local.clip_norm)
+
     def _needs_linear_updates(self, linear: bool) -> None:
         """Refuse `evaluation.weights` if the model is not a weighted sum of what the clients sent."""
         needs = "evaluation.weights: needs a method and a server optimizer that are linear in the client updates"
         if self.server.optimizer != "sgd":
-            raise SettingError(f"{needs}; server.optimizer {self.server.optimizer} is not")
+            raise SettingError(f"{needs}; server.optimizer {self.server.label} is not")
         if not linear:
             raise SettingError(f"{needs}; {self.algorithm.label} with these options is not")
 

@@ -11,6 +11,7 @@ from benchmark.engines.evaluator import Evaluator
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import FlatTask
 from benchmark.engines.held_out import held_out_splits
+from benchmark.engines.local_optimizers import Adam
 from benchmark.engines.local_training import LocalTraining
 from benchmark.engines.sequential import Sequential
 from benchmark.engines.vectorised import Vectorised
@@ -24,6 +25,7 @@ ENGINES: dict[str, Callable[[FlatTask, Feed, LocalTraining, int], Engine]] = {
 
 __all__ = [
     "ENGINES",
+    "Adam",
     "Engine",
     "Evaluator",
     "Feed",

@@ -15,7 +15,7 @@ class ChunkSize:
     """The number of clients that fit in memory together.
 
     Attributes:
-        bytes_per_client: the model, its gradient, and copies of both in the layout that a kernel needs.
+        bytes_per_client: the model, its gradient, copies of both in a kernel's layout, and an optimizer's state.
         bytes_per_sample: what the forward pass saves, and what the backward pass makes of it.
         bytes_per_step_sample: the samples of all steps, with what their augmentation needs.
         memory: bytes that may be used.
@@ -27,10 +27,15 @@ class ChunkSize:
     memory: int
 
     @classmethod
-    def measured(cls, model: FlatTask, loss: Loss, samples: Samples, memory: int | None) -> "ChunkSize":
-        """Measured with a few samples; `memory` None means what `free_memory` allows."""
+    def measured(
+        cls, model: FlatTask, loss: Loss, samples: Samples, memory: int | None, copies: int = 4
+    ) -> "ChunkSize":
+        """Measured with a few samples; `memory` None means what `free_memory` allows.
+
+        A client needs as much memory as `copies` models.
+        """
         return cls(
-            4 * sum(p.numel() * p.element_size() for p in model.parameters_),
+            copies * sum(p.numel() * p.element_size() for p in model.parameters_),
             2 * activation_bytes(loss, samples),
             16 * sum(column[0].numel() * column.element_size() for column in samples),
             free_memory(samples[0].device) if memory is None else memory,

@@ -16,6 +16,7 @@ from algorithms import Rows
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import Buffers, FlatTask, in_channels_last
 from benchmark.engines.held_out import held_out_losses
+from benchmark.engines.local_optimizers import clip_gradient
 from benchmark.engines.local_training import LocalTraining
 from benchmark.engines.threads import prepare_thread
 from tasks import Samples
@@ -139,9 +140,18 @@ class SequentialWork:
             replica.move(ends[row])  # the steps change this row in place
             corrections = None if correct is None else self.model.split(correct[row])
             velocity = None if velocities is None else self.model.split(velocities[row])
+            optimizer = None if self.local.optimizer is None else self.local.optimizer(replica.parameters, lrs[row])
             for step in range(*self.local.of([client])):
                 _, gradients = self._differentiate(replica, client, step)
-                replica.descend(gradients, lrs[row], self.local, corrections, velocity)
+                if self.local.clip_norm is not None:
+                    clip_gradient(gradients, self.local.clip_norm)
+                if optimizer is None:
+                    replica.descend(gradients, lrs[row], self.local, corrections, velocity)
+                else:
+                    replica.step(optimizer, gradients, corrections)
+            if optimizer is not None:  # which may have replaced the parameters instead of changing them in place
+                for end, parameter in zip(self.model.split(ends[row]), replica.parameters, strict=True):
+                    end.copy_(parameter)
 
         self._for_each(clients, train)
         if self.momentum is not None and velocities is not None:
@@ -231,6 +241,15 @@ class Replica:
         if corrections is not None:
             torch._foreach_sub_(self.parameters, corrections, alpha=lr)
         torch._foreach_sub_(self.parameters, gradients, alpha=lr)
+
+    def step(self, optimizer: torch.optim.Optimizer, gradients: Tensors, corrections: Tensors | None) -> None:
+        """One step of a torch optimizer, whose parameters are those of this replica."""
+        if corrections is not None:
+            gradients = torch._foreach_add(gradients, corrections)
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 def accepts_channels_last(model: FlatTask, batch: Samples) -> bool:

@@ -11,6 +11,7 @@ from benchmark.config.errors import SettingError
 from benchmark.engines.chunks import ChunkSize, next_round_number, pad_clients
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import FlatTask
+from benchmark.engines.local_optimizers import StackedOptimizer
 from benchmark.engines.local_training import LocalTraining
 from benchmark.engines.loss_properties import Loss, is_mean_of_samples
 from benchmark.engines.per_client_gradients import NamedTensors, PerClientGradients, split_rows
@@ -43,7 +44,8 @@ class Vectorised:
         compiler: such as `torch.compile`. All minibatches are then padded to one length, so that less is compiled.
 
     Raises:
-        SettingError: the loss cannot be vectorised; or it cannot be padded although it is to be compiled.
+        SettingError: the loss or the local optimizer cannot be vectorised; or the loss cannot be padded although it is
+            to be compiled.
     """
 
     def __init__(
@@ -58,11 +60,16 @@ class Vectorised:
         self.model = model
         self.feed = feed
         self.local = local
+        if local.optimizer is not None and not isinstance(local.optimizer, StackedOptimizer):
+            raise SettingError(
+                "numerics.engine: 'vectorised' is not allowed with a local optimizer from outside; must be sequential"
+            )
         loss, few = Loss(model.task), spread_samples(feed.samples)
         self.shapes = [parameter.shape for parameter in model.parameters_]
         self.per_client = PerClientGradients(loss, [f"task.{name}" for name in model.buffer_names])
         self.padding = not model.buffer_names and is_mean_of_samples(loss, few)
-        self.chunk_size = ChunkSize.measured(model, loss, few, memory)
+        plain = local.optimizer is None and local.clip_norm is None
+        self.chunk_size = ChunkSize.measured(model, loss, few, memory, copies=4 if plain else 10)
         self.of_whole_batches: Callable[..., list[Tensor]] = Traced(self.per_client.of_whole_batches)
         self.of_padded_batches: Callable[..., list[Tensor]] = Traced(self.per_client.of_padded_batches)
         self.compiled = False

@@ -11,6 +11,7 @@ from torch import Tensor
 from algorithms import Rows
 from benchmark.engines.client_buffers import ClientBuffers
 from benchmark.engines.held_out import held_out_losses
+from benchmark.engines.local_optimizers import AdamRows, StackedOptimizer, clip_rows
 from benchmark.engines.per_client_gradients import NamedTensors
 from benchmark.engines.stacked_minibatches import StackedMinibatches, stack_minibatches, to_device
 
@@ -106,6 +107,7 @@ class VectorisedWork:
         """All steps of clients with K_i in descending order; y and velocity are changed in place."""
         for chunk in self._chunks(clients, int(K[0])):
             positions, buffers = self._buffers.get(self._ids(clients)[chunk], clients.device)
+            optimizer = self._optimizer(y[chunk])
             steps = K[chunk]
             done = 0
             while done < steps[0]:
@@ -122,6 +124,7 @@ class VectorisedWork:
                         lrs[now],
                         None if correct is None else correct[now],
                         None if velocity is None else velocity[now],
+                        optimizer,
                     )
                 buffers = {name: torch.cat([after, buffers[name][n:]]) for name, after in active_buffers.items()}
                 done = until
@@ -134,8 +137,15 @@ class VectorisedWork:
         lrs: Float[Tensor, "n 1"],
         correct: Float[Tensor, "n d"] | None,
         velocity: Float[Tensor, "n d"] | None,
+        optimizer: AdamRows | None,
     ) -> None:
-        """One step of SGD; y and velocity are changed in place."""
+        """One step; y, velocity and the state of the optimizer are changed in place."""
+        if self.local.clip_norm is not None:
+            gradients = clip_rows(gradients, self.local.clip_norm)
+        if optimizer is not None:
+            rows = torch.cat([piece.flatten(1) for piece in gradients], dim=1)
+            optimizer.step(y, rows if correct is None else rows.add_(correct), lrs)
+            return
         decay = self.local.weight_decay
         if velocity is not None:
             velocity.mul_(self.local.momentum)
@@ -153,6 +163,10 @@ class VectorisedWork:
             y.addcmul_(correct, lrs, value=-1)
         for piece, gradient in zip(self.engine.split(y), gradients, strict=True):
             piece.addcmul_(gradient, lrs.view(-1, *(1,) * (gradient.ndim - 1)), value=-1)
+
+    def _optimizer(self, y: Float[Tensor, "n d"]) -> AdamRows | None:
+        """The optimizer of n clients before their first step; None for SGD."""
+        return self.local.optimizer.stacked(y) if isinstance(self.local.optimizer, StackedOptimizer) else None
 
     def _chunks(self, clients: Int[Tensor, "a"], steps: int) -> Iterator[slice]:
         """As many clients at a time as fit in memory, with their minibatches of that many steps."""

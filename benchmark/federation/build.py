@@ -1,16 +1,21 @@
 """From a trial's settings to its `Federation`: load the data, make the parts, check that they fit together."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import nn
 
 from algorithms import Algorithm
 from benchmark.config.errors import SettingError, at
+from benchmark.config.optimization import Local, Server
+from benchmark.config.registry import Choice
 from benchmark.config.trial import Trial
-from benchmark.engines import LocalTraining
+from benchmark.engines import Adam, LocalTraining
+from benchmark.engines.local_optimizers import ClientOptimizer
 from benchmark.federation.client_weights import Classes, classes
 from benchmark.federation.evaluation import Groups, client_groups, group
 from benchmark.federation.memory_check import Need, refuse_what_cannot_fit
@@ -60,7 +65,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         local=local_training(trial, minibatches),
         lr=lambda t: trial.local.lr * schedule(t),
         alpha=alpha,
-        optimizer=partial(OPTIMIZERS[trial.server.optimizer], **trial.server.options()),
+        optimizer=server_optimizer(trial.server),
         splits=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),
         seed=trial.seed,
         groups=groups,
@@ -82,16 +87,28 @@ def check_knowledge(trial: Trial, task: Task, participation: Participation, algo
     """Refuse an algorithm that requires what neither the task nor the participation model provides."""
     for knowledge in algorithm.requires:
         if knowledge == "least_loss":
-            source, provided = trial.task.name, type(task).least_losses is not Task.least_losses
+            source, provided = trial.task.label, type(task).least_losses is not Task.least_losses
         elif knowledge == "probability":
-            source, provided = trial.participation.name, participation.probability(0) is not None
+            source, provided = trial.participation.label, participation.probability(0) is not None
         else:
-            source, provided = trial.participation.name, getattr(participation, knowledge) is not None
+            source, provided = trial.participation.label, getattr(participation, knowledge) is not None
         if not provided:
             raise SettingError(
                 f"algorithm.name: {trial.algorithm.label!r} is not allowed with {source}, which does not provide "
-                f"{knowledge}; must be a method that does not need it"
+                f"{knowledge}; must be a method that does not need it{what_to_add(trial, knowledge)}"
             )
+
+
+def what_to_add(trial: Trial, knowledge: str) -> str:
+    """How the participation model, or the task, could provide this knowledge; empty if it cannot."""
+    if knowledge == "least_loss":
+        return "" if trial.task.source is None else f". Or define least_losses(data) in {trial.task.label}"
+    if knowledge in trial.participation.options:
+        return f". Or set participation.{knowledge}"
+    if trial.participation.source is None:
+        return ""
+    member = "the method probability(t)" if knowledge == "probability" else f"the property {knowledge}"
+    return f". Or define {member} in {trial.participation.label}"
 
 
 def sample_groups(trial: Trial, data: ClientData, participation: Participation) -> list[Groups]:
@@ -155,11 +172,32 @@ def check_memory(
     refuse_what_cannot_fit(need, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
 
 
+def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.optim.Optimizer]:
+    """Makes the server's optimizer from its parameters."""
+    if isinstance(server.optimizer, Choice):
+        make = server.optimizer.bound()
+    else:
+        make = partial(OPTIMIZERS[server.optimizer], **server.options())
+    return lambda parameters: make(parameters, server.lr)
+
+
 def local_training(trial: Trial, minibatches: Minibatches) -> LocalTraining:
     """The clients' local training; epochs become steps."""
+    local, optimizer = trial.local, local_optimizer(trial.local)
     return LocalTraining(
-        steps=trial.local.steps or (trial.local.epochs or 1) * minibatches.per_epoch,
-        momentum=trial.local.momentum,
-        weight_decay=trial.local.weight_decay,
-        keep_momentum=trial.local.keep_momentum,
+        steps=local.steps or (local.epochs or 1) * minibatches.per_epoch,
+        momentum=local.momentum,
+        weight_decay=local.weight_decay if optimizer is None else 0.0,
+        keep_momentum=local.keep_momentum,
+        optimizer=optimizer,
+        clip_norm=local.clip_norm,
     )
+
+
+def local_optimizer(local: Local) -> ClientOptimizer | None:
+    """The clients' optimizer; None for SGD, which the engines compute themselves."""
+    if isinstance(local.optimizer, Choice):
+        return local.optimizer.bound()
+    if local.optimizer == "sgd":
+        return None
+    return Adam(**local.options(), decoupled=local.optimizer == "adamw")

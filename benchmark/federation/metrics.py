@@ -152,7 +152,7 @@ def _by_group(
 def _rows(group: Groups, n: int) -> Sequence[Tensor]:
     """The samples of each group, among the first n."""
     of = group.of[:n].cpu()
-    return of.argsort(stable=True).split(torch.bincount(of, minlength=len(group.names)).tolist())
+    return of.argsort(stable=True).split(torch.bincount(of, minlength=len(group.names)).tolist())  # type: ignore[no-untyped-call]
 
 
 def _fresh(metric: Accumulated) -> Accumulated:

@@ -1,8 +1,8 @@
-"""`simulate`: one trial from settings to result."""
+"""`simulate`: one trial from settings to result; `load`: the result from a run folder."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,9 @@ from benchmark.federation.interruption import stop_requests
 from benchmark.federation.module import Federation
 from benchmark.federation.precision import PRECISIONS, matrix_products
 from benchmark.federation.run_folder import RunFolder
+from benchmark.federation.trained import buffers_of, load_buffers, save_buffers, trained_module
 from benchmark.federation.trainer import quiet, trainer_of
+from tasks import Task
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Result:
         folder: the run folder, if there is one.
         diverged: rounds after which a parameter or a metric was NaN or infinite, which ended the run; None if none was.
             The models are then those of that round, and the history ends before it.
+        buffers: what the model has learned besides its parameters (BatchNorm statistics), by name.
     """
 
     trial: Trial
@@ -46,6 +49,22 @@ class Result:
     history: pd.DataFrame
     folder: Path | None
     diverged: int | None = None
+    buffers: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def module(self) -> Task:
+        """The trained torch module: the trial's task with `model` and `buffers`, on the CPU and in evaluation mode.
+
+        Each call builds a new one, for which it loads the data set.
+
+        Raises:
+            SettingError: the run is of an earlier version that did not save the buffers.
+        """
+        return trained_module(self.trial, self.model, self.buffers)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """The parameters and buffers of `module()` by name, as torch saves them."""
+        state: dict[str, torch.Tensor] = self.module().state_dict()
+        return state
 
 
 def simulate(
@@ -96,12 +115,30 @@ def simulate(
         else:
             with run.running(trial, device=trainer.strategy.root_device.type, threads=threads):
                 divergence = _train(trainer, federation, recorder, trial, resume=run.resumable())
+                save_buffers(run.path, buffers_of(federation.model))
                 run.save_models(_numpy(federation.eval_model), _numpy(federation.server))
                 if divergence is not None:
                     run.end_as_diverged(divergence.t, str(divergence))
     model, server = _numpy(federation.eval_model), _numpy(federation.server)
+    buffers = buffers_of(federation.model)
     path, t = None if run is None else run.path, None if divergence is None else divergence.t
-    return Result(trial, model, server, recorder.history(), path, t)
+    return Result(trial, model, server, recorder.history(), path, t, buffers)
+
+
+def load(folder: Path | str) -> Result:
+    """The result of a finished run from its folder, as `simulate` returned it.
+
+    Raises:
+        SettingError: it is not the folder of a finished trial.
+    """
+    run = RunFolder(Path(folder))
+    if not (run.path / "trial.yaml").is_file():
+        raise SettingError(f"{run.path} is not a run folder; it has no trial.yaml")
+    if not (run.path / "model.npz").is_file():
+        raise SettingError(f"{run.path} has no model; its state is {run.state}. Only a finished trial has a model")
+    trial = Trial.read(run.path / "trial.yaml")
+    # A finished run that is being continued for more rounds keeps the model of the rounds that are done.
+    return _stored(run, trial.model_copy(update={"rounds": run.finished or trial.rounds}))
 
 
 def _diverged(run: RunFolder, trial: Trial) -> bool:
@@ -126,7 +163,8 @@ def _stored(run: RunFolder, trial: Trial) -> Result:
     """The result of a run that finished or diverged. Rows of a longer run that was interrupted later are left out."""
     history = run.history()
     diverged = run.diverged if _diverged(run, trial) else None
-    return Result(trial, *run.models(), history[history["round"] <= trial.rounds], run.path, diverged)
+    rows = history[history["round"] <= trial.rounds]
+    return Result(trial, *run.models(), rows, run.path, diverged, load_buffers(run.path))
 
 
 def _train(

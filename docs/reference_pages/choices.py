@@ -20,9 +20,12 @@ ABOUT = {
     "participation": "Which clients are available in each round. The key `participation` of a trial.",
     "probability": "Where the probabilities of the clients come from. An option of most participation models.",
     "variation": "How the probabilities change over time. An option of some participation models.",
+    "function": "A roll call of your own as a function of (t, rng). An option of the participation model `function`.",
     "algorithm": "The federated method. The key `algorithm` of a trial.",
     "metric": "What is measured besides the metrics of the task. The key `metrics` of `evaluation`.",
     "schedule": "How the local learning rate changes over rounds. The key `schedule` of `local`.",
+    "local_optimizer": "What takes the local steps of a client. The key `optimizer` of `local`.",
+    "server_optimizer": "What applies the update of a method to the server's model. The key `optimizer` of `server`.",
     "analysis": "A computation without training. The key `analysis` of a panel.",
 }
 

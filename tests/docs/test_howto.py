@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmark import simulate
-from participation import Population
+from participation import FromFunction, Population
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 
@@ -62,3 +62,20 @@ def test_participation_model():
     # Four standard errors of a share of 1,000 clients are 0.05.
     assert share == pytest.approx([0.2] * 5 + [0.8] * 2, abs=0.05)
     assert model.stationary[0] == pytest.approx(np.mean([0.2] * 5 + [0.8] * 2))
+    exec(code("participation-model.md", blocks=2), names)
+    plain = FromFunction(Population(10, seed=1), function=names["participation"]["function"])
+    shares = [np.mean([len(plain.active(7 * week + day)) / 10 for week in range(400)]) for day in (0, 6)]
+    assert shares == pytest.approx([0.2, 0.8], abs=0.03)
+
+
+def test_results(tmp_path, monkeypatch):
+    trial = {
+        "task": {"name": "digits", "clients": 5, "partition": "iid", "model": "linear"},
+        "algorithm": "mifa",
+        "rounds": 2,
+    }
+    result = simulate(trial, folder=tmp_path / "runs" / "quickstart" / "mifa-seed0-3f2a91c07d")
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    exec(code("results.md", blocks=2), names)
+    assert names["accuracy"].item() == pytest.approx(result.history["test/accuracy"].iloc[-1])

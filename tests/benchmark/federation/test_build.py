@@ -5,8 +5,10 @@ import pytest
 import torch
 
 from benchmark import SettingError, simulate
+from benchmark.config.registry import Choice
 from benchmark.config.trial import Trial
 from benchmark.federation.build import build
+from participation import FromFunction
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
@@ -42,6 +44,40 @@ def test_an_oracle_must_know_what_a_method_needs():
     trial = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "participation": trace, "rounds": 3}
     with pytest.raises(SettingError, match=r"algorithm.name: 'fedavg_known' .*trace.*probability"):
         simulate(trial | {"algorithm": "fedavg_known"})
+
+
+def alternating(t, rng):
+    """Every second client, by turns."""
+    return np.arange(8) % 2 == t % 2
+
+
+def test_a_function_is_a_roll_call_and_may_know_what_a_method_needs():
+    def trial(algorithm, **knowledge):
+        choice = Choice("function", {"function": alternating, "probability": None} | knowledge, FromFunction)
+        return Trial.read(DIGITS | {"participation": choice, "algorithm": algorithm})
+
+    assert build(trial("fedavg")).participation.active(1).tolist() == [1, 3, 5, 7]
+    message = (
+        "'fedavg_known' is not allowed with function, which does not provide probability; .* set participation.prob"
+    )
+    with pytest.raises(SettingError, match=message):
+        build(trial("fedavg_known"))
+    build(trial("fedavg_known", probability=np.full(8, 0.5)))
+
+
+def test_an_array_is_a_roll_call(tmp_path):
+    mask = np.arange(24).reshape(3, 8) % 3 == 0
+    np.save(tmp_path / "mask.npy", mask)
+    named = {"name": "trace", "mask": mask}
+    trials = [
+        Trial.read(DIGITS | {"algorithm": "fedavg", "participation": value})
+        for value in (named, mask, mask.tolist(), str(tmp_path / "mask.npy"))
+    ]
+    for trial in trials:
+        assert [build(trial).participation.active(t).tolist() for t in range(3)] == [
+            np.flatnonzero(row).tolist() for row in mask
+        ]
+    assert trials[0].digest == trials[1].digest
 
 
 def test_a_method_is_told_no_more_than_it_asks_for():

@@ -1,0 +1,173 @@
+"""Optimizers: the local training of the clients, and how the server applies an update."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
+
+from benchmark.config.base import Settings
+from benchmark.config.errors import SettingError
+from benchmark.config.registry import Choice, read
+
+ScheduleChoice = Annotated[Choice, PlainValidator(partial(read, "schedule"))]
+
+
+def _batch_size(value: Any) -> int | str:
+    if value == "full":
+        return "full"
+    if isinstance(value, int) and value >= 1:
+        return value
+    raise ValueError("must be a whole number above 0, or full")
+
+
+BatchSize = Annotated[int | Literal["full"], PlainValidator(_batch_size)]
+Momentum = Annotated[float, Field(ge=0, lt=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+LOCAL = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "adamw"), ("betas", "eps", "weight_decay"))
+SERVER = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "yogi"), ("betas", "eps"))
+"""The suite's optimizers, with the settings beside `optimizer` that are their options."""
+
+
+def _optimizer(kind: str, known: Mapping[str, Any], value: Any) -> str | Choice:
+    """The name of one of the suite's optimizers, or a choice from outside, which has options of its own."""
+    # No choice is read for a name: that imports torch, which takes seconds.
+    return value if isinstance(value, str) and value in known else read(kind, value)
+
+
+LocalOptimizer = Annotated[
+    Literal["sgd", "adam", "adamw"] | Choice, PlainValidator(partial(_optimizer, "local_optimizer", LOCAL))
+]
+ServerOptimizer = Annotated[
+    Literal["sgd", "adam", "yogi"] | Choice, PlainValidator(partial(_optimizer, "server_optimizer", SERVER))
+]
+
+
+class OptimizerSettings(Settings):
+    """An optimizer with its options: the base of `local` and `server`.
+
+    The options of the suite's optimizers are settings beside `optimizer`. An optimizer from outside has its own.
+    """
+
+    known: ClassVar[Mapping[str, tuple[str, ...]]]
+
+    if TYPE_CHECKING:  # pydantic would list the fields of a base first
+
+        @property
+        def optimizer(self) -> str | Choice: ...
+
+    @model_validator(mode="before")
+    @classmethod
+    def _options_beside_the_name(cls, data: Any) -> Any:
+        """`optimizer: {name: adam, eps: 1}` means `optimizer: adam` and `eps: 1`: one way to write it, one digest."""
+        chosen = data.get("optimizer") if isinstance(data, dict) else None
+        if isinstance(chosen, Mapping) and isinstance(chosen.get("name"), str) and chosen["name"] in cls.known:
+            options = {key: value for key, value in chosen.items() if key != "name"}
+            return data | options | {"optimizer": chosen["name"]}
+        return data
+
+    @model_validator(mode="after")
+    def _options_are_of_the_optimizer(self) -> "OptimizerSettings":
+        for option in sorted({option for options in self.known.values() for option in options}):
+            value, default = getattr(self, option), type(self).model_fields[option].default
+            if value != default and option not in self.options():
+                raise SettingError(f"{option}: {value} is not allowed with {self.label}; must be left out")
+        return self
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of one of the suite's optimizers besides the parameters and `lr`."""
+        return {option: getattr(self, option) for option in self.known.get(self.label, ())}
+
+    @property
+    def label(self) -> str:
+        """The name of the optimizer."""
+        return self.optimizer.label if isinstance(self.optimizer, Choice) else self.optimizer
+
+
+class Local(OptimizerSettings):
+    """The local training of a client in a round."""
+
+    known = LOCAL
+
+    steps: PositiveInt | None = Field(1, description="K, the number of local steps; null if `epochs` is set")
+    epochs: PositiveInt | None = Field(
+        None,
+        description="E, the number of passes over the client's samples, instead of `steps`; the number of steps then "
+        "depends on how many samples the client holds",
+    )
+    lr: PositiveFloat = Field(0.1, description="eta, the local learning rate, before `schedule` scales it")
+    batch_size: BatchSize = Field("full", description="samples in a local step; `full`: all samples of the client")
+    last_batch: Literal["keep", "drop"] = Field(
+        "keep", description="what happens to the smaller last minibatch of an epoch: keep it, or drop it"
+    )
+    optimizer: LocalOptimizer = Field(
+        "sgd",
+        description="the optimizer of the clients' steps, which starts anew in every round; or a class like those of "
+        "torch.optim",
+    )
+    momentum: Momentum = Field(0.0, description="momentum of the clients' `sgd`")
+    keep_momentum: bool = Field(
+        False, description="whether a client keeps its momentum buffer from one of its rounds to the next"
+    )
+    weight_decay: NonNegativeFloat = Field(
+        0.0,
+        description="weight decay w: `sgd` and `adam` add w x to the gradient; `adamw` multiplies x by 1 - lr w",
+    )
+    betas: tuple[Decay, Decay] = Field((0.9, 0.999), description="decay rates of the two moments of `adam` and `adamw`")
+    eps: PositiveFloat = Field(1e-8, description="added to the denominator of `adam` and `adamw`")
+    clip_norm: PositiveFloat | None = Field(
+        None,
+        description="the largest norm of a client's minibatch gradient in a local step: a longer gradient is scaled "
+        "down to it, as by torch.nn.utils.clip_grad_norm_; null for no clipping",
+    )
+    schedule: ScheduleChoice = Field(
+        read("schedule", "constant"), description="how `lr` changes over the rounds: its factor in round t"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _steps_or_epochs(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("epochs") is not None:
+            if data.get("steps") is not None:
+                raise SettingError(
+                    f"epochs: {data['epochs']} is not allowed together with steps; set only one of the two"
+                )
+            return data | {"steps": None}
+        if isinstance(data, dict) and data.get("steps", 1) is None:
+            raise SettingError("steps: null is not allowed without epochs; set one of the two")
+        return data
+
+    @model_validator(mode="after")
+    def _momentum_to_keep(self) -> "Local":
+        if self.keep_momentum and not self.momentum:
+            raise SettingError("keep_momentum: true is not allowed without momentum; must be false")
+        return self
+
+    @property
+    def common_steps(self) -> int | None:
+        """K if it is the same for all clients, else None."""
+        return self.epochs if self.steps is None and self.batch_size == "full" else self.steps
+
+
+class Server(OptimizerSettings):
+    """The optimizer that applies an algorithm's update to the server model."""
+
+    known = SERVER
+
+    optimizer: ServerOptimizer = Field(
+        "sgd", description="the server optimizer: one of the suite's, or a class like those of torch.optim"
+    )
+    lr: PositiveFloat = Field(1.0, description="eta_g, the learning rate of the server")
+    momentum: Momentum = Field(0.0, description="momentum of `sgd`; above 0 it is FedAvgM")
+    weight_decay: NonNegativeFloat = Field(0.0, description="weight decay w of `sgd`, which adds w x to the gradient")
+    betas: tuple[Decay, Decay] = Field((0.9, 0.99), description="decay rates of the two moments of `adam` and `yogi`")
+    eps: PositiveFloat = Field(
+        1e-3, description="added to the denominator of `adam` and `yogi`: tau of Reddi et al. (2021)"
+    )
+
+    @property
+    def plain(self) -> bool:
+        """Whether the update is added to the server model as it is: SGD with rate 1 and no other option."""
+        return self == Server()

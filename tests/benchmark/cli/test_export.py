@@ -1,0 +1,38 @@
+"""`rollcall export`: the file holds the trained model, and the printed lines load it."""
+
+import torch
+from command import rollcall
+from torch import nn
+
+from benchmark import simulate
+
+TRIAL = {
+    "task": {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"},
+    "algorithm": "fedavg",
+    "rounds": 2,
+}
+
+
+def test_export(capsys, tmp_path):
+    result = simulate(TRIAL, folder=tmp_path / "run")
+    file = tmp_path / "model.pt"
+    code, out, _ = rollcall(capsys, "export", str(tmp_path / "run"), "--to", str(file))
+    assert code == 0
+    assert f"Wrote {file}: 2 tensors, 650 numbers." in out
+    lines = [line.strip() for line in out.splitlines() if line.startswith("  ")]
+    names = {
+        "torch": torch,
+        "benchmark": __import__("benchmark"),
+        "network": nn.Sequential(nn.Flatten(), nn.Linear(64, 10)),
+    }
+    for line in lines:
+        exec(line, names)
+    expected = torch.from_numpy(result.model)
+    for module in (names["module"], names["network"]):
+        assert torch.equal(torch.cat([parameter.detach().flatten() for parameter in module.parameters()]), expected)
+
+
+def test_a_run_without_a_model(capsys, tmp_path):
+    code, _, err = rollcall(capsys, "export", str(tmp_path))
+    assert code == 2
+    assert "is not a run folder" in err

@@ -1,0 +1,87 @@
+"""The trained model as a module: its predictions give what was recorded; a run folder gives the same result."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from benchmark import SettingError, load, simulate
+from benchmark.config.trial import Trial
+from benchmark.federation.trained import FILE
+from tasks import TASKS
+
+DIGITS = {
+    "task": {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"},
+    "participation": {"name": "bernoulli", "probability": 0.5},
+    "local": {"steps": 2, "lr": 0.1, "batch_size": 16},
+    "rounds": 4,
+}
+
+
+def normed(shape, classes):
+    """A network whose predictions depend on its buffers."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), 12), nn.BatchNorm1d(12), nn.Linear(12, classes))
+
+
+def with_batchnorm():
+    from benchmark.config.registry import Choice
+
+    trial = Trial.read(DIGITS | {"algorithm": "fedpbc"})
+    options = trial.task.options | {"model": Choice("normed", {}, normed)}
+    return trial.model_copy(update={"task": Choice("digits", options, trial.task.factory)})
+
+
+def measured(module):
+    """Loss and accuracy on the test split, by hand."""
+    _, data = TASKS["digits"](0, clients=6)
+    pixels, labels = data.splits["test"]
+    with torch.no_grad():
+        logits = module(pixels)
+    return nn.functional.cross_entropy(logits, labels).item(), (logits.argmax(1) == labels).double().mean().item()
+
+
+@pytest.mark.parametrize("trial", [DIGITS | {"algorithm": "fedpbc"}, with_batchnorm()], ids=["linear", "batchnorm"])
+def test_predictions_of_the_module_give_the_recorded_metrics(trial):
+    result = simulate(trial)
+    last = result.history.iloc[-1]
+    loss, accuracy = measured(result.module())
+    assert accuracy == last["test/accuracy"]
+    assert loss == pytest.approx(last["test/loss"], rel=1e-6)
+    assert accuracy != result.history.iloc[0]["test/accuracy"]
+    assert not result.module().training
+    vector = torch.cat([parameter.detach().flatten() for parameter in result.module().parameters()])
+    assert np.array_equal(vector.numpy(), result.model)
+    assert result.state_dict().keys() == result.module().state_dict().keys()
+
+
+def test_a_run_folder_gives_the_same_result(tmp_path, monkeypatch):
+    returned = simulate(DIGITS | {"algorithm": "fedpbc"}, folder=tmp_path / "run")
+    loaded = load(str(tmp_path / "run"))
+    assert loaded.trial == returned.trial
+    assert np.array_equal(loaded.model, returned.model)
+    assert np.array_equal(loaded.server, returned.server)
+    assert loaded.history.equals(returned.history)
+    for name, value in returned.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], value)
+    assert not (tmp_path / "run" / FILE).exists()
+
+
+def test_the_buffers_are_in_the_run_folder(tmp_path):
+    trial, folder = with_batchnorm(), tmp_path / "run"
+    returned = simulate(trial, folder=folder)
+    stored = simulate(trial, folder=folder)  # finished: read from the folder
+    assert list(stored.buffers) == list(returned.buffers) != []
+    for name, value in returned.state_dict().items():
+        assert torch.equal(stored.state_dict()[name], value)
+    assert measured(stored.module())[1] == returned.history.iloc[-1]["test/accuracy"]
+    (folder / FILE).unlink()
+    with pytest.raises(SettingError, match=r"running_mean of the model was not saved.* in another folder"):
+        simulate(trial, folder=folder).module()
+
+
+def test_what_cannot_be_loaded(tmp_path):
+    with pytest.raises(SettingError, match=r"is not a run folder; it has no trial\.yaml"):
+        load(tmp_path)
+    Trial.read(DIGITS | {"algorithm": "fedpbc"}).save(tmp_path)
+    with pytest.raises(SettingError, match="has no model; its state is absent"):
+        load(tmp_path)
