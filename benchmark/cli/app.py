@@ -43,7 +43,6 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:  # the reader, such as `head`, has read enough
-        sys.stdout = None
         sys.exit(1)
     except OSError as error:
         if error.filename is None:

@@ -170,7 +170,7 @@ def _tell(view: "View", jobs: list["Job"], todo: list["Job"], folder: Path) -> N
         )
     if not find_spec("mlflow"):
         out.print(
-            "MLflow is not installed: results are in the run folders only. To search and rank them: "
+            "MLflow is not installed: results are in the run folders only. To have them in MLflow too: "
             f"{INSTALL_MLFLOW}, then rollcall sync",
             highlight=False,
             soft_wrap=True,
