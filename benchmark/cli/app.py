@@ -14,6 +14,7 @@ from benchmark.cli.participation import participation
 from benchmark.cli.run import run
 from benchmark.cli.show import show
 from benchmark.cli.sync import sync
+from benchmark.cli.tune import tune
 from benchmark.config.errors import SettingError
 
 app = typer.Typer(
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("list")(list_)
-for command in (show, run, check, participation, bench, sync):
+for command in (show, run, tune, check, participation, bench, sync):
     app.command()(command)
 app.add_typer(data, name="data")
 for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and of installed plugins
