@@ -71,6 +71,7 @@ def tune(
     executor: Literal["ray", "inline"] | None = None,
     gpus_per_trial: float = 0.0,
     allow_test: bool = False,
+    mlflow: bool = True,
     console: Console | None = None,
 ) -> Tuning:
     """Search hyper-parameters, separately for every cell of an experiment. A second call resumes.
@@ -91,6 +92,7 @@ def tune(
         executor: `ray` or `inline`; by default Ray if it is installed.
         gpus_per_trial: with Ray, the share of a GPU for each trial.
         allow_test: whether the metric may be of the test split.
+        mlflow: whether to mirror the trials to MLflow, if it is installed, as the experiment EXPERIMENT/search.
         console: for the progress; None for no output.
 
     Raises:
@@ -109,7 +111,7 @@ def tune(
     plan = Search(
         f"{experiment.home}/search", Path(store), judged, last / full if last > 1 else 0.0, rounds or full, scheduler
     )
-    execute = Execution(executor or ("ray" if find_spec("ray") else "inline"), gpus_per_trial, console, mlflow=True)
+    execute = Execution(executor or ("ray" if find_spec("ray") else "inline"), gpus_per_trial, console, mlflow)
     by_cell = plan.run(cells, proposals("grid" if grid else search, seeds[0], samples, judged), execute)
     tuned = tuned_of(
         experiment.home,

@@ -33,8 +33,8 @@ def write_overrides(name: str, tuned: Tuned) -> Path:
     content = yaml.safe_load(before)
     if "base" in content and "overrides" not in content:
         raise SettingError(f"{file}: takes its overrides from {content['base']}; run tune --write on that experiment")
-    file.write_text(with_overrides(before, tuned.overrides(Experiment.read(name))))
     try:
+        file.write_text(with_overrides(before, tuned.overrides(Experiment.read(name))))
         written = Experiment.read(name).overrides[-len(tuned.best) :]
         if written != tuned.overrides(Experiment.read(name)):
             raise SettingError("its overrides are not a plain list")
@@ -45,14 +45,21 @@ def write_overrides(name: str, tuned: Tuned) -> Path:
 
 
 def with_overrides(text: str, overrides: Sequence[Override]) -> str:
-    """The text of an experiment file with the overrides of a search at the end of its `overrides`."""
+    """The text of an experiment file with the overrides of a search at the end of its `overrides`.
+
+    Raises:
+        SettingError: the overrides of the file are written in one line.
+    """
     entries = [one.model_dump(mode="json") for one in overrides]
     dumped = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=120)
     block = [BEGIN, *(f"  {line}" for line in dumped.splitlines()), END]
     lines = text.splitlines()
-    if BEGIN in lines and END in lines:
-        del lines[lines.index(BEGIN) : lines.index(END) + 1]
+    marks = [row for row, line in enumerate(lines) if line.strip() in (BEGIN.strip(), END.strip())]
+    if len(marks) == 2:
+        del lines[marks[0] : marks[1] + 1]
     starts = [row for row, line in enumerate(lines) if line.split("#")[0].rstrip() in ("overrides:", "overrides: []")]
+    if not starts and any(line.startswith("overrides:") for line in lines):
+        raise SettingError("they must be a list with an entry a line")
     if not starts:
         return "\n".join([*lines, "overrides:", *block]) + "\n"
     lines[starts[0]] = "overrides:"

@@ -13,7 +13,7 @@ from leaderboard.plots.style import legend, line_style, plain
 BUDGETS = (1, 3, 10, 30)
 """Numbers of samples for which the expected best is shown."""
 
-DECADE = 10
+WIDE = 30
 """A setting whose largest value is so many times the smallest has a logarithmic axis."""
 
 
@@ -117,5 +117,5 @@ def _numbers(values: pd.Series) -> bool:
 
 
 def _scale(axes: Axes, values: pd.Series) -> None:
-    if _numbers(values) and len(values) and values.min() > 0 and values.max() >= DECADE * values.min():
+    if _numbers(values) and len(values) and values.min() > 0 and values.max() >= WIDE * values.min():
         axes.set_xscale("log")
