@@ -44,7 +44,7 @@ def test_errors_are_one_line(tmp_path, store, capsys):
 def test_ray_finds_the_same_as_inline(tmp_path, store, capsys):
     pytest.importorskip("ray")
     file = write(tmp_path)
-    options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "9", "--scheduler", "median"]
+    options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "2"]
     arguments = ["tune", file, *options, *ARGUMENTS, "--json"]
     answers = [
         rollcall(capsys, *arguments, "--executor", executor, "--store", str(tmp_path / executor))

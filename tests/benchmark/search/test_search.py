@@ -184,7 +184,7 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
 
 def test_a_method_that_trains_with_test_data_is_refused(store):
     experiment = digits().varied({"algorithm": [{"name": "ca_fed", "losses": "test"}]})
-    with pytest.raises(SettingError, match="^algorithm: ca_fed trains with the test split"):
+    with pytest.raises(SettingError, match=r"^algorithm: ca_fed trains with the test split"):
         benchmark.tune(experiment, RATES, store=store, executor="inline")
 
 
@@ -230,14 +230,14 @@ def test_per_chooses_what_is_searched_together(store):
 
 
 def test_seeds_of_the_table_are_refused(store):
-    with pytest.raises(SettingError, match="^seeds: 1 is not allowed in a search"):
+    with pytest.raises(SettingError, match=r"^seeds: 1 is not allowed in a search"):
         tune(store, seeds=(1, 2))
 
 
 def test_a_metric_that_is_not_measured_names_those_that_are(store):
     with pytest.raises(SettingError, match=r"^metric: 'train/accuracy' is not allowed; .*: train/loss, train/distance"):
         tune(store, samples=1, metric="train/accuracy", rounds=1)
-    with pytest.raises(SettingError, match="^task: quadratic cannot hold out validation data"):
+    with pytest.raises(SettingError, match=r"^task: quadratic cannot hold out validation data"):
         tune(store, metric="validation/accuracy")
 
 
