@@ -8,8 +8,9 @@ from benchmark.config.errors import SettingError
 if TYPE_CHECKING:
     from benchmark.config.trial import Trial
     from benchmark.federation.simulation import Result, load, simulate
+    from benchmark.search.api import tune
 
-__all__ = ["Result", "SettingError", "Trial", "load", "simulate"]
+__all__ = ["Result", "SettingError", "Trial", "load", "simulate", "tune"]
 
 
 def __getattr__(name: str) -> Any:
@@ -19,6 +20,7 @@ def __getattr__(name: str) -> Any:
         "load": "benchmark.federation.simulation",
         "simulate": "benchmark.federation.simulation",
         "Trial": "benchmark.config.trial",
+        "tune": "benchmark.search.api",
     }
     if name not in home:
         raise AttributeError(f"module 'benchmark' has no attribute {name!r}")

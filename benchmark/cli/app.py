@@ -18,6 +18,7 @@ from benchmark.cli.run import run
 from benchmark.cli.show import show
 from benchmark.cli.status import status
 from benchmark.cli.sync import sync
+from benchmark.cli.tune import tune
 from benchmark.config.errors import SettingError
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("list")(list_)
-for command in (show, run, status, check, participation, bench, sync, export, doctor, clean):
+for command in (show, run, tune, status, check, participation, bench, sync, export, doctor, clean):
     app.command()(command)
 app.add_typer(data, name="data")
 for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and of installed plugins

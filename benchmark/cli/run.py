@@ -38,6 +38,9 @@ def run(
     settings: Set = None,
     rounds: Rounds = None,
     methods: Methods = None,
+    tuned: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Use the settings that `rollcall tune` chose.")
+    ] = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="Reduce rounds, then seeds, to fit 30s, 90m or 2h.")] = "",
     executor: Annotated[
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
@@ -50,7 +53,7 @@ def run(
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
     if executor is Executor.ray and not find_spec("ray"):
         raise SettingError("running trials side by side needs Ray: pip install 'ray[tune]'; or add --executor inline")
-    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
+    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
     chosen = executor_of(executor)
     if budget:

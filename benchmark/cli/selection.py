@@ -107,6 +107,7 @@ def plans_of(
     settings: list[str] | None,
     rounds: int | None,
     methods: list[str] | None,
+    tuned: Path | None = None,
 ) -> list[Plan]:
     """The experiment, or all experiments of the paper, as the command line changes them.
 
@@ -124,12 +125,27 @@ def plans_of(
             chosen = chosen.joined("algorithm", map(yaml.safe_load, methods))
         if seeds:
             chosen = chosen.varied(dict([parse(f"seed={seeds}")]))
+        if tuned is not None:
+            chosen = with_tuned(chosen, tuned)
         if rounds is not None:
             chosen = chosen.varied({"rounds": [rounds]})
         chosen = chosen.varied(parse_all(settings or []))
         file = Path(one) if Path(one).is_file() else None
         plans.append(Plan(chosen.only(parse_all(only or [])), chosen, file))
     return plans
+
+
+def with_tuned(experiment: Experiment, file: Path) -> Experiment:
+    """The experiment with the settings that `rollcall tune` chose.
+
+    Raises:
+        SettingError: the file is not of this experiment, or the experiment has a seed of the search.
+    """
+    from benchmark.search.answer import Tuned, seeds_of
+
+    tuned = Tuned.read(file)
+    tuned.check_seeds(seeds_of(experiment))
+    return tuned.applied(experiment)
 
 
 def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | None) -> list[Plan]:

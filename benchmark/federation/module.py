@@ -1,6 +1,7 @@
 """The federated loop as a LightningModule: one round is one training step."""
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, Literal
@@ -174,8 +175,14 @@ class Federation(LightningModule):
     def train_dataloader(self) -> Iterable[int]:
         return Rounds()
 
+    @property
+    def evaluated_splits(self) -> list[str]:
+        """The splits that are evaluated before the last rounds or in them. No sample of another split is read."""
+        due = {*self.splits_at(0), *self.splits_at(sys.maxsize)}
+        return [split for split in self.data.splits if split in due]
+
     def val_dataloader(self) -> list[Batches]:
-        return [self.data.evaluation(split) for split in self.data.splits]
+        return [self.data.evaluation(split) for split in self.evaluated_splits]
 
     def on_validation_epoch_start(self) -> None:
         self.model.move(self.eval_model)
@@ -184,8 +191,8 @@ class Federation(LightningModule):
         self._scores = Scores(self.metrics.accumulated, list(sizes), self.groups) if self.metrics.accumulated else None
 
     def validation_step(self, batch: Samples, batch_idx: int, dataloader_idx: int = 0) -> None:
-        split = list(self.data.splits)[dataloader_idx]
-        if split in self._tally.sizes:  # Lightning iterates over all splits, also those that are not evaluated now
+        split = self.evaluated_splits[dataloader_idx]
+        if split in self._tally.sizes:  # Lightning iterates over all loaders, also of splits that are not due now
             first = batch_idx * self.data.evaluation_batch
             self._tally.take(split, first, len(batch[0]), self.evaluator.metrics(batch))
             if self._scores is not None:

@@ -1,0 +1,132 @@
+"""`rollcall tune`."""
+
+import json
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchmark.cli.options import STORE, Json, Methods, Name, Only, Rounds, Set, Store, Variant, err, out
+from benchmark.cli.plots import draw
+from benchmark.cli.run import INTERRUPTED, Executor, executor_of
+from benchmark.cli.selection import plans_of
+from benchmark.config.errors import SettingError
+from benchmark.config.nested import parse
+
+if TYPE_CHECKING:
+    from benchmark.search.api import Tuning
+
+
+class Strategy(StrEnum):
+    random = "random"
+    optuna = "optuna"
+
+
+class Scheduler(StrEnum):
+    none = "none"
+    asha = "asha"
+    median = "median"
+
+
+class Mode(StrEnum):
+    max = "max"
+    min = "min"
+
+
+def tune(
+    experiment: Name,
+    space: Annotated[str, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")],
+    samples: Annotated[int, typer.Option(min=1, help="Samples of each cell.")] = 30,
+    grid: Annotated[bool, typer.Option("--grid", help="Try all combinations instead of samples.")] = False,
+    search: Annotated[Strategy, typer.Option(help="Random samples, or Optuna's TPE.")] = Strategy.random,
+    scheduler: Annotated[
+        Scheduler, typer.Option(help="Stop bad samples early: successive halving (asha), or below the median.")
+    ] = Scheduler.none,
+    metric: Annotated[str, typer.Option(help="What samples are judged by.")] = "validation/accuracy",
+    mode: Annotated[Mode | None, typer.Option(help="Which end is better. Default: max for accuracies.")] = None,
+    seeds: Annotated[str, typer.Option(metavar="SEED,...", help="Seeds of the search.")] = "1000",
+    rounds: Rounds = None,
+    per: Annotated[str, typer.Option(metavar="AXIS,...", help="Axes with a search of their own. Default: all.")] = "",
+    variant: Variant = "",
+    only: Only = None,
+    settings: Set = None,
+    methods: Methods = None,
+    allow_test: Annotated[bool, typer.Option("--allow-test", help="Allow a metric of the test split.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the answer into the experiment's file.")] = False,
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the search.")] = True,
+    executor: Annotated[
+        Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
+    ] = None,
+    gpus_per_trial: Annotated[float, typer.Option(min=0, help="GPU share of a trial with ray; 0: CPU.")] = 0.0,
+    store: Store = STORE,
+    as_json: Json = False,
+) -> None:
+    """Search hyper-parameters, for every cell alike. Rerunning resumes."""
+    from benchmark.federation.interruption import Interrupted
+    from benchmark.search.api import tune as search_for
+    from benchmark.search.writing import write_overrides
+
+    chosen = plans_of(experiment, variant, "", only, settings, None, methods)
+    if len(chosen) != 1:
+        raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
+    try:
+        tuning = search_for(
+            chosen[0].experiment,
+            space,
+            samples=samples,
+            grid=grid,
+            search=search.value,
+            scheduler=scheduler.value,
+            metric=metric,
+            mode=None if mode is None else mode.value,
+            seeds=_seeds(seeds),
+            rounds=rounds,
+            per=[axis for axis in per.split(",") if axis],
+            store=store,
+            executor=executor_of(executor).value,
+            gpus_per_trial=gpus_per_trial,
+            allow_test=allow_test,
+            console=err,
+        )
+    except Interrupted:
+        err.print("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
+        raise typer.Exit(INTERRUPTED) from None
+    for note in tuning.notes:
+        err.print(note, highlight=False, soft_wrap=True)
+    if write:
+        file = write_overrides(experiment, tuning.tuned)
+        err.print(f"Overrides written to {file}", highlight=False, soft_wrap=True)
+    if as_json:
+        print(json.dumps({"best": tuning.best}, indent=1))
+    else:
+        _tell(tuning, experiment)
+    if figures:
+        for name in ("search_settings", "search_progress", "search_budget"):
+            file = tuning.file.parent / "search" / f"{name.removeprefix('search_')}.png"
+            draw(name, file, tuning.samples, tuning.settings, tuning.tuned.metric, tuning.tuned.mode)
+
+
+def _seeds(text: str) -> list[int]:
+    _, seeds = parse(f"seeds={text}")
+    for seed in seeds:
+        if not isinstance(seed, int) or seed < 0:
+            raise SettingError(f"seeds: {seed!r} is not allowed; must be whole numbers from 0")
+    return seeds
+
+
+def _tell(tuning: "Tuning", experiment: str) -> None:
+    """Print the best settings of each cell, and the next step."""
+    from rich.table import Table
+
+    tuned = tuning.tuned
+    table = Table("cell", "best settings", tuned.metric, "samples", "gradients", title=tuned.how)
+    for name, one in tuned.best.items():
+        settings = ", ".join(f"{path}={value}" for path, value in one.settings.items())
+        spread = "" if one.interval is None else f" [{one.interval[0]:.4g}, {one.interval[1]:.4g}]"
+        table.add_row(name, settings, f"{one.score:.4g}{spread}", str(one.samples), f"{one.gradients:,.0f}")
+    out.print(table)
+    out.print(
+        f"In {tuning.file}. Final table: rollcall run {experiment} --tuned {tuning.file}",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,1 @@
+"""Searches hyper-parameters: every cell of an experiment is searched alike, by validation data only."""

@@ -1,0 +1,170 @@
+"""The answer of a search: `tuned.yaml`, with the best settings of each cell, and the overrides that it stands for."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import yaml
+from scipy.stats import t as student
+
+from benchmark.config.base import Settings, load_yaml, validated
+from benchmark.config.errors import SettingError
+from benchmark.config.experiment import Experiment, Override
+from benchmark.config.metric import Metric
+from benchmark.search.cells import Cell
+from benchmark.search.record import Sample
+from benchmark.search.search import best
+
+
+class Best(Settings):
+    """The best sample of a cell."""
+
+    when: dict[str, str]
+    settings: dict[str, Any]
+    score: float
+    interval: tuple[float, float] | None = None
+    samples: int
+    failed: int = 0
+    gradients: float
+    at_edge: tuple[str, ...] = ()
+
+
+class Tuned(Settings):
+    """The answer of a search, and how it was found: the content of `tuned.yaml`."""
+
+    experiment: str
+    date: str
+    metric: str
+    mode: str
+    search: str
+    scheduler: str
+    rounds: int
+    seeds: tuple[int, ...]
+    space: dict[str, Any]
+    best: dict[str, Best]
+    without_answer: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, file: Path) -> "Tuned":
+        """The content of a file that `rollcall tune` wrote.
+
+        Raises:
+            SettingError: the file cannot be read, or has another content.
+        """
+        content = load_yaml(file)
+        if not isinstance(content, dict):
+            raise SettingError(f"{file}: holds no settings; must be a file that rollcall tune wrote")
+        try:
+            return validated(cls, content)
+        except SettingError as error:
+            raise SettingError(f"{file}: {error}") from None
+
+    def write(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
+
+    def as_json(self) -> dict[str, Any]:
+        """The part that `--json` prints."""
+        return {"best": {name: one.model_dump(mode="json") for name, one in self.best.items()}}
+
+    @property
+    def how(self) -> str:
+        """How the settings were found, in a sentence."""
+        counts = sorted({one.samples for one in self.best.values()})
+        samples = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        stops = {"none": "", "asha": ", successive halving", "median": ", median stopping"}[self.scheduler]
+        return (
+            f"rollcall tune, {self.date}: best of {samples} samples by {self.metric}, {self.search} search{stops}, "
+            f"{self.rounds} rounds, seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}"
+        )
+
+    def overrides(self, experiment: Experiment) -> tuple[Override, ...]:
+        """The settings of each cell as overrides of an experiment. Axes that it does not have are left out.
+
+        Raises:
+            SettingError: two cells differ only in an axis that the experiment does not have.
+        """
+        grids = (experiment.grid, *(panel.grid for panel in experiment.panels.values()))
+        axes = {"panel", *(axis for grid in grids for axis in grid)}
+        result: dict[tuple[tuple[str, str], ...], Override] = {}
+        for name, one in self.best.items():
+            when = {axis: label for axis, label in one.when.items() if axis in axes}
+            if tuple(when.items()) in result:
+                raise SettingError(f"tuned: {name} cannot be told from another cell by an axis of {experiment.name}")
+            labels = {axis: (label,) for axis, label in when.items()}
+            result[tuple(when.items())] = Override(when=labels, set=one.settings, found=self.how)
+        return tuple(result.values())
+
+    def applied(self, experiment: Experiment) -> Experiment:
+        """The experiment with these settings.
+
+        Raises:
+            SettingError: the search was made for another experiment.
+        """
+        if experiment.home != self.experiment:
+            raise SettingError(f"tuned: the file is of {self.experiment}; must be of {experiment.home}")
+        return experiment.model_copy(update={"overrides": experiment.overrides + self.overrides(experiment)})
+
+    def check_seeds(self, seeds: Sequence[Any]) -> None:
+        """Refuse the seeds of the search.
+
+        Raises:
+            SettingError: a seed was used to choose the settings.
+        """
+        used = sorted({seed for seed in seeds if seed in self.seeds})
+        if used:
+            raise SettingError(
+                f"seeds: {used[0]} is not allowed with --tuned; the settings were chosen with this seed. Use others"
+            )
+
+
+def seeds_of(experiment: Experiment) -> list[Any]:
+    """All seeds of an experiment."""
+    seeds = [experiment.trial["seed"]] if "seed" in experiment.trial else []
+    for grid in (experiment.grid, *(panel.grid for panel in experiment.panels.values())):
+        seeds += grid.get("seed", {}).values()
+    return list(dict.fromkeys(seeds)) or [0]
+
+
+def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric) -> Best | None:
+    """The best sample of a cell; None if all failed."""
+    chosen = best(samples, metric)
+    if chosen is None:
+        return None
+    return Best(
+        when=cell.labels,
+        settings=chosen.settings,
+        score=chosen.score,
+        interval=interval(list(chosen.scores[chosen.rounds].values())),
+        samples=len(samples),
+        failed=sum(bool(sample.error) for sample in samples),
+        gradients=sum(sample.gradients for sample in samples),
+        at_edge=tuple(path for path, value in chosen.settings.items() if cell.space[path].at_edge(value)),
+    )
+
+
+def interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """The 95 % confidence interval of the mean over seeds, by Student's t; None for one seed."""
+    if len(values) < 2:
+        return None
+    half = float(student.ppf(0.975, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
+    return fmean(values) - half, fmean(values) + half
+
+
+def tuned_of(
+    experiment: str, cells: Sequence[Cell], samples: Mapping[str, Sequence[Sample]], metric: Metric, **how: Any
+) -> Tuned:
+    """The answer of a search; `how` holds the other fields of `Tuned`."""
+    answers = {cell.name: answer_of(cell, samples[cell.name], metric) for cell in cells}
+    return Tuned(
+        experiment=experiment,
+        date=date.today().isoformat(),
+        metric=metric.name,
+        mode=metric.direction,
+        best={name: one for name, one in answers.items() if one is not None},
+        without_answer=tuple(name for name, one in answers.items() if one is None),
+        **how,
+    )

@@ -1,0 +1,223 @@
+"""`tune`: a search from an experiment and a space to its answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+from rich.console import Console
+
+from benchmark.config.errors import SettingError
+from benchmark.config.experiment import Experiment
+from benchmark.config.grid import drafts
+from benchmark.config.metric import Direction, Metric
+from benchmark.search.answer import Tuned, seeds_of, tuned_of
+from benchmark.search.cells import VALIDATION, Cell, cells_of, holds_out
+from benchmark.search.execution import Execution
+from benchmark.search.halving import PROMOTED, Scheduler, rungs
+from benchmark.search.proposals import proposals
+from benchmark.search.record import Sample
+from benchmark.search.search import Search
+from benchmark.search.space import Space
+
+SEEDS = (1000,)
+"""The seeds of a search, unless others are given."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The result of `tune`.
+
+    Attributes:
+        tuned: the answer, as in `tuned.yaml`.
+        samples: a row for each sample: cell, index, settings, score, rounds, state, gradients, seconds.
+        file: `tuned.yaml`.
+        notes: what the user should know, a sentence each.
+    """
+
+    tuned: Tuned
+    samples: pd.DataFrame
+    file: Path
+    notes: tuple[str, ...]
+
+    @property
+    def settings(self) -> list[str]:
+        """The settings that were searched for any cell."""
+        return list(dict.fromkeys(path for one in self.tuned.best.values() for path in one.settings))
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """For each cell, the best settings, their score and so on, as plain data."""
+        content: dict[str, Any] = self.tuned.as_json()["best"]
+        return content
+
+
+def tune(
+    experiment: Experiment | str | Path,
+    space: Space | Mapping[str, Any] | str | Path,
+    *,
+    samples: int = 30,
+    grid: bool = False,
+    search: Literal["random", "optuna"] = "random",
+    scheduler: Scheduler = "none",
+    metric: str = "validation/accuracy",
+    mode: Direction | None = None,
+    seeds: Sequence[int] = SEEDS,
+    rounds: int | None = None,
+    per: Sequence[str] = (),
+    store: Path | str = "runs",
+    executor: Literal["ray", "inline"] | None = None,
+    gpus_per_trial: float = 0.0,
+    allow_test: bool = False,
+    mlflow: bool = True,
+    console: Console | None = None,
+) -> Tuning:
+    """Search hyper-parameters, separately for every cell of an experiment. A second call resumes.
+
+    Args:
+        experiment: a name, the path of a YAML file, or an `Experiment`.
+        space: what to search: a mapping, the path of a YAML file, or a text such as `local.lr=loguniform(1e-3,1)`.
+        samples: of each cell.
+        grid: try all combinations of the space instead of samples.
+        search: `random` samples, or `optuna` for TPE.
+        scheduler: which samples are stopped early: see `benchmark.search.halving`.
+        metric: what samples are judged by.
+        mode: which end is better; by default `max` for accuracies and `min` for other metrics.
+        seeds: of the search. A sample is judged by the mean over them. Seeds of the experiment are refused.
+        rounds: of a sample; by default those of the experiment.
+        per: the axes that make a cell; by default all axes that are not searched.
+        store: folder of the run folders.
+        executor: `ray` or `inline`; by default Ray if it is installed.
+        gpus_per_trial: with Ray, the share of a GPU for each trial.
+        allow_test: whether the metric may be of the test split.
+        mlflow: whether to mirror the trials to MLflow, if it is installed, as the experiment EXPERIMENT/search.
+        console: for the progress; None for no output.
+
+    Raises:
+        SettingError: a setting is not allowed.
+        Interrupted: the search was asked to stop; call again to resume.
+    """
+    if not isinstance(experiment, Experiment):
+        experiment = Experiment.read(str(experiment))
+    if samples < 1:
+        raise SettingError(f"samples: {samples} is not allowed; must be at least 1")
+    if scheduler not in PROMOTED:
+        raise SettingError(f"scheduler: {scheduler!r} is not allowed; must be of {', '.join(PROMOTED)}")
+    space, judged = Space.read(space), metric_of(metric, mode, allow_test)
+    cells, full = _cells(experiment, space, judged, seeds, rounds, scheduler, per)
+    last = experiment.report.last_rounds
+    plan = Search(
+        f"{experiment.home}/search", Path(store), judged, last / full if last > 1 else 0.0, rounds or full, scheduler
+    )
+    execute = Execution(executor or ("ray" if find_spec("ray") else "inline"), gpus_per_trial, console, mlflow)
+    by_cell = plan.run(cells, proposals("grid" if grid else search, seeds[0], samples, judged), execute)
+    tuned = tuned_of(
+        experiment.home,
+        cells,
+        by_cell,
+        judged,
+        search="grid" if grid else search,
+        scheduler=scheduler,
+        rounds=plan.rounds,
+        seeds=tuple(seeds),
+        space=space.text,
+    )
+    folder = Path(store) / experiment.home
+    tuned.write(folder / "tuned.yaml")
+    if search == "optuna" and not grid:
+        from benchmark.search.tpe import export
+
+        export(folder / "search" / "optuna.db", experiment.home, cells, by_cell, plan.rounds, judged.direction)
+    table = samples_table(by_cell, plan.rounds)
+    table.to_json(folder / "search" / "samples.json", orient="records", indent=1)
+    return Tuning(tuned, table, folder / "tuned.yaml", notes(experiment, cells, tuned, judged))
+
+
+def metric_of(name: str, mode: Direction | None, allow_test: bool) -> Metric:
+    """The metric of a search.
+
+    Raises:
+        SettingError: it is of the test split, and that is not explicitly allowed.
+    """
+    metric = Metric(name, mode or ("max" if "accuracy" in name else "min"))
+    if metric.split == "test" and not allow_test:
+        raise SettingError(
+            f"metric: {name!r} is not allowed; settings that are chosen on test data make test results too good. "
+            "Use validation/accuracy, or add --allow-test"
+        )
+    if not metric.split or metric.threshold is not None:
+        raise SettingError(f"metric: {name!r} is not allowed; must be SPLIT/METRIC, such as validation/accuracy")
+    return metric
+
+
+def _cells(
+    experiment: Experiment,
+    space: Space,
+    metric: Metric,
+    seeds: Sequence[int],
+    rounds: int | None,
+    scheduler: Scheduler,
+    per: Sequence[str],
+) -> tuple[list[Cell], int]:
+    """The cells with the seeds of the search, and the rounds of the experiment.
+
+    Raises:
+        SettingError: a seed is one of the experiment's; or see `cells_of`.
+    """
+    taken = [seed for seed in seeds if seed in seeds_of(experiment)]
+    if taken or not seeds:
+        raise SettingError(
+            f"seeds: {taken[0] if taken else 'none'} is not allowed in a search; the seeds of the experiment are for "
+            f"the final table. Use others, such as {SEEDS[0]}"
+        )
+    varied = experiment.varied({"seed": list(seeds)})
+    lengths = [int(draft.spec.get("rounds", 1)) for draft in drafts(varied) if "analysis" not in draft.spec]
+    if not lengths:
+        raise SettingError(f"experiment: {experiment.name!r} is not allowed; it has no trials to search")
+    full = max(lengths)
+    every = rungs(rounds or full, scheduler)[0]
+    return cells_of(varied, space, per, metric, every), full
+
+
+def samples_table(by_cell: Mapping[str, Sequence[Sample]], last: int) -> pd.DataFrame:
+    """A row for each sample."""
+    return pd.DataFrame(
+        [
+            {
+                "cell": sample.cell,
+                "index": sample.index,
+                **sample.settings,
+                "score": sample.score,
+                "rounds": sample.rounds,
+                "state": sample.state(last),
+                "gradients": sample.gradients,
+                "seconds": sample.seconds,
+                "error": sample.error,
+            }
+            for samples in by_cell.values()
+            for sample in samples
+        ]
+    )
+
+
+def notes(experiment: Experiment, cells: Sequence[Cell], tuned: Tuned, metric: Metric) -> tuple[str, ...]:
+    """What the user should know about a search."""
+    lines = []
+    if metric.split == "test":
+        lines.append("Warning: the settings were chosen on test data. Test results with them are too good.")
+    if metric.split == "validation" and not holds_out({"task": experiment.trial.get("task")}):
+        lines.append(f"The search held out {VALIDATION:.0%} of the training samples (task.validation: {VALIDATION}).")
+    for cell in cells:
+        left_out = [path for path in Space.read(tuned.space).common if path not in cell.space]
+        if left_out:
+            lines.append(f"{cell.name}: has no {', '.join(left_out)}; left out of its space.")
+    for name, one in tuned.best.items():
+        for path in one.at_edge:
+            value = one.settings[path]
+            lines.append(f"Warning: {name}: the best {path}, {value}, is at the edge of its space. Widen the space.")
+        if one.failed:
+            lines.append(f"{name}: {one.failed} of {one.samples} samples failed or diverged.")
+    lines += [f"Warning: {name}: all samples failed; there is no answer." for name in tuned.without_answer]
+    return tuple(lines)

@@ -1,0 +1,163 @@
+"""The cells of a search. Each has its own space and gets the same number of samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmark.config.errors import SettingError
+from benchmark.config.experiment import Experiment
+from benchmark.config.grid import Draft, drafts
+from benchmark.config.labels import label_of
+from benchmark.config.metric import Metric
+from benchmark.config.nested import put
+from benchmark.config.registry import KINDS, options
+from benchmark.config.trial import Evaluation, Trial
+from benchmark.search.space import Domain, Space
+
+VALIDATION = 0.2
+"""The share of the training samples that is held out if the experiment holds out none."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A part of the grid that is searched by itself, such as a method.
+
+    Attributes:
+        name: the labels of its axes.
+        labels: by axis.
+        specs: plain settings of its trials, one for each seed and each place of the grid.
+        space: the settings to search, in the order of the space.
+    """
+
+    name: str
+    labels: dict[str, str]
+    specs: list[dict[str, Any]]
+    space: dict[str, Domain]
+
+    def trials(self, settings: dict[str, Any], rounds: int) -> list[Trial]:
+        """The trials of a sample, each once.
+
+        Raises:
+            SettingError: the settings are not allowed together.
+        """
+        trials = {}
+        for spec in self.specs:
+            for path, value in settings.items():
+                spec = put(spec, path, value)
+            trial = Trial.read(spec | {"rounds": rounds})
+            trials[trial.digest] = trial
+        return list(trials.values())
+
+
+def cells_of(experiment: Experiment, space: Space, per: Sequence[str], metric: Metric, every: int) -> list[Cell]:
+    """The cells of an experiment, with the seeds that it has.
+
+    Args:
+        experiment: with the seeds of the search.
+        space: what to search.
+        per: the axes that make a cell; empty for all axes that are not searched.
+        metric: evaluated in the trials, and nothing else is.
+        every: the most rounds between two evaluations.
+
+    Raises:
+        SettingError: an axis or a setting does not exist, or a value is not allowed.
+    """
+    places = drafts(experiment)
+    axes = list(dict.fromkeys(axis for draft in places for axis in draft.labels))
+    for axis in per:
+        if axis not in axes:
+            raise SettingError(f"per: {axis!r} is not allowed; must be of {', '.join(axes)}")
+    chosen = [axis for axis in axes if (axis in per if per else axis not in space.settings)]
+    groups: dict[tuple[tuple[str, str], ...], list[Draft]] = {}
+    for draft in places:
+        if "analysis" not in draft.spec:
+            labels = tuple((axis, draft.labels[axis]) for axis in chosen if draft.labels.get(axis))
+            groups.setdefault(labels, []).append(draft)
+    cells = []
+    for group, drafts_ in groups.items():
+        specs = [searched(draft.spec, metric, every) for draft in drafts_]
+        # An axis that `--set` made with one value tells nothing.
+        shown = [label for axis, label in group if "." not in axis or len({d.labels.get(axis) for d in places}) > 1]
+        cells.append(Cell("/".join(shown) or "all", dict(group), specs, {}))
+    return _with_spaces(cells, space)
+
+
+def searched(spec: dict[str, Any], metric: Metric, every: int) -> dict[str, Any]:
+    """The settings of a trial of the search: it evaluates the metric's split only, which is held out if need be."""
+    evaluation = spec.get("evaluation") or {}
+    step = evaluation.get("every", Evaluation().every)
+    kept = {"every": min(step, every), "splits": [metric.split]}
+    spec = spec | {"evaluation": kept}
+    if metric.split != "validation":
+        return spec
+    method = spec["algorithm"]
+    if isinstance(method, dict) and "test" in method.values():
+        raise SettingError(f"algorithm: {label_of(method)} trains with the test split here; a search must not read it")
+    name = label_of(spec["task"])
+    if name in KINDS["task"].known and "validation" not in options(KINDS["task"].known[name], KINDS["task"].supplied):
+        raise SettingError(
+            f"task: {name} cannot hold out validation data; use --metric with another split, such as train/loss=min"
+        )
+    return spec if holds_out(spec) else put(spec, "task.validation", VALIDATION)
+
+
+def holds_out(spec: dict[str, Any]) -> bool:
+    """Whether the task of these settings holds out validation samples."""
+    return isinstance(spec["task"], dict) and bool(spec["task"].get("validation"))
+
+
+def _with_spaces(cells: list[Cell], space: Space) -> list[Cell]:
+    """The cells with their spaces. A common setting that a cell's method does not have is left out."""
+    methods = {name for cell in cells for name in _methods(cell)}
+    for name in space.methods:
+        if name not in methods:
+            raise SettingError(f"space: {name!r} is not allowed; must be a method of the experiment: {_list(methods)}")
+    refused: dict[str, SettingError] = {}
+    accepted: set[str] = set()
+    spaces: list[dict[str, Domain]] = []
+    for cell in cells:
+        own = {path: one for name in _methods(cell) for path, one in space.methods.get(name, {}).items()}
+        for path, domain in own.items():
+            _refusal(cell, path, domain, required=True)
+        domains: dict[str, Domain] = {}
+        for path, domain in space.common.items():
+            refusal = None if path in own else _refusal(cell, path, domain, required=False)
+            if refusal is None:
+                accepted.add(path)
+                domains[path] = own.get(path, domain)
+            else:
+                refused.setdefault(path, refusal)
+        spaces.append(domains | own)
+    for path, refusal in refused.items():
+        if path not in accepted:
+            raise SettingError(f"space: {path}: no method has this setting ({refusal})")
+    return [Cell(cell.name, cell.labels, cell.specs, own) for cell, own in zip(cells, spaces, strict=True)]
+
+
+def _refusal(cell: Cell, path: str, domain: Domain, required: bool) -> SettingError | None:
+    """The error if the method of a cell lacks a setting: if it allows no value besides the one that it has anyway.
+
+    Raises:
+        SettingError: only some of the values are allowed, or the setting is required.
+    """
+    errors: list[SettingError] = []
+    changes = False
+    unchanged = Trial.read(cell.specs[0] | {"rounds": 1}).digest
+    for value in domain.examples:
+        try:
+            changes |= Trial.read(put(cell.specs[0], path, value) | {"rounds": 1}).digest != unchanged
+        except SettingError as error:
+            errors.append(error)
+    if errors and (required or changes):
+        raise SettingError(f"space: {cell.name}: {errors[0]}")
+    return errors[0] if errors else None
+
+
+def _methods(cell: Cell) -> list[str]:
+    """The names by which a space can address the methods of a cell: labels and names."""
+    label = cell.labels.get("algorithm")
+    return list(dict.fromkeys([*([label] if label else []), *(label_of(spec["algorithm"]) for spec in cell.specs)]))
+
+
+def _list(names: set[str]) -> str:
+    return ", ".join(sorted(names))

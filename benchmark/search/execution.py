@@ -1,0 +1,51 @@
+"""Runs the trials of a search, with Ray or one after another, and mirrors them to MLflow if it is installed."""
+
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import Literal
+
+from rich.console import Console
+
+from benchmark.federation.interruption import Interrupted
+from benchmark.sweep.jobs import CallbackList, Job, SweepCallback, run_inline
+from benchmark.sweep.progress import View
+
+Execute = Callable[[Sequence[Job]], None]
+"""Runs jobs; failed ones are in their folders. Raises `Interrupted` if it was asked to stop."""
+
+
+class Execution:
+    """Runs jobs, some at a time. An `Execute`.
+
+    Args:
+        executor: `ray` or `inline`.
+        gpus_per_trial: with Ray, the share of a GPU for each trial.
+        console: for the progress; None for no output.
+        mlflow: whether to mirror the run folders to MLflow.
+    """
+
+    def __init__(
+        self, executor: Literal["ray", "inline"], gpus_per_trial: float, console: Console | None, mlflow: bool
+    ) -> None:
+        self.executor = executor
+        self.gpus_per_trial = gpus_per_trial
+        self.console = console or Console(quiet=True)
+        self.mlflow = mlflow and find_spec("mlflow") is not None
+
+    def __call__(self, jobs: Sequence[Job]) -> None:
+        if not jobs:
+            return
+        with View(jobs, self.console) as view:
+            callbacks: list[SweepCallback] = [view]
+            if self.mlflow:
+                from benchmark.sweep.mlflow_mirror import Mirror
+
+                callbacks.append(Mirror(jobs[0].store, jobs[0].experiment))
+            if self.executor == "ray":
+                from benchmark.sweep.ray_executor import run_ray
+
+                run_ray(jobs, CallbackList(*callbacks), self.gpus_per_trial)
+            else:
+                run_inline(jobs, CallbackList(*callbacks))
+        if view.stopped:
+            raise Interrupted("the search was interrupted; rerun it to resume")

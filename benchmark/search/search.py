@@ -1,0 +1,108 @@
+"""The loop of a search: propose samples for every cell, run them rung by rung, keep their scores.
+
+All trials of a rung, of all cells, run in one sweep. Nothing is read but the run folders, so a search that was killed
+repeats its decisions, skips the finished trials, and ends with the same answer.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from benchmark.config.errors import SettingError
+from benchmark.config.metric import Metric
+from benchmark.search.cells import Cell
+from benchmark.search.execution import Execute
+from benchmark.search.halving import PROMOTED, Scheduler, rungs
+from benchmark.search.record import Sample, measure
+from benchmark.sweep.jobs import Job, check
+
+Propose = Callable[[Cell, list[Sample]], list[dict[str, Any]]]
+"""The next samples of a cell, from those before; none at the end."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How samples are run and judged.
+
+    Attributes:
+        folder: the name of the experiment in the store that holds the trials of the search.
+        store: folder of the run folders.
+        metric: what samples are judged by, and which end is better.
+        share: the share of the last rounds over which the metric is averaged.
+        rounds: of a sample that is never stopped.
+        scheduler: which samples are stopped early.
+    """
+
+    folder: str
+    store: Path
+    metric: Metric
+    share: float
+    rounds: int
+    scheduler: Scheduler
+
+    def run(self, cells: Sequence[Cell], propose: Propose, execute: Execute) -> dict[str, list[Sample]]:
+        """The samples of each cell.
+
+        Raises:
+            SettingError: a setting is not allowed.
+            Interrupted: the search was asked to stop.
+        """
+        samples: dict[str, list[Sample]] = {cell.name: [] for cell in cells}
+        while True:
+            proposals = {cell.name: propose(cell, samples[cell.name]) for cell in cells}
+            if not any(proposals.values()):
+                return samples
+            first = not any(samples.values())
+            for name, settings in proposals.items():
+                start = len(samples[name])
+                samples[name] += [Sample(name, start + i, one) for i, one in enumerate(settings)]
+            if first:
+                self._check(cells, samples)
+            self._climb(cells, samples, execute)
+
+    def jobs(self, cell: Cell, sample: Sample, rounds: int) -> list[Job]:
+        """The trials of a sample."""
+        try:
+            trials = cell.trials(sample.settings, rounds)
+        except SettingError as error:
+            raise SettingError(f"{cell.name}: sample {sample.settings}: {error}") from None
+        return [Job(trial, self.folder, self.store) for trial in trials]
+
+    def _check(self, cells: Sequence[Cell], samples: dict[str, list[Sample]]) -> None:
+        """Refuse settings that are not allowed before anything runs."""
+        for cell in cells:
+            for sample in samples[cell.name]:
+                jobs = self.jobs(cell, sample, self.rounds)
+                if sample.index == 0 and not all(job.finished for job in jobs):
+                    check(jobs)
+
+    def _climb(self, cells: Sequence[Cell], samples: dict[str, list[Sample]], execute: Execute) -> None:
+        """Run every sample as far as the scheduler lets it."""
+        below = None
+        for rounds in rungs(self.rounds, self.scheduler):
+            due = {cell.name: self._due(samples[cell.name], below, rounds) for cell in cells}
+            jobs = [(sample, self.jobs(cell, sample, rounds)) for cell in cells for sample in due[cell.name]]
+            execute(list({job.trial.digest: job for _, own in jobs for job in own if not job.finished}.values()))
+            for sample, own in jobs:
+                measure(sample, own, rounds, self.metric, self.share)
+            below = rounds
+
+    def _due(self, samples: list[Sample], below: int | None, rounds: int) -> list[Sample]:
+        """The samples of a cell that go on to this rung and have not been there."""
+        left = [sample for sample in samples if rounds not in sample.scores and not sample.error]
+        if below is None:
+            return left
+        sign = 1 if self.metric.direction == "max" else -1
+        scores = {one.index: sign * fmean(one.scores[below].values()) for one in samples if below in one.scores}
+        promoted = set(PROMOTED[self.scheduler](scores))
+        return [sample for sample in left if sample.index in promoted]
+
+
+def best(samples: Sequence[Sample], metric: Metric) -> Sample | None:
+    """The best of the samples that reached the highest rung; None if all failed."""
+    sign = 1 if metric.direction == "max" else -1
+    working = [sample for sample in samples if sample.scores and not sample.error]
+    top = max((sample.rounds for sample in working), default=0)
+    return max((one for one in working if one.rounds == top), key=lambda one: sign * one.score, default=None)

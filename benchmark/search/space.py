@@ -1,0 +1,166 @@
+"""The space of a search: for each setting, the values to search; for single methods, spaces of their own."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmark.config.base import load_yaml
+from benchmark.config.errors import SettingError
+from benchmark.config.nested import parse
+
+EDGE = 0.05
+"""The share of a range, at each end, that counts as its edge."""
+
+FORMS = "uniform(a,b), loguniform(a,b), randint(a,b) or choice(a,b,...)"
+
+
+@dataclass(frozen=True)
+class Range:
+    """A range of numbers, both ends included.
+
+    Args:
+        low, high: its ends.
+        log: whether the logarithm is drawn uniformly, instead of the number itself.
+        whole: whether only whole numbers are drawn.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    whole: bool = False
+
+    def at(self, share: float) -> float:
+        """The number below which this share of the range lies; four significant digits."""
+        if self.whole:
+            return int(self.low) + min(int(share * (self.high - self.low + 1)), int(self.high - self.low))
+        low, high = (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
+        value = low + share * (high - low)
+        return min(max(float(f"{math.exp(value) if self.log else value:.4g}"), self.low), self.high)
+
+    def at_edge(self, value: float) -> bool:
+        """Whether a number lies in the outermost 5 % of the range at either end."""
+        if self.log:
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return not EDGE < share < 1 - EDGE
+
+    @property
+    def examples(self) -> tuple[Any, ...]:
+        """Values that show whether the range is allowed: its ends."""
+        return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
+
+    @property
+    def values(self) -> tuple[Any, ...] | None:
+        """All values; None if they cannot be listed."""
+        return tuple(range(int(self.low), int(self.high) + 1)) if self.whole else None
+
+
+@dataclass(frozen=True)
+class Options:
+    """Values to choose from, all equally likely."""
+
+    values: tuple[Any, ...]
+
+    def at(self, share: float) -> Any:
+        """The value at this share of the list."""
+        return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
+
+    def at_edge(self, value: Any) -> bool:
+        """Whether a number is the smallest or the largest of several."""
+        numbers = [one for one in self.values if isinstance(one, int | float) and not isinstance(one, bool)]
+        return len(numbers) > 1 and value in (min(numbers), max(numbers))
+
+    @property
+    def examples(self) -> tuple[Any, ...]:
+        """Values that show whether the options are allowed: all of them."""
+        return self.values
+
+
+Domain = Range | Options
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is searched.
+
+    Attributes:
+        common: domains by dotted setting, for all methods that have the setting.
+        methods: for a method, by label, the domains that it has besides; they replace common ones.
+        text: as the user wrote it.
+    """
+
+    common: dict[str, Domain]
+    methods: dict[str, dict[str, Domain]]
+    text: dict[str, Any]
+
+    @classmethod
+    def read(cls, space: "Space | Mapping[str, Any] | str | Path") -> "Space":
+        """A space from a mapping, a YAML file, or a text such as `local.lr=loguniform(1e-3,1),server.lr=choice(1,3)`.
+
+        Raises:
+            SettingError: a domain cannot be read.
+        """
+        if isinstance(space, Space):
+            return space
+        if isinstance(space, Path) or (isinstance(space, str) and space.endswith((".yaml", ".yml"))):
+            space = load_yaml(Path(space))
+        elif isinstance(space, str):
+            space = assignments(space)
+        if not isinstance(space, Mapping) or not space:
+            raise SettingError(f"space: {space!r} is not allowed; must map settings to {FORMS}")
+        own = {name: value for name, value in space.items() if isinstance(value, Mapping)}
+        common = {path: domain(path, value) for path, value in space.items() if path not in own}
+        methods = {name: {path: domain(path, one) for path, one in value.items()} for name, value in own.items()}
+        return cls(common, methods, {key: _plain(value) for key, value in space.items()})
+
+    @property
+    def settings(self) -> set[str]:
+        """All settings that are searched for any method."""
+        return {*self.common, *(path for own in self.methods.values() for path in own)}
+
+
+def assignments(text: str) -> dict[str, Any]:
+    """`local.lr=uniform(0,1),server.lr=1,3` as a mapping. Commas in parentheses do not separate settings."""
+    result: dict[str, Any] = {}
+    for part in re.split(r",(?![^()]*\))", text):
+        path, equals, value = part.partition("=")
+        if equals and path.strip():
+            result[path.strip()] = last = [value.strip()]
+        elif result:
+            last.append(part.strip())
+        else:
+            raise SettingError(f"space: {text!r} is not allowed; must be SETTING=DOMAIN,... or a .yaml file")
+    return {path: values[0] if len(values) == 1 else f"choice({','.join(values)})" for path, values in result.items()}
+
+
+def domain(path: str, value: Any) -> Domain:
+    """The domain that a user wrote: a text such as `loguniform(1e-3,1)`, a list of values, or one value.
+
+    Raises:
+        SettingError: names the setting and what is allowed.
+    """
+    if isinstance(value, list) and value:
+        return Options(tuple(value))
+    match = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", value) if isinstance(value, str) else None
+    if match is None:
+        if isinstance(value, list | None):
+            raise SettingError(f"space: {path}: {value!r} is not allowed; must be {FORMS}")
+        return Options((parse(f"{path}={value}")[1][0],) if isinstance(value, str) else (value,))
+    kind, arguments = match[1], parse(f"{path}={match[2]}")[1] if match[2].strip() else []
+    if kind == "choice" and arguments:
+        return Options(tuple(arguments))
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in arguments)
+    whole = all(isinstance(one, int) or (numbers and float(one).is_integer()) for one in arguments)
+    if kind in ("uniform", "loguniform", "randint") and numbers and len(arguments) == 2:
+        low, high = arguments
+        if low < high and (kind != "loguniform" or low > 0) and (kind != "randint" or whole):
+            return Range(low, high, log=kind == "loguniform", whole=kind == "randint")
+    raise SettingError(f"space: {path}: {value!r} is not allowed; must be {FORMS} with a below b (above 0 for log)")
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value

@@ -1,0 +1,129 @@
+"""Optuna's TPE, and Optuna's storage, which optuna-dashboard opens.
+
+Before each batch a study is rebuilt from the samples so far. So the next samples follow from (seed, cell, history),
+and a search that was killed goes on as if it had not been.
+"""
+
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from benchmark.config.metric import Metric
+from benchmark.search.cells import Cell
+from benchmark.search.record import Sample
+from benchmark.search.sampling import sample as random_sample
+from benchmark.search.space import Domain, Range
+
+STARTUP = 10
+"""The first samples are random."""
+
+BATCH = 4
+"""So many samples of a cell are proposed, and run, at the same time."""
+
+
+class Tpe:
+    """Proposes samples by TPE. A `Propose`.
+
+    Args:
+        seed: of the search.
+        count: samples of each cell.
+        metric: what samples are judged by.
+    """
+
+    def __init__(self, seed: int, count: int, metric: Metric) -> None:
+        self.seed = seed
+        self.count = count
+        self.metric = metric
+        optuna.logging.set_verbosity(logging.WARNING)
+
+    def __call__(self, cell: Cell, samples: list[Sample]) -> list[dict[str, Any]]:
+        begun, left = len(samples), self.count - len(samples)
+        if begun == 0:
+            return [random_sample(cell.space, self.seed, cell.name, i) for i in range(min(STARTUP, self.count))]
+        sampler = optuna.samplers.TPESampler(
+            seed=(self.seed + crc32(f"{cell.name}/{begun}".encode())) % 2**32, n_startup_trials=0, constant_liar=True
+        )
+        study = optuna.create_study(direction=DIRECTIONS[self.metric.direction], sampler=sampler)
+        study.add_trials([frozen(cell.space, one) for one in samples])
+        asked = [study.ask(distributions(cell.space)) for _ in range(min(BATCH, left))]
+        return [settings_of(cell.space, trial.params) for trial in asked]
+
+
+DIRECTIONS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
+
+
+def distributions(space: Mapping[str, Domain]) -> dict[str, BaseDistribution]:
+    """The domains as Optuna's distributions. Lists and mappings are chosen by their number."""
+    return {path: _distribution(domain) for path, domain in space.items()}
+
+
+def _distribution(domain: Domain) -> BaseDistribution:
+    if not isinstance(domain, Range):
+        return CategoricalDistribution(range(len(domain.values)))
+    if domain.whole:
+        return IntDistribution(int(domain.low), int(domain.high))
+    return FloatDistribution(domain.low, domain.high, log=domain.log)
+
+
+def settings_of(space: Mapping[str, Domain], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings from the parameters of a trial of Optuna; numbers have four significant digits."""
+    return {path: _setting(domain, params[path]) for path, domain in space.items()}
+
+
+def _setting(domain: Domain, value: Any) -> Any:
+    if not isinstance(domain, Range):
+        return domain.values[value]
+    return value if domain.whole else min(max(float(f"{value:.4g}"), domain.low), domain.high)
+
+
+def frozen(space: Mapping[str, Domain], sample: Sample, last: int | None = None) -> FrozenTrial:
+    """A sample as a trial of Optuna. With `last`, the top rung, a stopped sample is pruned; else it is complete."""
+    state = {"failed": TrialState.FAIL, "stopped": TrialState.PRUNED}.get(
+        sample.state(sample.rounds if last is None else last), TrialState.COMPLETE
+    )
+    params = {
+        path: sample.settings[path] if isinstance(domain, Range) else domain.values.index(sample.settings[path])
+        for path, domain in space.items()
+    }
+    return optuna.trial.create_trial(
+        params=params,
+        distributions=distributions(space),
+        value=sample.score if state is TrialState.COMPLETE else None,
+        intermediate_values={rounds: sum(by_seed.values()) / len(by_seed) for rounds, by_seed in sample.scores.items()},
+        state=state,
+        user_attrs={"settings": {key: str(value) for key, value in sample.settings.items()}, "error": sample.error},
+    )
+
+
+def export(
+    file: Path, name: str, cells: Sequence[Cell], samples: Mapping[str, list[Sample]], top: int, best: str
+) -> None:
+    """Write a study for each cell into a SQLite file of Optuna; studies of before are replaced.
+
+    Args:
+        file: of the storage.
+        name: of the experiment.
+        cells, samples: of the search.
+        top: rounds of the last rung.
+        best: the direction, `max` or `min`.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    optuna.logging.set_verbosity(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        storage = f"sqlite:///{file.resolve()}"
+        existing = set(optuna.get_all_study_names(storage)) if file.exists() else set()
+        for cell in cells:
+            title = f"{name}/{cell.name}"
+            if title in existing:
+                optuna.delete_study(study_name=title, storage=storage)
+            study = optuna.create_study(storage=storage, study_name=title, direction=DIRECTIONS[best])
+            study.add_trials([frozen(cell.space, one, top) for one in samples[cell.name]])

@@ -1,0 +1,73 @@
+"""`tune --write`: the answer of a search as overrides in the experiment's file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from benchmark.config.errors import SettingError
+from benchmark.config.experiment import LIBRARY, Experiment, Override
+from benchmark.search.answer import Tuned
+
+BEGIN = "  # Chosen by `rollcall tune`; replaced by `rollcall tune --write`."
+END = "  # End of what `rollcall tune` chose."
+
+
+def write_overrides(name: str, tuned: Tuned) -> Path:
+    """Add the overrides of a search to the file of an experiment, after the others, so that they have the last word.
+
+    Overrides that an earlier search wrote are replaced. All other text of the file stays as it is.
+
+    Args:
+        name: of an experiment of the suite, or the path of a YAML file.
+        tuned: the answer.
+
+    Returns:
+        the file.
+
+    Raises:
+        SettingError: the file has no place for overrides, or is not valid with them; it is left as it was.
+    """
+    file = Path(name) if name.endswith((".yaml", ".yml")) else LIBRARY / f"{name}.yaml"
+    before = file.read_text()
+    content = yaml.safe_load(before)
+    if "base" in content and "overrides" not in content:
+        raise SettingError(f"{file}: takes its overrides from {content['base']}; run tune --write on that experiment")
+    try:
+        file.write_text(with_overrides(before, tuned.overrides(Experiment.read(name))))
+        written = Experiment.read(name).overrides[-len(tuned.best) :]
+        if written != tuned.overrides(Experiment.read(name)):
+            raise SettingError("its overrides are not a plain list")
+    except SettingError as error:
+        file.write_text(before)
+        raise SettingError(f"{file}: overrides cannot be added ({error}); copy them from tuned.yaml") from None
+    return file
+
+
+def with_overrides(text: str, overrides: Sequence[Override]) -> str:
+    """The text of an experiment file with the overrides of a search at the end of its `overrides`.
+
+    Raises:
+        SettingError: the overrides of the file are written in one line.
+    """
+    entries = [one.model_dump(mode="json") for one in overrides]
+    dumped = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=120)
+    block = [BEGIN, *(f"  {line}" for line in dumped.splitlines()), END]
+    lines = text.splitlines()
+    marks = [row for row, line in enumerate(lines) if line.strip() in (BEGIN.strip(), END.strip())]
+    if len(marks) == 2:
+        del lines[marks[0] : marks[1] + 1]
+    starts = [row for row, line in enumerate(lines) if line.split("#")[0].rstrip() in ("overrides:", "overrides: []")]
+    if not starts and any(line.startswith("overrides:") for line in lines):
+        raise SettingError("they must be a list with an entry a line")
+    if not starts:
+        return "\n".join([*lines, "overrides:", *block]) + "\n"
+    lines[starts[0]] = "overrides:"
+    end = starts[0] + 1
+    while end < len(lines) and (not lines[end].strip() or lines[end].startswith((" ", "-", "#"))):
+        end += 1
+    while not lines[end - 1].strip() or lines[end - 1].startswith("#"):
+        end -= 1
+    if any(line.startswith("- ") for line in lines[starts[0] + 1 : end]):  # the list is not indented
+        block = [line[2:] if line.startswith("  ") else line for line in block]
+    return "\n".join(lines[:end] + block + lines[end:]) + "\n"

@@ -1,0 +1,54 @@
+"""`rollcall tune`: its options, its output, and running side by side with Ray."""
+
+import json
+
+import pytest
+import yaml
+from command import rollcall, write
+
+ARGUMENTS = ["--metric", "train/distance", "--no-figures", "--samples", "2"]
+
+
+@pytest.fixture(autouse=True)
+def _no_mlflow(monkeypatch):
+    from benchmark.search import execution
+
+    monkeypatch.setattr(execution, "find_spec", lambda name: None)  # creating a database takes seconds
+
+
+def test_json_and_write(tmp_path, store, capsys):
+    file = write(tmp_path)
+    options = ["--space", "local.lr=loguniform(1e-3,0.3)", "--only", "algorithm=fedavg", "--rounds", "2"]
+    arguments = ["tune", file, *options, *ARGUMENTS, "--executor", "inline"]
+    code, output, _ = rollcall(capsys, *arguments, "--json", "--write")
+    best = json.loads(output)["best"]
+    assert (code, list(best)) == (0, ["fedavg"])
+    assert {"settings", "score", "samples", "at_edge"} <= set(best["fedavg"])
+    assert best["fedavg"]["samples"] == 2
+    assert yaml.safe_load((tmp_path / "tiny.yaml").read_text())["overrides"][0]["set"] == best["fedavg"]["settings"]
+    code, output, _ = rollcall(capsys, *arguments)
+    assert code == 0
+    assert f"local.lr={best['fedavg']['settings']['local.lr']}" in output
+    assert f"rollcall run {file} --tuned {store / 'tiny' / 'tuned.yaml'}" in output
+
+
+def test_errors_are_one_line(tmp_path, store, capsys):
+    file = write(tmp_path)
+    code, _, error = rollcall(capsys, "tune", file, "--space", "local.lr=normal(0,1)", "--executor", "inline")
+    assert (code, len(error.splitlines())) == (2, 1)
+    assert error.startswith("error: space: local.lr: 'normal(0,1)' is not allowed; must be uniform(a,b)")
+    code, _, error = rollcall(capsys, "tune", file, "--space", "local.lr=1", "--seeds", "0", "--executor", "inline")
+    assert (code, error[:48]) == (2, "error: seeds: 0 is not allowed in a search; the ")
+
+
+def test_ray_finds_the_same_as_inline(tmp_path, store, capsys):
+    pytest.importorskip("ray")
+    file = write(tmp_path)
+    options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "2"]
+    arguments = ["tune", file, *options, *ARGUMENTS, "--json"]
+    answers = [
+        rollcall(capsys, *arguments, "--executor", executor, "--store", str(tmp_path / executor))
+        for executor in ("ray", "inline")
+    ]
+    assert [code for code, _, _ in answers] == [0, 0]
+    assert answers[0][1] == answers[1][1]

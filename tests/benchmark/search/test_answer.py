@@ -1,0 +1,112 @@
+"""`tuned.yaml`: reading, applying it to an experiment, and writing it into the experiment's file."""
+
+import pytest
+import yaml
+from command import TINY, rollcall, write
+
+from benchmark.config.errors import SettingError
+from benchmark.config.experiment import Experiment
+from benchmark.config.grid import places
+from benchmark.search.answer import Best, Tuned, interval
+from benchmark.search.writing import write_overrides
+
+CELL = {"samples": 3, "gradients": 5.0, "score": 0.5}
+
+
+def tuned(**changes) -> Tuned:
+    best = {
+        "fedavg": Best(when={"panel": "", "algorithm": "fedavg"}, settings={"local.lr": 0.5}, **CELL),
+        "fedpbc": Best(when={"algorithm": "fedpbc"}, settings={"local.lr": 0.25, "local.steps": 3}, **CELL),
+    }
+    fields = {"experiment": "tiny", "date": "2026-01-01", "metric": "validation/loss", "mode": "min", "best": best}
+    fields |= {"search": "random", "scheduler": "asha", "rounds": 20, "seeds": (1000,), "space": {"local.lr": "1"}}
+    return Tuned(**fields | changes)
+
+
+def rates(experiment: Experiment) -> dict:
+    return {place.trial.algorithm.name: (place.trial.local.lr, place.trial.local.steps) for place in places(experiment)}
+
+
+def test_it_is_read_as_it_was_written(tmp_path):
+    tuned().write(tmp_path / "tuned.yaml")
+    assert Tuned.read(tmp_path / "tuned.yaml") == tuned()
+    (tmp_path / "other.yaml").write_text("best: {}")
+    with pytest.raises(SettingError, match=r"other\.yaml: experiment: is missing"):
+        Tuned.read(tmp_path / "other.yaml")
+
+
+def test_every_cell_gets_its_settings_and_they_replace_earlier_ones(tmp_path):
+    earlier = [{"when": {"algorithm": "fedavg"}, "set": {"local.lr": 9.0}}]
+    experiment = Experiment.read(write(tmp_path, overrides=earlier))
+    assert rates(tuned().applied(experiment)) == {"fedavg": (0.5, 2), "fedpbc": (0.25, 3)}
+    with pytest.raises(SettingError, match=r"^tuned: the file is of other; must be of tiny$"):
+        tuned(experiment="other").applied(experiment)
+
+
+def test_an_axis_of_the_command_line_is_left_out(tmp_path):
+    experiment = Experiment.read(write(tmp_path))
+    one = Best(when={"algorithm": "fedavg", "task.validation": "0.3"}, settings={"local.lr": 0.5}, **CELL)
+    assert rates(tuned(best={"fedavg": one}).applied(experiment))["fedavg"] == (0.5, 2)
+    two = {"a": one, "b": one.model_copy(update={"when": {"algorithm": "fedavg", "task.validation": "0.4"}})}
+    with pytest.raises(SettingError, match=r"^tuned: b cannot be told from another cell"):
+        tuned(best=two).applied(experiment)
+
+
+def test_run_takes_the_settings_and_refuses_the_seeds_of_the_search(tmp_path, store, capsys):
+    file = write(tmp_path)
+    tuned().write(tmp_path / "tuned.yaml")
+    options = ["run", file, "--tuned", str(tmp_path / "tuned.yaml"), "--executor", "inline", "--rounds", "1"]
+    code, _, error = rollcall(capsys, *options, "--seeds", "1000")
+    assert (code, error.splitlines()[-1][:50]) == (2, "error: seeds: 1000 is not allowed with --tuned; th")
+    code, _, _ = rollcall(capsys, *options, "--seeds", "4")
+    specs = [yaml.safe_load(path.read_text()) for path in (store / "tiny").glob("*/trial.yaml")]
+    assert code == 0
+    assert {(spec["algorithm"]["name"], spec["local"]["lr"], spec["seed"]) for spec in specs} == {
+        ("fedavg", 0.5, 4),
+        ("fedpbc", 0.25, 4),
+    }
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        "",
+        "overrides: []  # none yet\n",
+        "overrides:\n  # a comment\n  - when: {algorithm: fedavg}\n    set: {local.lr: 9.0}\n\n",
+        "overrides:\n- when: {algorithm: fedavg}\n  set: {local.lr: 9.0}\n",
+    ],
+)
+def test_written_overrides_keep_the_text_and_replace_those_of_an_earlier_search(tmp_path, overrides):
+    file = tmp_path / "tiny.yaml"
+    body = yaml.safe_dump(TINY, sort_keys=False)
+    head, tail = body.split("report:")
+    before = f"# The licence.\n{head}{overrides}report:{tail}"
+    file.write_text(before)
+    assert write_overrides(str(file), tuned()) == file
+    assert rates(Experiment.read(str(file))) == {"fedavg": (0.5, 2), "fedpbc": (0.25, 3)}
+    first = file.read_text()
+    kept = [line for line in before.splitlines() if line.strip() and not line.startswith("overrides")]
+    assert [line for line in first.splitlines() if line in kept] == kept
+    assert "best of 3 samples by validation/loss, random search, successive halving, 20 rounds, seed 1000" in " ".join(
+        first.split()
+    )
+    write_overrides(str(file), tuned())
+    assert file.read_text() == first
+    other = tuned(best={"fedavg": tuned().best["fedavg"]})
+    write_overrides(str(file), other)
+    assert rates(Experiment.read(str(file)))["fedpbc"] == (0.1, 2)
+
+
+def test_a_file_that_would_not_be_valid_stays_as_it_was(tmp_path):
+    file = tmp_path / "tiny.yaml"
+    text = yaml.safe_dump(TINY, sort_keys=False) + "overrides: [{when: {algorithm: fedavg}, set: {local.lr: 1}}]\n"
+    file.write_text(text)
+    with pytest.raises(SettingError, match=r"tiny\.yaml: overrides cannot be added .*; copy them from tuned\.yaml"):
+        write_overrides(str(file), tuned())
+    assert file.read_text() == text
+
+
+def test_the_interval_is_students():
+    assert interval([1.0]) is None
+    low, high = interval([1.0, 3.0])
+    assert (low, high) == (pytest.approx(2 - 12.7062, rel=1e-4), pytest.approx(2 + 12.7062, rel=1e-4))

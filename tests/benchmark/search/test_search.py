@@ -1,0 +1,249 @@
+"""`tune`: cells, fairness, which data are read, stopping early, resuming, and the answer."""
+
+import math
+
+import pandas as pd
+import pytest
+import torch
+import yaml
+from command import TINY
+
+import benchmark
+from benchmark.config.errors import SettingError
+from benchmark.config.experiment import Experiment
+from benchmark.federation.run_folder import RunFolder
+from benchmark.search import execution
+from benchmark.sweep.jobs import run_inline
+from tasks.base import Batches
+
+DISTANCE = {"metric": "train/distance", "executor": "inline", "mlflow": False}
+RATES = {"local.lr": [0.001, 0.01, 0.1, 100.0]}
+
+
+def tiny(**changes) -> Experiment:
+    return Experiment.model_validate({"name": "tiny"} | TINY | changes)
+
+
+def tune(store, experiment=None, space=None, **options):
+    return benchmark.tune(experiment or tiny(), space or RATES, store=store, **DISTANCE | options)
+
+
+def table(tuning) -> dict:
+    return {(row["cell"], row["local.lr"]): row for row in tuning.samples.to_dict("records")}
+
+
+def test_every_method_has_a_search_of_its_own_and_the_best_sample_wins(store):
+    tuning = tune(store, grid=True)
+    rows = table(tuning)
+    assert sorted(rows) == [(name, rate) for name in ("fedavg", "fedpbc") for rate in (0.001, 0.01, 0.1, 100.0)]
+    for (name, rate), row in rows.items():
+        # The oracle: the trial by itself. The score is the mean over the last half of the rounds, as in the table.
+        spec = TINY["trial"] | {"seed": 1000, "algorithm": name, "local": {"steps": 2, "lr": rate}}
+        alone = benchmark.simulate(spec | {"evaluation": {"every": 10}}).history
+        expected = alone[alone["round"] > 10]["train/distance"].mean()
+        if math.isfinite(expected):
+            assert row["score"] == expected
+        else:
+            assert row["state"] == "failed"
+    for name, best in tuning.best.items():
+        scores = {
+            rate: rows[name, rate]["score"] for rate in RATES["local.lr"] if rows[name, rate]["state"] != "failed"
+        }
+        assert best["settings"] == {"local.lr": min(scores, key=scores.get)}
+        assert (best["samples"], best["score"]) == (4, min(scores.values()))
+    assert (tuning.file, tuning.file.parent.name) == (store / "tiny" / "tuned.yaml", "tiny")
+    assert yaml.safe_load(tuning.file.read_text())["best"] == tuning.best
+
+
+def test_trials_of_the_search_are_not_among_those_of_the_table(store):
+    tune(store, samples=2)
+    folders = {path.parent.relative_to(store).parts[:-1] for path in store.rglob("trial.yaml")}
+    assert folders == {("tiny", "search")}
+
+
+def test_a_sample_is_judged_by_the_mean_over_seeds_with_its_interval(store):
+    tuning = tune(store, tiny(grid={"seed": [0], "algorithm": ["fedavg"]}), {"local.lr": [0.1]}, seeds=(5, 6, 7))
+    finals = [RunFolder(path.parent).history()["train/distance"].iloc[-1] for path in store.rglob("status.json")]
+    mean, sd = pd.Series(finals).mean(), pd.Series(finals).std()
+    best = tuning.best["fedavg"]
+    assert best["score"] == pytest.approx(mean)
+    half = 4.302653 * sd / math.sqrt(3)  # t of 2 degrees of freedom, 97.5 %
+    assert best["interval"] == pytest.approx([mean - half, mean + half], rel=1e-5)
+
+
+def test_asha_grows_the_best_third_and_never_runs_a_round_twice(store):
+    rates = {"local.lr": [0.001, 0.002, 0.004, 0.008, 0.016, 0.03, 0.06, 0.1, 0.2]}
+    always = tiny(grid={"algorithm": ["fedavg"]}).varied({"participation": ["full"]})
+    tuning = tune(store, always, rates, samples=9, scheduler="asha", rounds=18)
+    by_rounds = tuning.samples.groupby("rounds").size().to_dict()
+    assert by_rounds == {2: 6, 6: 2, 18: 1}  # 9 samples at 2 rounds, 3 at 6, 1 at 18
+    first = {}
+    for path in store.rglob("trial.yaml"):
+        history = RunFolder(path.parent).history().set_index("round")["train/distance"]
+        first[yaml.safe_load(path.read_text())["local"]["lr"]] = history[2]
+    grown = tuning.samples[tuning.samples["rounds"] > 2]["local.lr"]
+    assert set(grown) == set(sorted(first, key=first.get)[:3])
+    # Clients compute 2 gradients in a round; a sample that grows counts each round once.
+    longest = next(p for p in store.rglob("status.json") if RunFolder(p.parent).finished == 18)
+    row = tuning.samples[tuning.samples["rounds"] == 18].iloc[0]
+    assert row["gradients"] == RunFolder(longest.parent).history()["cost/gradients"].iloc[-1]
+
+
+def test_median_stops_what_is_worse_than_the_median(store):
+    rates = {"local.lr": [0.001, 0.01, 0.05, 0.1]}
+    always = tiny(grid={"algorithm": ["fedavg"]}).varied({"participation": ["full"]})
+    tuning = tune(store, always, rates, grid=True, scheduler="median", rounds=9)
+    # Of 4 the better 2 go on, then the better one.
+    assert sorted(tuning.samples["rounds"]) == [1, 1, 3, 9]
+
+
+@pytest.mark.parametrize(
+    "options", [{"samples": 4, "scheduler": "asha"}, {"grid": True}, {"search": "optuna", "samples": 12, "rounds": 3}]
+)
+def test_a_killed_search_ends_with_the_same_samples_and_answer(options, tmp_path, monkeypatch):
+    space = RATES if options.get("grid") else {"local.lr": "loguniform(1e-3,0.3)"}
+    experiment = tiny(grid={"algorithm": ["fedavg"]})
+    whole = tune(tmp_path / "whole", experiment, space, **options)
+    calls = 0
+
+    def dying(jobs, callback):
+        nonlocal calls
+        for job in jobs:
+            calls += 1
+            if calls == 3:
+                raise KeyboardInterrupt
+            run_inline([job], callback)
+
+    monkeypatch.setattr(execution, "run_inline", dying)
+    with pytest.raises(KeyboardInterrupt):
+        tune(tmp_path / "killed", experiment, space, **options)
+    ran = []
+    monkeypatch.setattr(execution, "run_inline", lambda jobs, callback: (ran.extend(jobs), run_inline(jobs, callback)))
+    again = tune(tmp_path / "killed", experiment, space, **options)
+    kept = ["cell", "index", "local.lr", "score", "rounds", "state", "gradients"]
+    pd.testing.assert_frame_equal(again.samples[kept], whole.samples[kept])
+    assert again.best == whole.best
+    ran.clear()
+    tune(tmp_path / "killed", experiment, space, **options)
+    assert not [job for job in ran if job.finished]
+
+
+def test_tpe_learns_and_its_studies_open_in_optuna(store):
+    optuna = pytest.importorskip("optuna")
+    experiment = tiny(grid={"algorithm": ["fedavg"]})
+    tuning = tune(store, experiment, {"local.lr": "loguniform(1e-6,0.3)"}, search="optuna", samples=22, rounds=4)
+    scores = tuning.samples["score"]
+    assert scores[10:].mean() < scores[:10].mean()  # distances; the first ten are random
+    study = optuna.load_study(study_name="tiny/fedavg", storage=f"sqlite:///{store / 'tiny' / 'search' / 'optuna.db'}")
+    assert [trial.value for trial in study.trials] == scores.tolist()
+    assert study.best_params == tuning.best["fedavg"]["settings"]
+
+
+class Touched(Exception):
+    pass
+
+
+def poison(monkeypatch):
+    """Reading a sample of the test split of digits raises."""
+    whole = Batches.__iter__
+
+    def iterated(self):
+        if len(self.samples[0]) == TEST:
+            raise Touched
+        return whole(self)
+
+    monkeypatch.setattr(Batches, "__iter__", iterated)
+
+
+TEST = 360
+"""Test samples of digits; no other split has so many."""
+
+
+def digits() -> Experiment:
+    task = {"name": "digits", "clients": 4, "model": "linear"}
+    trial = {"task": task, "local": {"steps": 1, "lr": 0.1, "batch_size": 4}, "rounds": 2, "algorithm": "fedavg"}
+    return Experiment.model_validate({"name": "small", "title": "Small", "trial": trial})
+
+
+def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, monkeypatch):
+    _, data = benchmark.Trial.read(digits().trial).task.build(0)
+    assert {split: len(columns[0]) for split, columns in data.splits.items()}["test"] == TEST
+    poison(monkeypatch)
+    options = {"store": store, "executor": "inline", "mlflow": False, "samples": 1}
+    tuning = benchmark.tune(digits(), RATES, **options)
+    assert 0 <= tuning.best["all"]["score"] <= 1
+    spec = yaml.safe_load(next(store.rglob("trial.yaml")).read_text())
+    assert (spec["task"]["validation"], spec["evaluation"]["splits"]) == (0.2, ["validation"])
+    with pytest.raises(SettingError, match=r"^metric: 'test/accuracy' is not allowed; .* add --allow-test$"):
+        benchmark.tune(digits(), RATES, metric="test/accuracy", **options)
+    on_test = benchmark.tune(digits(), RATES, metric="test/accuracy", allow_test=True, **options)
+    assert on_test.samples["error"].tolist() == ["Touched: "]
+    assert on_test.notes[0].startswith("Warning: the settings were chosen on test data.")
+    assert on_test.tuned.without_answer == ("all",)
+
+
+def test_a_method_that_trains_with_test_data_is_refused(store):
+    experiment = digits().varied({"algorithm": [{"name": "ca_fed", "losses": "test"}]})
+    with pytest.raises(SettingError, match=r"^algorithm: ca_fed trains with the test split"):
+        benchmark.tune(experiment, RATES, store=store, executor="inline")
+
+
+def test_settings_that_a_method_lacks_are_left_out_of_its_space(store):
+    space = {"local.lr": [0.1], "server.lr": [0.5, 1.0], "fedavg": {"server.momentum": [0.3]}}
+    tuning = tune(store, space=space, grid=True, rounds=2)
+    assert set(tuning.best["fedavg"]["settings"]) == {"local.lr", "server.lr", "server.momentum"}
+    assert set(tuning.best["fedpbc"]["settings"]) == {"local.lr"}
+    assert "fedpbc: has no server.lr; left out of its space." in tuning.notes
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ({"local.lrr": [1]}, r"space: local\.lrr: no method has this setting \(local\.lrr: is not a setting"),
+        ({"algorithm.cutoff": [1]}, r"space: algorithm\.cutoff: no method .*cutoff: is not an option of fedavg"),
+        ({"fedavg": {"algorithm.cutoff": [1]}}, r"space: fedavg: algorithm\.cutoff: is not an option of fedavg"),
+        ({"fedau": {"local.lr": [1]}}, r"space: 'fedau' is not allowed; must be a method .*: fedavg, fedpbc"),
+        ({"local.lr": [0.2, -1]}, r"space: fedavg: local\.lr: -1 is not allowed"),
+    ],
+)
+def test_errors_name_the_setting(space, message, store):
+    with pytest.raises(SettingError, match=f"^{message}"):
+        tune(store, space=space)
+    assert not store.exists()
+
+
+def test_an_edge_is_a_warning(store):
+    tuning = tune(store, tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": [0.001, 0.002]}, grid=True)
+    assert tuning.best["fedavg"]["at_edge"] == ["local.lr"]
+    assert "Warning: fedavg: the best local.lr, 0.002, is at the edge of its space. Widen the space." in tuning.notes
+
+
+def test_per_chooses_what_is_searched_together(store):
+    grid = {"algorithm": ["fedavg"], "local.steps": [1, 2]}
+    together = tune(store, tiny(grid=grid), {"local.lr": [0.1]}, per=["algorithm"])
+    apart = tune(store, tiny(grid=grid), {"local.lr": [0.1]})
+    assert list(apart.best) == ["fedavg/1", "fedavg/2"]
+    mean = (apart.best["fedavg/1"]["score"] + apart.best["fedavg/2"]["score"]) / 2
+    assert together.best["fedavg"]["score"] == pytest.approx(mean)
+    with pytest.raises(SettingError, match=r"^per: 'task' is not allowed; must be of panel, algorithm, local\.steps$"):
+        tune(store, tiny(grid=grid), {"local.lr": [0.1]}, per=["task"])
+
+
+def test_seeds_of_the_table_are_refused(store):
+    with pytest.raises(SettingError, match=r"^seeds: 1 is not allowed in a search"):
+        tune(store, seeds=(1, 2))
+
+
+def test_a_metric_that_is_not_measured_names_those_that_are(store):
+    with pytest.raises(SettingError, match=r"^metric: 'train/accuracy' is not allowed; .*: train/loss, train/distance"):
+        tune(store, samples=1, metric="train/accuracy", rounds=1)
+    with pytest.raises(SettingError, match=r"^task: quadratic cannot hold out validation data"):
+        tune(store, metric="validation/accuracy")
+
+
+def test_torch_is_not_seeded(store):
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    tune(store, samples=1, rounds=1)
+    assert torch.rand(1) == expected

@@ -1,0 +1,100 @@
+"""What a user writes becomes domains; samples follow from (seed, cell, index, setting)."""
+
+import numpy as np
+import pytest
+
+from benchmark.config.errors import SettingError
+from benchmark.search.sampling import grid, random_samples, sample
+from benchmark.search.space import Options, Range, Space, assignments, domain
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("loguniform(1e-3, 1)", Range(1e-3, 1, log=True)),
+        ("uniform(-1,1)", Range(-1, 1)),
+        ("randint(10,100)", Range(10, 100, whole=True)),
+        ("choice(0.3,1,3)", Options((0.3, 1, 3))),
+        ("choice(sgd,adam)", Options(("sgd", "adam"))),
+        ([1, 2], Options((1, 2))),
+        ("1e-2", Options((0.01,))),
+        (0.5, Options((0.5,))),
+    ],
+)
+def test_domains(text, expected):
+    assert domain("local.lr", text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["loguniform(0,1)", "uniform(1,1)", "uniform(2,1)", "randint(0.5,2)", "uniform(1)", "normal(0,1)", "choice()", []],
+)
+def test_what_is_no_domain_is_refused_with_the_setting(text):
+    with pytest.raises(SettingError, match=r"^space: local\.lr: .* is not allowed; must be uniform\(a,b\)"):
+        domain("local.lr", text)
+
+
+def test_commas_in_parentheses_do_not_separate_settings():
+    assert assignments("local.lr=loguniform(1e-3,1),server.lr=0.3,1") == {
+        "local.lr": "loguniform(1e-3,1)",
+        "server.lr": "choice(0.3,1)",
+    }
+    with pytest.raises(SettingError, match=r"^space: '0\.1' is not allowed; must be SETTING=DOMAIN"):
+        assignments("0.1")
+
+
+def test_a_mapping_is_the_space_of_one_method(tmp_path):
+    file = tmp_path / "space.yaml"
+    file.write_text("local.lr: uniform(0, 1)\nfedau: {algorithm.cutoff: 'randint(10,100)'}\n")
+    space = Space.read(file)
+    assert space.common == {"local.lr": Range(0, 1)}
+    assert space.methods == {"fedau": {"algorithm.cutoff": Range(10, 100, whole=True)}}
+    assert space.settings == {"local.lr", "algorithm.cutoff"}
+
+
+def test_a_share_of_a_range():
+    assert Range(1e-4, 1, log=True).at(0.5) == 0.01
+    assert Range(-2, 2).at(0.75) == 1
+    assert Range(1, 2).at(1 / 3) == 1.333
+    assert Range(0.12344, 1).at(0) == 0.12344  # rounding does not leave the range
+    whole = Range(1, 3, whole=True)
+    assert [whole.at(u) for u in (0, 0.32, 0.34, 0.66, 0.67, 0.999)] == [1, 1, 2, 2, 3, 3]
+    assert [Options((5, 6)).at(u) for u in (0, 0.49, 0.5, 0.99)] == [5, 5, 6, 6]
+
+
+def test_the_edge_of_a_space():
+    assert [Range(0, 1).at_edge(x) for x in (0.0, 0.04, 0.06, 0.94, 0.96)] == [True, True, False, False, True]
+    assert [Range(1e-2, 1, log=True).at_edge(x) for x in (0.011, 0.02, 0.75, 0.9)] == [True, False, False, True]
+    assert [Options((3, 1, 2)).at_edge(x) for x in (1, 2, 3)] == [True, False, True]
+    assert not Options((1,)).at_edge(1)
+    assert not Options(("a", "b")).at_edge("a")
+
+
+def test_samples_do_not_depend_on_the_other_settings_or_on_how_many_are_drawn():
+    rate, steps = {"local.lr": Range(1e-3, 1, log=True)}, {"local.steps": Range(1, 10**6, whole=True)}
+    few, many = random_samples(rate, 7, "fedavg", 3), random_samples(rate | steps, 7, "fedavg", 20)
+    assert [one["local.lr"] for one in many[:3]] == [one["local.lr"] for one in few]
+    assert many[5] == sample(rate | steps, 7, "fedavg", 5)
+    assert len({one["local.lr"] for one in many}) == 20
+    assert random_samples(rate, 8, "fedavg", 3) != few
+    assert random_samples(rate, 7, "mifa", 3) != few
+
+
+def test_samples_fill_the_range():
+    drawn = [sample({"x": Range(1e-4, 1, log=True)}, 0, "c", i)["x"] for i in range(400)]
+    shares = np.histogram(np.log10(drawn), bins=4, range=(-4, 0))[0]
+    assert (abs(shares - 100) < 40).all()  # 4.6 standard deviations
+
+
+def test_a_small_space_is_drawn_without_repetition():
+    space = {"a": Options((1, 2, 3)), "b": Options(("x", "y"))}
+    drawn = random_samples(space, 0, "c", 4)
+    assert random_samples(space, 0, "c", 99)[:4] == drawn
+    assert sorted(map(str, random_samples(space, 0, "c", 99))) == sorted(map(str, grid(space)))
+
+
+def test_a_grid_lists_all_combinations():
+    points = grid({"a": Options((1, 2)), "b": Range(5, 6, whole=True)})
+    assert points == [{"a": 1, "b": 5}, {"a": 1, "b": 6}, {"a": 2, "b": 5}, {"a": 2, "b": 6}]
+    with pytest.raises(SettingError, match=r"^space: a: a range is not allowed in a grid"):
+        grid({"a": Range(0, 1)})
