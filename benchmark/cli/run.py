@@ -5,6 +5,7 @@ import sys
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,6 +45,9 @@ def run(
     ] = None,
     gpus_per_trial: Annotated[float, typer.Option(min=0, help="GPU share of a trial with ray; 0: CPU.")] = 0.0,
     store: Store = STORE,
+    redo_changed: Annotated[
+        bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
@@ -57,6 +61,7 @@ def run(
         sweeps = [plan.jobs(store) for plan in plans]
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
+        _changed(jobs, redo_changed)
         todo = [job for job in jobs if not job.finished]
         try:
             view = _run(jobs, todo, chosen, gpus_per_trial, store, plan.experiment.home)
@@ -95,6 +100,19 @@ def executor_of(executor: Executor | None) -> Executor:
         soft_wrap=True,
     )
     return Executor.inline
+
+
+def _changed(jobs: list["Job"], redo: bool) -> None:
+    """Name the finished trials that earlier code of the suite computed; with `redo`, remove their run folders."""
+    changed = [(job, job.changed) for job in jobs if job.finished and job.changed]
+    if not changed:
+        return
+    modules = ", ".join(sorted({module for _, names in changed for module in names}))
+    todo = "they run again" if redo else "their results are kept. To run them again: --redo-changed"
+    line = f"{len(changed)} finished trials were computed by other code of {modules}; {todo}"
+    err.print(line, highlight=False, soft_wrap=True)
+    for job, _ in changed if redo else ():
+        rmtree(job.folder.path)
 
 
 def _run(

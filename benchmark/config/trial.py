@@ -27,6 +27,20 @@ def _batch_size(value: Any) -> int | str:
 
 
 BatchSize = Annotated[int | Literal["full"], PlainValidator(_batch_size)]
+OPTIMIZER_OPTIONS = {"sgd": ("momentum", "weight_decay"), "adam": ("betas", "eps"), "yogi": ("betas", "eps")}
+"""The suite's server optimizers, with the settings of `server` that are theirs."""
+
+
+def _server_optimizer(value: Any) -> str | Choice:
+    if isinstance(value, str) and value in OPTIMIZER_OPTIONS:
+        return value  # its name: reading a choice imports torch, which takes seconds
+    choice = read("server_optimizer", value)
+    if choice.outside is not None:
+        return choice
+    raise SettingError(f"name: options of {choice.name} are settings of `server`; must be optimizer: {choice.name}")
+
+
+ServerOptimizer = Annotated[str | Choice, PlainValidator(_server_optimizer)]
 Momentum = Annotated[float, Field(ge=0, lt=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
@@ -84,7 +98,10 @@ class Local(Settings):
 class Server(Settings):
     """The optimizer that applies an algorithm's update to the server model."""
 
-    optimizer: Literal["sgd", "adam", "yogi"] = Field("sgd", description="the server optimizer")
+    optimizer: ServerOptimizer = Field(
+        "sgd",
+        description="the server optimizer: `sgd`, `adam`, `yogi`, or one of your own",
+    )
     lr: PositiveFloat = Field(1.0, description="eta_g, the learning rate of the server")
     momentum: Momentum = Field(0.0, description="momentum of `sgd`; above 0 it is FedAvgM")
     weight_decay: NonNegativeFloat = Field(0.0, description="weight decay w of `sgd`, which adds w x to the gradient")
@@ -95,17 +112,20 @@ class Server(Settings):
 
     @model_validator(mode="after")
     def _options_are_of_the_optimizer(self) -> "Server":
-        for option in ("betas", "eps") if self.optimizer == "sgd" else ("momentum", "weight_decay"):
+        for option in ("momentum", "weight_decay", "betas", "eps"):
             value, default = getattr(self, option), type(self).model_fields[option].default
-            if value != default:
-                raise SettingError(f"{option}: {value} is not allowed with {self.optimizer}; must be left out")
+            if value != default and option not in self.options():
+                raise SettingError(f"{option}: {value} is not allowed with {self.label}; must be left out")
         return self
 
     def options(self) -> dict[str, Any]:
-        """The arguments of the optimizer."""
-        if self.optimizer == "sgd":
-            return {"lr": self.lr, "momentum": self.momentum, "weight_decay": self.weight_decay}
-        return {"lr": self.lr, "betas": self.betas, "eps": self.eps}
+        """The arguments of one of the suite's optimizers besides the parameters and `lr`."""
+        return {option: getattr(self, option) for option in OPTIMIZER_OPTIONS.get(self.label, ())}
+
+    @property
+    def label(self) -> str:
+        """The name of the optimizer."""
+        return self.optimizer.label if isinstance(self.optimizer, Choice) else self.optimizer
 
     @property
     def plain(self) -> bool:
@@ -241,7 +261,7 @@ class Trial(Spec):
         """Refuse `evaluation.weights` if the model is not a weighted sum of what the clients sent."""
         needs = "evaluation.weights: needs a method and a server optimizer that are linear in the client updates"
         if self.server.optimizer != "sgd":
-            raise SettingError(f"{needs}; server.optimizer {self.server.optimizer} is not")
+            raise SettingError(f"{needs}; server.optimizer {self.server.label} is not")
         if not linear:
             raise SettingError(f"{needs}; {self.algorithm.label} with these options is not")
 
@@ -261,7 +281,3 @@ class Trial(Spec):
     @property
     def label(self) -> str:
         return self.algorithm.label
-
-    @property
-    def source(self) -> str | None:
-        return self.algorithm.source

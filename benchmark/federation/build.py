@@ -1,15 +1,18 @@
 """From a trial's settings to its `Federation`: load the data, make the parts, check that they fit together."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import nn
 
 from algorithms import Algorithm
 from benchmark.config.errors import SettingError, at
-from benchmark.config.trial import Trial
+from benchmark.config.registry import Choice
+from benchmark.config.trial import Server, Trial
 from benchmark.engines import LocalTraining
 from benchmark.federation.client_weights import Classes, classes
 from benchmark.federation.evaluation import Groups, group
@@ -56,7 +59,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         local=local_training(trial, minibatches),
         lr=lambda t: trial.local.lr * schedule(t),
         alpha=alpha,
-        optimizer=partial(OPTIMIZERS[trial.server.optimizer], **trial.server.options()),
+        optimizer=server_optimizer(trial.server),
         splits=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),
         seed=trial.seed,
         groups=groups,
@@ -143,6 +146,15 @@ def check_memory(
     if trial.local.keep_momentum:
         need = need.with_rows(d, dtype)
     refuse_what_cannot_fit(need, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
+
+
+def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.optim.Optimizer]:
+    """Makes the server's optimizer from its parameters."""
+    if isinstance(server.optimizer, Choice):
+        make = server.optimizer.bound()
+    else:
+        make = partial(OPTIMIZERS[server.optimizer], **server.options())
+    return lambda parameters: make(parameters, server.lr)
 
 
 def local_training(trial: Trial, minibatches: Minibatches) -> LocalTraining:

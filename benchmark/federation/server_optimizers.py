@@ -1,7 +1,6 @@
 """The torch optimizers for the server's model."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import torch
 from torch import nn
@@ -44,4 +43,32 @@ class Yogi(torch.optim.Optimizer):
         return loss
 
 
-OPTIMIZERS: dict[str, Callable[..., Any]] = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "yogi": Yogi}
+def sgd(
+    params: Iterable[nn.Parameter], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
+) -> torch.optim.SGD:
+    """SGD; with momentum it is FedAvgM.
+
+    Args:
+        params: the server's model.
+        lr: eta_g.
+        momentum: of SGD.
+        weight_decay: w, which adds w x to the gradient.
+    """
+    return torch.optim.SGD(params, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+
+def adam(
+    params: Iterable[nn.Parameter], lr: float, *, betas: tuple[float, float] = (0.9, 0.99), eps: float = 1e-3
+) -> torch.optim.Adam:
+    """Adam, with bias correction.
+
+    Args:
+        params: the server's model.
+        lr: eta_g.
+        betas: decay rates of the two moments.
+        eps: added to the denominator.
+    """
+    return torch.optim.Adam(params, lr=lr, betas=betas, eps=eps)
+
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"sgd": sgd, "adam": adam, "yogi": Yogi}

@@ -11,6 +11,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from benchmark.config.analysis import Analysis
+from benchmark.config.source import contributed_line
 from benchmark.config.trial import Trial
 from benchmark.federation.build import build
 from benchmark.federation.interruption import Interrupted, stop_requests
@@ -35,6 +36,12 @@ class Job:
     def finished(self) -> bool:
         """Whether the run folder has at least the rounds of the trial."""
         return self.folder.finished >= self.trial.rounds
+
+    @property
+    def changed(self) -> list[str]:
+        """The modules of the suite whose code is not that of the run in the folder; none if the folder does not say."""
+        before, now = self.folder.status.get("code", {}), self.trial.code
+        return sorted(module for module in before.keys() | now if before and before.get(module) != now.get(module))
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,7 @@ def carry_out(trial: Trial | Analysis, folder: Path, tell: Callable[[int], None]
     except Interrupted:
         return Outcome("interrupted")
     except Exception as error:
-        return Outcome("failed", f"{type(error).__name__}: {error}")
+        return Outcome("failed", f"{contributed_line(error)}{type(error).__name__}: {error}")
     return Outcome("finished")
 
 

@@ -6,6 +6,7 @@ One Tune trial is one whole federated run in one process.
 import logging
 import os
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -31,6 +32,7 @@ from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
 from benchmark.allocator import keep_freed_memory
 from benchmark.config.grid import read
+from benchmark.config.source import supply
 from benchmark.federation.interruption import stop_requests
 from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
 from tasks.datasets import root
@@ -58,7 +60,8 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
                 tune.with_resources(_trainable, {"cpu": 1, "gpu": gpus_per_trial}),
                 param_space={
                     "job": tune.grid_search(list(range(len(jobs)))),
-                    "specs": [job.trial.spec(np.asarray) for job in jobs],
+                    "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],
+                    "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
                     "folders": [str(job.folder.path.resolve()) for job in jobs],
                     "data": str(root().resolve()),
                     "stop": relay.key,
@@ -84,6 +87,7 @@ def _trainable(config: dict[str, Any]) -> None:
     requested = _polled(config["stop"])
     outcome = Outcome("interrupted")
     if not requested():
+        supply(config["sources"])  # another machine may not have the user's files
         trial, folder = read(config["specs"][config["job"]]), config["folders"][config["job"]]
         outcome = carry_out(trial, Path(folder), lambda rounds: tune.report({"rounds": rounds}), requested)
     # A failure is reported as a result, so that Tune writes no error files.

@@ -22,6 +22,7 @@ ABOUT = {
     "variation": "How the probabilities change over time. An option of some participation models.",
     "algorithm": "The federated method. The key `algorithm` of a trial.",
     "schedule": "How the local learning rate changes over rounds. The key `schedule` of `local`.",
+    "server_optimizer": "What applies the update of a method to the server's model. The key `optimizer` of `server`.",
     "analysis": "A computation without training. The key `analysis` of a panel.",
 }
 
