@@ -2,24 +2,19 @@
 
 import dataclasses
 import inspect
-import re
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-import numpy as np
-
 from benchmark.config.errors import SettingError, SourceError
 from benchmark.config.fingerprint import fingerprint
-from benchmark.config.kinds import KINDS
+from benchmark.config.kinds import GROUP, KINDS
 from benchmark.config.source import (
     Source,
     at_line,
-    contributed_line,
     definition,
     load,
     of_object,
@@ -27,12 +22,6 @@ from benchmark.config.source import (
     remember,
     told,
 )
-
-GROUP = "rollcall"
-"""The group of entry points of installed packages; an entry point is named `KIND.NAME`."""
-
-REFUSAL = re.compile(r"[\w.]+: .*(is|are) not allowed")
-"""How a `ValueError` begins that names the setting itself."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +71,12 @@ def named(kind: str, name: str) -> Outside | None:
     return None
 
 
+def loaded(name: str) -> Any:
+    """What `FILE.py:NAME` or `package.module:NAME` leads to, of whatever kind."""
+    path, _, attribute = name.rpartition(":")
+    return load(path, attribute)[0] if ".py:" in name else _imported(name)
+
+
 def from_object(kind: str, value: Any) -> Outside:
     """A class, a function or an instance as a choice.
 
@@ -121,82 +116,6 @@ class Constant:
 
     def __call__(self, *supplied: Any) -> Any:
         return deepcopy(self.value)
-
-
-@dataclass(frozen=True)
-class Guarded:
-    """A contributed callable whose errors name the file and the line, and whose results are checked.
-
-    Attributes:
-        kind: of the choice.
-        factory: the callable.
-    """
-
-    kind: str
-    factory: Callable[..., Any]
-
-    def __call__(self, *supplied: Any, **options: Any) -> Any:
-        try:
-            result = self.factory(*supplied, **options)
-        except Exception as error:
-            if isinstance(error, SourceError) or (isinstance(error, ValueError) and REFUSAL.match(str(error))):
-                raise
-            raise SourceError(f"{contributed_line(error) or self._place}{told(error)}") from error
-        return self._checked(result, supplied)
-
-    @property
-    def _place(self) -> str:
-        place = definition(self.factory)
-        return f"{place}: " if place else ""
-
-    def _checked(self, result: Any, supplied: tuple[Any, ...]) -> Any:
-        kind = KINDS[self.kind]
-        if self.kind == "partition" and isinstance(result, list | tuple):
-            result = _parts(result, supplied[0])
-        if self.kind == "partition" and kind.result and isinstance(result, kind.result):
-            wrong = _wrong_rows(result.rows, len(supplied[0]), supplied[1])
-            if wrong:
-                raise SourceError(f"{self._place}{wrong}")
-        if kind.result is not None and not isinstance(result, kind.result):
-            raise SourceError(f"{self._place}must return {kind.returned or kind.returns}; returned {_article(result)}")
-        clients = getattr(result, "clients", None)
-        if self.kind == "participation" and clients != supplied[0].clients:
-            raise SourceError(
-                f"{self._place}its attribute `clients` is {clients}; must be {supplied[0].clients}, as in the task"
-            )
-        return result
-
-
-def _parts(rows: Any, labels: np.ndarray) -> Any:
-    """Parts from a list of the samples of each client."""
-    from tasks.partitions import Parts
-    from tasks.partitions.base import realised
-
-    arrays = [np.asarray(mine) for mine in rows]
-    if labels.dtype.kind not in "iu" or any(len(mine) == 0 or mine.dtype.kind not in "iu" for mine in arrays):
-        return Parts(arrays, np.ones((len(arrays), 1)))
-    if any(mine.max() >= len(labels) or mine.min() < 0 for mine in arrays):
-        return Parts(arrays, np.ones((len(arrays), 1)))  # refused next
-    return Parts(arrays, realised(labels, arrays))
-
-
-def _wrong_rows(rows: list[np.ndarray], samples: int, clients: int) -> str:
-    """What is wrong with the samples of the clients; empty if nothing is."""
-    if len(rows) != clients:
-        return f"the partition has {len(rows)} parts; must have {clients}, one for each client"
-    taken = np.zeros(samples, dtype=np.int64)
-    for client, mine in enumerate(rows):
-        if len(mine) == 0:
-            return f"client {client} has no samples; every client must have one"
-        if mine.dtype.kind not in "iu":
-            return f"the samples of client {client} are {mine.dtype}; must be whole numbers (positions of samples)"
-        if mine.min() < 0 or mine.max() >= samples:
-            outside = mine.max() if mine.max() >= samples else mine.min()
-            return f"client {client} has sample {outside}; must be in 0 to {samples - 1}"
-        taken += np.bincount(mine, minlength=samples)
-    if taken.max() > 1:
-        return f"sample {int(taken.argmax())} belongs to clients {taken.max()} times; must belong to one client at most"
-    return ""
 
 
 def _imported(address: str) -> Any:
@@ -243,12 +162,12 @@ def _checked(kind: str, name: str, thing: Any, source: Source) -> Outside:
     needs, label = KINDS[kind].needs, name.rpartition("/")[2]
     if KINDS[kind].subclass:
         if not (isinstance(thing, type) and issubclass(thing, KINDS[kind].result or object)):
-            raise SettingError(f"name: {label!r} is not allowed; must be {needs}; it is {_article(thing)}")
+            raise SettingError(f"name: {label!r} is not allowed; must be {needs}; it is {in_words(thing)}")
     elif _is_result(kind, thing):
         remember(thing, source)
         return Outside(name, Constant(thing), source, mark=fingerprint(thing))
     elif not callable(thing) or (isinstance(thing, type) and KINDS[kind].result and not _may_make(kind, thing)):
-        raise SettingError(f"name: {label!r} is not allowed; must be {needs}; it is {_article(thing)}")
+        raise SettingError(f"name: {label!r} is not allowed; must be {needs}; it is {in_words(thing)}")
     else:
         _check_parameters(kind, label, thing)
     remember(thing, source)
@@ -275,21 +194,3 @@ def _check_parameters(kind: str, label: str, thing: Callable[..., Any]) -> None:
             f"name: {label!r} is not allowed; must be {needs}; it takes ({names}), at {definition(thing)}. Parameters "
             "after the first ones are its options, each by name"
         )
-
-
-def _article(value: Any) -> str:
-    """A value in words, with the place of its definition."""
-    if isinstance(value, type):
-        bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
-        place = definition(value)
-        return f"a class{f' of {bases}' if bases else ''}{f', at {place}' if place else ''}"
-    if inspect.isroutine(value):
-        place = definition(value)
-        return f"a function{f', at {place}' if place else ''}"
-    name = type(value).__name__
-    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
-
-
-def bound(kind: str, factory: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
-    """A contributed callable with its options filled in, guarded."""
-    return Guarded(kind, partial(factory, **options))

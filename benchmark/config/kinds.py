@@ -7,6 +7,9 @@ from functools import cached_property
 from pkgutil import resolve_name
 from typing import Any
 
+GROUP = "rollcall"
+"""The group of entry points of installed packages; an entry point is named `KIND.NAME`."""
+
 
 @dataclass(frozen=True)
 class Kind:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
-from benchmark.config import contributed
+from benchmark.config import contributed, guarded
 from benchmark.config.contributed import Outside
 from benchmark.config.errors import SettingError, from_pydantic
 from benchmark.config.kinds import KINDS, Kind
@@ -51,7 +51,7 @@ class Choice:
         """The callable with its options filled in."""
         options = {key: value.bound() if isinstance(value, Choice) else value for key, value in self.options.items()}
         if self.outside is not None:
-            return contributed.bound(self.kind, self.factory, options)
+            return guarded.bound(self.kind, self.factory, options)
         return partial(self.factory, **options)
 
     @property

@@ -163,6 +163,19 @@ def definition(factory: Callable[..., Any]) -> str:
         return ""
 
 
+def in_words(value: Any) -> str:
+    """A value in words, with the place of its definition."""
+    if isinstance(value, type):
+        bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
+        place = definition(value)
+        return f"a class{f' of {bases}' if bases else ''}{f', at {place}' if place else ''}"
+    if inspect.isroutine(value):
+        place = definition(value)
+        return f"a function{f', at {place}' if place else ''}"
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def told(error: BaseException) -> str:
     """An error in one line, with what to do about it where that is known."""
     first = next(iter(str(error).splitlines()), "")[:200]
