@@ -41,7 +41,7 @@ def test_a_trial_uses_it(installed):
     # From x = 0 with all p = 1: D is 0 and 2, each weighted by 1/2.
     assert simulate(TRIAL).model == pytest.approx([1.0])
     assert len(read("partition", "every_nth").build(np.array([0, 1, 0]), 2, 0).rows) == 2
-    with pytest.raises(SettingError, match="must be one of local_sgd, .*square_root; or your own as"):
+    with pytest.raises(SettingError, match=r"must be one of local_sgd, .*square_root; or your own as"):
         read("algorithm", "square_roots")
 
 
