@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
@@ -12,22 +12,29 @@ from rich.progress import track
 from rich.table import Table as Grid
 
 from benchmark.cli.options import Json, err, out
+from benchmark.config.errors import SettingError
+
+if TYPE_CHECKING:
+    from benchmark.config.registry import Choice
+    from benchmark.conformance import Outcome
 
 
 def check(
-    algorithms: Annotated[
+    parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names, FILE.py:CLASS, or '{name: mifa, memory: updates}'. Default: all methods of the suite."
+            help="Names, FILE.py:NAME, or '{name: mifa, memory: updates}'. Default: all methods of the suite.",
+            metavar="PART",
         ),
     ] = None,
+    kind: Annotated[str, typer.Option(help="What the parts are, for example partition. Default: seen from each.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Run the conformance checks on algorithms, your own included, and explain each failure."""
-    from benchmark.config.registry import KINDS, read
+    """Run the conformance checks on parts, your own included, and explain each failure."""
+    from benchmark.config.registry import KINDS
     from benchmark.conformance import conform
 
-    choices = [read("algorithm", yaml.safe_load(text)) for text in algorithms or KINDS["algorithm"].known]
+    choices = [_choice(yaml.safe_load(text), kind) for text in parts or KINDS["algorithm"].known]
     outcomes = {
         choice.name: conform(choice)
         for choice in track(choices, "checking", console=err, transient=True, disable=not err.is_terminal)
@@ -36,21 +43,43 @@ def check(
         print(json.dumps({name: [asdict(outcome) for outcome in ends] for name, ends in outcomes.items()}, indent=1))
     else:
         for name, ends in sorted(outcomes.items(), key=lambda item: all(end.passed for end in item[1])):
-            out.print(_conformance(name, ends, whole=len(choices) == 1))
+            out.print(_conformance(name, ends, whole=len(choices) == 1), soft_wrap=True)
     raise typer.Exit(0 if all(end.passed for ends in outcomes.values() for end in ends) else 1)
 
 
-def _conformance(name: str, outcomes: list[Any], whole: bool) -> Group:
-    """The checks that an algorithm failed; with `whole`, then those that it passed."""
+def _choice(value: Any, kind: str) -> "Choice":
+    """The choice that a name stands for.
+
+    Raises:
+        SettingError: there are no checks for this kind, or the name leads nowhere.
+    """
+    from benchmark.config.kind_of import kind_of
+    from benchmark.config.registry import read
+    from benchmark.conformance.checks import OF_KIND
+
+    checked = ("algorithm", *OF_KIND)
+    if kind and kind not in checked:
+        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {', '.join(checked)}")
+    name = value.get("name") if isinstance(value, dict) else value
+    chosen = kind or (kind_of(name) if isinstance(name, str) else "algorithm")
+    if chosen not in checked:
+        raise SettingError(f"{name}: there are no checks for the kind {chosen}; there are for {', '.join(checked)}")
+    return read(chosen, value)
+
+
+def _conformance(name: str, outcomes: "list[Outcome]", whole: bool) -> Group:
+    """The checks that a part failed; with `whole`, those that it passed if it failed none."""
     failed = [outcome for outcome in outcomes if not outcome.passed]
     verdict = f"[red]fails {len(failed)} of {len(outcomes)} checks[/]" if failed else "[green]passes[/]"
+    if len(failed) == len(outcomes):
+        verdict = "[red]fails a check that all others rely on[/]"
     remarks = "; ".join(outcome.seen for outcome in outcomes if outcome.passed and outcome.seen)
     grid = Grid(show_header=False, box=None)
     for outcome in failed:
         text = f"{outcome.check}\n  expected  {outcome.expected}\n  seen      {outcome.seen}"
         text += f"\n  in        {outcome.where}" if outcome.where else ""
         grid.add_row("[red]✗[/]", escape(text))
-    for outcome in outcomes if whole else ():
+    for outcome in outcomes if whole and not failed else ():
         if outcome.passed:
             grid.add_row("[green]✓[/]", escape(outcome.check))
     return Group(f"[bold]{escape(name)}[/] {verdict}  {escape(remarks)}", *([grid] if grid.row_count else []))

@@ -1,13 +1,14 @@
 """`rollcall list`."""
 
 import json
+from importlib.metadata import entry_points
 
 from rich.markup import escape
 from rich.table import Table as Grid
 
 from benchmark.cli.options import Json, out
 from benchmark.config.experiment import Experiment, names
-from benchmark.config.registry import KINDS
+from benchmark.config.kinds import GROUP, KINDS
 from benchmark.config.summaries import summaries
 
 
@@ -15,7 +16,7 @@ def list_(as_json: Json = False) -> None:
     """List the experiments, and the names that experiment files can use."""
     experiments = {name: Experiment.read(name) for name in names()}
     listed = {"experiment": {name: experiment.title for name, experiment in experiments.items()}}
-    listed |= {kind: summaries(choices.address) for kind, choices in KINDS.items()}
+    listed |= {kind: summaries(choices.address) | _installed(kind) for kind, choices in KINDS.items()}
     if as_json:
         print(json.dumps(listed, indent=1))
         return
@@ -30,3 +31,12 @@ def list_(as_json: Json = False) -> None:
         for name, summary in listed[kind].items():
             grid.add_row(f"  [cyan]{name}[/cyan]", escape(summary))
         out.print(f"[bold]{kind}[/bold]", grid, "")
+
+
+def _installed(kind: str) -> dict[str, str]:
+    """The choices of a kind that installed packages offer, each with its address; nothing is imported."""
+    return {
+        point.name.removeprefix(f"{kind}."): f"{point.value}, of the installed package {point.dist.name}"
+        for point in entry_points(group=GROUP)
+        if point.name.startswith(f"{kind}.") and point.dist is not None
+    }

@@ -5,6 +5,7 @@ import sys
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -48,6 +49,9 @@ def run(
     gpus_per_trial: Annotated[float, typer.Option(min=0, help="GPU share of a trial with ray; 0: CPU.")] = 0.0,
     retries: Annotated[int, typer.Option(min=0, help="Restarts of a trial whose process died, with ray.")] = 1,
     store: Store = STORE,
+    redo_changed: Annotated[
+        bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
@@ -68,6 +72,7 @@ def run(
             plan.claim(store)
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
+        _changed(jobs, redo_changed)
         try:
             check_folders(jobs)
             todo = [job for job in jobs if not job.ended]
@@ -106,6 +111,19 @@ def executor_of(executor: Executor | None) -> Executor:
         soft_wrap=True,
     )
     return Executor.inline
+
+
+def _changed(jobs: list["Job"], redo: bool) -> None:
+    """Name the finished trials that earlier code of the suite computed; with `redo`, remove their run folders."""
+    changed = [(job, job.changed) for job in jobs if job.finished and job.changed]
+    if not changed:
+        return
+    modules = ", ".join(sorted({module for _, names in changed for module in names}))
+    todo = "they run again" if redo else "their results are kept. To run them again: --redo-changed"
+    line = f"{len(changed)} finished trials were computed by other code of {modules}; {todo}"
+    err.print(line, highlight=False, soft_wrap=True)
+    for job, _ in changed if redo else ():
+        rmtree(job.folder.path)
 
 
 def _run(

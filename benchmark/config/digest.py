@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import yaml
 from benchmark.config.base import Settings
 from benchmark.config.registry import Choice
 from benchmark.config.renamed import FORMER
+from benchmark.config.source import Source, suite_code
 
 SINCE: dict[tuple[str, ...], Any] = {
     ("numerics", "client_memory"): "device",
@@ -52,28 +54,45 @@ class Spec(Settings):
         raise NotImplementedError
 
     @property
-    def source(self) -> str | None:
-        """The SHA-256 of a user's code, if the run uses any."""
-        return None
+    def sources(self) -> list[Source]:
+        """The files of all choices that are not the suite's, each once."""
+        return list(dict.fromkeys(choice.source for choice in _choices(self) if choice.source))
 
-    def spec(self, array: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-        """All settings as plain data, defaults included; `array` converts each array."""
-        return {key: _plain(getattr(self, key), array) for key in type(self).model_fields}
+    @property
+    def code(self) -> dict[str, str]:
+        """The modules of the suite that define the choices, each with a digest of its code."""
+        code: dict[str, str] = {}
+        for choice in _choices(self):
+            code |= suite_code(choice.factory)
+        return dict(sorted(code.items()))
+
+    def spec(
+        self, array: Callable[[np.ndarray], Any], name: Callable[[Choice], Any] = attrgetter("name")
+    ) -> dict[str, Any]:
+        """All settings as plain data, defaults included.
+
+        Args:
+            array: converts each array.
+            name: what to write as the name of each choice.
+        """
+        return {key: _plain(getattr(self, key), array, name) for key in type(self).model_fields}
 
     @property
     def digest(self) -> str:
-        """Ten hexadecimal digits that follow from the settings and from the code of a user's algorithm.
+        """Ten hexadecimal digits that follow from the settings and from the code of the user's own choices.
 
         The number of rounds is left out, so that a run can be extended. No round depends on it: a method that needs a
         horizon has an option of its own, such as `fedavg_debiased: {horizon: 500}`.
         """
         spec = self.spec(
-            lambda a: [str(a.dtype), a.shape, hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()]
+            lambda a: [str(a.dtype), a.shape, hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()],
+            attrgetter("identity"),
         )
         spec.pop("rounds", None)
         spec = {FORMER.get(key, key): value for key, value in spec.items()}
-        if self.source:
-            spec["algorithm"]["name"] = self.source
+        algorithm = getattr(self, "algorithm", None)
+        if algorithm is not None and algorithm.source and not algorithm.outside.mark:
+            spec["algorithm"]["name"] = algorithm.source.digest  # as before other choices could be the user's own
         for (*sections, setting), before in SINCE.items():
             inner: Any = spec
             for section in sections:
@@ -88,7 +107,7 @@ class Spec(Settings):
         return f"{self.label}-seed{self.seed}-{self.digest}"
 
     def save(self, folder: Path) -> None:
-        """Write trial.yaml, which `Trial.read` reads; arrays are saved beside it as .npy files."""
+        """Write trial.yaml, which `Trial.read` reads. Arrays go beside it as .npy files, the user's code to source/."""
 
         def beside(array: np.ndarray) -> str:
             file = array_file(array)
@@ -96,6 +115,12 @@ class Spec(Settings):
             return file
 
         (folder / "trial.yaml").write_text(yaml.safe_dump(self.spec(beside), sort_keys=False))
+        for source in self.sources:
+            copy = folder / "source" / Path(source.file).name
+            if copy.exists() and copy.read_text(encoding="utf-8") != source.text:  # two files of one name
+                copy = copy.with_name(f"{copy.stem}-{source.digest[:8]}{copy.suffix}")
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_text(source.text, encoding="utf-8")
 
 
 def array_file(array: np.ndarray) -> str:
@@ -130,13 +155,27 @@ def _text(value: Any) -> str:
     return yaml.safe_dump(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()
 
 
-def _plain(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
+def _plain(value: Any, array: Callable[[np.ndarray], Any], name: Callable[[Choice], Any]) -> Any:
     if isinstance(value, Settings):
-        return {key: _plain(getattr(value, key), array) for key in type(value).model_fields}
+        return {key: _plain(getattr(value, key), array, name) for key in type(value).model_fields}
     if isinstance(value, Choice):
-        return {"name": value.name} | {key: _plain(option, array) for key, option in value.options.items()}
+        return {"name": name(value)} | {key: _plain(option, array, name) for key, option in value.options.items()}
     if isinstance(value, np.ndarray):
         return array(value)
     if isinstance(value, tuple | list):
-        return [_plain(item, array) for item in value]
+        return [_plain(item, array, name) for item in value]
     return value
+
+
+def _choices(value: Any) -> Iterator[Choice]:
+    """All choices in settings, with those among the options of a choice."""
+    if isinstance(value, Settings):
+        for key in type(value).model_fields:
+            yield from _choices(getattr(value, key))
+    elif isinstance(value, Choice):
+        yield value
+        for option in value.options.values():
+            yield from _choices(option)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _choices(item)

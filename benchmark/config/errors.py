@@ -10,13 +10,24 @@ class SettingError(ValueError):
     """A setting is not allowed, or a command cannot run. One line, for the user."""
 
 
+class SourceError(SettingError):
+    """An error in a file of the user's own. It begins with the file and the line."""
+
+
 @contextmanager
 def at(field: str) -> Iterator[None]:
     """Prefix the errors of what is built from a field with the name of the field."""
     try:
         yield
+    except SourceError as error:
+        raise SourceError(prefixed(field, error)) from error
     except ValueError as error:
-        raise SettingError(f"{field}.{error}") from error
+        raise SettingError(prefixed(field, error)) from error
+
+
+def prefixed(field: str, error: ValueError) -> str:
+    """The message of an error with the field before it: `field.setting: ...`, or `field: FILE:LINE: ...`."""
+    return f"{field}: {error}" if isinstance(error, SourceError) else f"{field}.{error}"
 
 
 def from_pydantic(error: ValidationError) -> SettingError:
@@ -25,7 +36,7 @@ def from_pydantic(error: ValidationError) -> SettingError:
     field = ".".join(str(part) for part in first["loc"])
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, SettingError):
-        return SettingError(f"{field}.{cause}" if field else str(cause))
+        return type(cause)(prefixed(field, cause) if field else str(cause))
     if first["type"] == "missing":
         return SettingError(f"{field}: is missing; it must be given")
     allowed = str(cause) if cause else first["msg"].replace("Input should be", "must be")

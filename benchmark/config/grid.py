@@ -63,9 +63,9 @@ def distinct(places: Iterable[Place]) -> list[Trial | Analysis]:
     """The trials and analyses at these places, each once, with the most rounds that a place asks for."""
     longest: dict[str, Trial | Analysis] = {}
     for place in places:
-        known = longest.get(place.trial.digest)
+        known = longest.get(place.trial.name)
         if known is None or known.rounds < place.trial.rounds:
-            longest[place.trial.digest] = place.trial
+            longest[place.trial.name] = place.trial
     return list(longest.values())
 
 

@@ -44,7 +44,7 @@ def folder_name(name: str) -> str:
 def label_of(value: Any) -> str:
     """The label of one value: a choice's name, the class of a user's file, or the value as text."""
     name = value.get("name", value) if isinstance(value, Mapping) else value
-    return name.rpartition(":")[2] if isinstance(name, str) else str(name)
+    return name.rpartition(":")[2] if isinstance(name, str) else getattr(name, "__name__", str(name))
 
 
 def selected(axis: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:

@@ -4,59 +4,25 @@ What can be chosen is a callable. The suite supplies its first parameters when i
 Their annotations and defaults are the only description of the options, so that nothing has to be kept in agreement.
 """
 
-import hashlib
-import importlib.util
 import inspect
-import sys
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
-from pkgutil import resolve_name
 from types import NoneType, UnionType
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
+from benchmark.config import contributed, guarded
+from benchmark.config.contributed import Outside
 from benchmark.config.errors import SettingError, from_pydantic
+from benchmark.config.kinds import KINDS, Kind
+from benchmark.config.source import Source
 
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of choice.
-
-    Attributes:
-        address: of the dictionary that lists the choices; it is imported when a choice is read, since that takes long.
-        supplied: the number of parameters that the suite supplies.
-    """
-
-    address: str
-    supplied: int
-
-    @cached_property
-    def known(self) -> Mapping[str, Callable[..., Any]]:
-        """The choices by name."""
-        return typing.cast(Mapping[str, Callable[..., Any]], resolve_name(self.address))
-
-
-KINDS = {
-    "task": Kind("tasks:TASKS", supplied=1),
-    "model": Kind("tasks.models:MODELS", supplied=2),
-    "partition": Kind("tasks.partitions:PARTITIONS", supplied=3),
-    "augmentation": Kind("tasks.augmentation:AUGMENTATIONS", supplied=1),
-    "participation": Kind("participation:MODELS", supplied=1),
-    "probability": Kind("participation.probabilities:PROBABILITIES", supplied=1),
-    "variation": Kind("participation.variations:VARIATIONS", supplied=2),
-    "function": Kind("participation.function:FUNCTIONS", supplied=2),
-    "algorithm": Kind("algorithms:ALGORITHMS", supplied=0),
-    "metric": Kind("tasks.metrics:METRICS", supplied=0),
-    "schedule": Kind("benchmark.config.schedules:SCHEDULES", supplied=1),
-    "local_optimizer": Kind("benchmark.engines.local_optimizers:OPTIMIZERS", supplied=2),
-    "server_optimizer": Kind("benchmark.federation.server_optimizers:OPTIMIZERS", supplied=2),
-    "analysis": Kind("benchmark.config.analyses:ANALYSES", supplied=1),
-}
+__all__ = ["KINDS", "Choice", "Kind", "options", "read"]
 
 
 @dataclass(frozen=True)
@@ -67,13 +33,15 @@ class Choice:
         name: as in the experiment file.
         options: complete, defaults included; an option that is itself a choice is a `Choice`.
         factory: the callable that was chosen.
-        source: the SHA-256 of the file that a user's class comes from; None for what the suite has.
+        kind: of the choice.
+        outside: where a choice comes from that is not the suite's; None for what the suite has.
     """
 
     name: str
     options: dict[str, Any]
     factory: Callable[..., Any]
-    source: str | None = None
+    kind: str = ""
+    outside: Outside | None = field(default=None, compare=False)
 
     def build(self, *supplied: Any) -> Any:
         """The chosen thing, made from what the suite supplies and from the options."""
@@ -82,6 +50,8 @@ class Choice:
     def bound(self) -> Callable[..., Any]:
         """The callable with its options filled in."""
         options = {key: value.bound() if isinstance(value, Choice) else value for key, value in self.options.items()}
+        if self.outside is not None:
+            return guarded.bound(self.kind, self.factory, options)
         return partial(self.factory, **options)
 
     @property
@@ -89,45 +59,89 @@ class Choice:
         """The name in tables: for a class of a user's file, the name of the class."""
         return self.name.rpartition(":")[2]
 
+    @property
+    def source(self) -> Source | None:
+        """The file that a user's choice comes from; None for what the suite has."""
+        return None if self.outside is None else self.outside.source
+
+    @property
+    def identity(self) -> str:
+        """What the digest of a run names the choice by: its name; for a user's choice, its code instead of its path."""
+        if self.outside is None:
+            return self.name
+        return ":".join(filter(None, [self.outside.source.digest, self.label, self.outside.mark]))
+
+    @property
+    def portable(self) -> Any:
+        """What another process can read the choice from: its name, or the object if no name leads to it."""
+        return self.name if self.outside is None or self.outside.shipped is None else self.outside.shipped
+
 
 def read(kind: str, value: Any) -> Choice:
-    """A choice from a name, or from a mapping with a name and options.
+    """A choice from a name, from a mapping with a name and options, or from a Python object.
+
+    A name is one of the suite's, one of an installed package, `FILE.py:NAME` or `package.module:NAME`. The object is a
+    class, a function or an instance; it may be the `name` of a mapping.
 
     Raises:
-        SettingError: unknown name, unknown option, or a value that the option does not allow.
+        SettingError: unknown name, something that is not of this kind, unknown option, or a value that the option does
+            not allow.
     """
     if isinstance(value, Choice):
         return value
-    if isinstance(value, str):
+    if not isinstance(value, Mapping):
         value = {"name": value}
-    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
-        raise SettingError(f"name: is missing in {value!r}; must be one of {_names(kind)}")
-    name, source = value["name"], None
-    if ".py:" in name:
-        name, factory, source = _contributed(name)
-    elif name in KINDS[kind].known:
-        factory = KINDS[kind].known[name]
-    else:
-        raise SettingError(f"name: {name!r} is not allowed; must be one of {_names(kind)}")
-    options = {key: option for key, option in value.items() if key != "name"}
-    model = _model(factory, KINDS[kind].supplied)
+    name = value.get("name")
+    if name is None or isinstance(name, bool | int | float | list | Mapping):
+        raise SettingError(f"name: is missing in {dict(value)!r}; must be {_names(kind)}")
+    name, factory, outside, held = _chosen(kind, name)
+    options = held | {key: option for key, option in value.items() if key != "name"}
+    model = _model(factory, 1 if isinstance(factory, contributed.Constant) else KINDS[kind].supplied)
     for key in options:
         if key not in model.model_fields:
             raise SettingError(f"{key}: is not an option of {name}; allowed: {', '.join(model.model_fields) or 'none'}")
     try:
-        return Choice(name, dict(model.model_validate(options)), factory, source)
+        return Choice(name, dict(model.model_validate(options)), factory, kind, outside)
     except ValidationError as error:
         raise from_pydantic(error) from None
+
+
+def _chosen(kind: str, name: Any) -> tuple[str, Callable[..., Any], Outside | None, dict[str, Any]]:
+    """The name of a choice, its callable, where it comes from if it is not the suite's, and options that it holds."""
+    known = KINDS[kind].known
+    if isinstance(name, str):
+        if name in known:
+            return name, known[name], None, {}
+        outside = contributed.named(kind, name)
+        if outside is None:
+            raise SettingError(f"name: {name!r} is not allowed; must be {_names(kind)}")
+    else:
+        outside = None if _suites(kind, name) else contributed.from_object(kind, name)
+    factory = name if outside is None else outside.factory
+    suites = _suites(kind, factory)
+    held = {} if outside is None else outside.options
+    if suites:  # written as package.module:NAME, or given as an object
+        return suites, known[suites], None, held
+    assert outside is not None
+    return outside.name, factory, outside, held
+
+
+def _suites(kind: str, factory: Any) -> str:
+    """The name of a callable that is one of the suite's; empty if it is not."""
+    return next((name for name, value in KINDS[kind].known.items() if value is factory), "")
 
 
 def options(factory: Callable[..., Any], supplied: int) -> dict[str, inspect.Parameter]:
     """The parameters of a callable that an experiment file sets."""
     parameters = inspect.signature(factory, eval_str=True).parameters
-    return dict(list(parameters.items())[supplied:])
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)  # as torchmetrics' classes have
+    return {key: one for key, one in list(parameters.items())[supplied:] if one.kind not in several}
 
 
 def _names(kind: str) -> str:
-    return ", ".join(KINDS[kind].known)
+    names = ", ".join([*KINDS[kind].known, *contributed.installed(kind)])
+    own = "your own as FILE.py:NAME or package.module:NAME"
+    return f"one of {names}; or {own}" if names else own
 
 
 @cache
@@ -135,11 +149,12 @@ def _model(factory: Callable[..., Any], supplied: int) -> type[BaseModel]:
     """A pydantic model with the options of a choice as fields."""
     settings = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     types: dict[str, Any] = {}
-    for key, field in options(factory, supplied).items():
-        default = ... if field.default is inspect.Parameter.empty else field.default
-        if callable(default):  # a default such as model=mlp: the choice of that name, without options
-            default = read(key, default.__name__)
-        types[key] = (_annotation(key, field.annotation), default)
+    for key, parameter in options(factory, supplied).items():
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        if callable(default) and key in KINDS:  # a default such as model=mlp: that choice, without options
+            default = read(key, default)
+        annotation = Any if parameter.annotation is inspect.Parameter.empty else parameter.annotation
+        types[key] = (_annotation(key, annotation), default)
     return create_model("options", __config__=settings, **types)
 
 
@@ -147,7 +162,7 @@ def _annotation(key: str, annotation: Any) -> Any:
     """The type as which pydantic validates an option. Choices and arrays get a validator of ours."""
     union = typing.get_origin(annotation) in (typing.Union, UnionType)
     members = typing.get_args(annotation) if union else (annotation,)
-    if _has_choice(members) or np.ndarray in members:
+    if (_has_choice(members) and key in KINDS) or np.ndarray in members:
         return Annotated[Any, PlainValidator(partial(_read_option, key, members))]
     return annotation
 
@@ -168,7 +183,7 @@ def _read_option(key: str, members: tuple[Any, ...], value: Any) -> Any:
     Raises:
         ValueError: none of the types fits.
     """
-    if _has_choice(members) and _names_choice(key, value):
+    if _has_choice(members) and key in KINDS and _names_choice(key, value):
         return read(key, value)
     if value is None and NoneType in members:
         return None
@@ -182,11 +197,13 @@ def _read_option(key: str, members: tuple[Any, ...], value: Any) -> Any:
         return recording.load(value)
     if np.ndarray in members:
         return _array(value)
-    raise ValueError(f"must be one of {_names(key)}")
+    raise ValueError(f"must be {_names(key)}")
 
 
 def _names_choice(kind: str, value: Any) -> bool:
-    return isinstance(value, Mapping | Choice) or (isinstance(value, str) and value in KINDS[kind].known)
+    if isinstance(value, str):
+        return value in KINDS[kind].known or ":" in value or value in contributed.installed(kind)
+    return isinstance(value, Mapping | Choice) or callable(value)
 
 
 def _array(value: Any) -> np.ndarray:
@@ -202,25 +219,3 @@ def _array(value: Any) -> np.ndarray:
     if numbers.dtype.kind not in "biuf":
         raise ValueError("must be numbers, or the path of a .npy file")
     return numbers
-
-
-def _contributed(name: str) -> tuple[str, Callable[..., Any], str]:
-    """A user's algorithm, `my_file.py:MyMethod`: its full name, its class, and the SHA-256 of its file."""
-    from algorithms import Algorithm
-
-    path, _, cls = name.rpartition(":")
-    file = Path(path).resolve()
-    if not file.is_file():
-        raise SettingError(f"name: {name!r} is not allowed; there is no file {file}")
-    module_name = f"rollcall_contributed_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(module_name, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    method = getattr(module, cls, None)
-    if not (isinstance(method, type) and issubclass(method, Algorithm)):
-        raise SettingError(
-            f"name: {name!r} is not allowed; {file.name} must define {cls}, a subclass of algorithms.Algorithm"
-        )
-    return f"{file}:{cls}", method, hashlib.sha256(file.read_bytes()).hexdigest()

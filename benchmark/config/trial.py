@@ -187,7 +187,3 @@ class Trial(Spec):
     @property
     def label(self) -> str:
         return self.algorithm.label
-
-    @property
-    def source(self) -> str | None:
-        return self.algorithm.source

@@ -1,12 +1,12 @@
-"""Conformance checks that every algorithm must pass, your own included: `rollcall check`."""
+"""Conformance checks that every contributed part must pass: `rollcall check`."""
 
-import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
-from algorithms import Round
-from benchmark.config.errors import SettingError
+from benchmark.config.errors import SourceError
 from benchmark.config.registry import Choice
-from benchmark.conformance.checks import CHECKS
+from benchmark.config.source import contributed_line, told
+from benchmark.conformance.checks import CHECKS, FIRST, OF_KIND
 from benchmark.conformance.failure import CheckFailed, location
 from benchmark.conformance.subject import Subject
 
@@ -17,9 +17,9 @@ class Outcome:
 
     Attributes:
         check: its title.
-        passed: whether the method passed.
+        passed: whether the part passed.
         expected, seen: of a failure; `seen` may also be a remark on a check that passed.
-        where: of a failure, `FILE:LINE` in the method's code.
+        where: of a failure, `FILE:LINE` in the part's code.
     """
 
     check: str
@@ -30,26 +30,34 @@ class Outcome:
 
 
 def conform(choice: Choice) -> list[Outcome]:
-    """The outcomes of all checks of an algorithm, failures first.
+    """The outcomes of all checks of a choice, failures first.
+
+    After a failure of one of the checks that come first, such as an error in every round, there are no others: they
+    would fail for the same reason.
 
     Raises:
-        SettingError: it requires unknown knowledge, or accepts neither one local step nor three.
+        SettingError: an algorithm that cannot be built, or accepts neither one local step nor three.
     """
-    subject = Subject.of(choice)
-    method = subject.method()
-    known = [field.name for field in dataclasses.fields(Round) if field.default is None]
-    for name in method.requires:
-        if name not in known:
-            raise SettingError(f"algorithm: {choice.label} requires {name!r}; must be of {', '.join(known)}")
-    outcomes = []
-    for check in CHECKS:
-        title = check.__doc__ or check.__name__
-        try:
-            outcomes.append(Outcome(title, True, seen=check(subject) or ""))
-        except CheckFailed as failure:
-            outcomes.append(Outcome(title, False, failure.expected, failure.seen, location(method, failure)))
-        except Exception as error:  # a contributed method may raise anything; that is a failure of the method
-            first_line = next(iter(str(error).splitlines()), "")
-            seen = f"{type(error).__name__}: {first_line[:100]}"
-            outcomes.append(Outcome(title, False, "a round without an error", seen, location(method, error)))
+    subject: Any = Subject.of(choice) if choice.kind == "algorithm" else choice
+    part = subject.method() if choice.kind == "algorithm" else choice.factory
+    checks, first = (CHECKS, FIRST) if choice.kind == "algorithm" else (OF_KIND[choice.kind], OF_KIND[choice.kind][:1])
+    outcomes = [_outcome(check, subject, part) for check in first]
+    if all(outcome.passed for outcome in outcomes):
+        outcomes += [_outcome(check, subject, part) for check in checks if check not in first]
+    else:
+        outcomes = [outcome for outcome in outcomes if not outcome.passed][:1]
     return sorted(outcomes, key=lambda outcome: outcome.passed)
+
+
+def _outcome(check: Any, subject: Any, part: Any) -> Outcome:
+    title = check.__doc__ or check.__name__
+    try:
+        return Outcome(title, True, seen=check(subject) or "")
+    except CheckFailed as failure:
+        return Outcome(title, False, failure.expected, failure.seen, location(part, failure))
+    except SourceError as error:  # of a contributed function: it begins with the place
+        where, _, seen = str(error).partition(": ")
+        return Outcome(title, False, "no error", seen, where)
+    except Exception as error:  # a contributed part may raise anything; that is a failure of the part
+        where = contributed_line(error).removesuffix(": ") or location(part, error)
+        return Outcome(title, False, "no error", told(error), where)

@@ -1,22 +1,40 @@
-"""The list of all checks. Each takes a `Subject`; its docstring is its title in the report."""
+"""The lists of all checks. Each takes a `Subject` or, of other kinds than algorithms, the choice; its docstring is its
+title in the report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from benchmark.conformance import client_checks, contract_checks, state_checks, training_checks
+from benchmark.conformance import (
+    client_checks,
+    contract_checks,
+    first_checks,
+    participation_checks,
+    state_checks,
+    task_checks,
+    training_checks,
+)
 from benchmark.conformance.subject import Subject
 
-CHECKS: Sequence[Callable[[Subject], str | None]] = (
-    contract_checks.shapes_and_types,
-    contract_checks.devices,
+FIRST: Sequence[Callable[[Subject], str | None]] = (
+    first_checks.declared_knowledge,
+    first_checks.runs,
+    first_checks.returns_the_update,
+    contract_checks.empty_rounds,
     contract_checks.inputs_unmodified,
     contract_checks.deterministic,
+)
+"""Of algorithms: what the other checks rely on."""
+
+CHECKS: Sequence[Callable[[Subject], str | None]] = (
+    *FIRST,
+    contract_checks.shapes_and_types,
+    contract_checks.devices,
     client_checks.renumbering,
     client_checks.only_the_active_work,
     client_checks.own_steps,
     state_checks.inactive_clients_stay,
     state_checks.state_is_kept,
     state_checks.state_is_used,
-    contract_checks.empty_rounds,
     contract_checks.single_clients,
     state_checks.reload,
     training_checks.engines,
@@ -24,3 +42,22 @@ CHECKS: Sequence[Callable[[Subject], str | None]] = (
     training_checks.full_participation,
     training_checks.limit,
 )
+
+OF_KIND: Mapping[str, Sequence[Callable[[Any], str | None]]] = {
+    "participation": (
+        participation_checks.valid_ids,
+        participation_checks.same_draw,
+        participation_checks.any_order,
+        participation_checks.knowledge,
+        participation_checks.marginals,
+        participation_checks.long_run,
+    ),
+    "probability": (participation_checks.valid_probabilities, participation_checks.same_probabilities),
+    "variation": (participation_checks.valid_variation,),
+    "partition": (task_checks.every_sample_once, task_checks.same_partition),
+    "model": (task_checks.logits, task_checks.same_network),
+    "task": (task_checks.task_and_data, task_checks.mean_loss, task_checks.pure_loss, task_checks.same_task),
+    "schedule": (task_checks.factors,),
+    "server_optimizer": (task_checks.steps,),
+}
+"""Of other kinds. The others rely on the first check of a list."""

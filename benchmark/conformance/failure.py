@@ -1,11 +1,10 @@
-"""The exception of a check that fails, and where in the code of the method it did."""
+"""The exception of a check that fails, and where in the code of what is checked it did."""
 
 import inspect
 import traceback
-from pathlib import Path
 from typing import Any
 
-from algorithms import Algorithm
+from benchmark.config.source import definition, plain, shown
 
 
 class CheckFailed(Exception):
@@ -22,20 +21,24 @@ class CheckFailed(Exception):
         self.seen = seen
 
 
-def location(method: Algorithm[Any], error: Exception) -> str:
-    """`FILE:LINE` of the line that raised the error; otherwise of `round`, or of the class if it inherits `round`."""
-    code = inspect.unwrap(type(method).round).__code__
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename == code.co_filename:
-            return f"{_short(frame.filename)}:{frame.lineno}"
-    if "round" in vars(type(method)):
-        return f"{_short(code.co_filename)}:{code.co_firstlineno}"
+def location(part: Any, error: Exception) -> str:
+    """`FILE:LINE` of the line that raised the error; otherwise of the method that does the work, or the definition.
+
+    Args:
+        part: what is checked: a function, a class, or an instance.
+        error: of the check.
+    """
+    thing = plain(part)
+    work = next((vars(thing)[name] for name in ("round", "active", "loss") if name in vars(thing)), None)
     try:
-        return f"{_short(inspect.getfile(type(method)))}:{inspect.getsourcelines(type(method))[1]}"
-    except (OSError, TypeError):  # a class that is not in a file
+        file = inspect.getfile(thing)
+    except TypeError:  # a class that is not in a file
         return ""
-
-
-def _short(path: str) -> str:
-    """Relative to the working directory, if it is inside."""
-    return str(Path(path).relative_to(Path.cwd())) if Path(path).is_relative_to(Path.cwd()) else path
+    inherited = inspect.unwrap(getattr(thing, "round", thing))
+    files = {file, getattr(getattr(inherited, "__code__", None), "co_filename", file)}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in files:
+            return f"{shown(frame.filename)}:{frame.lineno}"
+    if work is not None and hasattr(inspect.unwrap(work), "__code__"):
+        return f"{shown(file)}:{inspect.unwrap(work).__code__.co_firstlineno}"
+    return definition(thing)

@@ -132,6 +132,7 @@ class RunFolder:
                 python=platform.python_version(),
                 versions={name: version(name) for name in ("rollcall", "torch", "lightning", "numpy")},
                 commit=commit(),
+                code=trial.code,
             )
             try:
                 yield

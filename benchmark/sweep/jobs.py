@@ -13,6 +13,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 
 from benchmark.config.analysis import Analysis
 from benchmark.config.errors import SettingError
+from benchmark.config.source import contributed_line
 from benchmark.config.trial import Trial
 from benchmark.federation.build import build
 from benchmark.federation.interruption import Interrupted, stop_requests
@@ -49,6 +50,12 @@ class Job:
     def ended(self) -> bool:
         """Whether nothing is left to run."""
         return self.finished or self.diverged
+
+    @property
+    def changed(self) -> list[str]:
+        """The modules of the suite whose code is not that of the run in the folder; none if the folder does not say."""
+        before, now = self.folder.status.get("code", {}), self.trial.code
+        return sorted(module for module in before.keys() | now if before and before.get(module) != now.get(module))
 
 
 @dataclass(frozen=True)
@@ -181,7 +188,7 @@ def carry_out(trial: Trial | Analysis, folder: Path, tell: Callable[[int], None]
     except Exception as error:
         if not run.error_file.exists():  # the run failed before it started
             run.fail(run.error(error), traceback.format_exc())
-        return Outcome("failed", run.error(error))
+        return Outcome("failed", f"{contributed_line(error)}{run.error(error)}")
     return Outcome("finished")
 
 

@@ -100,7 +100,10 @@ class Mirror:
         status = folder.status
         if not status:
             return
-        run = self._run(status["digest"])
+        run = self._run(status["digest"], status["name"])
+        if run is not None and run.data.tags.get("rollcall.code", code := _code(status)) != code:
+            self.client.delete_run(run.info.run_id)  # it was run again with other code of the suite
+            run = None
         if run is None:
             settings = flatten(yaml.safe_load((folder.path / "trial.yaml").read_text()))
             run = self.client.create_run(self.id, run_name=status["name"], tags=tags(self.experiment, settings, status))
@@ -110,6 +113,8 @@ class Mirror:
         if run.data.tags.get("rollcall.rounds") != str(status["rounds"]):
             self.client.set_tag(run.info.run_id, "rollcall.rounds", str(status["rounds"]))
             self.client.log_artifact(run.info.run_id, str(folder.path / "trial.yaml"))
+            if (folder.path / "source").is_dir():
+                self.client.log_artifacts(run.info.run_id, str(folder.path / "source"), "source")
         history = folder.history()
         new = history[history["round"] > float(run.data.tags.get("rollcall.round", -1))]
         now = int(status["updated"] * 1000)
@@ -148,9 +153,9 @@ class Mirror:
             if run.data.tags.get(name) != value:
                 self.client.set_tag(run.info.run_id, name, value)
 
-    def _run(self, digest: str) -> Any:
-        runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{digest}'", max_results=1)
-        return runs[0] if runs else None
+    def _run(self, digest: str, name: str) -> Any:
+        runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{digest}'")
+        return next((run for run in runs if run.info.run_name == name), None)
 
 
 def sync(store: Path, experiments: list[str]) -> dict[str, int]:
@@ -198,4 +203,10 @@ def tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> d
         "threads": str(status["threads"]),
         "machine": str(status.get("machine", "unknown")),
         "rollcall.trial": status["digest"],
+        "rollcall.code": _code(status),
     }
+
+
+def _code(status: dict[str, Any]) -> str:
+    """The digests of the suite's modules that a run was computed by, as one text."""
+    return " ".join(f"{module}={digest}" for module, digest in status.get("code", {}).items())

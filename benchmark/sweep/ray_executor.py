@@ -7,6 +7,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -32,6 +33,7 @@ from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
 from benchmark.allocator import keep_freed_memory
 from benchmark.config.grid import read
+from benchmark.config.source import supply
 from benchmark.federation.interruption import stop_requests
 from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
 from tasks.datasets import root
@@ -63,7 +65,8 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
                 tune.with_resources(_trainable, {"cpu": 1, "gpu": gpus_per_trial}),
                 param_space={
                     "job": tune.grid_search(list(range(len(jobs)))),
-                    "specs": [job.trial.spec(np.asarray) for job in jobs],
+                    "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],
+                    "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
                     "folders": [str(job.folder.path.resolve()) for job in jobs],
                     "data": str(root().resolve()),
                     "stop": relay.key,
@@ -92,6 +95,7 @@ def _trainable(config: dict[str, Any]) -> None:
     if not requested():
         folder = Path(config["folders"][config["job"]])
         try:
+            supply(config["sources"])  # another machine may not have the user's files
             trial = read(config["specs"][config["job"]])
         except Exception as error:  # not the death of a process, so it is not retried
             outcome = Outcome("failed", f"{type(error).__name__}: {error}")

@@ -34,7 +34,7 @@ def test_method(tmp_path):
 
 def test_task_of_plain_parts():
     names: dict = {}
-    exec(code("task.md"), names)
+    exec(code("task.md", blocks=2), names)
     task, data = names["wine"](seed=3, clients=5)
     inputs, labels = (column.numpy() for column in data.splits["test"])
     logits = inputs @ task.network.weight.detach().numpy().T + task.network.bias.detach().numpy()

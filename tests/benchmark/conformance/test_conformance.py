@@ -27,7 +27,7 @@ def reports():
 def test_registered_methods_pass(name, reports):
     assert reports["code"] == 0
     assert [outcome for outcome in reports[name] if not outcome["passed"]] == []
-    assert len(reports[name]) == 17
+    assert len(reports[name]) == 20
 
 
 # A part of the check's title, and of what it says was seen.
@@ -90,7 +90,7 @@ def test_the_report_begins_with_what_failed(capsys):
     code, out, _ = rollcall(capsys, "check", f"{BROKEN}:Overconfident")
     assert code == 1
     lines = [line for line in out.splitlines() if line.strip()]
-    assert "1 of 17" in lines[0]
+    assert "1 of 20" in lines[0]
     assert "under biased participation" in " ".join(lines[1:3])
     assert "the optimum is" in " ".join(" ".join(lines).split())
 

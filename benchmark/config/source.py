@@ -1,0 +1,192 @@
+"""The source files that a choice comes from: loading a user's file, its digest, and where an error was raised."""
+
+import ast
+import hashlib
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from benchmark.config.errors import SettingError, SourceError
+
+SUITE = ("algorithms", "benchmark", "participation", "tasks")
+CONTRIBUTED = "rollcall_contributed_"
+"""How the names of the modules begin that are loaded from users' files."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file of a contributed choice.
+
+    Attributes:
+        file: its absolute path; for code that is in no file, a name for one.
+        text: its content.
+    """
+
+    file: str
+    text: str = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the content."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+_texts: dict[str, str] = {}
+_files: set[str] = set()
+
+
+def supply(texts: Mapping[str, str]) -> None:
+    """Use these texts, by path, instead of the files: on a machine that may not have the files."""
+    _texts.update(texts)
+
+
+def load(path: str, name: str) -> tuple[Any, Source]:
+    """What a Python file calls by a name.
+
+    Raises:
+        SettingError: there is no such file, it cannot be run, or it does not define the name.
+    """
+    file = Path(path).resolve()
+    if str(file) not in _texts and not file.is_file():
+        raise SettingError(f"name: '{path}:{name}' is not allowed; there is no file {file}")
+    text = _texts[str(file)] if str(file) in _texts else file.read_bytes().decode()
+    module = _module(str(file), text)
+    if not hasattr(module, name):
+        defined = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        raise SettingError(
+            f"name: '{path}:{name}' is not allowed; {file.name} must define {name}; it defines "
+            f"{', '.join(defined) or 'nothing'}"
+        )
+    return getattr(module, name), Source(str(file), text)
+
+
+@cache
+def _module(file: str, text: str) -> ModuleType:
+    """A file as a module. It is run once; after a change of its content, again."""
+    module = ModuleType(f"{CONTRIBUTED}{hashlib.sha256((file + text).encode()).hexdigest()[:8]}")
+    module.__file__ = file
+    sys.modules[module.__name__] = module  # dataclasses and pickle look their module up
+    try:
+        exec(compile(text, file, "exec"), vars(module))
+    except SyntaxError as error:
+        if error.filename != file:
+            raise SourceError(f"{at_line(file, error)}: {told(error)}") from None
+        line = (error.text or "").strip()
+        raise SourceError(f"{shown(file)}:{error.lineno}: this is not Python: {error.msg}: {line}") from None
+    except (Exception, SystemExit) as error:
+        raise SourceError(f"{at_line(file, error)}: {told(error)}") from None
+    return module
+
+
+def of_object(value: Any) -> Source | None:
+    """The file of a class or function, or of the class of an instance; None if it has none (a shell, a notebook)."""
+    thing = plain(value)
+    try:
+        file = inspect.getsourcefile(thing)
+    except TypeError:
+        return None
+    loaded = sys.modules.get(getattr(thing, "__module__", ""))
+    if file is None or not Path(file).is_file() or loaded is None:
+        return None
+    return Source(str(Path(file).resolve()), Path(file).read_bytes().decode())
+
+
+def plain(value: Any) -> Any:
+    """The class or function behind a callable: without filled-in arguments, and of an instance its class."""
+    while isinstance(value, partial):
+        value = value.func
+    return value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
+
+
+def suite_code(factory: Callable[..., Any]) -> dict[str, str]:
+    """The modules of the suite that define a choice and its base classes, each with a digest of its code.
+
+    Comments, docstrings and layout do not change a digest.
+    """
+    thing, code = plain(factory), {}
+    for part in thing.__mro__ if inspect.isclass(thing) else (thing,):
+        if part.__module__.partition(".")[0] in SUITE:
+            code[part.__module__] = _code_digest(inspect.getfile(part))
+    return code
+
+
+@cache
+def _code_digest(file: str) -> str:
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            statements = [one for one in node.body if not _is_text(one)]
+            node.body = statements or [ast.Pass()]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:10]
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def at_line(file: str, error: BaseException) -> str:
+    """`FILE:LINE` of the innermost line of this file that an error went through; the file alone if there is none."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{shown(file)}:{lines[-1]}" if lines else shown(file)
+
+
+def remember(factory: Any, source: Source | None) -> None:
+    """Remember the file of a contributed choice, so that `contributed_line` finds its lines."""
+    code = getattr(plain(factory), "__code__", None)
+    _files.update([source.file] if source else [], [code.co_filename] if code else [])
+
+
+def contributed_line(error: BaseException) -> str:
+    """`FILE:LINE: ` of the innermost line of a contributed file that an error went through; empty if there is none."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in _files:
+            return f"{shown(frame.filename)}:{frame.lineno}: "
+    return ""
+
+
+def definition(factory: Callable[..., Any]) -> str:
+    """`FILE:LINE` of the definition of a class or function; empty if it is in no file."""
+    thing = plain(factory)
+    try:
+        return f"{shown(inspect.getfile(thing))}:{inspect.getsourcelines(thing)[1]}"
+    except (OSError, TypeError):
+        return ""
+
+
+def in_words(value: Any) -> str:
+    """A value in words, with the place of its definition."""
+    if isinstance(value, type):
+        bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
+        place = definition(value)
+        return f"a class{f' of {bases}' if bases else ''}{f', at {place}' if place else ''}"
+    if inspect.isroutine(value):
+        place = definition(value)
+        return f"a function{f', at {place}' if place else ''}"
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def told(error: BaseException) -> str:
+    """An error in one line, with what to do about it where that is known."""
+    first = next(iter(str(error).splitlines()), "")[:200]
+    text = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    if isinstance(error, ModuleNotFoundError):
+        return f"{text}. Install it, or correct the import; what you wrote yourself must be in this one file"
+    if isinstance(error, NameError):
+        return f"{text}. Import or define it in this file"
+    return text
+
+
+def shown(path: str) -> str:
+    """A path, relative to the working directory if it is inside."""
+    return str(Path(path).relative_to(Path.cwd())) if Path(path).is_relative_to(Path.cwd()) else path

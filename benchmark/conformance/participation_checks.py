@@ -1,0 +1,156 @@
+"""Checks of participation models and of sources of probabilities.
+
+Each check takes the choice and returns a remark or nothing, or raises `CheckFailed`. Its docstring is its title.
+"""
+
+import numpy as np
+
+from benchmark.config.registry import Choice
+from benchmark.conformance.failure import CheckFailed
+from benchmark.conformance.randomness import twice
+from participation import Participation, Population
+
+M, ROUNDS, SIGMAS = 12, 2000, 4.5
+STREAM = 'stream(population.seed, "participation", t) of participation.streams'
+
+
+def population(clients: int = M, seed: int = 3) -> Population:
+    """Clients whose data have three classes."""
+    histogram = 5 + np.arange(3 * clients).reshape(clients, 3) % 7
+    return Population(clients, seed, histogram / histogram.sum(axis=1, keepdims=True), histogram)
+
+
+def _model(choice: Choice, seed: int = 3) -> Participation:
+    model: Participation = choice.build(population(seed=seed))
+    return model
+
+
+def valid_ids(choice: Choice) -> None:
+    """`active(t)` returns different client ids, ascending, as whole numbers in an array"""
+    model = _model(choice)
+    for t in range(50):
+        ids = model.active(t)
+        if not isinstance(ids, np.ndarray) or ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
+            seen = f"{ids.dtype} {list(ids.shape)}" if isinstance(ids, np.ndarray) else f"a {type(ids).__name__}"
+            hint = "; np.flatnonzero(mask) makes ids of a mask" if "bool" in seen or "float" in seen else ""
+            raise CheckFailed("an array [a] of whole numbers", f"{seen} in round {t}{hint}")
+        if len(ids) and (ids.min() < 0 or ids.max() >= M):
+            raise CheckFailed(f"ids from 0 to {M - 1}", f"{ids.tolist()} in round {t}")
+        if (np.diff(ids) <= 0).any():
+            raise CheckFailed("ascending ids, each once: return np.unique(ids)", f"{ids.tolist()} in round {t}")
+
+
+def same_draw(choice: Choice) -> None:
+    """the same seed gives the same rounds, without global random generators"""
+    one, other = twice(lambda: _rounds(_model(choice), range(30)), STREAM)
+    _same(one, other, f"random numbers from {STREAM}")
+
+
+def any_order(choice: Choice) -> None:
+    """a round does not depend on the rounds that were asked for before"""
+    forwards, model = _rounds(_model(choice), range(30)), _model(choice)
+    backwards = _rounds(model, reversed(range(30)))
+    _same(forwards, backwards, "`active(t)` as a function of (seed, t): no counter, no generator in `self`")
+    _same(forwards, _rounds(model, range(30)), "the same clients when a round is asked for again")
+
+
+def knowledge(choice: Choice) -> None:
+    """`probability`, `stationary` and `correlation` are vectors [m] in their range, or None"""
+    model = _model(choice)
+    values = {f"probability({t})": model.probability(t) for t in (0, 7)}
+    values |= {name: getattr(model, name) for name in ("stationary", "share", "correlation")}
+    for name, value in values.items():
+        if value is None:
+            continue
+        low = -1 if name == "correlation" else 0
+        if not isinstance(value, np.ndarray) or value.shape != (M,):
+            raise CheckFailed(f"{name} as an array [{M}], or None", f"{getattr(value, 'shape', type(value).__name__)}")
+        if not (np.isfinite(value).all() and (value >= low - 1e-12).all() and (value <= 1 + 1e-12).all()):
+            raise CheckFailed(f"{name} in [{low}, 1]", str(np.round(value, 4).tolist()))
+
+
+def marginals(choice: Choice) -> str | None:
+    """each client is active as often as `probability` says, to 4.5 standard errors"""
+    runs = [_model(choice, seed) for seed in range(400)]
+    if runs[0].probability(0) is None:
+        return "probability unknown"
+    for t in (0, 3):
+        counts = np.zeros(M)
+        expected = np.zeros(M)
+        variance = np.zeros(M)
+        for model in runs:
+            counts[model.active(t)] += 1
+            p = model.probability(t)
+            assert p is not None
+            expected, variance = expected + p, variance + p * (1 - p)
+        _near("probability", t, counts, expected, variance, len(runs))
+    return None
+
+
+def long_run(choice: Choice) -> str | None:
+    """each client is active in the long run as often as `stationary` says, to 4.5 standard errors"""
+    model = _model(choice)
+    if model.stationary is None:
+        return "stationary unknown"
+    batches = np.zeros((20, M))
+    for t in range(ROUNDS):
+        batches[t * 20 // ROUNDS, model.active(t)] += 20 / ROUNDS
+    # Rounds may be correlated: the error comes from the means of 20 batches.
+    error = np.maximum(batches.std(axis=0, ddof=1) / np.sqrt(20), 2 / ROUNDS)
+    mean = batches.mean(axis=0)
+    worst = int((np.abs(mean - model.stationary) / error).argmax())
+    if abs(mean[worst] - model.stationary[worst]) > SIGMAS * error[worst]:
+        raise CheckFailed(
+            f"client {worst} in {model.stationary[worst]:.3f} of the rounds (stationary)",
+            f"{mean[worst]:.3f} +- {error[worst]:.3f} over {ROUNDS} rounds",
+        )
+    return None
+
+
+def valid_probabilities(choice: Choice) -> None:
+    """a probability in [0, 1] for each client"""
+    p = np.asarray(choice.build(population()), dtype=np.float64)
+    if p.shape not in ((), (M,)):
+        raise CheckFailed(f"one number, or an array [{M}] with one for each client", f"shape {list(p.shape)}")
+    if not ((p >= 0) & (p <= 1)).all():
+        raise CheckFailed("numbers in [0, 1]; np.clip(p, 0, 1) keeps them there", str(np.round(p, 4).tolist()))
+
+
+def same_probabilities(choice: Choice) -> None:
+    """the same seed gives the same probabilities, without global random generators"""
+    source = 'stream(population.seed, "probabilities") of participation.streams'
+    one, other = twice(lambda: np.asarray(choice.build(population())), source)
+    if not np.array_equal(one, other):
+        raise CheckFailed(f"random numbers from {source}", "different probabilities in two calls")
+
+
+def valid_variation(choice: Choice) -> None:
+    """probabilities stay in [0, 1] and in their shape, and p is not changed"""
+    p = np.linspace(0, 1, M)
+    for t in range(100):
+        before = p.copy()
+        now = choice.bound()(p, t)
+        if not np.array_equal(p, before):
+            raise CheckFailed("p not to change; work on p.copy()", f"it was modified in round {t}")
+        if np.shape(now) != (M,) or not ((now >= 0) & (now <= 1)).all():
+            raise CheckFailed(f"an array [{M}] in [0, 1]", f"{np.asarray(now).tolist()} in round {t}")
+
+
+def _rounds(model: Participation, order: object) -> dict[int, list[int]]:
+    return {t: [int(i) for i in model.active(t)] for t in order}  # type: ignore[attr-defined]
+
+
+def _same(one: dict[int, list[int]], other: dict[int, list[int]], expected: str) -> None:
+    for t, ids in one.items():
+        if other[t] != ids:
+            raise CheckFailed(expected, f"clients {ids} and then {other[t]} in round {t}")
+
+
+def _near(name: str, t: int, counts: np.ndarray, expected: np.ndarray, variance: np.ndarray, runs: int) -> None:
+    error = np.sqrt(np.maximum(variance, 0.25))
+    worst = int((np.abs(counts - expected) / error).argmax())
+    if abs(counts[worst] - expected[worst]) > SIGMAS * error[worst]:
+        raise CheckFailed(
+            f"client {worst} active with probability {expected[worst] / runs:.3f} in round {t} ({name}({t}))",
+            f"{counts[worst] / runs:.3f} +- {error[worst] / runs:.3f} over {runs} seeds",
+        )

@@ -1,0 +1,235 @@
+"""Checks of partitions, models, tasks, schedules and server optimizers.
+
+Each check takes the choice and returns a remark or nothing, or raises `CheckFailed`. Its docstring is its title.
+"""
+
+import math
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmark.config.errors import SettingError
+from benchmark.config.registry import Choice
+from benchmark.conformance.failure import CheckFailed
+from benchmark.conformance.randomness import twice
+from tasks import ClientData, Task
+from tasks.partitions import Parts
+
+LABELS = np.random.default_rng(5).integers(0, 4, size=400)
+"""Labels of the samples that partitions divide."""
+
+CLIENTS = (1, 4, 10)
+STREAM = "stream(seed, PURPOSE) of tasks.streams"
+SHAPES = ((1, 8, 8), (1, 28, 28), (3, 32, 32))
+"""Shapes of inputs: those of digits, MNIST and CIFAR-10."""
+
+
+def every_sample_once(choice: Choice) -> None:
+    """every client has samples, and no sample belongs to two clients"""
+    for clients in CLIENTS:
+        parts: Parts = choice.build(LABELS, clients, 7)
+        _rows(parts, clients)
+
+
+def _rows(parts: Parts, clients: int) -> None:
+    if len(parts.rows) != clients:
+        raise CheckFailed(f"{clients} parts, one for each client", f"{len(parts.rows)} parts")
+    taken = np.concatenate([np.asarray(rows) for rows in parts.rows])
+    for client, rows in enumerate(parts.rows):
+        if len(rows) == 0:
+            raise CheckFailed("a sample for every client", f"client {client} of {clients} has none")
+    if taken.dtype.kind not in "iu" or taken.min() < 0 or taken.max() >= len(LABELS):
+        raise CheckFailed(
+            f"whole numbers from 0 to {len(LABELS) - 1}", f"{taken.dtype}, {taken.min()} to {taken.max()}"
+        )
+    samples, counts = np.unique(taken, return_counts=True)
+    if counts.max() > 1:
+        raise CheckFailed("each sample at one client", f"sample {samples[counts.argmax()]} at {counts.max()} clients")
+    if parts.classes.shape[0] != clients:
+        raise CheckFailed(f"classes [{clients}, C]", f"{list(parts.classes.shape)}")
+
+
+def same_partition(choice: Choice) -> None:
+    """the same seed gives the same partition, without global random generators, and labels are not changed"""
+    labels = LABELS.copy()
+    one, other = twice(lambda: choice.build(labels, 4, 7), STREAM)
+    if not np.array_equal(labels, LABELS):
+        raise CheckFailed("labels not to change; work on labels.copy()", "they were modified")
+    if any(not np.array_equal(a, b) for a, b in zip(one.rows, other.rows, strict=True)):
+        raise CheckFailed(f"random numbers from {STREAM}", "two partitions of one seed differ")
+
+
+def logits(choice: Choice) -> str:
+    """the network maps inputs [n, ...] to finite logits [n, classes]"""
+    refusal = ""
+    for shape in SHAPES:
+        try:
+            network = _network(choice, shape)
+        except ValueError as error:
+            refusal = str(error)
+            continue
+        for n in (1, 5):
+            out = _run(network, _inputs(n, shape))
+            if not isinstance(out, Tensor) or out.shape != (n, 10):
+                seen = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
+                raise CheckFailed(f"logits [{n}, 10] for {n} inputs {list(shape)} of 10 classes", str(seen))
+            if not out.isfinite().all():
+                raise CheckFailed("finite logits", f"{out.flatten()[:4].tolist()}")
+        return f"inputs {list(shape)}"
+    raise CheckFailed(f"a network for inputs of one of the shapes {[list(shape) for shape in SHAPES]}", refusal)
+
+
+def same_network(choice: Choice) -> None:
+    """a network draws its weights from torch's generator only, and its output for a sample from the input only"""
+    shape = next((shape for shape in SHAPES if _fits(choice, shape)), SHAPES[0])
+    one, other = _network(choice, shape), _network(choice, shape)
+    for (name, a), b in zip(one.named_parameters(), other.parameters(), strict=True):
+        if not torch.equal(a, b):
+            raise CheckFailed(
+                "initial weights from torch (nn.init), seeded by the suite", f"{name} differs in two draws"
+            )
+    x = _inputs(5, shape)
+    copy = x.clone()
+    one.eval()
+    first, second = twice(lambda: _run(one, x), "nothing in `eval` mode: forward must be a function of the input")
+    if not torch.equal(x, copy):
+        raise CheckFailed("inputs not to change; avoid in-place operations", "they were modified")
+    single = torch.cat([_run(one, x[row : row + 1]) for row in range(5)])
+    if not torch.allclose(first, second) or not torch.allclose(first, single, rtol=1e-4, atol=1e-5):
+        raise CheckFailed("the same logits for a sample alone and in a batch", "different logits")
+
+
+def task_and_data(choice: Choice) -> None:
+    """the task and its data fit together: every client has samples, no sample has two clients"""
+    task, data = _task(choice)
+    _rows_of(data)
+    values = task.metrics(_batch(data, 3))
+    if "loss" not in values:
+        raise CheckFailed("`metrics` with the key `loss`", f"the keys {', '.join(values) or 'none'}")
+    for name, value in values.items():
+        if value.shape not in ((3,), ()):
+            raise CheckFailed(f"metric {name} [n] with a value for each sample", f"{list(value.shape)} for 3 samples")
+
+
+def _rows_of(data: ClientData) -> None:
+    samples = len(data.splits["train"][0])
+    for split, columns in data.splits.items():
+        if len({len(column) for column in columns}) != 1:
+            raise CheckFailed(f"columns of equal length in {split}", str([len(column) for column in columns]))
+    rows = np.concatenate([np.asarray(data.parts[client]) for client in range(data.clients)])
+    if len(np.unique(rows)) < len(rows) or rows.max() >= samples:
+        raise CheckFailed(f"each of the {samples} training samples at one client", "a sample at two clients, or none")
+
+
+def mean_loss(choice: Choice) -> None:
+    """the loss of a batch is the mean of the losses of its samples, and finite"""
+    task, data = _task(choice)
+    for n in (1, 2, 5):
+        batch = _batch(data, n)
+        with torch.no_grad():
+            together = task.loss(batch)
+            singles = torch.stack([task.loss(tuple(c[i : i + 1] for c in batch)) for i in range(len(batch[0]))])
+        if together.shape != ():
+            raise CheckFailed("one number, such as loss.mean()", f"a loss of shape {list(together.shape)}")
+        if not together.isfinite():
+            raise CheckFailed("a finite loss", f"{together.item()}; look for log(0), a division by 0, or bad inputs")
+        if not torch.allclose(together.double(), singles.double().mean(), rtol=1e-4, atol=1e-6):
+            raise CheckFailed(
+                f"the mean over samples, {singles.mean().item():.6g}; use .mean(), not .sum()",
+                f"{together.item():.6g} for {len(batch[0])} samples",
+            )
+
+
+def pure_loss(choice: Choice) -> None:
+    """the loss is a function of parameters and batch: nothing is changed, nothing is drawn"""
+    task, data = _task(choice)
+    batch = _batch(data, 4)
+    before = deepcopy([*task.state_dict().values(), *batch])
+    first, second = twice(lambda: task.loss(batch).detach(), "nothing: the loss is a function of its inputs")
+    if any(not torch.equal(a, b) for a, b in zip(before, [*task.state_dict().values(), *batch], strict=True)):
+        raise CheckFailed("parameters, buffers and the batch not to change", "one of them was modified in place")
+    if not torch.equal(first, second):
+        raise CheckFailed("the same loss twice", f"{first.item()} and {second.item()}")
+
+
+def same_task(choice: Choice) -> None:
+    """the same seed gives the same data and initial model, without global random generators"""
+    (one, data), (other, again) = twice(lambda: _task(choice), f"{STREAM}, and torch_stream for the initial model")
+    for a, b in zip(one.parameters(), other.parameters(), strict=True):
+        if not torch.equal(a, b):
+            raise CheckFailed("the initial model inside `with torch_stream(seed, 'init')`", "two initial models differ")
+    for split in data.splits:
+        if any(not torch.equal(a, b) for a, b in zip(data.splits[split], again.splits[split], strict=True)):
+            raise CheckFailed(f"random numbers from {STREAM}", f"two draws of the split {split} differ")
+
+
+def factors(choice: Choice) -> None:
+    """the factor of the learning rate is a finite number above 0, the same at every call"""
+    schedule = choice.bound()
+    one, other = twice(lambda: [float(schedule(t)) for t in range(200)], "nothing: a factor is a function of t")
+    for t, (a, b) in enumerate(zip(one, other, strict=True)):
+        if not (math.isfinite(a) and a > 0) or a != b:
+            raise CheckFailed("one finite number above 0 for each round", f"{a} and {b} in round {t}")
+
+
+def steps(choice: Choice) -> None:
+    """a step moves the model by finite numbers, not at all without a gradient, and survives a checkpoint"""
+    x = nn.Parameter(torch.tensor([1.0, -2.0]))
+    optimizer = choice.build([x], 0.1)
+    optimizer.step()
+    if x.tolist() != [1.0, -2.0]:
+        raise CheckFailed("x to stay where x.grad is None: skip such parameters", str(x.tolist()))
+    for _ in range(3):
+        x.grad = torch.tensor([0.5, -0.25])
+        optimizer.step()
+    y = nn.Parameter(x.detach().clone())
+    if not x.isfinite().all() or x.tolist() == [1.0, -2.0]:
+        raise CheckFailed("x to move by finite numbers", str(x.tolist()))
+    again = choice.build([y], 0.1)
+    again.load_state_dict(optimizer.state_dict())
+    for z, one in ((x, optimizer), (y, again)):
+        z.grad = torch.tensor([0.5, -0.25])
+        one.step()
+    if not torch.equal(x, y):
+        raise CheckFailed("all memory in self.state, so that a checkpoint has it", f"{x.tolist()} and {y.tolist()}")
+
+
+def _network(choice: Choice, shape: tuple[int, ...]) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        network: nn.Module = choice.build(shape, 10)
+        return network
+
+
+def _fits(choice: Choice, shape: tuple[int, ...]) -> bool:
+    try:
+        _network(choice, shape)
+    except SettingError:
+        return False
+    except ValueError:
+        return False
+    return True
+
+
+def _inputs(n: int, shape: tuple[int, ...]) -> Tensor:
+    return torch.randn(n, *shape, generator=torch.Generator().manual_seed(2))
+
+
+def _run(network: nn.Module, inputs: Tensor) -> Any:
+    network.eval()
+    with torch.no_grad():
+        return network(inputs)
+
+
+def _task(choice: Choice) -> tuple[Task, ClientData]:
+    made = choice.build(3)
+    if len(made) != 2 or not isinstance(made[0], Task) or not isinstance(made[1], ClientData):
+        raise CheckFailed("a pair (tasks.Task, tasks.ClientData)", f"({', '.join(type(one).__name__ for one in made)})")
+    return made
+
+
+def _batch(data: ClientData, n: int) -> tuple[Tensor, ...]:
+    return tuple(column[:n] for column in data.splits["train"])

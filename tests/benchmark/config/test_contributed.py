@@ -1,0 +1,171 @@
+"""Choices from outside the suite: every way to name them means the same."""
+
+import importlib.util
+import re
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+import algorithms
+from benchmark import SettingError, Trial, simulate
+from benchmark.config.registry import read
+from participation import Bernoulli, Population
+
+FILE = Path(__file__).parents[2] / "support" / "own.py"
+QUADRATIC = {"name": "quadratic", "targets": [[0.0, 1.0], [4.0, 5.0], [2.0, -3.0]]}
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """The file as a module, as a user's script imports it."""
+    monkeypatch.syspath_prepend(FILE.parent)
+    yield importlib.import_module("own")
+    sys.modules.pop("own", None)
+
+
+def trial(prefix):
+    """A trial in which every choice is the user's own; `prefix` makes the name from that in the file."""
+    return {
+        "task": {
+            "name": "digits",
+            "clients": 6,
+            "model": {"name": prefix("network"), "width": 4},
+            "partition": {"name": prefix("stripes"), "offset": 1},
+        },
+        "participation": {"name": prefix("Alternating"), "first": 1},
+        "algorithm": prefix("Halved"),
+        "local": {"steps": 1, "batch_size": 8, "schedule": {"name": prefix("slower")}},
+        "server": {"optimizer": {"name": prefix("SignSGD"), "scale": 0.5}, "lr": 0.01},
+        "rounds": 2,
+    }
+
+
+def test_file_module_and_object_are_the_same_trial(own, tmp_path):
+    by_file = Trial.read(trial(lambda name: f"{FILE}:{name}"))
+    by_module = Trial.read(trial(lambda name: f"own:{name}"))
+    by_object = Trial.read(trial(lambda name: getattr(own, name)))
+    assert by_file.name == by_module.name == by_object.name
+    assert by_file.name.startswith("Halved-seed0-")
+    results = [simulate(one) for one in (by_file, by_object)]
+    assert np.array_equal(results[0].server, results[1].server)
+    # Two rounds of sign steps of 0.005: every weight moved by 0, 0.005 or 0.01 from the initial model.
+    start = simulate(trial(lambda name: f"{FILE}:{name}") | {"server": {"lr": 1e-30}}).server
+    moved = np.abs(results[0].server - start) / 0.005
+    assert np.allclose(moved, moved.round(), atol=1e-3)
+    assert set(moved.round()) <= {0, 1, 2}
+
+
+def test_the_source_is_in_the_run_folder_and_in_the_digest(tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(FILE.read_text())
+    settings = {"task": QUADRATIC, "algorithm": "fedavg", "rounds": 1, "participation": f"{mine}:Alternating"}
+    before = Trial.read(settings)
+    simulate(before, folder=tmp_path / "run")
+    assert (tmp_path / "run" / "source" / "mine.py").read_text() == FILE.read_text()
+    assert (
+        yaml.safe_load((tmp_path / "run" / "trial.yaml").read_text())["participation"]["name"] == f"{mine}:Alternating"
+    )
+    again = tmp_path / "elsewhere.py"
+    again.write_text(FILE.read_text())
+    assert Trial.read(settings | {"participation": f"{again}:Alternating"}).digest == before.digest
+    mine.write_text(FILE.read_text().replace("% 2", "% 3"))
+    assert Trial.read(settings).digest != before.digest
+
+
+def test_one_of_the_suites_keeps_its_name_and_digest():
+    plain = Trial.read({"task": QUADRATIC, "algorithm": "fedpbc", "rounds": 1})
+    for value in ("algorithms:FedPBC", algorithms.FedPBC):
+        assert Trial.read({"task": QUADRATIC, "algorithm": value, "rounds": 1}).name == plain.name
+
+
+def test_an_instance_has_its_fields_as_options():
+    choice = read("algorithm", algorithms.MIFA(memory="updates"))
+    assert choice.options["memory"] == "updates"
+    assert choice.build() == algorithms.MIFA(memory="updates")
+
+
+def test_an_instance_is_taken_as_it_is():
+    model = Bernoulli(Population(3, seed=5), probability=0.5)
+    settings = {"task": QUADRATIC, "algorithm": "fedavg", "rounds": 1, "participation": model}
+    other = Bernoulli(Population(3, seed=6), probability=0.5)
+    assert Trial.read(settings).digest != Trial.read(settings | {"participation": other}).digest
+    assert Trial.read(settings).digest == Trial.read(settings).digest
+    assert simulate(settings).server.shape == (2,)
+    with pytest.raises(SettingError, match=r"^participation: .*`clients` is 3; must be 2"):
+        simulate(settings | {"task": {"name": "quadratic", "targets": [0.0, 1.0]}})
+
+
+def test_a_function_with_filled_in_arguments(own):
+    settings = {"name": "digits", "clients": 3}
+    digests = {
+        Trial.read({"task": settings | {"partition": value}, "algorithm": "fedavg", "rounds": 1}).digest
+        for value in (own.stripes, partial(own.stripes, offset=1), partial(own.stripes, offset=2))
+    }
+    assert len(digests) == 3
+
+
+def test_torchs_own_optimizer():
+    settings = {"task": QUADRATIC, "algorithm": "fedavg", "rounds": 1, "server": {"optimizer": "torch.optim:Adagrad"}}
+    moved = simulate(settings).server
+    assert moved == pytest.approx([1.0, 1.0])  # the first step of Adagrad is lr times the sign
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "complaint"),
+    [
+        ("partition", "Halved", r"must be a function of \(labels, clients, seed\) that returns .*; it is a class of FedAvg, at .*own.py:\d+"),
+        ("partition", "ramp", r"must be a function of \(labels, clients, seed\) .*; it takes \(population, low\), at .*own.py:\d+"),
+        ("algorithm", "ramp", r"must be a subclass of algorithms.Algorithm; it is a function, at .*own.py:\d+"),
+        ("participation", "Halved", r"must be a function of \(population\) that returns a participation.Participation; it is a class of FedAvg"),
+        ("model", "nn", r"must be a function of \(shape, classes\) that returns a torch.nn.Module; it is a module"),
+        ("model", "newtork", r"own.py must define newtork; it defines network, stripes, ramp"),
+    ],
+)  # fmt: skip
+def test_what_is_not_of_the_kind_is_refused(kind, name, complaint):
+    with pytest.raises(SettingError, match=complaint):
+        read(kind, f"{FILE}:{name}")
+
+
+def test_names_that_lead_nowhere():
+    for name, complaint in (
+        ("no_such_package.part:Thing", "there is no module no_such_package. Install its package, or name a file"),
+        ("algorithms:Nothing_", "algorithms does not define Nothing_"),
+        ("nowhere.py:X", "there is no file"),
+    ):
+        with pytest.raises(SettingError, match=re.escape(complaint)):
+            read("algorithm", name)
+
+
+def test_two_methods_of_one_file_both_run(tmp_path):
+    from benchmark.config.experiment import Experiment
+    from benchmark.config.grid import distinct, places
+
+    file = tmp_path / "two.py"
+    file.write_text("from algorithms import FedAvg\nclass A(FedAvg): ...\nclass B(FedAvg): ...\n")
+    content = {
+        "title": "Two",
+        "trial": {"task": QUADRATIC, "rounds": 1},
+        "grid": {"algorithm": [f"{file}:A", f"{file}:B"]},
+    }
+    (tmp_path / "two.yaml").write_text(yaml.safe_dump(content))
+    found = distinct(places(Experiment.read(str(tmp_path / "two.yaml"))))
+    assert [one.label for one in found] == ["A", "B"]
+
+
+def test_local_functions_differ_by_what_they_enclose():
+    def scaled(factor):
+        return lambda t: factor / (t + 1)
+
+    def digest(schedule):
+        return Trial.read(
+            {"task": QUADRATIC, "algorithm": "fedavg", "rounds": 1, "local": {"schedule": schedule}}
+        ).digest
+
+    assert digest(scaled(1)) == digest(scaled(1))
+    assert digest(scaled(1)) != digest(scaled(2))
+    assert torch.is_grad_enabled()

@@ -1,0 +1,168 @@
+"""Typical mistakes in a user's file: the message is one screen, names file and line, says what to do, and is no
+traceback.
+
+Each mistake has a file `mine.py` and a command. The line of the mistake ends with `# here`.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from command import TINY
+
+METHOD = """from algorithms import FedAvg, Memoryless
+import torch
+
+class Mine(Memoryless):
+    def round(self, state, x, call, work):{mark}
+        A = call.active
+        if len(A) == 0:
+            return None, state
+        D = work.sgd(A, x.expand(len(A), -1)) - x
+{body}
+"""
+
+
+def method(body: str, mark: str = "") -> str:
+    return METHOD.format(body="\n".join(f"        {line}" for line in body.splitlines()), mark=mark)
+
+
+HERE = "  # here"
+CHECK = ("check", "mine.py:Mine")
+DIGITS = {"name": "digits", "clients": 4}
+
+
+def run(**settings):
+    """The command that runs a trial with these settings."""
+    return ("run", json.dumps(settings), "--executor", "inline", "--seeds", "0", "--only", "algorithm=fedavg")
+
+
+OWN = run(algorithm={"name": "mine.py:Mine"})
+# For each mistake: the file, the command, and parts of the message.
+MISTAKES = {
+    "syntax error": ("class Mine(:  # here\n    pass\n", CHECK, ["this is not Python: invalid syntax"]),
+    "forgotten import": ("class Mine(Memoryless):  # here\n    pass\n", CHECK, ["name 'Memoryless' is not defined", "Import or define it"]),
+    "forgotten import in a function": (method("return np.mean(D), state" + HERE), CHECK, ["name 'np' is not defined", "Import or define it"]),
+    "module that is not installed": ("import tensorlow  # here\n", CHECK, ["No module named 'tensorlow'", "Install it, or correct the import"]),
+    "misspelt name": (method("return D.mean(dim=0), state"), ("check", "mine.py:Mien"), ["mine.py must define Mien; it defines Mine"]),
+    "returns the model": (method("return x + D.mean(dim=0), state", HERE), CHECK, ["returns the update of x, not the new model", "subtract x"]),
+    "forgotten requires": (method("return (D / call.probability[A, None]).mean(dim=0), state", HERE), CHECK, ['requires = ("probability",)', "call.probability is None"]),
+    "wrong shape": (method("return D, state", HERE), CHECK, ["expected  an update [2]", "average over the clients with .mean(dim=0)"]),
+    "forgets the state": (method("return D.mean(dim=0)", HERE), CHECK, ["`round` to return two values: update, state"]),
+    "in-place change": (method("x += D.mean(dim=0)\nreturn torch.zeros_like(x), state", HERE), CHECK, ["x not to change", "it was modified in round 0"]),
+    "global randomness": (method("return D.mean(dim=0) * torch.rand(()), state", HERE), CHECK, ["call.generator()", "torch's global generator"]),
+    "not a number": (method("return D.mean(dim=0) / 0, state", HERE), CHECK, ["finite numbers", "look for a division by 0"]),
+    "exception in round": (method('raise RuntimeError("no luck")' + HERE), CHECK, ["RuntimeError: no luck"]),
+    "exception in a run": (method('raise RuntimeError("no luck")' + HERE), OWN, ["failed: Mine-seed0", "RuntimeError: no luck"]),
+    "wrong signature": (
+        "def Mine(labels, clients):  # here\n    return [labels]\n",
+        run(task=DIGITS | {"partition": "mine.py:Mine"}),
+        ["partition.name", "must be a function of (labels, clients, seed)", "it takes (labels, clients)"],
+    ),
+    "a client without samples": (
+        "def Mine(labels, clients, seed):  # here\n    return [[0], [1], [2], []]\n",
+        run(task=DIGITS | {"partition": "mine.py:Mine"}),
+        ["client 3 has no samples; every client must have one"],
+    ),
+    "a sample twice": (
+        "def Mine(labels, clients, seed):  # here\n    return [[i, 7] for i in range(clients)]\n",
+        ("check", "mine.py:Mine"),
+        ["sample 7 belongs to 4 clients", "one at most"],
+    ),
+    "a mask instead of ids": (
+        "from participation import Participation\nimport numpy as np\n\nclass Mine(Participation):\n"
+        "    def __init__(self, population):\n        self.clients = population.clients\n"
+        "    def active(self, t):  # here\n        return np.ones(self.clients, bool)\n",
+        CHECK,
+        ["np.flatnonzero(mask) makes ids of a mask"],
+    ),
+    "another probability than declared": (
+        "from participation import Participation\nfrom participation.streams import stream\nimport numpy as np\n\n"
+        "class Mine(Participation):\n    def __init__(self, population):\n"
+        "        self.clients, self.seed = population.clients, population.seed\n"
+        "    def active(self, t):  # here\n"
+        "        return np.flatnonzero(stream(self.seed, 'participation', t).random(self.clients) < 0.5)\n"
+        "    def probability(self, t):\n        return np.full(self.clients, 0.8)\n",
+        CHECK,
+        ["active with probability 0.800 in round 0 (probability(0))", "over 400 seeds"],
+    ),
+    "not the classes": (
+        "from torch import nn\n\ndef Mine(shape, classes):  # here\n    return nn.Sequential(nn.Flatten(), nn.LazyLinear(3))\n",
+        ("check", "mine.py:Mine"),
+        ["logits [1, 10] for 1 inputs [1, 8, 8] of 10 classes", "[1, 3]"],
+    ),
+    "an option that is misspelt": (
+        "def Mine(t, *, rate: float = 0.5):\n    return rate\n",
+        run(local={"schedule": {"name": "mine.py:Mine", "rat": 1}}),
+        ["local.schedule.rat: is not an option of", "allowed: rate"],
+    ),
+}  # fmt: skip
+
+LOOP = """
+import contextlib, io, json, sys
+from pathlib import Path
+from benchmark.cli import main
+said = {}
+for name, (text, arguments) in json.loads(Path("mistakes.json").read_text()).items():
+    Path("mine.py").write_text(text)
+    sys.argv = ["rollcall", *arguments]
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+        import benchmark.cli.check as check, benchmark.cli.run as run
+        check.out._file = run.out._file = run.err._file = stream
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code
+    said[name] = (code, stream.getvalue())
+Path("said.json").write_text(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """Exit code and output for each mistake, all from one process, without the type checker that watches the tests."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    commands = {}
+    for name, (text, command, _) in MISTAKES.items():
+        arguments = list(command)
+        if arguments[0] == "run":
+            settings = json.loads(arguments[1])
+            file = folder / f"{name.replace(' ', '-')}.yaml"
+            own = "algorithm" in settings
+            trial = {**TINY["trial"], **settings, "rounds": 2}
+            grid = {"seed": [0]} if own else {"seed": [0], "algorithm": ["fedavg"]}
+            file.write_text(yaml.safe_dump(TINY | {"trial": trial, "grid": grid}))
+            arguments = ["run", str(file), "--executor", "inline", "--store", str(folder / "runs")]
+        commands[name] = (text, arguments)
+    (folder / "mistakes.json").write_text(json.dumps(commands))
+    done = subprocess.run([sys.executable, "-c", LOOP], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "said.json").read_text())
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_message(name, said):
+    text, _, parts = MISTAKES[name]
+    code, message = said[name]
+    assert code in (1, 2)
+    assert "Traceback" not in message
+    assert len(message.splitlines()) <= 30
+    plain = " ".join(message.split())
+    for part in parts:
+        assert " ".join(part.split()) in plain, message
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if line.endswith(HERE)]
+    if lines:
+        assert re.search(rf"mine\.py:{lines[0]}\b", message), message
+    else:
+        assert "mine.py" in message
+
+
+def test_there_are_fifteen():
+    assert len(MISTAKES) >= 15
+    assert Path(__file__).exists()

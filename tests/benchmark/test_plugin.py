@@ -1,0 +1,60 @@
+"""An installed package offers choices through entry points."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmark import SettingError, simulate
+from benchmark.config.registry import read
+
+PACKAGE = Path(__file__).parents[1] / "support" / "example_plugin"
+TRIAL = {
+    "task": {"name": "quadratic", "targets": [0.0, 4.0]},
+    "participation": {"name": "bernoulli", "probability": [1.0, 1.0]},
+    "algorithm": "square_root",
+    "local": {"steps": 1, "lr": 0.5},
+    "rounds": 1,
+}
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """The example package as an installer leaves it: its module, and a folder with its metadata."""
+    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
+    (tmp_path / "rollcall_example.py").write_text((PACKAGE / "rollcall_example.py").read_text())
+    info = tmp_path / "rollcall_example-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    points = [f"{name} = {value}" for name, value in project["entry-points"]["rollcall"].items()]
+    (info / "entry_points.txt").write_text("\n".join(["[rollcall]", *points, ""]))
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("rollcall_example", None)
+
+
+def test_a_trial_uses_it(installed):
+    # From x = 0 with all p = 1: D is 0 and 2, each weighted by 1/2.
+    assert simulate(TRIAL).model == pytest.approx([1.0])
+    assert len(read("partition", "every_nth").build(np.array([0, 1, 0]), 2, 0).rows) == 2
+    with pytest.raises(SettingError, match=r"must be one of local_sgd, .*square_root; or your own as"):
+        read("algorithm", "square_roots")
+
+
+def test_the_list_has_it(installed):
+    code = f"import sys; sys.path.insert(0, {str(installed)!r}); sys.argv = ['rollcall', 'list', '--json']; from benchmark.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    listed = json.loads(done.stdout)
+    assert (
+        listed["algorithm"]["square_root"] == "rollcall_example:SquareRoot, of the installed package rollcall-example"
+    )
+    assert "every_nth" in listed["partition"]
+
+
+def test_without_the_package_the_name_is_unknown():
+    with pytest.raises(SettingError, match="'square_root' is not allowed; must be one of local_sgd"):
+        read("algorithm", "square_root")
