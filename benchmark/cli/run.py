@@ -55,27 +55,25 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
-    if executor is Executor.ray and not find_spec("ray"):
-        raise SettingError("running trials side by side needs Ray: pip install 'ray[tune]'; or add --executor inline")
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
     chosen = executor_of(executor)
     if budget:
         plans = within(plans, budget, store, gpus_per_trial if chosen is Executor.ray else None)
         sweeps = [plan.jobs(store) for plan in plans]
-    from benchmark.sweep.jobs import check_folders
+    from benchmark.sweep.jobs import check, check_folders
 
     writable(store)
-    for plan, jobs in zip(plans, sweeps, strict=True):
-        if not all(job.ended for job in jobs):
-            plan.check_metrics()
-            plan.claim(store)
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
         _changed(jobs, redo_changed)
         try:
             check_folders(jobs)
             todo = [job for job in jobs if not job.ended]
+            check(todo)
+            if todo:
+                plan.check_metrics()
+                plan.claim(store)
             view = _run(jobs, todo, chosen, gpus_per_trial, retries, store, plan.experiment.home)
         except SettingError as error:
             if len(plans) == 1:
@@ -136,10 +134,9 @@ def _run(
     home: str,
 ) -> "View":
     """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
-    from benchmark.sweep.jobs import CallbackList, SweepCallback, check, run_inline
+    from benchmark.sweep.jobs import CallbackList, SweepCallback, run_inline
     from benchmark.sweep.progress import View
 
-    check(todo)
     with View(jobs, err) as view:
         callbacks: list[SweepCallback] = [view]
         if todo and find_spec("mlflow"):

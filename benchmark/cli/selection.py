@@ -90,8 +90,7 @@ def writable(store: Path) -> None:
         SettingError: names the folder and the reason.
     """
     try:
-        store.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=store):
+        with TemporaryFile(dir=next(folder for folder in (store, *store.absolute().parents) if folder.exists())):
             pass
     except OSError as error:
         raise SettingError(

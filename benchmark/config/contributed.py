@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Any
 
 from benchmark.config.errors import SettingError, SourceError
@@ -46,7 +46,7 @@ class Outside:
     shipped: Any = None
 
 
-def installed(kind: str) -> dict[str, EntryPoint]:
+def installed(kind: str) -> dict[str, Any]:
     """The choices of a kind that installed packages offer, by name."""
     points = {point.name: point for point in entry_points(group=GROUP)}
     return {name.removeprefix(f"{kind}."): point for name, point in points.items() if name.startswith(f"{kind}.")}

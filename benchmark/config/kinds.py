@@ -37,7 +37,7 @@ class Kind:
         return typing.cast(Mapping[str, Callable[..., Any]], resolve_name(self.address))
 
     @property
-    def result(self) -> type | None:
+    def result(self) -> Any:
         """The class of what a choice makes; None if it is a number or an array."""
         return resolve_name(self.returns) if self.returns else None
 

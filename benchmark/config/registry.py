@@ -89,11 +89,10 @@ def read(kind: str, value: Any) -> Choice:
     """
     if isinstance(value, Choice):
         return value
-    if not isinstance(value, Mapping):
-        value = {"name": value}
+    written, value = value, value if isinstance(value, Mapping) else {"name": value}
     name = value.get("name")
     if name is None or isinstance(name, bool | int | float | list | Mapping):
-        raise SettingError(f"name: is missing in {dict(value)!r}; must be {_names(kind)}")
+        raise SettingError(f"name: is missing in {written!r}; must be {_names(kind)}")
     name, factory, outside, held = _chosen(kind, name)
     options = held | {key: option for key, option in value.items() if key != "name"}
     model = _model(factory, 1 if isinstance(factory, contributed.Constant) else KINDS[kind].supplied)

@@ -29,6 +29,7 @@ def _options(name, m, data):
         "clustered_markov": {"clusters": m, "probability": p, "correlation": 0.5},
         "group_events": {"sizes": (m,), "events": (0.5,), "inside": 0.5, "max_active": 2, "reading": "cap"},
         "copula": {"probability": p, "rho": 0.4},
+        "function": {"function": lambda t, rng: rng.random(m) < p},
         "trace": {"mask": np.arange(5 * m).reshape(5, m) % 3 == 0},
     }[name]
 

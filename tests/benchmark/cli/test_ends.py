@@ -68,7 +68,10 @@ def test_a_failed_trial_leaves_its_traceback(store, tmp_path, capsys):
     code, _, err = rollcall(capsys, "run", file, "--executor", "inline")
     assert code == 1
     (folder,) = (store / "tiny").glob("Mine-*")
-    assert f"failed: {folder.name}: ValueError: no such luck\n  traceback in {folder / 'error.txt'}\n" in err
+    assert (
+        f"failed: {folder.name}: {tmp_path / 'mine.py'}:9: ValueError: no such luck\n  traceback in {folder / 'error.txt'}\n"
+        in err
+    )
     trace = (folder / "error.txt").read_text()
     assert "mine.py" in trace
     assert trace.endswith("ValueError: no such luck\n")

@@ -1,7 +1,8 @@
 """What cannot be read or written is one line on stderr and exit code 2, never a traceback."""
 
 import json
-from multiprocessing import get_context
+import subprocess
+import sys
 
 import pytest
 from command import TINY, rollcall, write
@@ -74,13 +75,11 @@ def test_a_trial_that_another_process_runs_has_not_failed(store, tmp_path, capsy
     assert "1 run now, 1 before, 0 failed" in out
 
 
-def _open(store):
-    from benchmark.sweep.mlflow_mirror import Mirror
-
-    return Mirror(store, "tiny").id
-
-
 def test_two_processes_create_the_database_once(store):
-    with get_context("spawn").Pool(2) as pool:
-        ids = pool.map(_open, [store] * 2, chunksize=1)
-    assert ids[0] == ids[1]
+    code = "import sys; from pathlib import Path; from benchmark.sweep.mlflow_mirror import Mirror; "
+    code += "print(Mirror(Path(sys.argv[1]), 'tiny').id)"
+    command = [sys.executable, "-c", code, str(store)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    ids = [process.communicate(timeout=120)[0].strip() for process in processes]
+    assert ids[0] == ids[1] != ""
+    assert [process.returncode for process in processes] == [0, 0]

@@ -135,7 +135,7 @@ SLOW = {
 
 def test_ctrl_c_in_a_sweep(tmp_path, monkeypatch):
     """The whole process group gets SIGINT, as from a terminal: with Ray and inline."""
-    file = write(tmp_path, trial=SLOW, grid={"algorithm": ["mifa", "fedpbc", "fedvarp"]})
+    file = write(tmp_path, trial=SLOW, grid={"algorithm": ["mifa", "fedpbc", "fedvarp"]}, report={})
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
 
