@@ -13,7 +13,7 @@ from rich.progress import track
 
 from benchmark.cli.claim import claim
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import LIBRARY, Experiment, names
+from benchmark.config.experiment import Experiment, file_of, names
 from benchmark.config.nested import parse, parse_all
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Plan:
             SettingError: the runs of another file are there.
         """
         if not self.experiment.base:  # else it shares the runs of its base on purpose
-            claim(store / self.experiment.home, self.file or LIBRARY / f"{self.experiment.name}.yaml")
+            claim(store / self.experiment.home, self.file or file_of(self.experiment.name))
 
 
 def writable(store: Path) -> None:

@@ -110,7 +110,7 @@ class Experiment(Settings):
         Raises:
             SettingError: the experiment does not exist, or one of its keys is not allowed.
         """
-        path = Path(name) if name.endswith((".yaml", ".yml")) else LIBRARY / f"{name}.yaml"
+        path = file_of(name)
         if not path.is_file():
             raise SettingError(
                 f"experiment: {name!r} is not known; must be one of {', '.join(names())}, or a .yaml file"
@@ -219,6 +219,11 @@ class Experiment(Settings):
                 },
             }
         )
+
+
+def file_of(name: str) -> Path:
+    """The file of an experiment, which is named by a path or is one of the suite's."""
+    return Path(name) if name.endswith((".yaml", ".yml")) else LIBRARY / f"{name}.yaml"
 
 
 def names(of: str = "") -> list[str]:

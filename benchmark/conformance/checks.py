@@ -18,8 +18,9 @@ from benchmark.conformance.subject import Subject
 FIRST: Sequence[Callable[[Subject], str | None]] = (
     first_checks.declared_knowledge,
     first_checks.runs,
-    first_checks.returns_the_update,
     contract_checks.empty_rounds,
+    contract_checks.shapes_and_types,
+    first_checks.returns_the_update,
     contract_checks.inputs_unmodified,
     contract_checks.deterministic,
 )
@@ -27,7 +28,6 @@ FIRST: Sequence[Callable[[Subject], str | None]] = (
 
 CHECKS: Sequence[Callable[[Subject], str | None]] = (
     *FIRST,
-    contract_checks.shapes_and_types,
     contract_checks.devices,
     client_checks.renumbering,
     client_checks.only_the_active_work,

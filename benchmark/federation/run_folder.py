@@ -242,8 +242,12 @@ class RunFolder:
         """Write trial.yaml once, so that a later start on a full disk cannot cut it off."""
         with TemporaryDirectory(dir=self.path) as scratch:
             trial.save(Path(scratch))
-            for file in sorted(Path(scratch).iterdir()):  # trial.yaml comes after the arrays that it names
-                file.replace(self.path / file.name)
+            for file in sorted(Path(scratch).rglob("*")):  # trial.yaml comes after the arrays and sources that it names
+                target = self.path / file.relative_to(scratch)
+                if file.is_dir():
+                    target.mkdir(exist_ok=True)
+                else:
+                    file.replace(target)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import LIBRARY, Experiment, Override
+from benchmark.config.experiment import Experiment, Override, file_of
 from benchmark.search.answer import Tuned
 
 BEGIN = "  # Chosen by `rollcall tune`; replaced by `rollcall tune --write`."
@@ -28,7 +28,7 @@ def write_overrides(name: str, tuned: Tuned) -> Path:
     Raises:
         SettingError: the file has no place for overrides, or is not valid with them; it is left as it was.
     """
-    file = Path(name) if name.endswith((".yaml", ".yml")) else LIBRARY / f"{name}.yaml"
+    file = file_of(name)
     before = file.read_text()
     content = yaml.safe_load(before)
     if "base" in content and "overrides" not in content:

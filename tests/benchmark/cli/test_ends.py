@@ -108,7 +108,7 @@ def test_a_trial_whose_process_dies_is_started_again(store, tmp_path, capsys):
     name = method(tmp_path, body)
     file = write(tmp_path, trial=TINY["trial"] | {"algorithm": name}, grid={"seed": [0]})
     code, out, err = rollcall(capsys, "run", file, "--executor", "ray")
-    assert code == 0
+    assert code == 0, err
     assert "its process died; it resumes from its checkpoint (retry 1 of 1)" in err
     assert "1 run now, 0 before, 0 failed" in out
     code, out, err = rollcall(capsys, "run", file, "--executor", "ray", "--seeds", "1", "--retries", "0")
