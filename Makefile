@@ -25,7 +25,7 @@ wheel-check: .venv/installed  ## build a wheel, install it elsewhere and use it 
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(INSTALL) --editable '.[ray,mlflow,dev]'
+	$(INSTALL) --editable '.[ray,mlflow,tune,dev]'
 	touch $@
 
 .venv/installed-docs: .venv/installed

@@ -26,7 +26,7 @@ def list_(as_json: Json = False) -> None:
             if name.rpartition("/")[0] == paper:
                 grid.add_row(f"  [cyan]{name}[/cyan]", escape(experiment.title), escape(experiment.source))
         out.print(f"[bold]experiment{'s of ' * bool(paper)}{paper}[/bold]", grid, "")
-    for kind in KINDS:
+    for kind in filter(listed.get, KINDS):  # `function` lists none
         grid = Grid.grid(padding=(0, 3, 0, 0))
         for name, summary in listed[kind].items():
             grid.add_row(f"  [cyan]{name}[/cyan]", escape(summary))
