@@ -11,8 +11,8 @@ from benchmark.engines.flat_task import in_channels_last
 from benchmark.engines.threads import prepare_thread
 from tasks import Samples, Task
 
-PIECE = 64
-"""Images in a piece: together with the activations of a small network they fit in a CPU's caches."""
+PIECE = 64 * 3 * 32 * 32
+"""Numbers in the images of a piece: with the activations of a small network they fit in a CPU's caches."""
 
 R = TypeVar("R")
 
@@ -28,6 +28,7 @@ class Evaluator:
     def __init__(self, task: Task, workers: int = 1) -> None:
         self.task = task
         self.channels_last: bool | None = None
+        self.workers = workers
         self.pool = ThreadPoolExecutor(workers, initializer=prepare_thread)
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
@@ -51,7 +52,8 @@ class Evaluator:
 
     def _of_pieces(self, measure: Callable[[Samples], R], batch: Samples) -> list[R]:
         """What a function of samples gives for each piece of a batch."""
-        pieces = list(zip(*(torch.split(column, PIECE) for column in batch), strict=True))
+        size = piece_size(batch)
+        pieces = list(zip(*(torch.split(column, size) for column in batch), strict=True))
         if self.channels_last is None:
             self.channels_last = self._accepts_channels_last(pieces[0])
 
@@ -59,7 +61,7 @@ class Evaluator:
             with torch.inference_mode():
                 return measure(in_channels_last(piece) if self.channels_last else piece)
 
-        return list(self.pool.map(of_piece, pieces))
+        return list(map(of_piece, pieces) if self.workers == 1 else self.pool.map(of_piece, pieces))
 
     def _accepts_channels_last(self, piece: Samples) -> bool:
         """Whether the model accepts images with channels last, which convolutions prefer; `Tensor.view` may fail."""
@@ -74,5 +76,11 @@ class Evaluator:
         """Per-sample values of all pieces, concatenated; or the mean over samples of per-piece values."""
         if values[0].ndim:
             return torch.cat(values)
-        sizes = torch.tensor([len(piece) for piece in torch.split(batch[0], PIECE)], dtype=values[0].dtype)
+        sizes = torch.tensor([len(piece) for piece in torch.split(batch[0], piece_size(batch))], dtype=values[0].dtype)
         return torch.stack(values) @ sizes / len(batch[0])
+
+
+def piece_size(batch: Samples) -> int:
+    """How many images are in a piece."""
+    numbers = sum(column[0].numel() for column in batch if column.dim() == 4)
+    return max(1, PIECE // numbers)
