@@ -9,7 +9,12 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-CLONE = torch.ops.aten.clone.default
+CLONE, FULL = torch.ops.aten.clone.default, torch.ops.aten.full.default
+FILLED = {"ones_like": 1, "zeros_like": 0, "new_ones": 1, "new_zeros": 0}
+"""Kernels that read only the shape of their input, and the number that they fill it with."""
+
+PYTHON_NAMES = {"_unsafe_view": "view"}
+"""The Python functions of kernels, where the name differs."""
 
 Kernels = Callable[..., list[Tensor]]
 """Recorded kernels: from tensors to a list of tensors."""
@@ -83,7 +88,8 @@ def with_python_names(module: GraphModule, tensors: Sequence[Tensor]) -> Kernels
     graph = Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     for node in graph.nodes:
-        name = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
+        name = _name(node)
+        name = PYTHON_NAMES.get(name, name)
         if node.op == "call_function" and hasattr(torch, name):
             node.target = getattr(torch, name)
         elif node.op == "call_function" and hasattr(Tensor, name):
@@ -101,6 +107,11 @@ def same_bits(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
     return all(map(torch.equal, one, other)) if len(one) == len(other) else False
 
 
+def _name(node: Node) -> str:
+    """The name of a node's kernel; empty if it is none."""
+    return getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
+
+
 def _changes_its_input(node: Node) -> bool:
     schema = getattr(node.target, "_schema", None)
     return schema is not None and schema.is_mutable
@@ -109,9 +120,18 @@ def _changes_its_input(node: Node) -> bool:
 def _simplify(graph: Graph) -> None:
     """Remove kernels without effect: multiplications by 1, views that undo each other, results that nobody reads.
 
+    Tensors filled with a number become constants, so that what they take their shape from need not run.
+
     No result shares memory with an input afterwards, because the caller may change inputs in place.
     """
     for node in list(graph.nodes):
+        if _name(node) in FILLED and node.meta["val"].is_contiguous():
+            value = node.meta["val"]
+            with graph.inserting_before(node):
+                options = {"dtype": value.dtype, "device": value.device}
+                full = graph.call_function(FULL, (list(value.shape), FILLED[_name(node)]), options)
+            full.meta = node.meta
+            node.replace_all_uses_with(full)
         if node.target is torch.ops.aten.mul.Scalar and node.args[1] == 1 and _like(node, node.args[0]):
             node.replace_all_uses_with(node.args[0])
         source = node
