@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, cre
 from benchmark.config import contributed, guarded
 from benchmark.config.contributed import Outside
 from benchmark.config.errors import SettingError, from_pydantic
+from benchmark.config.forms import FORMS
 from benchmark.config.kinds import KINDS, Kind
 from benchmark.config.source import Source
 
@@ -89,6 +90,7 @@ def read(kind: str, value: Any) -> Choice:
     """
     if isinstance(value, Choice):
         return value
+    value = FORMS[kind](value) if kind in FORMS else value
     written, value = value, value if isinstance(value, Mapping) else {"name": value}
     name = value.get("name")
     if name is None or isinstance(name, bool | int | float | list | Mapping):

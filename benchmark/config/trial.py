@@ -5,7 +5,6 @@ from math import lcm
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-import numpy as np
 from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
 from benchmark.config.base import Settings, load_yaml, validated
@@ -14,19 +13,8 @@ from benchmark.config.errors import SettingError, at
 from benchmark.config.optimization import Local, Server
 from benchmark.config.registry import Choice, read
 
-
-def _participation(value: Any) -> Choice:
-    """A participation model; an array [rounds, m], or the path of a file that holds one, is a `trace`."""
-    is_path = isinstance(value, str) and value.endswith((".npy", ".npz", ".csv", ".parquet"))
-    return read("participation", {"name": "trace", "mask": value} if is_path or _is_array(value) else value)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray | list)
-
-
 TaskChoice = Annotated[Choice, PlainValidator(partial(read, "task"))]
-ParticipationChoice = Annotated[Choice, PlainValidator(_participation)]
+ParticipationChoice = Annotated[Choice, PlainValidator(partial(read, "participation"))]
 AlgorithmChoice = Annotated[Choice, PlainValidator(partial(read, "algorithm"))]
 MetricChoice = Annotated[Choice, PlainValidator(partial(read, "metric"))]
 
