@@ -53,7 +53,17 @@ class Guarded:
                 raise SourceError(f"{self._place}{wrong}")
         if not kind.fits(result):
             raise SourceError(f"{self._place}must return {kind.returned or kind.returns}; returned {in_words(result)}")
+        if self.kind == "model":
+            self._check_model(result, *supplied)
         return self._roll_call(result, supplied[0]) if self.kind == "participation" else result
+
+    def _check_model(self, network: Any, shape: tuple[int, ...], classes: int) -> None:
+        from tasks.supervised_checks import check_model
+
+        try:
+            check_model(network, shape, classes)
+        except ValueError as error:
+            raise SourceError(f"{self._place}{error}") from None
 
     def _roll_call(self, result: Any, population: Any) -> Any:
         """A participation model from what the callable made."""

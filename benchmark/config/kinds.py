@@ -66,7 +66,14 @@ class Kind:
 
 
 KINDS = {
-    "task": Kind("tasks:TASKS", 1, "seed", "builtins:tuple", "(tasks.Task, tasks.ClientData)"),
+    "task": Kind(
+        "tasks:TASKS",
+        1,
+        "seed",
+        "builtins:tuple",
+        "(tasks.Task, tasks.ClientData)",
+        also="; tasks.supervised(train, test, network) makes one, also from a LightningModule",
+    ),
     "model": Kind("tasks.models:MODELS", 2, "shape, classes", "torch.nn:Module", "a torch.nn.Module"),
     "partition": Kind(
         "tasks.partitions:PARTITIONS",

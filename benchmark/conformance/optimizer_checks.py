@@ -3,6 +3,8 @@
 Each check takes the choice and returns a remark or nothing, or raises `CheckFailed`. Its docstring is its title.
 """
 
+from copy import deepcopy
+
 import torch
 from torch import nn
 
@@ -25,7 +27,7 @@ def steps(choice: Choice) -> None:
     if not x.isfinite().all() or x.tolist() == [1.0, -2.0]:
         raise CheckFailed("x to move by finite numbers", str(x.tolist()))
     again = choice.build([y], 0.1)
-    again.load_state_dict(optimizer.state_dict())
+    again.load_state_dict(deepcopy(optimizer.state_dict()))
     for z, one in ((x, optimizer), (y, again)):
         z.grad = torch.tensor([0.5, -0.25])
         one.step()

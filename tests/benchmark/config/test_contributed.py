@@ -121,7 +121,7 @@ def test_torchs_own_optimizer():
         ("partition", "Halved", r"must be a function of \(labels, clients, seed\) that returns .*; it is a class of FedAvg, at .*own.py:\d+"),
         ("partition", "ramp", r"must be a function of \(labels, clients, seed\) .*; it takes \(population, low\), at .*own.py:\d+"),
         ("algorithm", "ramp", r"must be a subclass of algorithms.Algorithm; it is a function, at .*own.py:\d+"),
-        ("participation", "Halved", r"must be a function of \(population\) that returns a participation.Participation; it is a class of FedAvg"),
+        ("participation", "Halved", r"must be a function of \(population\) that returns a participation.Participation .*; it is a class of FedAvg"),
         ("model", "nn", r"must be a function of \(shape, classes\) that returns a torch.nn.Module; it is a module"),
         ("model", "newtork", r"own.py must define newtork; it defines network, stripes, ramp"),
     ],

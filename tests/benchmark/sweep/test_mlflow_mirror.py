@@ -90,6 +90,19 @@ def test_a_server_that_is_down_does_not_end_a_sweep(store, monkeypatch, capsys):
     )
 
 
+def test_the_users_own_file_is_an_artifact(store, tmp_path):
+    code = "def halving(t):\n    return 0.5**t\n"
+    (tmp_path / "mine.py").write_text(code)
+    local = TINY["trial"]["local"] | {"schedule": f"{tmp_path}/mine.py:halving"}
+    job = Job(Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "local": local, "rounds": 1}), "tiny", store)
+    simulate(job.trial, folder=job.folder.path)
+    mirror = Mirror(store, "tiny")
+    mirror.push(job.folder)
+    (run,) = mirror.client.search_runs([mirror.id])
+    assert run.data.params["local.schedule"] == f"{tmp_path}/mine.py:halving"
+    assert Path(mirror.client.download_artifacts(run.info.run_id, "source/mine.py")).read_text() == code
+
+
 def test_a_folder_that_never_began_is_passed_over(store):
     mirror = Mirror(store, "tiny")
     mirror.push(RunFolder(store / "tiny" / "nothing"))

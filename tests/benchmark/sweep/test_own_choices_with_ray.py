@@ -42,7 +42,7 @@ def settings(named):
 
 
 def write(folder):
-    """The user's two files: the code, and the experiment."""
+    """Write the user's two files: the code, and the experiment."""
     code, experiment = folder / "own.py", folder / "every_kind.yaml"
     code.write_text(FILE.read_text())
     trial, roll_calls = settings(lambda name: f"{code}:{name}")
@@ -51,14 +51,13 @@ def write(folder):
             {"title": "Own", "trial": trial, "grid": {"participation": roll_calls, "seed": [0]}}, sort_keys=False
         )
     )
-    return code, experiment
 
 
 @pytest.fixture
 def objects(tmp_path, monkeypatch):
     """The trials of `write` with Python objects."""
     monkeypatch.syspath_prepend(tmp_path)
-    code, experiment = write(tmp_path)
+    write(tmp_path)
     import own
 
     trial, roll_calls = settings(lambda name: getattr(own, name))

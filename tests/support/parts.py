@@ -1,0 +1,182 @@
+"""Augmentations, metrics, optimizers and analyses for `rollcall check`: sound ones, and ones that are broken in one way."""
+
+import numpy as np
+import pandas as pd
+import torch
+import torchmetrics
+
+from tasks.metrics import OverClients
+from tasks.streams import stream
+
+
+class Shift:
+    """A sound augmentation: the images, a bit brighter for each client."""
+
+    on_normalised = True
+
+    def __init__(self, seed, *, size=0.1):
+        self.size = size
+
+    def __call__(self, images, keys):
+        return images + self.size * keys[:, 0, None, None, None]
+
+
+class Cropped(Shift):
+    def __call__(self, images, keys):
+        return images[:, :, 1:, 1:]
+
+
+class InPlace(Shift):
+    def __call__(self, images, keys):
+        return images.mul_(2)
+
+
+class OfTheBatch(Shift):
+    def __call__(self, images, keys):
+        return images - images.mean()
+
+
+class Noisy(Shift):
+    def __call__(self, images, keys):
+        return images + torch.rand(())
+
+
+class Accuracy:
+    """A sound metric: counts, divided at the end."""
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.right = self.seen = 0
+
+    def update(self, predictions, targets):
+        self.right += int((predictions.argmax(dim=1) == targets).sum())
+        self.seen += len(targets)
+
+    def compute(self):
+        return {"share": self.right / self.seen, "count": np.array([self.right, self.seen])}
+
+
+class Worded(Accuracy):
+    def compute(self):
+        return "good"
+
+
+class OfBatches(Accuracy):
+    def reset(self):
+        self.values = []
+
+    def update(self, predictions, targets):
+        self.values.append((predictions.argmax(dim=1) == targets).double().mean().item())
+
+    def compute(self):
+        return np.mean(self.values)
+
+
+class Remembering(Accuracy):
+    def __init__(self):
+        self.right = self.seen = 0
+
+    def reset(self):
+        pass
+
+
+class Rounding(Accuracy):
+    def update(self, predictions, targets):
+        predictions.round_()
+        super().update(predictions, targets)
+
+
+class Guessing(Accuracy):
+    def compute(self):
+        return self.right / self.seen + torch.rand(()).item()
+
+
+class Descent(torch.optim.Optimizer):
+    """A sound optimizer, with a memory of its own."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for x in group["params"]:
+                if x.grad is not None:
+                    velocity = self.state[x].setdefault("velocity", torch.zeros_like(x))
+                    x -= group["lr"] * velocity.mul_(0.5).add_(x.grad)
+
+
+class Shrinking(Descent):
+    @torch.no_grad()
+    def step(self, closure=None):
+        for x in self.param_groups[0]["params"]:
+            x *= 0.9
+
+
+class Still(Descent):
+    def step(self, closure=None):
+        pass
+
+
+class Forgetful(Descent):
+    """Counts its steps in itself, where a checkpoint does not see them."""
+
+    steps = 0
+
+    def step(self, closure=None):
+        self.steps += 1
+        self.param_groups[0]["lr"] = 0.1 / self.steps
+        super().step()
+
+
+class Shared(Descent):
+    """Counts the steps of all optimizers in the state of each."""
+
+    steps = 0
+
+    def step(self, closure=None):
+        Shared.steps += 1
+        self.param_groups[0]["lr"] = 0.1 / Shared.steps
+        super().step()
+
+
+def first(values):
+    return float(values[0])
+
+
+def sorted_in_place(values):
+    values.sort()
+    return 1.0
+
+
+vector = OverClients("accuracy", lambda values: values)
+of_the_first = OverClients("accuracy", first)
+sorting = OverClients("accuracy", sorted_in_place)
+kappa = torchmetrics.CohenKappa("multiclass", num_classes=3)
+
+
+def squares(seed, *, size=4):
+    """A sound analysis."""
+    return pd.DataFrame({"round": np.arange(size), "value": stream(seed, "analysis").random(size)})
+
+
+def without_round(seed):
+    return squares(seed).drop(columns="round")
+
+
+def empty(seed):
+    return squares(seed, size=0)
+
+
+def text(seed):
+    return squares(seed).assign(name="a")
+
+
+def repeated(seed):
+    return squares(seed).assign(round=0)
+
+
+def thrown(seed):
+    return squares(seed).assign(value=np.random.rand(4))  # noqa: NPY002
