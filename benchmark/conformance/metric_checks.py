@@ -119,7 +119,7 @@ def _outputs(choice: Choice) -> tuple[str, Outputs]:
     refusal: Exception | None = None
     for name, outputs in _candidates().items():
         try:
-            _value(choice.build(), [outputs])
+            _value(choice.build(), [(outputs[0].clone(), outputs[1].clone())])  # which may be changed in place
         except Exception as error:  # a metric of another kind of task
             refusal = refusal or error
         else:
