@@ -1,10 +1,14 @@
-"""Augmentations, metrics, optimizers and analyses for `rollcall check`: sound ones, and ones that are broken in one way."""
+"""Parts of every kind but methods for `rollcall check`: sound ones, and ones that are broken in one way."""
 
 import numpy as np
 import pandas as pd
 import torch
 import torchmetrics
+from torch import nn
 
+from participation import Participation
+from participation import streams as roll_calls
+from tasks import ClientData, Task
 from tasks.metrics import OverClients
 from tasks.streams import stream
 
@@ -179,3 +183,157 @@ def repeated(seed):
 
 def thrown(seed):
     return squares(seed).assign(value=np.random.rand(4))  # noqa: NPY002
+
+
+class Halves(Participation):
+    """A sound participation model: each client is available with probability 1/2."""
+
+    def __init__(self, population):
+        self.clients, self.seed = population.clients, population.seed
+
+    def active(self, t):
+        return np.flatnonzero(roll_calls.stream(self.seed, "participation", t).random(self.clients) < 0.5)
+
+    def probability(self, t):
+        return np.full(self.clients, 0.5)
+
+    @property
+    def stationary(self):
+        return np.full(self.clients, 0.5)
+
+
+class Descending(Halves):
+    def active(self, t):
+        return super().active(t)[::-1]
+
+
+class Thrown(Halves):
+    def active(self, t):
+        return np.flatnonzero(np.random.rand(self.clients) < 0.5)  # noqa: NPY002
+
+
+class Counting(Halves):
+    calls = 0
+
+    def active(self, t):
+        self.calls += 1
+        return super().active(self.calls)
+
+
+class Percent(Halves):
+    def probability(self, t):
+        return np.full(self.clients, 50.0)
+
+
+class OverstatedNow(Halves):
+    def probability(self, t):
+        return np.full(self.clients, 0.6)
+
+
+class OverstatedLater(Halves):
+    @property
+    def stationary(self):
+        return np.full(self.clients, 0.6)
+
+
+def percent(population):
+    return np.full(population.clients, 50.0)
+
+
+def thrown_source(population):
+    return np.random.rand(population.clients)  # noqa: NPY002
+
+
+def doubled(p, t):
+    p *= 0.5
+    return p
+
+
+def overlapping(labels, clients, seed):
+    return [np.array([7, 10 + client]) for client in range(clients)]
+
+
+def thrown_parts(labels, clients, seed):
+    return np.array_split(np.random.permutation(len(labels)), clients)  # noqa: NPY002
+
+
+def no_classes(shape, classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), 2))
+
+
+class Dropping(nn.Module):
+    """Draws in evaluation too."""
+
+    def __init__(self, shape, classes):
+        super().__init__()
+        self.layer = nn.Linear(int(np.prod(shape)), classes)
+
+    def forward(self, x):
+        return nn.functional.dropout(self.layer(x.flatten(1)), training=True)
+
+
+class Slope(Task):
+    """A sound task: least squares."""
+
+    def __init__(self):
+        super().__init__(lr=0.1)
+        self.x = nn.Parameter(torch.zeros(2))
+
+    def loss(self, batch):
+        return self.metrics(batch)["loss"].mean()
+
+    def metrics(self, batch):
+        return {"loss": (batch[0] @ self.x - batch[1]) ** 2}
+
+
+def _data(seed, draw=None):
+    draw = stream(seed, "points") if draw is None else draw
+    columns = torch.from_numpy(draw.normal(size=(12, 2))).float(), torch.from_numpy(draw.normal(size=12)).float()
+    return ClientData({"train": columns}, np.split(np.arange(12), 3), seed=seed)
+
+
+def slope(seed):
+    return Slope(), _data(seed)
+
+
+class Unnamed(Slope):
+    def metrics(self, batch):
+        return {"error": super().metrics(batch)["loss"]}
+
+    def loss(self, batch):
+        return self.metrics(batch)["error"].mean()
+
+
+class Summed(Slope):
+    def loss(self, batch):
+        return self.metrics(batch)["loss"].sum()
+
+
+class Scaling(Slope):
+    def loss(self, batch):
+        batch[1].mul_(0.5)
+        return super().loss(batch)
+
+
+def unnamed(seed):
+    return Unnamed(), _data(seed)
+
+
+def summed(seed):
+    return Summed(), _data(seed)
+
+
+def scaling(seed):
+    return Scaling(), _data(seed)
+
+
+def thrown_task(seed):
+    return Slope(), _data(seed, np.random.default_rng())
+
+
+def rising(t):
+    return t - 3.0
+
+
+def faded(t):
+    return 0.5**t + 1e-9

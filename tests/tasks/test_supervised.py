@@ -275,6 +275,10 @@ WRONG = {
         r"partition: 'x' is not allowed; must be a function or one",
     ),
     "no clients": (lambda: supervised(*REGRESSION, line())(0, clients=0), r"clients: 0 is not allowed"),
+    "none held out": (
+        lambda: supervised(*REGRESSION, line(), validation=0.001)(0),
+        r"validation: 0.001 is not allowed; no client would hold out a sample",
+    ),
     "all held out": (lambda: supervised(*REGRESSION, line(), validation=1.0)(0), r"validation: 1.0 is not allowed"),
 }
 for name in ("dirichlet", "dirichlet_by_class", "shards", "by_label"):

@@ -1,4 +1,4 @@
-"""`rollcall check` of augmentations, metrics, optimizers and analyses: each check fails on a part that is broken so."""
+"""`rollcall check` of all kinds but methods: each check fails on a part that is broken in its way, and no sound part does."""
 
 import json
 import subprocess
@@ -18,6 +18,13 @@ SOUND = {
     "server_optimizer": [*KINDS["server_optimizer"].known, "torch.optim:Adagrad"],
     "local_optimizer": [*KINDS["local_optimizer"].known, "Descent"],
     "analysis": ["class_weights_sorted", "squares"],
+    "participation": ["full", "cyclic", "Halves"],
+    "probability": ["power_law", "mixture"],
+    "variation": ["staircase"],
+    "partition": ["iid", "natural"],
+    "model": ["linear", "mlp"],
+    "task": ["slope"],
+    "schedule": ["constant", "faded"],
 }
 
 # For each broken part: its kind, the beginning of the check's title, and of what the check says was seen.
@@ -42,6 +49,24 @@ BROKEN = {
     "empty": ("analysis", "a table of numbers", "0 rows of round, value"),
     "text": ("analysis", "a table of numbers", "other values in name"),
     "repeated": ("analysis", "a table of numbers", "[0, 0, 0, 0]"),
+    "Descending": ("participation", "`active(t)` returns different client ids", "[11, "),
+    "Thrown": ("participation", "the same seed gives the same rounds", "numbers from NumPy's global generator"),
+    "Counting": ("participation", "a round does not depend on the rounds", "and then"),
+    "Percent": ("participation", "`probability`, `stationary` and", "[50.0, 50.0"),
+    "OverstatedNow": ("participation", "each client is active as often", "over 400 seeds"),
+    "OverstatedLater": ("participation", "each client is active in the long run", "over 2000 rounds"),
+    "percent": ("probability", "a probability in [0, 1]", "[50.0, 50.0"),
+    "thrown_source": ("probability", "the same seed gives the same probabilities", "NumPy's global generator"),
+    "doubled": ("variation", "probabilities stay in [0, 1]", "it was modified in round 0"),
+    "overlapping": ("partition", "every client has samples", "sample 7 belongs to"),
+    "thrown_parts": ("partition", "the same seed gives the same partition", "NumPy's global generator"),
+    "no_classes": ("model", "the network maps inputs", "[1, 2]"),
+    "Dropping": ("model", "a network draws its weights", "numbers from torch's global generator"),
+    "unnamed": ("task", "the task and its data fit", "the keys error"),
+    "summed": ("task", "the loss of a batch is the mean", "for 2 samples"),
+    "scaling": ("task", "the loss is a function of", "one of them was modified in place"),
+    "thrown_task": ("task", "the same seed gives the same data", "two draws of the split train differ"),
+    "rising": ("schedule", "the factor of the learning rate", "-3.0 and -3.0 in round 0"),
     "thrown": ("analysis", "the same seed gives the same table", "numbers from NumPy's global generator"),
 }
 
@@ -83,5 +108,6 @@ def test_a_broken_part_fails_for_its_reason(name, outcomes):
 
 
 def test_every_check_has_a_broken_part():
+    assert set(SOUND) == set(OF_KIND)
     titles = {check.__doc__ for kind in SOUND for check in OF_KIND[kind]}
     assert {title for title in titles if not any(title.startswith(row[1]) for row in BROKEN.values())} == set()
