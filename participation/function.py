@@ -84,11 +84,15 @@ class FromObject(Participation):
     Args:
         population: the clients.
         model: its `active(t)` returns a mask [m] of true and false, or the ids of the active clients in any order.
+
+    Raises:
+        ValueError: `active(t)` returns something else, or knowledge has a wrong shape or is out of range.
     """
 
     def __init__(self, population: Population, model: Any) -> None:
         self.clients = population.clients
         self.model = model
+        self.active(0)  # refuses a wrong answer before the first round
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         return active_ids("active", self.model.active(t), self.clients, t)

@@ -75,7 +75,13 @@ class Guarded:
             raise SourceError(
                 f"{self._place}its attribute `clients` is {clients}; must be {population.clients}, as in the task"
             )
-        return result if model else FromObject(population, result)
+        if model:
+            return result
+        try:
+            return FromObject(population, result)
+        except Exception as error:
+            said = str(error) if REFUSAL.match(str(error)) else told(error)
+            raise SourceError(f"{contributed_line(error) or self._place}{said}") from error
 
 
 def _parts(rows: Any, labels: np.ndarray) -> Any:
