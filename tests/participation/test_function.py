@@ -90,7 +90,7 @@ def test_an_object_with_active_is_enough():
 def test_what_an_object_knows_is_a_vector_or_a_number():
     class Knowing(Alternating):
         stationary = 0.5
-        share = [0.1, 0.2, 0.3, 0.4]
+        share = (0.1, 0.2, 0.3, 0.4)
 
         def probability(self, t):
             return [t % 2] * 4
