@@ -205,7 +205,7 @@ def _run(
     from benchmark.sweep.progress import View
 
     with View(jobs, err) as view:
-        callbacks: list["SweepCallback"] = [view]
+        callbacks: list[SweepCallback] = [view]
         if todo and find_spec("mlflow"):
             from benchmark.sweep.mlflow_mirror import connected
 

@@ -17,7 +17,7 @@ CONTEXT = 2**29
 """Bytes that every process takes on a GPU before it has any tensor: CUDA's context and torch's kernels, about."""
 
 MARGIN = 1.25
-"""Memory that is planned for a trial, for each byte of the estimate: fragments, workspaces of kernels, an evaluation."""
+"""Memory planned for a trial, for each byte of the estimate: fragments, workspaces of kernels, an evaluation."""
 
 ROUNDS = 200
 """Rounds in which the active clients are counted."""
