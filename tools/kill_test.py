@@ -32,8 +32,8 @@ trial:
 grid: {algorithm: [METHODS], seed: [0]}
 """
 
-WORKER = "_trainable"
-"""Part of the name that Ray gives to a process that runs trials."""
+WORKER = "ray::ImplicitFunc"
+"""How Ray names a process that runs trials."""
 
 
 class Sweep:
@@ -97,7 +97,7 @@ def wait_for_end(pids: list[int], seconds: float = 120) -> None:
 def strike(driver: subprocess.Popen[bytes], kind: str) -> bool:
     """Kill the driver, a worker that runs a trial, or all. Returns whether there was something to kill."""
     processes = descendants(driver.pid)
-    workers = [pid for pid, command in processes.items() if WORKER in command and "ray::" in command]
+    workers = [pid for pid, command in processes.items() if command.startswith(WORKER)]
     if not workers:
         return False
     if kind == "worker":
@@ -204,7 +204,7 @@ def main() -> None:
     for what, count in counts.items():
         print(f"{what}: {count}")
     trials = counts["trials"]
-    lost = counts["rows lost"] + counts["rows doubled"] + counts["rounds lost in the storage"]
+    lost = counts["rows lost"] + counts["rows doubled"] + counts["rounds lost in the storage"] + counts["kills left over"]
     equal = counts["metrics.jsonl equal"] == counts["model.npz equal"] == trials == len(METHODS)
     print(f"folder: {folder}")
     sys.exit(0 if equal and not lost else 1)
