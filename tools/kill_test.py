@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -80,10 +81,8 @@ def descendants(pid: int) -> dict[int, str]:
 
 def kill(pids: list[int]) -> None:
     for pid in pids:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def wait_for_end(pids: list[int], seconds: float = 120) -> None:
@@ -204,7 +203,9 @@ def main() -> None:
     for what, count in counts.items():
         print(f"{what}: {count}")
     trials = counts["trials"]
-    lost = counts["rows lost"] + counts["rows doubled"] + counts["rounds lost in the storage"] + counts["kills left over"]
+    lost = (
+        counts["rows lost"] + counts["rows doubled"] + counts["rounds lost in the storage"] + counts["kills left over"]
+    )
     equal = counts["metrics.jsonl equal"] == counts["model.npz equal"] == trials == len(METHODS)
     print(f"folder: {folder}")
     sys.exit(0 if equal and not lost else 1)

@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from socket import create_connection
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
@@ -110,7 +111,12 @@ def run_ray(
 
 
 def _connect(address: str | None) -> None:
+    # Ray alone would also join a cluster that somebody else started on this machine.
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    host, _, port = address.rpartition(":")
     try:
+        if port.isdigit():
+            create_connection((host, int(port)), timeout=10).close()  # Ray tries for minutes before it gives up
         ray.init(
             address=address,
             include_dashboard=False,
@@ -118,11 +124,10 @@ def _connect(address: str | None) -> None:
             logging_level=logging.ERROR,
             ignore_reinit_error=True,
         )
-    except (ConnectionError, ValueError) as error:
-        where = address or os.environ.get("RAY_ADDRESS", "")
+    except (OSError, ValueError) as error:
         raise SettingError(
-            f"ray-address: no Ray cluster answers at {where!r} ({str(error).splitlines()[0]}). Start one with "
-            "`ray start --head`, which prints its address HOST:PORT"
+            f"ray-address: no Ray cluster answers at {address!r} ({str(error).splitlines()[0]}); must be auto or "
+            "HOST:PORT, which `ray start --head` prints on the first machine"
         ) from None
 
 
