@@ -1,6 +1,7 @@
-"""`rollcall run`: which executor it uses."""
+"""`rollcall run`: which executor it uses, and options of a cluster that are not allowed."""
 
 import pytest
+from command import rollcall, write
 
 from benchmark.cli import run
 from benchmark.cli.run import Executor, executor_of
@@ -22,3 +23,27 @@ def test_without_ray_the_default_is_inline_and_says_so(monkeypatch, capsys):
     assert "Ray is not installed: trials run one after another." in capsys.readouterr().err
     with pytest.raises(SettingError, match=r"^--executor ray needs Ray: pip install 'rollcall\[ray\]'$"):
         executor_of(Executor.ray)
+
+
+def test_options_of_ray_choose_ray_and_refuse_inline(monkeypatch):
+    monkeypatch.setattr(run, "find_spec", lambda name: object())
+    assert executor_of(None, needed_by="--storage") is Executor.ray
+    with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --storage; must be ray$"):
+        executor_of(Executor.inline, needed_by="--storage")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--gpus-per-trial", "half", "gpus-per-trial: 'half' is not allowed; must be a number from 0"),
+        ("--gpus-per-trial", "-1", "gpus-per-trial: '-1' is not allowed"),
+        ("--checkpoint-every", "often", "checkpoint-every: 'often' is not allowed; must be a number above 0 with s"),
+        ("--storage", "nowhere://runs", "storage: 'nowhere://runs' is not allowed"),
+        ("--ray-address", "127.0.0.1:1", "ray-address: no Ray cluster answers at '127.0.0.1:1'"),
+    ],
+)
+def test_refusals(store, tmp_path, capsys, option, value, message):
+    code, _, err = rollcall(capsys, "run", write(tmp_path), f"{option}={value}")
+    assert code != 0
+    assert message in err
+    assert not list(store.glob("*/*/"))
