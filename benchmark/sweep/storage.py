@@ -130,8 +130,13 @@ class Storage:
         return storage
 
     def exchange(self, jobs: Iterable[Job]) -> None:
-        """Before a sweep: of each run folder here and there, the one with more rounds replaces the other."""
+        """Before a sweep: of each run folder here and there, the one with more rounds replaces the other.
+
+        Run folders of trials that have ended here stay as they are.
+        """
         for job in jobs:
+            if job.ended:
+                continue
             path = job.folder.path.resolve()
             here, there = _progress(job.folder.status), _progress(self._status(path))
             if there > here:
