@@ -2,8 +2,11 @@
 
 import json
 import sys
+from collections.abc import Callable
+from datetime import timedelta
 from enum import StrEnum
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated
@@ -16,8 +19,9 @@ from benchmark.cli.selection import plans_of, within, writable
 from benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
-    from benchmark.sweep.jobs import Job
+    from benchmark.sweep.jobs import Job, SweepCallback
     from benchmark.sweep.progress import View
+    from benchmark.sweep.storage import Storage
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as in shells."""
@@ -46,8 +50,19 @@ def run(
     executor: Annotated[
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
     ] = None,
-    gpus_per_trial: Annotated[float, typer.Option(min=0, help="GPU share of a trial with ray; 0: CPU.")] = 0.0,
+    gpus_per_trial: Annotated[
+        str, typer.Option(metavar="SHARE", help="GPU share of a trial with ray, or auto; 0: CPU.")
+    ] = "0",
     retries: Annotated[int, typer.Option(min=0, help="Restarts of a trial whose process died, with ray.")] = 1,
+    checkpoint_every: Annotated[
+        str, typer.Option(metavar="TIME", help="Time between two checkpoints of a trial: 30s, 5m.")
+    ] = "2m",
+    ray_address: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Ray cluster, or auto. Default: RAY_ADDRESS, else this machine.")
+    ] = "",
+    storage: Annotated[
+        str, typer.Option(metavar="URL", help="Where a cluster without a shared disk keeps run folders.")
+    ] = "",
     store: Store = STORE,
     redo_changed: Annotated[
         bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
@@ -57,24 +72,39 @@ def run(
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
-    chosen = executor_of(executor)
-    if budget:
-        plans = within(plans, budget, store, gpus_per_trial if chosen is Executor.ray else None)
-        sweeps = [plan.jobs(store) for plan in plans]
-    from benchmark.sweep.jobs import check, check_folders
+    from benchmark.sweep.budget import read_time
+    from benchmark.sweep.jobs import check, check_folders, run_inline
 
+    chosen = executor_of(executor, needed_by="--storage" if storage else "--ray-address" if ray_address else "")
+    gpus = _gpus(gpus_per_trial, sweeps)
+    every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
+    if budget:
+        plans = within(plans, budget, store, gpus if chosen is Executor.ray else None)
+        sweeps = [plan.jobs(store) for plan in plans]
     writable(store)
+    remote = _storage(storage, store)
+
+    def execute(todo: list["Job"], callback: "SweepCallback") -> None:
+        if chosen is Executor.ray:
+            from benchmark.sweep.ray_executor import run_ray
+
+            run_ray(todo, callback, gpus, retries, checkpoint_every=every, storage=remote, address=ray_address or None)
+        else:
+            run_inline(todo, callback, every)
+
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
-        _changed(jobs, redo_changed)
         try:
+            if remote is not None:
+                remote.exchange(jobs)
+            _changed(jobs, redo_changed, remote)
             check_folders(jobs)
             todo = [job for job in jobs if not job.ended]
             check(todo)
             if todo:
                 plan.check_metrics()
                 plan.claim(store)
-            view = _run(jobs, todo, chosen, gpus_per_trial, retries, store, plan.experiment.home)
+            view = _run(jobs, todo, execute, store, plan.experiment.home)
         except SettingError as error:
             if len(plans) == 1:
                 raise
@@ -93,12 +123,20 @@ def run(
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def executor_of(executor: Executor | None) -> Executor:
+def executor_of(executor: Executor | None, needed_by: str = "") -> Executor:
     """The executor to use: by default Ray if it is installed, otherwise inline, with a line that says so.
 
+    Args:
+        executor: what the user chose.
+        needed_by: an option that only Ray has; empty if there is none.
+
     Raises:
-        SettingError: Ray was asked for and is not installed.
+        SettingError: Ray is needed and is not installed, or another executor was chosen.
     """
+    if needed_by and executor is Executor.inline:
+        raise SettingError(f"--executor inline is not allowed with {needed_by}; must be ray")
+    if needed_by:
+        executor = Executor.ray
     if executor is Executor.inline or find_spec("ray"):
         return executor or Executor.ray
     if executor is Executor.ray:
@@ -111,7 +149,36 @@ def executor_of(executor: Executor | None) -> Executor:
     return Executor.inline
 
 
-def _changed(jobs: list["Job"], redo: bool) -> None:
+def _gpus(text: str, sweeps: list[list["Job"]]) -> float:
+    """The share of a GPU for each trial.
+
+    Raises:
+        SettingError: the text is neither a number from 0 nor `auto`.
+    """
+    if text == "auto":
+        from benchmark.sweep.gpu_share import automatic
+
+        share, why = automatic([job.trial for jobs in sweeps for job in jobs])
+        err.print(why, highlight=False, soft_wrap=True)
+        return share
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < inf:
+        raise SettingError(f"gpus-per-trial: {text!r} is not allowed; must be a number from 0, such as 0.25, or auto")
+    return share
+
+
+def _storage(text: str, store: Path) -> "Storage | None":
+    if not text:
+        return None
+    from benchmark.sweep.storage import Storage
+
+    return Storage.of(text, store)
+
+
+def _changed(jobs: list["Job"], redo: bool, storage: "Storage | None") -> None:
     """Name the finished trials that earlier code of the suite computed; with `redo`, remove their run folders."""
     changed = [(job, job.changed) for job in jobs if job.finished and job.changed]
     if not changed:
@@ -122,19 +189,19 @@ def _changed(jobs: list["Job"], redo: bool) -> None:
     err.print(line, highlight=False, soft_wrap=True)
     for job, _ in changed if redo else ():
         rmtree(job.folder.path)
+        if storage is not None:
+            storage.remove(job.folder.path)
 
 
 def _run(
     jobs: list["Job"],
     todo: list["Job"],
-    executor: Executor,
-    gpus_per_trial: float,
-    retries: int,
+    execute: Callable[[list["Job"], "SweepCallback"], None],
     store: Path,
     home: str,
 ) -> "View":
     """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
-    from benchmark.sweep.jobs import CallbackList, SweepCallback, run_inline
+    from benchmark.sweep.jobs import CallbackList
     from benchmark.sweep.progress import View
 
     with View(jobs, err) as view:
@@ -144,12 +211,8 @@ def _run(
 
             mirror = connected(store, home)
             callbacks += [mirror] if mirror else []
-        if todo and executor is Executor.ray:
-            from benchmark.sweep.ray_executor import run_ray
-
-            run_ray(todo, CallbackList(*callbacks), gpus_per_trial, retries)
-        elif todo:
-            run_inline(todo, CallbackList(*callbacks))
+        if todo:
+            execute(todo, CallbackList(*callbacks))
     return view
 
 

@@ -162,7 +162,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
     from benchmark.sweep import budget as cutting
     from benchmark.sweep.estimate import INLINE, by_ray, estimates
 
-    seconds = cutting.read_budget(budget)
+    seconds = cutting.read_time(budget)
     machine = INLINE if gpus_per_trial is None else by_ray(gpus_per_trial)
     folders = [store / plan.experiment.home for plan in plans]
     records = [cutting.Record.read(folder, plan.places, seconds) for folder, plan in zip(folders, plans, strict=True)]

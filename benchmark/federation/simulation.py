@@ -27,6 +27,9 @@ from benchmark.federation.trained import buffers_of, load_buffers, save_buffers,
 from benchmark.federation.trainer import quiet, trainer_of
 from tasks import Task
 
+CHECKPOINT_EVERY = timedelta(minutes=2)
+"""Time between two checkpoints of a run."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -73,7 +76,7 @@ def simulate(
     folder: Path | str | None = None,
     callbacks: Sequence[Callback] = (),
     logger: Logger | bool = False,
-    checkpoint_every: timedelta = timedelta(minutes=2),
+    checkpoint_every: timedelta = CHECKPOINT_EVERY,
     stop: Callable[[], bool] | None = None,
 ) -> Result:
     """Run a trial. With a folder: resume the run there, or return its result if it is finished.

@@ -1,4 +1,4 @@
-"""`rollcall run`: which executor it uses, and what it does with results of other code."""
+"""`rollcall run`: which executor it uses, options of a cluster, and results of other code."""
 
 import json
 
@@ -52,3 +52,27 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
     assert after["fedpbc-seed1"]["code"] == written["fedpbc-seed1"]["code"]
     assert after["fedpbc-seed1"]["updated"] > written["fedpbc-seed1"]["updated"]
     assert {name for name in after if after[name] == written[name]} == set(files) - {"fedpbc-seed1"}
+
+
+def test_options_of_ray_choose_ray_and_refuse_inline(monkeypatch):
+    monkeypatch.setattr(run, "find_spec", lambda name: object())
+    assert executor_of(None, needed_by="--storage") is Executor.ray
+    with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --storage; must be ray$"):
+        executor_of(Executor.inline, needed_by="--storage")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--gpus-per-trial", "half", "gpus-per-trial: 'half' is not allowed; must be a number from 0"),
+        ("--gpus-per-trial", "-1", "gpus-per-trial: '-1' is not allowed"),
+        ("--checkpoint-every", "often", "checkpoint-every: 'often' is not allowed; must be a number above 0 with s"),
+        ("--storage", "nowhere://runs", "storage: 'nowhere://runs' is not allowed"),
+        ("--ray-address", "127.0.0.1:1", "ray-address: no Ray cluster answers at '127.0.0.1:1'"),
+    ],
+)
+def test_refusals(store, tmp_path, capsys, option, value, message):
+    code, _, err = rollcall(capsys, "run", write(tmp_path), f"{option}={value}")
+    assert code != 0
+    assert message in err
+    assert not list(store.glob("*/*/"))
