@@ -3,6 +3,7 @@
 import json
 import sys
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
@@ -13,7 +14,9 @@ import typer
 from benchmark.cli.described import described
 from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Variant, err, out
 from benchmark.cli.selection import plans_of, within, writable
+from benchmark.cli.tables import write_tables
 from benchmark.config.errors import SettingError
+from benchmark.config.experiment import Experiment
 
 if TYPE_CHECKING:
     from benchmark.sweep.jobs import Job
@@ -74,7 +77,7 @@ def run(
             if todo:
                 plan.check_metrics()
                 plan.claim(store)
-            view = _run(jobs, todo, chosen, gpus_per_trial, retries, store, plan.experiment.home)
+            view = _run(jobs, todo, chosen, gpus_per_trial, retries, store, plan.experiment)
         except SettingError as error:
             if len(plans) == 1:
                 raise
@@ -131,7 +134,7 @@ def _run(
     gpus_per_trial: float,
     retries: int,
     store: Path,
-    home: str,
+    experiment: Experiment,
 ) -> "View":
     """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
     from benchmark.sweep.jobs import CallbackList, SweepCallback, run_inline
@@ -139,17 +142,21 @@ def _run(
 
     with View(jobs, err) as view:
         callbacks: list[SweepCallback] = [view]
+        mirror = None
         if todo and find_spec("mlflow"):
-            from benchmark.sweep.mlflow_mirror import connected
+            from benchmark.sweep.mlflow_mirror import Mirror
 
-            mirror = connected(store, home)
-            callbacks += [mirror] if mirror else []
+            mirror = Mirror(store, experiment.home)
+            mirror.begin()
+            callbacks.append(mirror)
         if todo and executor is Executor.ray:
             from benchmark.sweep.ray_executor import run_ray
 
             run_ray(todo, CallbackList(*callbacks), gpus_per_trial, retries)
         elif todo:
             run_inline(todo, CallbackList(*callbacks))
+        if mirror is not None:
+            mirror.end(view.state, partial(write_tables, experiment, store))
     return view
 
 

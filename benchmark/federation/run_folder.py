@@ -40,7 +40,7 @@ from benchmark.federation.run_files import (
     set_aside,
     write_rows,
 )
-from benchmark.federation.run_lock import InUse
+from benchmark.federation.run_lock import InUse, is_running
 
 if TYPE_CHECKING:
     from benchmark.config.digest import Spec
@@ -87,6 +87,11 @@ class RunFolder:
     def state(self) -> State:
         state: State = self.status.get("state", "absent")
         return state
+
+    @property
+    def state_now(self) -> State:
+        """The state; `interrupted` if the process of a running trial has died."""
+        return "interrupted" if self.state == "running" and not is_running(self.path) else self.state
 
     @property
     def finished(self) -> int:

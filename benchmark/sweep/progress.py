@@ -76,6 +76,11 @@ class View:
         """Whether the sweep was interrupted before all trials ended."""
         return self.interrupted + self.waiting > 0
 
+    @property
+    def state(self) -> str:
+        """How the sweep ended, in the words of run folders."""
+        return "failed" if self.failed else "interrupted" if self.stopped else "finished"
+
     def started(self, job: Job) -> None:
         self.running += 1
         self.waiting -= 1
