@@ -55,6 +55,7 @@ def run(
     redo_changed: Annotated[
         bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
     ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show a row for each running trial.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
@@ -77,7 +78,7 @@ def run(
             if todo:
                 plan.check_metrics()
                 plan.claim(store)
-            view = _run(jobs, todo, chosen, gpus_per_trial, retries, store, plan.experiment)
+            view = _run(jobs, todo, chosen, gpus_per_trial, retries, store, plan.experiment, watch)
         except SettingError as error:
             if len(plans) == 1:
                 raise
@@ -135,12 +136,13 @@ def _run(
     retries: int,
     store: Path,
     experiment: Experiment,
+    watch: bool,
 ) -> "View":
     """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
     from benchmark.sweep.jobs import CallbackList, SweepCallback, run_inline
     from benchmark.sweep.progress import View
 
-    with View(jobs, err) as view:
+    with View(jobs, err, watch, experiment.metrics[0]) as view:
         callbacks: list[SweepCallback] = [view]
         mirror = None
         if todo and find_spec("mlflow"):

@@ -12,6 +12,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from yaml import YAMLError
+
 from benchmark.federation.run_files import Damaged
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.mlflow_client import probe
@@ -100,14 +102,13 @@ class Mirror:
 
     def _push_missed(self, runs: Runs) -> None:
         for path in list(self.missed):
-            folder = self.missed.pop(path)
             try:
-                runs.push(folder)
-            except Damaged as error:
-                print(error, file=sys.stderr)
-            except Exception:
-                self.missed[path] = folder  # last in the queue, so that it does not block the others
-                raise
+                runs.push(self.missed[path])
+            except Exception as error:
+                if not _is_of_folder(error):
+                    raise
+                print(f"not copied to MLflow: {path}: {_reason(error)}", file=sys.stderr)
+            del self.missed[path]
 
     def _warn(self, error: Exception) -> None:
         """Say once for each outage that MLflow cannot be updated."""
@@ -141,8 +142,10 @@ def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None
                 state = folder.state_now
                 runs.push(folder, state)
                 states.append(state)
-            except Damaged as error:
-                print(error, file=sys.stderr)
+            except Exception as error:
+                if not _is_of_folder(error):
+                    raise
+                print(f"not copied to MLflow: {folder.path}: {_reason(error)}", file=sys.stderr)
         counts[experiment] = len(states)
         if "running" not in states:
             state = next((state for state in ("failed", "interrupted") if state in states), "finished")
@@ -157,6 +160,12 @@ def _folders(store: Path) -> dict[str, list[Path]]:
         if ".damaged" not in status.parent.name:  # set aside by `rollcall doctor`
             folders.setdefault(str(status.parent.parent.relative_to(store)), []).append(status.parent)
     return folders
+
+
+def _is_of_folder(error: Exception) -> bool:
+    """Whether a run folder, not MLflow, is the reason that the folder cannot be copied."""
+    refused = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"  # such as a tag that is too long
+    return refused or isinstance(error, Damaged | FileNotFoundError | KeyError | YAMLError)
 
 
 def _reason(error: Exception) -> str:

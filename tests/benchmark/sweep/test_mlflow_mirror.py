@@ -46,7 +46,7 @@ def test_what_an_outage_missed_is_copied_later(store, monkeypatch, capsys):
     assert [file.path for file in mirror.runs.client.list_artifacts(mirror.runs.parent)] == ["table.md"]
 
 
-def test_a_folder_that_mlflow_refuses_does_not_block_the_others(store):
+def test_a_folder_that_cannot_be_copied_does_not_block_the_others(store, capsys):
     jobs = [Job(TRIAL.model_copy(update={"seed": seed}), "tiny", store) for seed in range(2)]
     for job in jobs:
         simulate(job.trial, folder=job.folder.path)
@@ -55,8 +55,8 @@ def test_a_folder_that_mlflow_refuses_does_not_block_the_others(store):
     mirror.begin()
     for job in jobs:
         mirror.ended(job, Outcome("finished"))
-    mirror.pause_ends = 0.0
     mirror.end("finished")
+    assert f"not copied to MLflow: {jobs[0].folder.path}: " in capsys.readouterr().err
     assert list(trials(mirror.runs)) == [jobs[1].trial.name]
 
 
