@@ -11,12 +11,9 @@ import yaml
 from benchmark.config.digest import flatten
 from benchmark.config.renamed import current
 from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_runs import tags
+from benchmark.sweep.mlflow_runs import Loader, tags
 from leaderboard.results import load
 from leaderboard.run import Run
-
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Ten times as fast where it exists."""
 
 
 def own(store: Path, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:

@@ -2,12 +2,13 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.request import urlopen
@@ -58,7 +59,8 @@ class MlflowServer:
 
     def stop(self) -> None:
         if self.process is not None:
-            os.killpg(self.process.pid, 15)
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGTERM)
             self.process.wait(60)
             self.process = None
 
@@ -101,9 +103,9 @@ def postgres(folder: Path) -> Iterator[str]:
         process = subprocess.Popen(command, user=user, stdout=output, stderr=output, cwd="/")
     try:
         wait_for(lambda: socket.create_connection(("127.0.0.1", port), 1).close() is None, process, log)
-        yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        yield f"postgresql+psycopg2://postgres@127.0.0.1:{port}/postgres"
     finally:
-        process.terminate()
+        process.send_signal(signal.SIGINT)  # SIGTERM would wait for open connections
         process.wait(60)
 
 

@@ -70,6 +70,23 @@ def test_a_run_is_copied_while_it_goes_on_and_once_it_is_done(store):
     assert Path(model).read_bytes() == (folder.path / "model.npz").read_bytes()
 
 
+def test_a_run_that_an_outage_left_half_written_is_completed(store, monkeypatch):
+    folder = RunFolder(store / "tiny" / TRIAL.name)
+    simulate(TRIAL, folder=folder.path)
+    runs = Runs(store, "tiny")
+
+    def down(*_, **__):
+        raise ConnectionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.client, "log_batch", down)
+        with pytest.raises(ConnectionError):
+            runs.push(folder)
+    runs.push(folder)
+    run = the_trial(runs)
+    assert (run.data.params["local.steps"], run.info.status) == ("2", "FINISHED")
+
+
 def test_a_failed_run_is_shown_as_failed(store):
     class Broken(Callback):
         def on_train_batch_end(self, *_):
