@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
@@ -16,7 +17,9 @@ import typer
 from benchmark.cli.described import described
 from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Variant, err, out
 from benchmark.cli.selection import plans_of, within, writable
+from benchmark.cli.tables import write_tables
 from benchmark.config.errors import SettingError
+from benchmark.config.experiment import Experiment
 
 if TYPE_CHECKING:
     from benchmark.sweep.jobs import Job, SweepCallback
@@ -67,6 +70,7 @@ def run(
     redo_changed: Annotated[
         bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
     ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show a row for each running trial.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
@@ -104,7 +108,7 @@ def run(
             if todo:
                 plan.check_metrics()
                 plan.claim(store)
-            view = _run(jobs, todo, execute, store, plan.experiment.home)
+            view = _run(jobs, todo, execute, store, plan.experiment, watch)
         except SettingError as error:
             if len(plans) == 1:
                 raise
@@ -198,21 +202,26 @@ def _run(
     todo: list["Job"],
     execute: Callable[[list["Job"], "SweepCallback"], None],
     store: Path,
-    home: str,
+    experiment: Experiment,
+    watch: bool,
 ) -> "View":
     """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
     from benchmark.sweep.jobs import CallbackList
     from benchmark.sweep.progress import View
 
-    with View(jobs, err) as view:
+    with View(jobs, err, watch, experiment.metrics[0]) as view:
         callbacks: list[SweepCallback] = [view]
+        mirror = None
         if todo and find_spec("mlflow"):
-            from benchmark.sweep.mlflow_mirror import connected
+            from benchmark.sweep.mlflow_mirror import Mirror
 
-            mirror = connected(store, home)
-            callbacks += [mirror] if mirror else []
+            mirror = Mirror(store, experiment.home)
+            mirror.begin()
+            callbacks.append(mirror)
         if todo:
             execute(todo, CallbackList(*callbacks))
+        if mirror is not None:
+            mirror.end(view.state, partial(write_tables, experiment, store))
     return view
 
 

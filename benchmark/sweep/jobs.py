@@ -19,6 +19,7 @@ from benchmark.config.trial import Trial
 from benchmark.federation.build import build
 from benchmark.federation.interruption import Interrupted, stop_requests
 from benchmark.federation.module import Federation
+from benchmark.federation.run_files import Damaged
 from benchmark.federation.run_folder import RunFolder
 from benchmark.federation.run_lock import InUse
 from benchmark.federation.simulation import CHECKPOINT_EVERY, simulate
@@ -193,11 +194,14 @@ def carry_out(
         return Outcome("interrupted")
     except InUse:
         return Outcome("elsewhere")
+    except Damaged as error:
+        return Outcome("failed", str(error))
     except SettingError as error:  # a line for the user
+        run.fail(str(error), f"{error}\n", trial)
         return Outcome("failed", str(error))
     except Exception as error:
         if not run.error_file.exists():  # the run failed before it started
-            run.fail(run.error(error), traceback.format_exc())
+            run.fail(run.error(error), traceback.format_exc(), trial)
         return Outcome("failed", f"{contributed_line(error)}{run.error(error)}")
     return Outcome("finished")
 
