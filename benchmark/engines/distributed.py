@@ -189,9 +189,9 @@ class DistributedWork:
         kinds = next(iter(answers.values()))
         whole = [values.new_empty(len(ids), *values.shape[1:]) for values in kinds]
         for rank, values in answers.items():
-            at = torch.tensor(places[rank], device=clients.device)
+            positions = torch.tensor(places[rank], device=clients.device)
             for joint, mine in zip(whole, values, strict=True):
-                joint.index_copy_(0, at, mine)
+                joint.index_copy_(0, positions, mine)
         return whole
 
     def _places(self, clients: Int[Tensor, "a"], ids: list[int]) -> dict[int, list[int]]:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore, Store
 
 FOR_EVER = timedelta(days=365)
 """A peer waits for the next request as long as the main process evaluates or saves. A dead process is noticed at once,
@@ -45,7 +46,7 @@ class Messages:
         same_machine: whether all processes are on one machine.
     """
 
-    def __init__(self, store: dist.Store, rank: int, size: int, same_machine: bool) -> None:
+    def __init__(self, store: Store, rank: int, size: int, same_machine: bool) -> None:
         self.store = store
         self.rank = rank
         self.size = size
@@ -57,7 +58,7 @@ class Messages:
         options = gloo._Options()
         options._timeout = FOR_EVER
         options._devices = [gloo.create_device(hostname="127.0.0.1") if same_machine else gloo.create_default_device()]
-        self._gloo = gloo(dist.PrefixStore("gloo", store), rank, size, options)
+        self._gloo = gloo(PrefixStore("gloo", store), rank, size, options)
 
     def use(self, device: torch.device) -> None:
         """Receive tensors on this device, a GPU of this process alone or the CPU."""
@@ -67,7 +68,7 @@ class Messages:
             nccl: Any = dist.ProcessGroupNCCL
             options = nccl.Options()
             options._timeout = FOR_EVER
-            self._nccl = nccl(dist.PrefixStore("nccl", self.store), self.rank, self.size, options)
+            self._nccl = nccl(PrefixStore("nccl", self.store), self.rank, self.size, options)
 
     def send(self, to: int, data: Any, tensors: Sequence[Tensor] = ()) -> None:
         """Send plain data and tensors to a process.

@@ -17,6 +17,7 @@ from torch import Tensor
 from benchmark.allocator import keep_freed_memory
 from benchmark.config.source import supply
 from benchmark.config.trial import Trial
+from benchmark.engines import Evaluator
 from benchmark.engines.distributed import Peer, Request
 from benchmark.engines.peers import Disconnected, Messages, PeerFailed
 from benchmark.engines.threads import kernels_of_one_thread
@@ -74,21 +75,21 @@ def begun(request: Begin, messages: Messages, settings: ExitStack) -> Answer:
     supply(sources)
     trial = Trial.read(spec)
     precision = PRECISIONS[trial.numerics.dtype]
-    device = torch.device(request.device, int(os.environ["LOCAL_RANK"]) if request.device == "cuda" else None)
+    device = torch.device(f"cuda:{os.environ['LOCAL_RANK']}" if request.device == "cuda" else request.device)
     messages.use(device)
     settings.enter_context(quiet())
     settings.enter_context(kernels_of_one_thread())
     settings.enter_context(matrix_products(precision.products))
     federation = build(trial, request.threads).to(device)
-    peer = Peer(federation.local_engine(), federation.model, federation.evaluator, device)
-    plugin = {
-        "32-true": Precision,
-        "64-true": DoublePrecision,
-        "bf16-mixed": lambda: MixedPrecision("bf16-mixed", device.type),
-    }[precision.lightning]()
+    peer = Peer(federation.local_engine(), federation.model, Evaluator(federation.model.task, request.threads), device)
+    plugins: dict[str, Precision] = {
+        "32-true": Precision(),
+        "64-true": DoublePrecision(),
+        "bf16-mixed": MixedPrecision("bf16-mixed", device.type),
+    }
 
     def answer(request: Request, tensors: list[Tensor]) -> tuple[list[str], list[Tensor]]:
-        with plugin.forward_context():  # as Lightning does in the main process
+        with plugins[precision.lightning].forward_context():  # as Lightning does in the main process
             return peer.answer(request, tensors)
 
     return answer

@@ -8,11 +8,13 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from operator import attrgetter
 from time import monotonic, sleep
 from typing import Any
@@ -20,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Store, TCPStore
 from torch.distributed.rendezvous import rendezvous
 
 from benchmark.config.errors import SettingError
@@ -131,18 +134,19 @@ def end(result: dict[str, Any] | None) -> None:
 
 def check_gpus(trial: Trial) -> None:
     """Refuse a trial on GPUs with more processes than this machine has GPUs."""
+    number = processes_on_this_machine(trial)
     gpus = torch.cuda.device_count() if trial.numerics.device != "cpu" else 0
-    if 0 < gpus < processes_on_this_machine(trial):
+    if 0 < gpus < number:
         raise SettingError(
-            f"numerics.devices: {processes_on_this_machine(trial)} is not allowed on this machine, where torch finds {gpus} "
-            f"GPU{'s' if gpus > 1 else ''}; must be at most {gpus}, or set numerics.device: cpu"
+            f"numerics.devices: {number} is not allowed here, where torch finds {gpus} GPU{'s' if gpus > 1 else ''}; "
+            f"must be at most {gpus}, or set numerics.device: cpu"
         )
 
 
 @contextmanager
 def started(size: int) -> Iterator[Messages]:
     """Start `size - 1` peers on this machine. Yields the connection to them."""
-    store = dist.TCPStore(HERE, 0, is_master=True, wait_for_workers=False)
+    store = TCPStore(HERE, 0, is_master=True, wait_for_workers=False)
     places = {"MASTER_ADDR": HERE, "MASTER_PORT": str(store.port), "WORLD_SIZE": str(size)}
     # The peers import what this process can import.
     environment = os.environ | places | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
@@ -166,7 +170,7 @@ def started(size: int) -> Iterator[Messages]:
             process.wait()
 
 
-def wait_for(store: dist.Store, processes: list["subprocess.Popen[bytes]"]) -> None:
+def wait_for(store: Store, processes: list["subprocess.Popen[bytes]"]) -> None:
     """Wait until all peers have started.
 
     Raises:
@@ -190,7 +194,7 @@ def started_key(rank: int) -> str:
 def messages_of_started() -> Messages:
     """The connection of a peer that `started` has started."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    store = dist.TCPStore(
+    store = TCPStore(
         os.environ["MASTER_ADDR"],
         int(os.environ["MASTER_PORT"]),
         is_master=False,
@@ -203,13 +207,10 @@ def messages_of_started() -> Messages:
 
 def packed(trial: Trial) -> bytes:
     """A trial for a process that may lack the user's files and objects. `unpacked` reads it."""
-    try:
-        from cloudpickle import dumps  # of objects that are defined in a notebook; MLflow and Optuna need it too
-    except ImportError:
-        from pickle import dumps
     spec = trial.spec(np.asarray, attrgetter("portable"))
-    contents: bytes = dumps((spec, {source.file: source.text for source in trial.sources}))
-    return contents
+    # With cloudpickle, which MLflow brings along, also objects that are defined in a notebook.
+    dumps: Callable[[Any], bytes] = import_module("cloudpickle" if find_spec("cloudpickle") else "pickle").dumps
+    return dumps((spec, {source.file: source.text for source in trial.sources}))
 
 
 def unpacked(contents: bytes) -> tuple[dict[str, Any], dict[str, str]]:
