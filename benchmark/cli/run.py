@@ -1,6 +1,7 @@
 """`rollcall run`."""
 
 import json
+import os
 import sys
 from enum import StrEnum
 from importlib.util import find_spec
@@ -96,9 +97,15 @@ def run(
 def executor_of(executor: Executor | None) -> Executor:
     """The executor to use: by default Ray if it is installed, otherwise inline, with a line that says so.
 
+    Under torchrun, whose processes compute one trial together, always inline.
+
     Raises:
-        SettingError: Ray was asked for and is not installed.
+        SettingError: Ray was asked for and is not installed, or torchrun started this process.
     """
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        if executor is Executor.ray:
+            raise SettingError("--executor: ray is not allowed under torchrun; must be inline")
+        return Executor.inline
     if executor is Executor.inline or find_spec("ray"):
         return executor or Executor.ray
     if executor is Executor.ray:

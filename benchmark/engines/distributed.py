@@ -189,7 +189,7 @@ class DistributedWork:
         kinds = next(iter(answers.values()))
         whole = [values.new_empty(len(ids), *values.shape[1:]) for values in kinds]
         for rank, values in answers.items():
-            positions = torch.tensor(places[rank], device=clients.device)
+            positions = torch.tensor(places[rank], dtype=torch.int64, device=clients.device)
             for joint, mine in zip(whole, values, strict=True):
                 joint.index_copy_(0, positions, mine)
         return whole

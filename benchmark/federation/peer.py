@@ -95,11 +95,16 @@ def begun(request: Begin, messages: Messages, settings: ExitStack) -> Answer:
     return answer
 
 
-def follow_all(messages: Messages) -> None:
-    """Take part in all trials of the main process, until it ends. Signals are for the main process."""
+def follow_all(connect: Callable[[], Messages]) -> None:
+    """Take part in all trials of the main process, until it ends. Signals are for the main process.
+
+    Args:
+        connect: makes the connection to the main process.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     with suppress(Disconnected):
+        messages = connect()
         while True:
             with suppress(PeerFailed):
                 follow(messages)
@@ -107,4 +112,4 @@ def follow_all(messages: Messages) -> None:
 
 if __name__ == "__main__":
     keep_freed_memory()
-    follow_all(messages_of_started())
+    follow_all(messages_of_started)
