@@ -19,7 +19,7 @@ from benchmark import simulate
 ROUNDS = 6
 TRIAL = {
     "task": {"name": "cifar10", "clients": 100, "model": "fedpbc_cifar10"},
-    "participation": {"name": "uniform", "size": 10},
+    "participation": {"name": "uniform", "per_round": 10},
     "algorithm": "fedavg",
     "local": {"steps": 5, "lr": 0.05, "batch_size": 32},
     "rounds": ROUNDS,
