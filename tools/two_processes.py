@@ -16,7 +16,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 
 from benchmark import simulate
 
-ROUNDS = 6
+ROUNDS = 4
 TRIAL = {
     "task": {"name": "cifar10", "clients": 100, "model": "fedpbc_cifar10"},
     "participation": {"name": "uniform", "per_round": 10},
@@ -47,22 +47,19 @@ class Clock(Callback):
 
 def main(repetitions: int) -> None:
     torch.set_num_threads(1)
-    clocks = {(dtype, n): Clock() for dtype in ("float32", "float64") for n in (1, 2)}
-    for dtype in ("float32", "float64"):
+    for dtype in ("float64", "float32"):
+        clocks = {1: Clock(), 2: Clock()}
         for _ in range(repetitions):
-            results = [
-                simulate(
-                    TRIAL | {"numerics": {"dtype": dtype, "devices": n, "device": "cpu"}},
-                    callbacks=[clocks[dtype, n]],
-                )
-                for n in (1, 2)
-            ]
-            difference = np.abs(results[0].model - results[1].model).max()
-            metrics = np.abs(results[0].history - results[1].history).to_numpy().max()
-            print(f"{dtype}: largest difference of the models {difference:g}, of the metrics {metrics:g}")
-    for (dtype, n), clock in clocks.items():
-        wall, cpu = (1e3 * min(times) for times in zip(*clock.seconds, strict=True))
-        print(f"{dtype}, {n} process{'es' if n > 1 else ''}: {wall:.0f} ms a round, main process {cpu:.0f} ms of CPU")
+            one, two = (
+                simulate(TRIAL | {"numerics": {"dtype": dtype, "devices": n, "device": "cpu"}}, callbacks=[clock])
+                for n, clock in clocks.items()
+            )
+            models = np.abs(one.model - two.model).max()
+            metrics = np.abs(one.history - two.history).to_numpy().max()
+            print(f"{dtype}: largest difference of the models {models:g}, of the metrics {metrics:g}", flush=True)
+        for n, clock in clocks.items():
+            wall, cpu = (1e3 * min(times) for times in zip(*clock.seconds, strict=True))
+            print(f"{dtype}, processes: {n}: {wall:.0f} ms a round, main process {cpu:.0f} ms of CPU", flush=True)
 
 
 if __name__ == "__main__":
