@@ -12,6 +12,7 @@ from benchmark import simulate
 from benchmark.engines import FlatTask, distributed
 from benchmark.engines.distributed import DistributedWork, part
 from benchmark.engines.peers import PeerFailed, Peers
+from benchmark.engines.share import MomentumRows
 from benchmark.federation import simulation
 from benchmark.federation.processes import started
 from tasks import quadratic
@@ -211,7 +212,7 @@ def test_a_common_vector_is_sent_once():
 
 
 def test_a_table_of_momentum_has_the_rows_of_one_call():
-    table = distributed.MomentumRows()
+    table = MomentumRows()
     table.rows = torch.eye(2)
     assert table.put(torch.tensor([4, 9]), 2 * table[torch.tensor([4, 9])]) is table
     assert isinstance(table, Rows)
