@@ -1,6 +1,7 @@
 """`rollcall run`."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -130,17 +131,24 @@ def run(
 def executor_of(executor: Executor | None, needed_by: str = "") -> Executor:
     """The executor to use: by default Ray if it is installed, otherwise inline, with a line that says so.
 
+    Under torchrun, whose processes compute one trial together, always inline.
+
     Args:
         executor: what the user chose.
         needed_by: an option that only Ray has; empty if there is none.
 
     Raises:
-        SettingError: Ray is needed and is not installed, or another executor was chosen.
+        SettingError: Ray is needed and is not installed, or another executor was chosen, or torchrun started this
+            process.
     """
     if needed_by and executor is Executor.inline:
         raise SettingError(f"--executor inline is not allowed with {needed_by}; must be ray")
     if needed_by:
         executor = Executor.ray
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        if executor is Executor.ray:
+            raise SettingError("--executor: ray is not allowed under torchrun; must be inline")
+        return Executor.inline
     if executor is Executor.inline or find_spec("ray"):
         return executor or Executor.ray
     if executor is Executor.ray:
