@@ -62,6 +62,11 @@ class Task(LightningModule, ABC):
         """F*_i [m], the least training loss of each client; None if unknown, as for most networks."""
         return None
 
+    @property
+    def augments(self) -> bool:
+        """Whether `augment` changes samples."""
+        return type(self).augment is not Task.augment
+
     def augment(self, batch: Samples, keys: Int[Tensor, "n 3"]) -> Samples:
         """Augment training samples before a local step.
 

@@ -39,6 +39,12 @@ class Holdings(Sequence[Int[np.ndarray, "_"]]):
     def __len__(self) -> int:
         return len(self.sizes)
 
+    def padded(self, clients: Int[np.ndarray, "a"], width: int) -> Int[np.ndarray, "a b"]:
+        """The first `width` rows of each of these clients, which repeat its first row where it holds fewer."""
+        sizes = self.sizes[clients, None]
+        position = np.arange(width)
+        return self._rows[self._ends[clients, None] - sizes + np.where(position < sizes, position, 0)]
+
     def held_of(self, n: int) -> "tuple[Int[np.ndarray, 'k'], Holdings]":
         """Which of n rows any client holds, ascending, and the holdings numbered among them."""
         held = np.sort(self._rows)

@@ -61,6 +61,10 @@ class Classification(Task):
         """Logits."""
         return self.network(self.normalised(images))
 
+    @property
+    def augments(self) -> bool:
+        return self.augmentation is not None
+
     def augment(self, batch: Samples, keys: Int[Tensor, "n 3"]) -> Samples:
         images, labels = batch
         if self.augmentation is None:

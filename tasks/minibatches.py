@@ -44,20 +44,56 @@ class Minibatches:
         self.size = size
         self.seed = seed
         sizes = self.parts.sizes
+        self._longest = sizes if size == "full" else np.minimum(sizes, size)
         if size == "full":
             self.per_epoch = np.ones_like(sizes)
         else:
             self.per_epoch = np.maximum(sizes // size, 1) if last == "drop" else -(-sizes // size)
+        # A client's last batch of an epoch is shorter, or a whole one if shorter ones are dropped.
+        self._last = np.minimum(sizes - (self.per_epoch - 1) * self._longest, self._longest)
         # Consecutive steps of a client share an epoch, so the cache only needs room for about a round of all clients.
-        self._order = lru_cache(maxsize=2 * len(parts))(self._draw_order)
+        self._epoch = lru_cache(maxsize=2 * len(parts))(self._draw_epoch)
 
     def rows(self, client: int, step: int) -> Int[np.ndarray, "b"]:
         """The rows [b] of a client's minibatch in a step, counted from the first round."""
-        part = self.parts[client]
-        if self.size == "full" or len(part) <= self.size:
-            return part
-        epoch, batch = divmod(step, int(self.per_epoch[client]))
-        return self._order(client, epoch)[batch * self.size : (batch + 1) * self.size]
+        per_epoch = int(self.per_epoch[client])
+        if per_epoch == 1 and self._last[client] == self.parts.sizes[client]:
+            return self.parts[client]
+        epoch, batch = divmod(step, per_epoch)
+        length = self._last[client] if batch == per_epoch - 1 else self._longest[client]
+        return self._epoch(client, epoch)[batch, :length]
 
-    def _draw_order(self, client: int, epoch: int) -> Int[np.ndarray, "n"]:
-        return stream(self.seed, "minibatch", client, epoch).permutation(self.parts[client])
+    def stacked(
+        self, clients: Sequence[int], first_steps: Sequence[int], steps: int, width: int = 0
+    ) -> tuple[Int[np.ndarray, "K a b"], Int[np.ndarray, "K a"]]:
+        """The minibatches of several clients, each for K steps from a first step of its own.
+
+        Returns:
+            rows, padded to the longest minibatch, or to `width` if that is more: a shorter one repeats its first row;
+            and lengths without padding.
+        """
+        ids, first = np.asarray(clients, dtype=np.int64), np.asarray(first_steps, dtype=np.int64)
+        per_epoch, longest = self.per_epoch[ids], self._longest[ids]
+        batch = (first + np.arange(steps)[:, None]) % per_epoch
+        lengths = np.where(batch == per_epoch - 1, self._last[ids], longest)
+        b = max(int(lengths.max()), width)
+        same = self._last[ids] == self.parts.sizes[ids]
+        if same.all():
+            return np.broadcast_to(self.parts.padded(ids, b), (steps, len(ids), b)), lengths
+        rows = np.empty((steps, len(ids), b), dtype=np.int64)
+        rows[:, same] = self.parts.padded(ids[same], b)
+        for i in np.flatnonzero(~same).tolist():
+            epoch, batch_now = divmod(int(first[i]), int(per_epoch[i]))
+            k = 0
+            while k < steps:
+                n = min(int(per_epoch[i]) - batch_now, steps - k)
+                rows[k : k + n, i] = self._epoch(int(ids[i]), epoch)[batch_now : batch_now + n, :b]
+                k, epoch, batch_now = k + n, epoch + 1, 0
+        return rows, lengths
+
+    def _draw_epoch(self, client: int, epoch: int) -> Int[np.ndarray, "n b"]:
+        """The batches of an epoch of a client with more samples than one batch; the last is padded, as in `stacked`."""
+        order = stream(self.seed, "minibatch", client, epoch).permutation(self.parts[client])
+        n, b = int(self.per_epoch[client]), int(self._longest[client])
+        missing = max(n * b - len(order), 0)
+        return np.concatenate([order[: n * b], np.repeat(order[(n - 1) * b], missing)]).reshape(n, b)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from algorithms import Rows
 from benchmark.engines.base import Engine
-from benchmark.engines.evaluator import PIECE, Evaluator, joined
+from benchmark.engines.evaluator import Evaluator, joined, piece_size
 from benchmark.engines.flat_task import FlatTask
 from benchmark.engines.peers import Peers
 from benchmark.engines.share import Share
@@ -202,8 +202,9 @@ class DistributedEvaluator:
         """The samples of each process, in whole pieces of the evaluator."""
         if not any(column.dim() == 4 for column in batch):
             return [batch]
-        pieces = -(-len(batch[0]) // PIECE)
-        size = PIECE * -(-pieces // self.peers.size)
+        piece = piece_size(batch)
+        pieces = -(-len(batch[0]) // piece)
+        size = piece * -(-pieces // self.peers.size)
         return list(zip(*(torch.split(column, size) for column in batch), strict=True))
 
     def _together(self, method: str, parts: list[Samples]) -> list[dict[str, Tensor]]:

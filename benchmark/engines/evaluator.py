@@ -11,8 +11,8 @@ from benchmark.engines.flat_task import in_channels_last
 from benchmark.engines.threads import prepare_thread
 from tasks import Samples, Task
 
-PIECE = 64
-"""Images in a piece: together with the activations of a small network they fit in a CPU's caches."""
+PIECE = 64 * 3 * 32 * 32
+"""Numbers in the images of a piece: with the activations of a small network they fit in a CPU's caches."""
 
 R = TypeVar("R")
 
@@ -28,6 +28,7 @@ class Evaluator:
     def __init__(self, task: Task, workers: int = 1) -> None:
         self.task = task
         self.channels_last: bool | None = None
+        self.workers = workers
         self.pool = ThreadPoolExecutor(workers, initializer=prepare_thread)
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
@@ -35,7 +36,7 @@ class Evaluator:
         if not self._in_pieces(batch):
             return self.task.metrics(batch)
         metrics = self._of_pieces(self.task.metrics, batch)
-        sizes = [len(piece) for piece in torch.split(batch[0], PIECE)]
+        sizes = [len(piece) for piece in torch.split(batch[0], piece_size(batch))]
         return {name: joined([piece[name] for piece in metrics], sizes) for name in metrics[0]}
 
     def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
@@ -52,7 +53,8 @@ class Evaluator:
 
     def _of_pieces(self, measure: Callable[[Samples], R], batch: Samples) -> list[R]:
         """What a function of samples gives for each piece of a batch."""
-        pieces = list(zip(*(torch.split(column, PIECE) for column in batch), strict=True))
+        size = piece_size(batch)
+        pieces = list(zip(*(torch.split(column, size) for column in batch), strict=True))
         if self.channels_last is None:
             self.channels_last = self._accepts_channels_last(pieces[0])
 
@@ -60,7 +62,7 @@ class Evaluator:
             with torch.inference_mode():
                 return measure(in_channels_last(piece) if self.channels_last else piece)
 
-        return list(self.pool.map(of_piece, pieces))
+        return list(map(of_piece, pieces) if self.workers == 1 else self.pool.map(of_piece, pieces))
 
     def _accepts_channels_last(self, piece: Samples) -> bool:
         """Whether the model accepts images with channels last, which convolutions prefer; `Tensor.view` may fail."""
@@ -77,3 +79,9 @@ def joined(values: list[Tensor], sizes: list[int]) -> Tensor:
     if values[0].ndim:
         return torch.cat(values)
     return torch.stack(values) @ torch.tensor(sizes, dtype=values[0].dtype, device=values[0].device) / sum(sizes)
+
+
+def piece_size(batch: Samples) -> int:
+    """How many images are in a piece."""
+    numbers = sum(column[0].numel() for column in batch if column.dim() == 4)
+    return max(1, PIECE // numbers)

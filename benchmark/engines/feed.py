@@ -31,7 +31,7 @@ class Feed:
         self.samples = samples
         self.minibatches = minibatches
         self.held_out = held_out or {}
-        self.augments = type(task).augment is not Task.augment
+        self.augments = task.augments
         self.always_same = minibatches.size == "full" and not self.augments
 
     def batch(self, client: int, step: int) -> Samples:

@@ -1,10 +1,14 @@
 """Properties of a loss that an engine finds out by trying: its memory, and whether it is a mean over samples."""
 
+import copy
+from collections.abc import Hashable
+
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call
 
+from benchmark.config.fingerprint import fingerprint
 from tasks import Samples, Task
 
 
@@ -43,6 +47,13 @@ def is_mean_of_samples(loss: Loss, samples: Samples) -> bool:
     except (ValueError, RuntimeError):  # for example a normalisation that needs more than one sample
         return False
     return bool((together - apart).abs().max() <= 1e-10 * together.abs().max())
+
+
+def kernels_key(task: Task) -> Hashable:
+    """Equal for tasks whose losses run the same kernels on the same constants: same classes, attributes and shapes."""
+    shapes = {id(parameter): (tuple(parameter.shape), str(parameter.dtype)) for parameter in task.parameters()}
+    # Parameters are arguments of the kernels. In the copy their shapes take their places.
+    return tuple(type(module) for module in task.modules()), fingerprint(copy.deepcopy(task, dict(shapes)))
 
 
 def activation_bytes(loss: Loss, samples: Samples) -> int:

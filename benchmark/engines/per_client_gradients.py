@@ -13,7 +13,7 @@ NamedTensors = dict[str, Tensor]
 
 
 class PerClientGradients:
-    """Two ways to compute all clients' gradients. Arguments and results are flat lists, as tracing needs them.
+    """Ways to compute all clients' gradients. Arguments and results are flat lists, as recording needs them.
 
     Args:
         loss: the task's.
@@ -39,6 +39,14 @@ class PerClientGradients:
         parameters = dict(zip(self.names, tensors[:n], strict=True))
         gradients, losses = vmap(grad(self._weighted_loss, has_aux=True))(parameters, tensors[n:-1], tensors[-1])
         return [*gradients.values(), losses]
+
+    def gradients_of_whole_batches(self, *tensors: Tensor) -> list[Tensor]:
+        """The gradients that `of_whole_batches` gives, for a loss without buffers."""
+        return self.of_whole_batches(*tensors)[: len(self.names)]
+
+    def gradients_of_padded_batches(self, *tensors: Tensor) -> list[Tensor]:
+        """The gradients that `of_padded_batches` gives."""
+        return self.of_padded_batches(*tensors)[: len(self.names)]
 
     def server_buffers(self, clients: int) -> NamedTensors:
         """The server's buffers, repeated for a number of clients."""

@@ -1,6 +1,5 @@
 """The minibatches of several clients, stacked: drawn on the host, sent in one transfer, gathered on the device."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,6 @@ from torch import Tensor
 
 from benchmark.engines.feed import Feed
 from tasks import Samples
-
-Rows = Sequence[Sequence[Int[np.ndarray, "_"]]]
-"""Of each client, for each of K steps: the rows of its minibatch."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +25,6 @@ class StackedMinibatches:
     samples: Samples
     lengths: Int[np.ndarray, "K a"]
     weights: Float[Tensor, "K a b"] | None
-
-    def padded(self, k: int) -> tuple[Samples, Float[Tensor, "a b"] | None]:
-        """The minibatches of step k, and the weight of each sample in its client's mean."""
-        return tuple(column[k] for column in self.samples), None if self.weights is None else self.weights[k]
 
     def by_length(self, k: int) -> list[tuple[Int[Tensor, "n"] | None, Samples]]:
         """The minibatches of step k without padding, by length: which clients (positions; None: all), and samples."""
@@ -52,34 +44,36 @@ class StackedMinibatches:
 def stack_minibatches(
     feed: Feed,
     clients: Int[Tensor, "a"],
+    ids: list[int],
     first_steps: list[int],
-    rows: Rows,
+    steps: int,
     dtype: torch.dtype,
-    shortest: int = 0,
+    width: int = 0,
 ) -> StackedMinibatches:
     """Gather, augment and stack minibatches.
 
     Args:
         feed: the samples, on the device.
         clients: ids [a], on the device.
-        first_steps: of each client, the step that its `rows` begin with, counted from the start of the trial.
-        rows: of each client, for each of K steps, what `Minibatches` drew.
+        ids: the same, on the host.
+        first_steps: of each client, counted from the start of the trial.
+        steps: K.
         dtype: of the weights.
-        shortest: minibatches are padded to at least this length.
+        width: minibatches are padded to at least this length.
     """
-    steps = len(rows[0])
-    if feed.always_same:
-        rows = [client_rows[:1] for client_rows in rows]
-    lengths = np.array([[len(batch) for batch in client_rows] for client_rows in rows]).T
-    K, a, b = *lengths.shape, max(int(lengths.max()), shortest)
+    distinct = 1 if feed.always_same else steps
+    rows, lengths = feed.minibatches.stacked(ids, first_steps, distinct, width)
+    K, a, b = rows.shape
     device = feed.samples[0].device
-    sent = to_device(_padded_rows(rows, lengths, b), device)
+    ragged = bool((lengths != b).any())
+    # The lengths follow the rows, so that one transfer takes both.
+    sent = to_device(np.concatenate([rows, lengths[:, :, None]], axis=2) if ragged else rows, device)
     index = sent[:, :, :b].flatten()
     columns = tuple(column.index_select(0, index) for column in feed.samples)
     if feed.augments:
         columns = feed.task.augment(columns, _augmentation_keys(clients, first_steps, (K, a, b), device))
     weights = None
-    if (lengths != b).any():
+    if ragged:
         length = sent[:, :, b:]
         weights = ((torch.arange(b, device=device) < length).to(dtype) / length).expand(steps, a, b)
     samples = tuple(column.reshape(K, a, b, *column.shape[1:]) for column in columns)
@@ -88,17 +82,6 @@ def stack_minibatches(
         lengths.repeat(steps // K, axis=0),
         weights,
     )
-
-
-def _padded_rows(rows: Rows, lengths: Int[np.ndarray, "K a"], b: int) -> Int[np.ndarray, "K a length"]:
-    """The rows padded to b, then the length without padding, so that one transfer takes both."""
-    padded = np.empty((*lengths.shape, b + 1), dtype=np.int64)
-    padded[:, :, b] = lengths
-    for i, client_rows in enumerate(rows):
-        for k, batch in enumerate(client_rows):
-            padded[k, i, : len(batch)] = batch
-            padded[k, i, len(batch) : b] = batch[0]
-    return padded
 
 
 def _augmentation_keys(
@@ -116,5 +99,5 @@ def _augmentation_keys(
 
 def to_device(array: np.ndarray, device: torch.device) -> Tensor:
     """A copy on the device. The host does not wait for the transfer."""
-    tensor = torch.from_numpy(array)
+    tensor = torch.from_numpy(np.require(array, requirements=["C", "W"]))
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

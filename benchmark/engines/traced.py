@@ -1,43 +1,147 @@
-"""Tracing of functions whose Python code takes longer than their kernels."""
+"""Recording of functions whose Python code takes longer than their kernels."""
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.proxy_tensor import make_fx
+
+from benchmark.engines.graphs import Kernels, record, record_split, same_bits, with_python_names
 
 CALLS_BEFORE_TRACING = 30
-"""Calls: tracing costs about as much as this many calls lose without it."""
+"""Steps: recording costs about as much as this many steps lose without it."""
+
+AT_ONCE = 2**22
+"""Bytes. What data become, for all steps at once, is computed together up to this size; more would leave the caches."""
+
+SHARED = 256
+"""Recordings that a process keeps for later trials."""
+
+ResultsAt = Callable[[int], list[Tensor]]
+"""The results of a function at a model, which may be changed in place between calls, on the data of step k."""
 
 
-class Traced:
-    """A function that is traced and then replayed: the same kernels in the same order, hence the same bits.
-
-    A replay skips the work that Python, `torch.func` and autograd do to find the kernels. Each combination of shapes
-    has a trace of its own.
+class EachStep:
+    """A function that is called in each step.
 
     Args:
-        function: of tensors, and of nothing else that changes.
+        function: of the tensors of a model and those of a minibatch, and of nothing else that changes.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Kernels) -> None:
         self.function = function
-        self.calls: Counter[Hashable] = Counter()
-        self.traces: dict[Hashable, Callable[..., Any]] = {}
 
-    def __call__(self, *tensors: Tensor) -> Any:
-        kind = _kind(tensors)
-        if kind in self.traces:
-            return self.traces[kind](*tensors)
-        self.calls[kind] += 1
-        if self.calls[kind] == CALLS_BEFORE_TRACING:
-            # `forward` rather than the module: nn.Module.__call__ takes longer than small kernels.
-            self.traces[kind] = make_fx(lambda *inputs: self.function(*inputs))(*tensors).forward
-        return self.function(*tensors)
+    def at_steps(self, model: Sequence[Tensor], data: Sequence[Tensor]) -> ResultsAt:
+        """The function at a model, on the data [K, ...] of K steps."""
+        return lambda k: self.function(*model, *(column[k] for column in data))
+
+
+class Traced(EachStep):
+    """A function that is recorded and then played back: the same kernels in the same order, hence the same bits.
+
+    Playing back skips the work that Python, `torch.func` and autograd do to find the kernels. Each combination of
+    shapes has a recording of its own. Trials of a process share recordings: one is used only after it gave the same
+    bits as the function itself.
+
+    Args:
+        function: see `EachStep`.
+        key: equal keys promise equal functions; None if the function is not shared.
+    """
+
+    def __init__(self, function: Kernels, key: Hashable | None = None) -> None:
+        super().__init__(function)
+        self.key = None if key is None else (function.__qualname__, key)
+        self.steps: Counter[Hashable] = Counter()
+        self.recordings: dict[Hashable, Recording] = {}
+
+    def at_steps(self, model: Sequence[Tensor], data: Sequence[Tensor]) -> ResultsAt:
+        first = [column[0] for column in data]
+        kind = _kind([*model, *first])
+        if kind not in self.recordings:
+            self.steps[kind] += len(data[0])
+            recording = self._shared(kind, [*model, *first])
+            if recording is None and self.steps[kind] >= CALLS_BEFORE_TRACING:
+                recording = _keep((self.key, kind), Recording(self.function, model, first))
+            if recording is None:
+                return super().at_steps(model, data)
+            self.recordings[kind] = recording
+        return self.recordings[kind].at_steps(model, data)
+
+    def _shared(self, kind: Hashable, tensors: Sequence[Tensor]) -> "Recording | None":
+        """The recording of an earlier trial, if it gives the same bits here."""
+        recording = None if self.key is None else RECORDINGS.get((self.key, kind))
+        if recording is None:
+            return None
+        expected = self.function(*tensors)
+        return recording if same_bits(expected, recording(tensors)) else None
+
+
+class Recording:
+    """The kernels of a function for one combination of shapes.
+
+    Args:
+        function: see `Traced`.
+        model: tensors of the function's model.
+        data: of one step.
+    """
+
+    def __init__(self, function: Kernels, model: Sequence[Tensor], data: Sequence[Tensor]) -> None:
+        self.kernels = record_split(function, model, data)
+        self.model_inputs = len(model)
+        self.at_once: dict[Hashable, Kernels | None] = {}
+
+    def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """The results, of model and data."""
+        n = self.model_inputs
+        return self.kernels.of_model(*tensors[:n], *self.kernels.of_data(*tensors[n:]))
+
+    def at_steps(self, model: Sequence[Tensor], data: Sequence[Tensor]) -> ResultsAt:
+        """See `Traced.at_steps`."""
+        of_data, of_model = self.kernels.of_data, self.kernels.of_model
+        if all(column.stride(0) == 0 for column in data):  # the same minibatches in all steps
+            values = of_data(*(column[0] for column in data))
+            return lambda k: of_model(*model, *values)
+        together = self._together(data)
+        if together is None:
+            return lambda k: of_model(*model, *of_data(*(column[k] for column in data)))
+        steps = list(zip(*(values.unbind() for values in together(*data)), strict=True)) or [()] * len(data[0])
+        return lambda k: of_model(*model, *steps[k])
+
+    def _together(self, data: Sequence[Tensor]) -> Kernels | None:
+        """The kernels of data for all steps at once; None if they do not pay, or do not give the same bits."""
+        kind = _kind(data)
+        if kind not in self.at_once:
+            self.at_once[kind] = self._record_together(data)
+        return self.at_once[kind]
+
+    def _record_together(self, data: Sequence[Tensor]) -> Kernels | None:
+        of_data = self.kernels.of_data
+        steps = [of_data(*(column[k] for column in data)) for k in range(len(data[0]))]
+        size = sum(value.numel() * value.element_size() for value in steps[0]) * len(steps)
+        if len(steps) == 1 or size > AT_ONCE:
+            return None
+        try:
+            together = with_python_names(record(torch.vmap(of_data), data), data)
+        except RuntimeError:  # a kernel that cannot be vectorised
+            return None
+        stacked = [torch.stack(values) for values in zip(*steps, strict=True)]
+        return together if same_bits(together(*data), stacked) else None
+
+
+RECORDINGS: OrderedDict[Hashable, Recording] = OrderedDict()
+"""Recordings of this process, by the key of their function and the kind of its arguments."""
+
+
+def _keep(kind: tuple[Hashable | None, Hashable], recording: Recording) -> Recording:
+    """Share a recording with later trials."""
+    if kind[0] is not None:
+        RECORDINGS[kind] = recording
+        if len(RECORDINGS) > SHARED:
+            RECORDINGS.popitem(last=False)
+    return recording
 
 
 def _kind(tensors: Sequence[Tensor]) -> Hashable:
     """Everything that decides which kernels run."""
-    return torch.is_autocast_enabled(tensors[0].device.type), *((x.dtype, x.shape, x.stride()) for x in tensors)
+    device = tensors[0].device
+    return torch.is_autocast_enabled(device.type), device, *((x.dtype, x.shape, x.stride()) for x in tensors)

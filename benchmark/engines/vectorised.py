@@ -1,6 +1,7 @@
 """The vectorised engine: computes all clients of a round in one batch of kernels. Meant for GPUs."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -8,18 +9,27 @@ from torch import Tensor
 
 from algorithms import Rows
 from benchmark.config.errors import SettingError
-from benchmark.engines.chunks import ChunkSize, next_round_number, pad_clients
+from benchmark.engines.chunks import ChunkSize, next_round_number
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import FlatTask
 from benchmark.engines.local_optimizers import StackedOptimizer
 from benchmark.engines.local_training import LocalTraining
-from benchmark.engines.loss_properties import Loss, is_mean_of_samples
+from benchmark.engines.loss_properties import Loss, is_mean_of_samples, kernels_key
 from benchmark.engines.per_client_gradients import NamedTensors, PerClientGradients, split_rows
-from benchmark.engines.traced import Traced
+from benchmark.engines.stacked_minibatches import StackedMinibatches
+from benchmark.engines.traced import EachStep, ResultsAt, Traced
 from benchmark.engines.vectorised_work import VectorisedWork
 from tasks import Samples
 
 Compiler = Callable[[Callable[..., list[Tensor]]], Callable[..., list[Tensor]]]
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The gradients of clients, on minibatches of one length and on padded minibatches."""
+
+    of_whole_batches: EachStep
+    of_padded_batches: EachStep
 
 
 class Vectorised:
@@ -70,8 +80,12 @@ class Vectorised:
         self.padding = not model.buffer_names and is_mean_of_samples(loss, few)
         plain = local.optimizer is None and local.clip_norm is None
         self.chunk_size = ChunkSize.measured(model, loss, few, memory, copies=4 if plain else 10)
-        self.of_whole_batches: Callable[..., list[Tensor]] = Traced(self.per_client.of_whole_batches)
-        self.of_padded_batches: Callable[..., list[Tensor]] = Traced(self.per_client.of_padded_batches)
+        key = kernels_key(model.task)
+        of = self.per_client
+        self.with_losses = Functions(Traced(of.of_whole_batches, key), Traced(of.of_padded_batches, key))
+        self.without_losses = Functions(
+            Traced(of.gradients_of_whole_batches, key), Traced(of.gradients_of_padded_batches, key)
+        )
         self.compiled = False
         self.shortest = 0
         self._try(few)
@@ -81,27 +95,36 @@ class Vectorised:
     def round(self, t: int, lr: float, momentum: Rows | None = None) -> VectorisedWork:
         return VectorisedWork(self, t, lr, momentum)
 
+    def gradients_of_steps(self, pieces: list[Tensor], minibatches: StackedMinibatches, losses: bool) -> ResultsAt:
+        """The gradients of clients in each step, in the shapes of the parameters, then their losses if asked for.
+
+        For models without buffers.
+
+        Args:
+            pieces: the clients' models, as `split` gives them, which may change between steps.
+            minibatches: of all steps.
+            losses: whether losses are needed.
+        """
+        functions = self.with_losses if losses else self.without_losses
+        weights = minibatches.weights
+        if self.compiled and weights is None:
+            weights = pieces[0].new_full(minibatches.samples[0].shape[:3], 1 / minibatches.samples[0].shape[2])
+        if weights is None:
+            return functions.of_whole_batches.at_steps(pieces, minibatches.samples)
+        return functions.of_padded_batches.at_steps(pieces, (*minibatches.samples, weights))
+
     def differentiate(
-        self, x: Float[Tensor, "a d"], buffers: NamedTensors, batch: Samples, weights: Float[Tensor, "a b"] | None
+        self, x: Float[Tensor, "a d"], buffers: NamedTensors, batch: Samples
     ) -> tuple[list[Tensor], Float[Tensor, "a"], NamedTensors]:
         """Gradients (in the shapes of the parameters), losses and next buffers of clients, on batches [a, b, ...]."""
-        a = len(x)
-        if self.compiled and weights is None:
-            b = len(batch[0][0])
-            weights = x.new_full((a, b), 1 / b)
-        if self.padding:
-            n = next_round_number(a, len(self.feed.minibatches.parts))
-            x, *columns = (pad_clients(part, n) for part in (x, *batch))
-            batch, weights = tuple(columns), None if weights is None else pad_clients(weights, n)
-        if weights is None:
-            results = self.of_whole_batches(*self.split(x), *buffers.values(), *batch)
-        else:
-            results = self.of_padded_batches(*self.split(x), *batch, weights)
+        function = self.with_losses.of_whole_batches
+        results = function.at_steps([*self.split(x), *buffers.values()], [column[None] for column in batch])(0)
         n = len(self.shapes)
-        gradients, losses, next_buffers = results[:n], results[n], results[n + 1 :]
-        if len(losses) != a:
-            gradients, losses = [gradient[:a] for gradient in gradients], losses[:a]
-        return gradients, losses, dict(zip(buffers, next_buffers, strict=True))
+        return results[:n], results[n], dict(zip(buffers, results[n + 1 :], strict=True))
+
+    def padded_number(self, clients: int) -> int:
+        """How many clients are computed in the place of so many: see `Vectorised`."""
+        return next_round_number(clients, len(self.feed.minibatches.parts)) if self.padding else clients
 
     def split(self, x: Float[Tensor, "a d"]) -> list[Tensor]:
         """The rows as views in the shapes of the parameters, clients first."""
@@ -111,7 +134,7 @@ class Vectorised:
         """Refuse, before the first round, a loss that cannot be vectorised."""
         batch = tuple(column.expand(2, *column.shape) for column in samples)
         try:
-            self.differentiate(self.model.vector().expand(2, -1), self.per_client.server_buffers(2), batch, None)
+            self.differentiate(self.model.vector().expand(2, -1), self.per_client.server_buffers(2), batch)
         except RuntimeError as error:
             raise SettingError(
                 "numerics.engine: 'vectorised' is not allowed with this model; must be sequential. torch.func.vmap "
@@ -129,7 +152,9 @@ class Vectorised:
         size = self.feed.minibatches.size
         most_samples = int(self.feed.minibatches.parts.sizes.max())
         self.shortest = most_samples if size == "full" else min(most_samples, size)
-        self.of_padded_batches = compiler(self.per_client.of_padded_batches)
+        compiled, n = compiler(self.per_client.of_padded_batches), len(self.shapes)
+        with_losses, without = EachStep(compiled), EachStep(lambda *tensors: compiled(*tensors)[:n])
+        self.with_losses, self.without_losses = Functions(with_losses, with_losses), Functions(without, without)
 
 
 def spread_samples(samples: Samples) -> Samples:

@@ -9,9 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from algorithms import Rows
+from benchmark.engines.chunks import pad_clients
 from benchmark.engines.client_buffers import ClientBuffers
+from benchmark.engines.descent import Descent
 from benchmark.engines.held_out import held_out_losses
-from benchmark.engines.local_optimizers import AdamRows, StackedOptimizer, clip_rows
 from benchmark.engines.per_client_gradients import NamedTensors
 from benchmark.engines.stacked_minibatches import StackedMinibatches, stack_minibatches, to_device
 
@@ -32,7 +33,7 @@ class VectorisedWork:
         self.lr = lr
         self.momentum = self._momentum_before = momentum
         self._last_ids: tuple[Tensor, list[int]] | None = None
-        self._buffers = ClientBuffers(engine.per_client.server_buffers)
+        self.client_buffers = ClientBuffers(engine.per_client.server_buffers)
 
     @property
     def steps(self) -> int:
@@ -47,20 +48,26 @@ class VectorisedWork:
         return held_out_losses(self.engine.model, self.engine.feed.held_out, clients, x, split)
 
     def buffers(self, clients: Int[Tensor, "a"]) -> list[Tensor] | None:
-        if not self._buffers.stacked:
+        if not self.client_buffers.stacked:
             return []  # without a transfer of the clients' ids
-        return self._buffers.mean(self._ids(clients), clients.device)
+        return self.client_buffers.mean(self._ids(clients), clients.device)
 
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
         gradients, losses = x.new_empty(x.shape), x.new_empty(len(clients))
         for chunk in self._chunks(clients, 1):
-            positions, buffers = self._buffers.get(self._ids(clients)[chunk], clients.device)
-            minibatches = self._minibatches(clients, chunk, step, step + 1)
-            pieces, losses[chunk], buffers = self._differentiate(x[chunk], buffers, minibatches, 0)
+            ids = self._ids(clients)[chunk]
+            minibatches = self.minibatches(clients[chunk], ids, step, step + 1)
+            if self.engine.padding:
+                pieces = self.engine.split(pad_clients(x[chunk], self.engine.padded_number(len(ids))))
+                *pieces, padded_losses = self.engine.gradients_of_steps(pieces, minibatches, losses=True)(0)
+                pieces, losses[chunk] = [piece[: len(ids)] for piece in pieces], padded_losses[: len(ids)]
+            else:
+                positions, buffers = self.client_buffers.get(ids, clients.device)
+                pieces, losses[chunk], buffers = self.differentiate(x[chunk], buffers, minibatches, 0)
+                self.client_buffers.put(positions, buffers)
             torch.cat([piece.flatten(1) for piece in pieces], dim=1, out=gradients[chunk])
-            self._buffers.put(positions, buffers)
         if self.local.weight_decay:
             gradients.add_(x, alpha=self.local.weight_decay)
         return gradients, losses
@@ -106,67 +113,23 @@ class VectorisedWork:
     ) -> None:
         """All steps of clients with K_i in descending order; y and velocity are changed in place."""
         for chunk in self._chunks(clients, int(K[0])):
-            positions, buffers = self._buffers.get(self._ids(clients)[chunk], clients.device)
-            optimizer = self._optimizer(y[chunk])
+            descent = Descent(
+                self,
+                clients[chunk],
+                self._ids(clients)[chunk],
+                y[chunk],
+                lrs[chunk],
+                None if correct is None else correct[chunk],
+                None if velocity is None else velocity[chunk],
+            )
             steps = K[chunk]
             done = 0
             while done < steps[0]:
                 n = int((steps > done).sum())  # clients with steps left: the first n of this chunk
                 until = min(int(steps[n - 1]), done + MOST_STEPS)
-                now = slice(chunk.start, chunk.start + n)
-                active_buffers = {name: buffer[:n] for name, buffer in buffers.items()}
-                minibatches = self._minibatches(clients, now, done, until)
-                for k in range(until - done):
-                    gradients, _, active_buffers = self._differentiate(y[now], active_buffers, minibatches, k)
-                    self._step(
-                        y[now],
-                        gradients,
-                        lrs[now],
-                        None if correct is None else correct[now],
-                        None if velocity is None else velocity[now],
-                        optimizer,
-                    )
-                buffers = {name: torch.cat([after, buffers[name][n:]]) for name, after in active_buffers.items()}
+                descent.advance(n, done, until)
                 done = until
-            self._buffers.put(positions, buffers)
-
-    def _step(
-        self,
-        y: Float[Tensor, "n d"],
-        gradients: list[Tensor],
-        lrs: Float[Tensor, "n 1"],
-        correct: Float[Tensor, "n d"] | None,
-        velocity: Float[Tensor, "n d"] | None,
-        optimizer: AdamRows | None,
-    ) -> None:
-        """One step; y, velocity and the state of the optimizer are changed in place."""
-        if self.local.clip_norm is not None:
-            gradients = clip_rows(gradients, self.local.clip_norm)
-        if optimizer is not None:
-            rows = torch.cat([piece.flatten(1) for piece in gradients], dim=1)
-            optimizer.step(y, rows if correct is None else rows.add_(correct), lrs)
-            return
-        decay = self.local.weight_decay
-        if velocity is not None:
-            velocity.mul_(self.local.momentum)
-            for piece, gradient in zip(self.engine.split(velocity), gradients, strict=True):
-                piece.add_(gradient)
-            if correct is not None:
-                velocity.add_(correct)
-            if decay:
-                velocity.add_(y, alpha=decay)
-            y.addcmul_(velocity, lrs, value=-1)
-            return
-        if decay:
-            y.addcmul_(y.clone(), lrs, value=-decay)
-        if correct is not None:
-            y.addcmul_(correct, lrs, value=-1)
-        for piece, gradient in zip(self.engine.split(y), gradients, strict=True):
-            piece.addcmul_(gradient, lrs.view(-1, *(1,) * (gradient.ndim - 1)), value=-1)
-
-    def _optimizer(self, y: Float[Tensor, "n d"]) -> AdamRows | None:
-        """The optimizer of n clients before their first step; None for SGD."""
-        return self.local.optimizer.stacked(y) if isinstance(self.local.optimizer, StackedOptimizer) else None
+            descent.end()
 
     def _chunks(self, clients: Int[Tensor, "a"], steps: int) -> Iterator[slice]:
         """As many clients at a time as fit in memory, with their minibatches of that many steps."""
@@ -181,34 +144,34 @@ class VectorisedWork:
         most_samples = int(minibatches.parts.sizes[self._ids(clients)].max(initial=0))
         return most_samples if minibatches.size == "full" else min(most_samples, minibatches.size)
 
-    def _minibatches(self, clients: Int[Tensor, "a"], chunk: slice, begin: int, end: int) -> StackedMinibatches:
-        """The minibatches of a chunk of the clients in steps `begin` to `end` of the round."""
-        ids = self._ids(clients)[chunk]
-        minibatches = self.engine.feed.minibatches
-        first_steps = [self.t * K + begin for K in self.local.of(ids)]
-        rows = [
-            [minibatches.rows(client, first + k) for k in range(end - begin)]
-            for client, first in zip(ids, first_steps, strict=True)
-        ]
-        dtype = self.engine.model.parameters_[0].dtype
-        return stack_minibatches(self.engine.feed, clients[chunk], first_steps, rows, dtype, self.engine.shortest)
+    def minibatches(self, clients: Int[Tensor, "a"], ids: list[int], begin: int, end: int) -> StackedMinibatches:
+        """The minibatches of clients in steps `begin` to `end` of the round, repeated for `padded_number` clients."""
+        n = self.engine.padded_number(len(ids))
+        ids = ids + ids[:1] * (n - len(ids))
+        return stack_minibatches(
+            self.engine.feed,
+            pad_clients(clients, n),
+            ids,
+            [self.t * K + begin for K in self.local.of(ids)],
+            end - begin,
+            self.engine.model.parameters_[0].dtype,
+            self.engine.shortest,
+        )
 
-    def _differentiate(
+    def differentiate(
         self, x: Float[Tensor, "a d"], buffers: NamedTensors, minibatches: StackedMinibatches, k: int
     ) -> tuple[list[Tensor], Float[Tensor, "a"], NamedTensors]:
-        """See `Vectorised.differentiate`."""
-        if self.engine.padding:
-            return self.engine.differentiate(x, buffers, *minibatches.padded(k))
+        """See `Vectorised.differentiate`; for minibatches of different lengths."""
         groups = minibatches.by_length(k)
         if len(groups) == 1:
-            return self.engine.differentiate(x, buffers, groups[0][1], None)
+            return self.engine.differentiate(x, buffers, groups[0][1])
         gradients = [torch.empty_like(piece) for piece in self.engine.split(x)]
         losses = x.new_empty(len(x))
         next_buffers = {name: buffer.clone() for name, buffer in buffers.items()}
         for rows, batch in groups:
             assert rows is not None
             group_buffers = {name: buffer[rows] for name, buffer in buffers.items()}
-            group_gradients, losses[rows], changed = self.engine.differentiate(x[rows], group_buffers, batch, None)
+            group_gradients, losses[rows], changed = self.engine.differentiate(x[rows], group_buffers, batch)
             for whole, piece in zip(
                 [*gradients, *next_buffers.values()], [*group_gradients, *changed.values()], strict=True
             ):

@@ -40,3 +40,23 @@ def test_a_step_is_the_same_whatever_was_asked_before(asked, size):
     used = Minibatches(PARTS, size, seed=3)
     for client, step in asked:
         assert np.array_equal(used.rows(client, step), Minibatches(PARTS, size, seed=3).rows(client, step))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40)), min_size=1, max_size=5),
+    st.one_of(st.integers(1, 8), st.just("full")),
+    st.sampled_from(["keep", "drop"]),
+    st.integers(1, 9),
+    st.integers(0, 10),
+)
+def test_stacked_minibatches_are_those_of_each_step(asked, size, last, steps, width):
+    batches = Minibatches(PARTS, size, seed=3, last=last)
+    width = width if size == "full" else min(width, size)
+    rows, lengths = batches.stacked([client for client, _ in asked], [first for _, first in asked], steps, width)
+    assert rows.shape == (steps, len(asked), max(lengths.max(), width))
+    for i, (client, first) in enumerate(asked):
+        for k in range(steps):
+            expected = batches.rows(client, first + k).tolist()
+            assert lengths[k, i] == len(expected)
+            assert rows[k, i].tolist() == expected + expected[:1] * (rows.shape[2] - len(expected))

@@ -1,36 +1,104 @@
-"""A traced function gives the same bits as the function itself."""
+"""A recorded function gives the same bits as the function itself, and trials share only what is equal."""
 
 import pytest
 import torch
 from engine_rigs import WRAPS, rigs
 
 from benchmark.engines import traced
+from benchmark.engines.loss_properties import kernels_key
+from tasks import digits
+
+
+@pytest.fixture(autouse=True)
+def nothing_shared(monkeypatch):
+    monkeypatch.setattr(traced, "RECORDINGS", type(traced.RECORDINGS)())
 
 
 @pytest.mark.parametrize("wrap", WRAPS)
-def test_a_recording_gives_the_same_bits(wrap, monkeypatch):
-    clients, found = torch.tensor([5, 4, 3]), []
+@pytest.mark.parametrize("batch_size", [16, "full"])
+def test_a_recording_gives_the_same_bits(wrap, batch_size, monkeypatch):
+    clients, results = torch.tensor([5, 4, 3]), []
     for worth in (2, 10**9):
         monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", worth)
-        _, work, x = rigs(wrap=WRAPS[wrap])
+        traced.RECORDINGS.clear()
+        _, work, x = rigs(batch_size, wrap=WRAPS[wrap])
         ends = [work.sgd(clients, x.expand(3, -1)) for _ in range(3)]
-        found.append([*ends, *work.buffers(clients)])
-        kinds = sum(len(f.traces) for f in (work.engine.of_whole_batches, work.engine.of_padded_batches))
-        assert (kinds > 0) == (worth == 2)
-    assert all(map(torch.equal, *found))
+        ends += [part for _ in range(3) for part in work.gradients(clients, x.expand(3, -1), 1)]
+        results.append([*ends, *work.buffers(clients)])
+        engine = work.engine
+        functions = [f for kind in (engine.with_losses, engine.without_losses) for f in vars(kind).values()]
+        assert (sum(len(function.recordings) for function in functions) > 0) == (worth == 2)
+    assert all(map(torch.equal, *results))
 
 
-def test_what_was_recorded_is_played_back(monkeypatch):
-    monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 2)
+def cubes(calls):
+    """The gradient of sum (a y)^3 in y, and a list that notes each call."""
+
+    def slope(y, a):
+        calls.append(len(y))
+        return [torch.func.grad(lambda y: ((a * y) ** 3).sum())(y)]
+
+    return slope
+
+
+def test_a_recording_is_played_back(monkeypatch):
+    monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 4)
     calls = []
+    function = traced.Traced(cubes(calls))
+    for n, expected_calls in ((2, 2), (3, 2), (2, 1), (2, 0), (3, 1), (2, 0)):
+        before = len(calls)
+        y, a = torch.arange(n, dtype=torch.float64), torch.tensor([[1.0], [2.0]], dtype=torch.float64)
+        at = function.at_steps([y], [a])
+        for k in (0, 1):
+            y += 1  # the model changes between steps, in place
+            slope = 3 * a[k, 0] ** 3 * y**2
+            assert torch.allclose(at(k)[0], slope, rtol=1e-14)
+        assert len(calls) - before == expected_calls
 
-    def slope(x):
-        calls.append(len(x))
-        return torch.func.grad(lambda y: (y**3).sum())(x)
 
-    played = traced.Traced(slope)
-    for n in (2, 3, 2, 2, 3, 2):
-        x = torch.arange(n, dtype=torch.float64)
-        assert played(x).tolist() == [3.0 * i**2 for i in range(n)]
-    assert calls == [2, 3, 2, 2, 3, 3]  # twice when it is traced, then no more
-    assert played(torch.tensor([2.0])).dtype == torch.float32
+def test_what_needs_only_data_is_computed_for_all_steps_at_once(monkeypatch):
+    monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 1)
+    function = traced.Traced(lambda y, u: [y * u.exp().sum(dim=0)])
+    y, u = torch.ones(3), torch.randn(4, 2, 3, generator=torch.Generator().manual_seed(0))
+    expected = [y * u[k].exp().sum(dim=0) for k in range(4)]
+    at = function.at_steps([y], [u])
+    assert all(torch.equal(at(k)[0], expected[k]) for k in range(4))
+    u.zero_()  # too late to matter
+    assert all(torch.equal(at(k)[0], expected[k]) for k in range(4))
+
+
+def test_trials_share_recordings_of_equal_functions_only(monkeypatch):
+    monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 1)
+
+    def scaled_by(factor):
+        def function(y, u):
+            calls.append(factor)
+            return [factor * y * u]
+
+        return function
+
+    y, u = torch.ones(3), torch.rand(1, 3)
+    for factor, key, recorded_anew in (
+        (2, "a", True),
+        (2, "a", False),
+        (3, "a", True),
+        (3, "b", True),
+        (3, None, True),
+    ):
+        calls = []
+        function = traced.Traced(scaled_by(factor), key)
+        for _ in range(3):
+            assert torch.equal(function.at_steps([y], [u])(0)[0], factor * u[0])
+        assert (len(traced.RECORDINGS), len(calls)) == (
+            {"a": 1, "b": 2, None: 2}[key],
+            1 + (recorded_anew and key == "a" and factor == 3),
+        )
+
+
+def test_tasks_with_equal_losses_have_equal_keys():
+    plain, other_seed, ridge = (
+        digits(seed, clients=3, ridge=weight)[0] for seed, weight in ((0, 0.0), (1, 0.0), (0, 0.1))
+    )
+    double = digits(0, clients=3)[0].double()
+    assert kernels_key(plain) == kernels_key(other_seed)
+    assert len({kernels_key(plain), kernels_key(ridge), kernels_key(double)}) == 3
