@@ -28,7 +28,7 @@ class Traced:
         self.traces: dict[Hashable, Callable[..., Any]] = {}
 
     def __call__(self, *tensors: Tensor) -> Any:
-        kind = _kind(tensors)
+        kind = kind_of_call(tensors)
         if kind in self.traces:
             return self.traces[kind](*tensors)
         self.calls[kind] += 1
@@ -38,6 +38,6 @@ class Traced:
         return self.function(*tensors)
 
 
-def _kind(tensors: Sequence[Tensor]) -> Hashable:
+def kind_of_call(tensors: Sequence[Tensor]) -> Hashable:
     """Everything that decides which kernels run."""
     return torch.is_autocast_enabled(tensors[0].device.type), *((x.dtype, x.shape, x.stride()) for x in tensors)
