@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 
 import typer
 
-from benchmark.allocator import keep_freed_memory
+from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from benchmark.cli.bench import bench
 from benchmark.cli.check import check
 from benchmark.cli.clean import clean
@@ -38,6 +38,7 @@ for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and
 def main() -> None:
     """Run the command. A `SettingError`, or a file that cannot be read or written, ends it with one line and code 2."""
     keep_freed_memory()
+    collect_garbage_seldom()
     try:
         app()
     except SettingError as error:
