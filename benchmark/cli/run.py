@@ -56,8 +56,13 @@ def run(
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
-    sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
     chosen = executor_of(executor)
+    unfinished = sum(plan.unfinished(store) for plan in plans)
+    if chosen is Executor.ray and unfinished:
+        from benchmark.sweep import ray_start
+
+        ray_start.begin(0 if gpus_per_trial else unfinished)
+    sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
     if budget:
         plans = within(plans, budget, store, gpus_per_trial if chosen is Executor.ray else None)
         sweeps = [plan.jobs(store) for plan in plans]

@@ -3,7 +3,6 @@
 One Tune trial is one whole federated run in one process.
 """
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,23 +14,16 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-
-# Ray reads these when it is imported: no usage statistics, no second progress table, no result files beside our run
-# folders, no visible GPU for a trial that asked for none (all trials would use it), and no handling of Ctrl-C but ours.
-os.environ.update(
-    RAY_USAGE_STATS_ENABLED="0",
-    RAY_AIR_NEW_OUTPUT="0",
-    TUNE_DISABLE_AUTO_CALLBACK_LOGGERS="1",
-    RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="1",
-    TUNE_DISABLE_SIGINT_HANDLER="1",  # it would end the sweep before trials can save
-)
-
-import ray
 import torch
+
+from benchmark.sweep import ray_start  # before Ray is imported: it sets what Ray reads then
+
+# isort: split
 from ray import tune
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
+from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 
-from benchmark.allocator import keep_freed_memory
+from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from benchmark.config.grid import read
 from benchmark.config.source import supply
 from benchmark.federation.interruption import stop_requests
@@ -56,7 +48,10 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
         gpus_per_trial: the share of a GPU for each trial; with 0.25, four trials share a GPU.
         retries: how often a trial is started again after its process died.
     """
-    ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
+    ray_start.ready()
+    # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
+    # one is about a way of training that the suite does not use.
+    DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
     try:
         # Tune must have a folder for its own records; ours are in the run folders.
         with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
@@ -83,11 +78,12 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
                 ),
             ).fit()
     finally:
-        ray.shutdown()
+        ray_start.end()
 
 
 def _trainable(config: dict[str, Any]) -> None:
     keep_freed_memory()
+    collect_garbage_seldom()
     torch.set_num_threads(1)
     os.environ["ROLLCALL_DATA"] = config["data"]  # a worker has a working directory of its own
     requested = _polled(config["stop"])
