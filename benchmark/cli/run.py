@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import ExitStack
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -139,16 +140,16 @@ def _run(
     home: str,
 ) -> "View":
     """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
+    from benchmark.sweep.background import Background
     from benchmark.sweep.jobs import CallbackList, SweepCallback, run_inline
     from benchmark.sweep.progress import View
 
-    with View(jobs, err) as view:
+    with View(jobs, err) as view, ExitStack() as stack:
         callbacks: list[SweepCallback] = [view]
         if todo and find_spec("mlflow"):
             from benchmark.sweep.mlflow_mirror import connected
 
-            mirror = connected(store, home)
-            callbacks += [mirror] if mirror else []
+            callbacks.append(stack.enter_context(Background(lambda: connected(store, home))))
         if todo and executor is Executor.ray:
             from benchmark.sweep.ray_executor import run_ray
 
