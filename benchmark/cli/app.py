@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 
 import typer
 
-from benchmark.allocator import keep_freed_memory
+from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from benchmark.cli.bench import bench
 from benchmark.cli.check import check
 from benchmark.cli.clean import clean
@@ -42,6 +42,7 @@ def main() -> None:
     Under torchrun, rank 0 runs the command, and the other processes take part in its trials.
     """
     keep_freed_memory()
+    collect_garbage_seldom()
     if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK") != "0":
         from benchmark.federation.peer import follow_all
         from benchmark.federation.processes import messages_of_torchrun

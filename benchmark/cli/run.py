@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
@@ -76,11 +77,16 @@ def run(
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
+    chosen = executor_of(executor, needed_by="--storage" if storage else "--ray-address" if ray_address else "")
+    unfinished = sum(plan.unfinished(store) for plan in plans)
+    if chosen is Executor.ray and unfinished:
+        from benchmark.sweep import ray_start
+
+        ray_start.begin(ray_address, trials=unfinished if gpus_per_trial == "0" else 0)
     sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
     from benchmark.sweep.budget import read_time
     from benchmark.sweep.jobs import check, check_folders, run_inline
 
-    chosen = executor_of(executor, needed_by="--storage" if storage else "--ray-address" if ray_address else "")
     gpus = _gpus(gpus_per_trial, sweeps)
     every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
     if budget:
@@ -93,7 +99,7 @@ def run(
         if chosen is Executor.ray:
             from benchmark.sweep.ray_executor import run_ray
 
-            run_ray(todo, callback, gpus, retries, checkpoint_every=every, storage=remote, address=ray_address or None)
+            run_ray(todo, callback, gpus, retries, checkpoint_every=every, storage=remote, address=ray_address)
         else:
             run_inline(todo, callback, every)
 
@@ -214,22 +220,23 @@ def _run(
     watch: bool,
 ) -> "View":
     """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
+    from benchmark.sweep.background import Background
     from benchmark.sweep.jobs import CallbackList
     from benchmark.sweep.progress import View
 
-    with View(jobs, err, watch, experiment.metrics[0]) as view:
+    with View(jobs, err, watch, experiment.metrics[0]) as view, ExitStack() as stack:
         callbacks: list[SweepCallback] = [view]
         mirror = None
         if todo and find_spec("mlflow"):
             from benchmark.sweep.mlflow_mirror import Mirror
 
-            mirror = Mirror(store, experiment.home)
-            mirror.begin()
+            mirror = stack.enter_context(Background(partial(Mirror, store, experiment.home)))
+            mirror.call(Mirror.begin)
             callbacks.append(mirror)
         if todo:
             execute(todo, CallbackList(*callbacks))
         if mirror is not None:
-            mirror.end(view.state, partial(write_tables, experiment, store))
+            mirror.call(lambda mirror: mirror.end(view.state, partial(write_tables, experiment, store)))
     return view
 
 

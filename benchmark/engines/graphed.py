@@ -22,7 +22,7 @@ STEPS_BEFORE_CAPTURE = 3
 class Graph(Protocol):
     """A captured function. `replay` reads `inputs` and writes `outputs`, always at the same addresses."""
 
-    inputs: Sequence[Tensor]
+    inputs: list[Tensor]
     outputs: list[Tensor]
 
     def replay(self) -> None: ...

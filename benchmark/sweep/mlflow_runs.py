@@ -89,10 +89,12 @@ class Runs:
         from mlflow.environment_variables import MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING
 
         self.client.update_run(self.parent, "RUNNING")
-        if MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING.get() and self.monitor is None:
+        if MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING.get() and self.monitor is None:  # type: ignore[no-untyped-call]
             from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
-            self.monitor = SystemMetricsMonitor(self.parent, resume_logging=True, tracking_uri=self.client.tracking_uri)
+            self.monitor = SystemMetricsMonitor(  # type: ignore[no-untyped-call]
+                self.parent, resume_logging=True, tracking_uri=self.client.tracking_uri
+            )
             self.monitor.start()
 
     def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
@@ -205,7 +207,7 @@ def _metrics(history: pd.DataFrame, milliseconds: int) -> list[Any]:
     from mlflow.entities import Metric
 
     return [
-        Metric(name, value, milliseconds, int(row["round"]))
+        Metric(str(name), value, milliseconds, int(row["round"]))
         for row in history.to_dict("records")
         for name, value in row.items()
         if name != "round" and not math.isnan(value)

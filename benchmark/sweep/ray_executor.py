@@ -3,7 +3,6 @@
 One Tune trial is one whole federated run in one process.
 """
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,31 +10,22 @@ from datetime import timedelta
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from socket import create_connection
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
-
-# Ray reads these when it is imported: no usage statistics, no second progress table, no result files beside our run
-# folders, no visible GPU for a trial that asked for none (all trials would use it), and no handling of Ctrl-C but ours.
-os.environ.update(
-    RAY_USAGE_STATS_ENABLED="0",
-    RAY_AIR_NEW_OUTPUT="0",
-    TUNE_DISABLE_AUTO_CALLBACK_LOGGERS="1",
-    RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="1",
-    TUNE_DISABLE_SIGINT_HANDLER="1",  # it would end the sweep before trials can save
-)
-
-import ray
 import torch
+
+from benchmark.sweep import ray_start  # before Ray is imported: it sets what Ray reads then
+
+# isort: split
 from ray import tune
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
+from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 
-from benchmark.allocator import keep_freed_memory
-from benchmark.config.errors import SettingError
+from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from benchmark.config.grid import read
 from benchmark.config.source import supply
 from benchmark.federation.interruption import stop_requests
@@ -53,9 +43,11 @@ def run_ray(
     *,
     checkpoint_every: timedelta = CHECKPOINT_EVERY,
     storage: Storage | None = None,
-    address: str | None = None,
+    address: str = "",
 ) -> None:
-    """Run all jobs, each with one core and one torch thread. A job that fails does not stop the others.
+    """Run all jobs. A job that fails does not stop the others.
+
+    Each process of a job has one core and one torch thread.
 
     If the process of a trial dies, for example because memory ran out, another one resumes it from its checkpoint. An
     exception in the trial's code would occur again, so it is not retried.
@@ -72,18 +64,22 @@ def run_ray(
         retries: how often a trial is started again after its process died.
         checkpoint_every: time between two checkpoints of a trial.
         storage: where the machines of a cluster without a shared disk keep the run folders.
-        address: of a Ray cluster; `auto`: the one of this machine; None: RAY_ADDRESS, otherwise this machine alone.
+        address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
 
     Raises:
         SettingError: no Ray cluster answers at the address.
     """
-    _connect(address)
+    ray_start.ready(address)
+    # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
+    # one is about a way of training that the suite does not use.
+    DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
     try:
         # Tune must have a folder for its own records; ours are in the run folders.
         with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
             relay = _Relay(jobs, callback, requested, retries, storage)
+            cores = max((job.trial.numerics.devices for job in jobs), default=1)
             tune.Tuner(
-                tune.with_resources(_trainable, {"cpu": 1, "gpu": gpus_per_trial}),
+                tune.with_resources(_trainable, {"cpu": cores, "gpu": gpus_per_trial}),
                 param_space={
                     "job": tune.grid_search(list(range(len(jobs)))),
                     "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],
@@ -107,32 +103,12 @@ def run_ray(
                 ),
             ).fit()
     finally:
-        ray.shutdown()
-
-
-def _connect(address: str | None) -> None:
-    # Ray alone would also join a cluster that somebody else started on this machine.
-    address = address or os.environ.get("RAY_ADDRESS") or "local"
-    host, _, port = address.rpartition(":")
-    try:
-        if port.isdigit():
-            create_connection((host, int(port)), timeout=10).close()  # Ray tries for minutes before it gives up
-        ray.init(
-            address=address,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            ignore_reinit_error=True,
-        )
-    except (OSError, ValueError) as error:
-        raise SettingError(
-            f"ray-address: no Ray cluster answers at {address!r} ({str(error).splitlines()[0]}); must be auto or "
-            "HOST:PORT, which `ray start --head` prints on the first machine"
-        ) from None
+        ray_start.end()
 
 
 def _trainable(config: dict[str, Any]) -> None:
     keep_freed_memory()
+    collect_garbage_seldom()
     torch.set_num_threads(1)
     if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
         os.environ["ROLLCALL_DATA"] = config["data"]
