@@ -1,7 +1,6 @@
 """Amplified FedAvg: every P rounds, what FedAvg has moved since the last time is multiplied by eta.
 
-Wang, Ji, *A Unified Analysis of Federated Learning with Arbitrary Client Participation* (NeurIPS 2022), Algorithm 1
-(generalized FedAvg).
+Wang, Ji, *A Unified Analysis of Federated Learning with Arbitrary Client Participation* (NeurIPS 2022), Algorithm 1.
 
     D_i  = x_i(K) - x
     u   += mean over A of D_i          0 at first
@@ -12,8 +11,7 @@ Wang, Ji, *A Unified Analysis of Federated Learning with Arbitrary Client Partic
     A empty: nothing is added; the round counts, and may be the one that amplifies
 
 Differences from the paper:
-    The paper leaves the weights of the average free; here they are 1/a, as in its experiments. Its local rate gamma is
-    `local.lr`.
+    The weights of the average are 1/a, as in the authors' code. The paper's local rate gamma is `local.lr`.
 """
 
 from dataclasses import dataclass
@@ -40,9 +38,9 @@ class AmplifiedFedAvg(Algorithm[Interval]):
     """Amplified FedAvg: every P rounds, the sum of the last P updates is multiplied by eta.
 
     Attributes:
-        eta: the amplification; 10 in the paper's experiments, 1 is FedAvg.
-        P: rounds from one amplification to the next; 500 in the paper's experiments, one cycle of its clients. The
-            method is stable where eta P K times the local rate is small against 1 / curvature.
+        eta: the amplification; 10 in the authors' runs, 1 is FedAvg.
+        P: rounds from one amplification to the next; 500 in the authors' runs, whose clients are available for 100
+            rounds of each 500. The method is stable where eta P K times the local rate is small against 1 / curvature.
     """
 
     eta: Positive = 10.0

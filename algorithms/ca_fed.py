@@ -69,8 +69,8 @@ class CAFed(Algorithm[Losses]):
         ties: whether a client is kept (`keep`) or left out (`leave_out`) if eps is the same without it.
         bias_factor: factor of the bias in eps; 4 in the paper.
         losses: where F_i is computed: on the client's first `minibatch`, or on all its samples of the `validation` or
-            `test` split. A client without samples there has no loss (NaN); it is left out of the mean over clients,
-            and takes this mean as its loss.
+            `test` split. A client without samples there has no loss; it takes the mean of the active clients that have
+            one. If none of them has one, the estimates stay; before the first loss, such a round has no server step.
         least: F*_i: the `running` minimum, the client's `optimum` as the task knows it, or `zero`.
         watch: number of rounds that only observe, before training starts.
     """
@@ -107,6 +107,10 @@ class CAFed(Algorithm[Losses]):
         if len(A) == 0 or call.t < self.watch:
             return None, replace(state, seen=seen)
         F = self._losses(A, x.expand(len(A), -1), work)
+        if F.isnan().all() and self.losses != "minibatch":  # no active client holds samples of the split
+            if state.Fh.isinf().all():
+                return None, replace(state, seen=seen)
+            F = state.Fh[A]
         if state.Fh.isinf().all():
             Fh = F.mean().expand(call.clients).index_copy(0, A, F)
         else:

@@ -1,7 +1,6 @@
 """FedAvgM: FedAvg with momentum on the server.
 
-Hsu, Qi, Brown, *Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification* (2019),
-section 3.
+Hsu, Qi, Brown, *Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification* (2019).
 
     D_i  = x_i(K) - x
     v    = beta v + mean over A of D_i   0 at first

@@ -12,7 +12,7 @@ Acar, Zhao, Matas Navarro, Mattina, Whatmough, Saligrama, *Federated Learning Ba
     A empty: nothing changes
 
 Differences from the paper:
-    K_k SGD steps from x stand for the argmin, as in the paper's experiments:
+    K_k SGD steps from x stand for the argmin, as in the authors' code:
     theta -= eta (gradient of L_k at theta - g_k + alpha (theta - x)). The paper has no empty round. The authors' code
     divides alpha by the client's relative number of samples and clips gradients; this does neither.
 """
@@ -43,10 +43,10 @@ class FedDyn(Algorithm[Duals]):
     """FedDyn: each client's loss gets a linear term and a proximal term that are updated in each round.
 
     Attributes:
-        alpha: strength of the pull towards x; the paper searches 0.1, 0.01 and 0.001. With K steps of size eta a client
-            comes close to the argmin only where alpha K eta is not small.
+        alpha: strength of the pull towards x. With K steps of size eta a client comes close to the argmin only where
+            alpha K eta is not small.
         evaluate: the server's model, or the mean over A of theta_k in the last round that had clients, which is
-            x + h / alpha (Theorem 1; the authors' code).
+            x + h / alpha (the authors' code measures it).
     """
 
     alpha: Positive = 0.01

@@ -1,7 +1,7 @@
 """FedNova: each client's move is divided by its number of local steps before the average.
 
 Wang, Liu, Liang, Joshi, Poor, *Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization*
-(NeurIPS 2020), section 4 (normalized averaging).
+(NeurIPS 2020).
 
     p_i      = alpha_i / sum over A of alpha_j   the clients' weights in the objective, over those that answer
     |a_i|_1  = K_i                               with momentum rho: sum over k = 1..K_i of (1 - rho^k) / (1 - rho)

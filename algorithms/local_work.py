@@ -41,7 +41,9 @@ class LocalWork(Protocol):
         ...
 
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
-        """Mean loss [a] at x over all samples of a split that each client holds.
+        """Mean loss [a] at x over all samples of a split that each client holds; NaN for a client without any.
+
+        A method that uses these losses must decide what such a client counts as: `CAFed` gives it the others' mean.
 
         Args:
             clients: [a], ids.

@@ -4,11 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from benchmark.config.errors import SettingError
+from benchmark.light_imports import defer_torchmetrics
 
 if TYPE_CHECKING:
     from benchmark.config.trial import Trial
     from benchmark.federation.simulation import Result, load, simulate
     from benchmark.search.api import tune
+
+defer_torchmetrics()  # before anything imports Lightning
 
 __all__ = ["Result", "SettingError", "Trial", "load", "simulate", "tune"]
 

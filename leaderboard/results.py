@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from benchmark.config.renamed import current
+from benchmark.sweep.mlflow_runs import PARENT
 from leaderboard.run import Run
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ PACKAGE = Path(__file__).parent / "results"
 """Archive of the papers' experiments that comes with Rollcall."""
 
 
-def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
+def load(
+    client: "MlflowClient", experiment: str, metrics: Collection[str] | None = None, without: Collection[str] = ()
+) -> list[Run]:
     """The finished and the diverged runs of an experiment, oldest first, with their histories.
 
     A finished run that is being continued counts with the rounds that it had finished.
@@ -27,12 +30,15 @@ def load(client: "MlflowClient", experiment: str, metrics: Collection[str] | Non
         client: of the MLflow store.
         experiment: its name there.
         metrics: columns to read; by default all, which is slow if every client was measured.
+        without: digests of trials to leave out.
     """
     stored = client.get_experiment_by_name(experiment)
     if stored is None:
         return []
     runs = []
     for entry in _pages(client, stored.experiment_id):
+        if PARENT in entry.data.tags or entry.data.tags.get("rollcall.trial") in without:
+            continue
         settings = current(dict(entry.data.params))
         finished = _rounds(entry.data.tags)
         if finished is None and entry.info.status != "FINISHED":

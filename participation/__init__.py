@@ -13,7 +13,7 @@ from participation.clustered_markov import ClusteredMarkov
 from participation.copula import Copula
 from participation.cyclic import Cyclic, CyclicReset
 from participation.full import Full
-from participation.function import FromFunction
+from participation.function import FromFunction, FromObject
 from participation.group_events import GroupEvents
 from participation.markov import Markov, MarkovVarying
 from participation.markov_pi_lambda import MarkovPiLambda
@@ -53,6 +53,7 @@ __all__ = [
     "Cyclic",
     "CyclicReset",
     "FromFunction",
+    "FromObject",
     "Full",
     "GroupEvents",
     "Markov",

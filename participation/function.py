@@ -1,6 +1,7 @@
-"""A roll call from a plain function."""
+"""Roll calls of one's own that are no `Participation`: a plain function, or an object with `active(t)`."""
 
 from collections.abc import Callable
+from inspect import Parameter, signature
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -55,7 +56,7 @@ class FromFunction(Participation):
         self.active(0)  # refuses a wrong function before the first round
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
-        return active_ids(self.function(t, stream(self.seed, "participation", t)), self.clients, t)
+        return active_ids("function", self.function(t, stream(self.seed, "participation", t)), self.clients, t)
 
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
         return self._probability
@@ -73,8 +74,75 @@ class FromFunction(Participation):
         return self._share
 
 
-def active_ids(answer: Any, m: int, t: int) -> Int[np.ndarray, "a"]:
+class FromObject(Participation):
+    """The clients that an object with `active(t)` names; it needs no base class.
+
+    What an oracle may know is optional: `probability` is a method of t, `stationary`, `correlation` and `share` are
+    attributes. Each is a number for each client, or one number for all. What the object lacks, or has as None, is
+    unknown.
+
+    Args:
+        population: the clients.
+        model: its `active(t)` returns a mask [m] of true and false, or the ids of the active clients in any order.
+
+    Raises:
+        ValueError: `active(t)` returns something else, or knowledge has a wrong shape or is out of range.
+    """
+
+    def __init__(self, population: Population, model: Any) -> None:
+        self.clients = population.clients
+        self.model = model
+        self.active(0)  # refuses a wrong answer before the first round
+
+    def active(self, t: int) -> Int[np.ndarray, "a"]:
+        return active_ids("active", self.model.active(t), self.clients, t)
+
+    def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
+        value = getattr(self.model, "probability", None)
+        return self._vector("probability", value(t) if callable(value) else value)
+
+    @property
+    def stationary(self) -> Float[np.ndarray, "m"] | None:
+        return self._vector("stationary", getattr(self.model, "stationary", None))
+
+    @property
+    def correlation(self) -> Float[np.ndarray, "m"] | None:
+        return self._vector("correlation", getattr(self.model, "correlation", None), low=-1)
+
+    @property
+    def share(self) -> Float[np.ndarray, "m"] | None:
+        return self._vector("share", getattr(self.model, "share", None))
+
+    def _vector(self, name: str, value: Any, low: float = 0) -> Float[np.ndarray, "m"] | None:
+        if value is None:
+            return None
+        numbers = np.asarray(value() if callable(value) else value, dtype=np.float64)
+        return checked(
+            name, np.full(self.clients, numbers) if numbers.ndim == 0 else numbers, [(self.clients,)], low, 1
+        )
+
+
+def is_draw(value: Any) -> bool:
+    """Whether a value is a function of (t, rng): it needs two parameters, and the first is not a population."""
+    if isinstance(value, type) or not callable(value):
+        return False
+    try:
+        parameters = list(signature(value).parameters.values())[:2]
+    except ValueError:  # a function without a signature, of another language
+        return False
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [one for one in parameters if one.kind in positional and one.default is Parameter.empty]
+    return len(needed) == 2 and needed[0].name != "population" and needed[0].annotation is not Population
+
+
+def active_ids(name: str, answer: Any, m: int, t: int) -> Int[np.ndarray, "a"]:
     """The ids of the active clients, ascending, from a mask or from ids.
+
+    Args:
+        name: of the function that answered, for errors.
+        answer: the mask or the ids.
+        m: the number of clients.
+        t: the round.
 
     Raises:
         ValueError: it is neither a mask [m] nor different ids of clients.
@@ -83,19 +151,17 @@ def active_ids(answer: Any, m: int, t: int) -> Int[np.ndarray, "a"]:
     must = f"must be a mask of {m} values true or false, or ids from 0 to {m - 1}"
     if values.dtype == bool:
         if values.shape != (m,):
-            raise ValueError(f"function: a mask of shape {values.shape} is not allowed (round {t}); {must}")
+            raise ValueError(f"{name}: a mask of shape {values.shape} is not allowed (round {t}); {must}")
         return np.flatnonzero(values)
     if values.size == 0:
         return np.empty(0, dtype=np.int64)
     if values.dtype.kind not in "iu" or values.ndim != 1:
         kind = f"{values.dtype} of shape {values.shape}"
-        raise ValueError(f"function: {type(answer).__name__} ({kind}) is not allowed (round {t}); {must}")
+        raise ValueError(f"{name}: {type(answer).__name__} ({kind}) is not allowed (round {t}); {must}")
     ids = np.unique(values).astype(np.int64)
     if len(ids) < len(values):
-        raise ValueError(
-            f"function: an id twice is not allowed (round {t}); {must}. A mask of 0 and 1: use astype(bool)"
-        )
+        raise ValueError(f"{name}: an id twice is not allowed (round {t}); {must}. A mask of 0 and 1: use astype(bool)")
     if ids[0] < 0 or ids[-1] >= m:
         wrong = ids[0] if ids[0] < 0 else ids[-1]
-        raise ValueError(f"function: id {wrong} is not allowed (round {t}); {must}")
+        raise ValueError(f"{name}: id {wrong} is not allowed (round {t}); {must}")
     return ids

@@ -132,6 +132,8 @@ def classification(
     if validation:
         order = stream(seed, "validation").permutation(len(splits["train"][0]))
         held_out = round(validation * len(order))
+        if held_out == 0:
+            raise ValueError(f"validation: {validation:g} is not allowed; no sample would be held out")
         splits["validation"], splits["train"] = (
             tuple(column[np.sort(rows)] for column in splits["train"]) for rows in (order[:held_out], order[held_out:])
         )

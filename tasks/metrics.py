@@ -12,16 +12,9 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
-import torchmetrics
+import torchmetrics  # its metrics are imported when one is made: that takes a second
 from jaxtyping import Float, Int
 from torch import Tensor
-from torchmetrics.classification import (
-    MulticlassAUROC,
-    MulticlassAveragePrecision,
-    MulticlassF1Score,
-    MulticlassPrecision,
-    MulticlassRecall,
-)
 
 Average: TypeAlias = Literal["macro", "weighted"]
 
@@ -121,27 +114,33 @@ class ClassScores:
 
 def auroc(average: Average = "macro") -> ClassScores:
     """Area under the ROC curve of each class against the others, averaged over classes."""
-    return ClassScores(lambda classes: MulticlassAUROC(classes, average="none"), average, compares=True)
+    return ClassScores(
+        lambda classes: torchmetrics.classification.MulticlassAUROC(classes, average="none"), average, compares=True
+    )
 
 
 def average_precision(average: Average = "macro") -> ClassScores:
     """Area under the precision-recall curve of each class against the others, averaged over classes."""
-    return ClassScores(lambda classes: MulticlassAveragePrecision(classes, average="none"), average)
+    return ClassScores(
+        lambda classes: torchmetrics.classification.MulticlassAveragePrecision(classes, average="none"), average
+    )
 
 
 def f1(average: Average = "macro") -> ClassScores:
     """F1 score of each class, the harmonic mean of precision and recall, averaged over classes."""
-    return ClassScores(lambda classes: MulticlassF1Score(classes, average="none"), average)
+    return ClassScores(lambda classes: torchmetrics.classification.MulticlassF1Score(classes, average="none"), average)
 
 
 def precision(average: Average = "macro") -> ClassScores:
     """Share of correct predictions among the predictions of each class, averaged over classes."""
-    return ClassScores(lambda classes: MulticlassPrecision(classes, average="none"), average)
+    return ClassScores(
+        lambda classes: torchmetrics.classification.MulticlassPrecision(classes, average="none"), average
+    )
 
 
 def recall(average: Average = "macro") -> ClassScores:
     """Accuracy on the samples of each class, averaged over classes; `macro` is the balanced accuracy."""
-    return ClassScores(lambda classes: MulticlassRecall(classes, average="none"), average)
+    return ClassScores(lambda classes: torchmetrics.classification.MulticlassRecall(classes, average="none"), average)
 
 
 def mae() -> torchmetrics.Metric:

@@ -148,6 +148,8 @@ class Supervised:
         if self.validation:
             rows, held_out = _held_out(rows, self.validation, seed)
             validation = np.concatenate(held_out)
+            if len(validation) == 0:
+                raise ValueError(f"validation: {self.validation:g} is not allowed; no client would hold out a sample")
             splits["validation"] = tuple(column[validation] for column in self.train)
             owners["validation"] = np.repeat(np.arange(self.clients), [len(mine) for mine in held_out])
         held, holdings = Holdings.of(rows).held_of(len(targets))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from tasks.base import Samples
 from tasks.streams import torch_stream
@@ -52,6 +53,33 @@ def _check_lightning(module: LightningModule) -> None:
         raise ValueError(
             f"network: {name} optimizes manually, which clients cannot do; pass the network itself and loss=..., "
             "or write a tasks.Task"
+        )
+
+
+def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None:
+    """Refuse a LightningModule as the network of an image task if clients cannot train it as it trains itself.
+
+    Args:
+        module: a network; what is no LightningModule passes.
+        shape: of an input.
+        classes: C.
+
+    Raises:
+        ValueError: it has no `forward`, optimizes manually, or its training_step is not the cross-entropy.
+    """
+    if not isinstance(module, LightningModule):
+        return
+    _check_lightning(module)
+    batch = torch.randn(2, *shape, generator=torch.Generator().manual_seed(0)), torch.arange(2) % classes
+    module = copy.deepcopy(module).eval()
+    with torch.no_grad():
+        loss = cross_entropy(module(batch[0]), batch[1])
+        own = _own_loss(module, batch)
+    if own is not None and not torch.allclose(own.to(loss.dtype), loss, rtol=1e-4, atol=1e-6):
+        raise ValueError(
+            f"model: the clients of this task minimise the cross-entropy of forward, {loss:.4g} on two inputs, and "
+            f"training_step of {type(module).__name__} gives {own:.4g}; make a task with "
+            "tasks.supervised(train, test, module, loss=...)"
         )
 
 
@@ -124,11 +152,19 @@ def _check_loss(loss: Callable[[Tensor, Tensor], Tensor], predictions: Tensor, t
 
 def _compare_with_training_step(module: LightningModule, batch: Samples, loss: Tensor) -> None:
     """Refuse a loss that differs from that of the module's own training_step, if this runs without a Trainer."""
-    if (
-        not inspect.isfunction(type(module).training_step)
-        or type(module).training_step is LightningModule.training_step
-    ):
-        return
+    own = _own_loss(module, batch)
+    if own is not None and not torch.allclose(own.to(loss.dtype), loss, rtol=1e-4, atol=1e-6):
+        raise ValueError(
+            f"loss: gives {loss:.4g} on the first samples, and training_step of {type(module).__name__} {own:.4g}; "
+            "pass as loss=... what training_step computes from forward and targets"
+        )
+
+
+def _own_loss(module: LightningModule, batch: Samples) -> Tensor | None:
+    """What training_step gives for a batch; None, with a warning, if it cannot be computed without a Trainer."""
+    step = type(module).training_step
+    if not inspect.isfunction(step) or step is LightningModule.training_step:
+        return None
     own: Any = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # self.log without a Trainer
@@ -139,16 +175,13 @@ def _compare_with_training_step(module: LightningModule, batch: Samples, loss: T
         else:
             own = own.get("loss") if isinstance(own, dict) else own
             reason = "gives no loss"
-    if not isinstance(own, Tensor):
-        warnings.warn(
-            f"training_step of {type(module).__name__} {reason}; it is not compared with loss, which clients minimise",
-            stacklevel=4,
-        )
-    elif not torch.allclose(own.to(loss.dtype), loss, rtol=1e-4, atol=1e-6):
-        raise ValueError(
-            f"loss: gives {loss:.4g} on the first samples, and training_step of {type(module).__name__} {own:.4g}; "
-            "pass as loss=... what training_step computes from forward and targets"
-        )
+    if isinstance(own, Tensor):
+        return own
+    warnings.warn(
+        f"training_step of {type(module).__name__} {reason}; it is not compared with loss, which clients minimise",
+        stacklevel=5,
+    )
+    return None
 
 
 def _shape(value: Any) -> str:

@@ -1,11 +1,12 @@
 """The command line: `rollcall`. Each command reads its options, calls the package that does the work, and prints."""
 
+import os
 import sys
 from importlib.metadata import entry_points
 
 import typer
 
-from benchmark.allocator import keep_freed_memory
+from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from benchmark.cli.bench import bench
 from benchmark.cli.check import check
 from benchmark.cli.clean import clean
@@ -36,8 +37,18 @@ for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and
 
 
 def main() -> None:
-    """Run the command. A `SettingError`, or a file that cannot be read or written, ends it with one line and code 2."""
+    """Run the command. A `SettingError`, or a file that cannot be read or written, ends it with one line and code 2.
+
+    Under torchrun, rank 0 runs the command, and the other processes take part in its trials.
+    """
     keep_freed_memory()
+    collect_garbage_seldom()
+    if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK") != "0":
+        from benchmark.federation.peer import follow_all
+        from benchmark.federation.processes import messages_of_torchrun
+
+        follow_all(messages_of_torchrun)
+        return
     try:
         app()
     except SettingError as error:

@@ -34,10 +34,10 @@ def check(
     from benchmark.config.registry import KINDS
     from benchmark.conformance import conform
 
-    choices = [_choice(yaml.safe_load(text), kind) for text in parts or KINDS["algorithm"].known]
+    choices = dict(_choice(yaml.safe_load(text), kind) for text in parts or KINDS["algorithm"].known)
     outcomes = {
-        choice.name: conform(choice)
-        for choice in track(choices, "checking", console=err, transient=True, disable=not err.is_terminal)
+        name: conform(choice)
+        for name, choice in track(choices.items(), "checking", console=err, transient=True, disable=not err.is_terminal)
     }
     if as_json:
         print(json.dumps({name: [asdict(outcome) for outcome in ends] for name, ends in outcomes.items()}, indent=1))
@@ -47,8 +47,8 @@ def check(
     raise typer.Exit(0 if all(end.passed for ends in outcomes.values() for end in ends) else 1)
 
 
-def _choice(value: Any, kind: str) -> "Choice":
-    """The choice that a name stands for.
+def _choice(value: Any, kind: str) -> tuple[str, "Choice"]:
+    """A name as it is written, and the choice that it stands for.
 
     Raises:
         SettingError: there are no checks for this kind, or the name leads nowhere.
@@ -64,7 +64,7 @@ def _choice(value: Any, kind: str) -> "Choice":
     chosen = kind or (kind_of(name) if isinstance(name, str) else "algorithm")
     if chosen not in checked:
         raise SettingError(f"{name}: there are no checks for the kind {chosen}; there are for {', '.join(checked)}")
-    return read(chosen, value)
+    return str(name), read(chosen, value)
 
 
 def _conformance(name: str, outcomes: "list[Outcome]", whole: bool) -> Group:

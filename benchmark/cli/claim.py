@@ -37,3 +37,11 @@ def claim(folder: Path, file: Path) -> None:
     text = json.dumps({"file": str(file.resolve()), "sha256": digest}, indent=1)
     if not record.exists() or record.read_text() != text:
         record.write_text(text)
+
+
+def claimed(folder: Path) -> str:
+    """The experiment file that the runs in a folder belong to; empty if it is not known."""
+    try:
+        return str(json.loads((folder / NAME).read_text())["file"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

@@ -1,9 +1,15 @@
 """`rollcall run`."""
 
 import json
+import os
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated
@@ -13,11 +19,14 @@ import typer
 from benchmark.cli.described import described
 from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Variant, err, out
 from benchmark.cli.selection import plans_of, within, writable
+from benchmark.cli.tables import write_tables
 from benchmark.config.errors import SettingError
+from benchmark.config.experiment import Experiment
 
 if TYPE_CHECKING:
-    from benchmark.sweep.jobs import Job
+    from benchmark.sweep.jobs import Job, SweepCallback
     from benchmark.sweep.progress import View
+    from benchmark.sweep.storage import Storage
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as in shells."""
@@ -46,35 +55,67 @@ def run(
     executor: Annotated[
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
     ] = None,
-    gpus_per_trial: Annotated[float, typer.Option(min=0, help="GPU share of a trial with ray; 0: CPU.")] = 0.0,
+    gpus_per_trial: Annotated[
+        str, typer.Option(metavar="SHARE", help="GPU share of a trial with ray, or auto; 0: CPU.")
+    ] = "0",
     retries: Annotated[int, typer.Option(min=0, help="Restarts of a trial whose process died, with ray.")] = 1,
+    checkpoint_every: Annotated[
+        str, typer.Option(metavar="TIME", help="Time between two checkpoints of a trial: 30s, 5m.")
+    ] = "2m",
+    ray_address: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Ray cluster, or auto. Default: RAY_ADDRESS, else this machine.")
+    ] = "",
+    storage: Annotated[
+        str, typer.Option(metavar="URL", help="Where a cluster without a shared disk keeps run folders.")
+    ] = "",
     store: Store = STORE,
     redo_changed: Annotated[
         bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
     ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show a row for each running trial.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
-    sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
-    chosen = executor_of(executor)
-    if budget:
-        plans = within(plans, budget, store, gpus_per_trial if chosen is Executor.ray else None)
-        sweeps = [plan.jobs(store) for plan in plans]
-    from benchmark.sweep.jobs import check, check_folders
+    chosen = executor_of(executor, needed_by="--storage" if storage else "--ray-address" if ray_address else "")
+    unfinished = sum(plan.unfinished(store) for plan in plans)
+    if chosen is Executor.ray and unfinished:
+        from benchmark.sweep import ray_start
 
+        ray_start.begin(ray_address, trials=unfinished if gpus_per_trial == "0" else 0)
+    sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
+    from benchmark.sweep.budget import read_time
+    from benchmark.sweep.jobs import check, check_folders, run_inline
+
+    gpus = _gpus(gpus_per_trial, sweeps)
+    every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
+    if budget:
+        plans = within(plans, budget, store, gpus if chosen is Executor.ray else None)
+        sweeps = [plan.jobs(store) for plan in plans]
     writable(store)
+    remote = _storage(storage, store)
+
+    def execute(todo: list["Job"], callback: "SweepCallback") -> None:
+        if chosen is Executor.ray:
+            from benchmark.sweep.ray_executor import run_ray
+
+            run_ray(todo, callback, gpus, retries, checkpoint_every=every, storage=remote, address=ray_address)
+        else:
+            run_inline(todo, callback, every)
+
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
-        _changed(jobs, redo_changed)
         try:
+            if remote is not None:
+                remote.exchange(jobs)
+            _changed(jobs, redo_changed, remote)
             check_folders(jobs)
             todo = [job for job in jobs if not job.ended]
             check(todo)
             if todo:
                 plan.check_metrics()
                 plan.claim(store)
-            view = _run(jobs, todo, chosen, gpus_per_trial, retries, store, plan.experiment.home)
+            view = _run(jobs, todo, execute, store, plan.experiment, watch)
         except SettingError as error:
             if len(plans) == 1:
                 raise
@@ -93,12 +134,27 @@ def run(
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def executor_of(executor: Executor | None) -> Executor:
+def executor_of(executor: Executor | None, needed_by: str = "") -> Executor:
     """The executor to use: by default Ray if it is installed, otherwise inline, with a line that says so.
 
+    Under torchrun, whose processes compute one trial together, always inline.
+
+    Args:
+        executor: what the user chose.
+        needed_by: an option that only Ray has; empty if there is none.
+
     Raises:
-        SettingError: Ray was asked for and is not installed.
+        SettingError: Ray is needed and is not installed, or another executor was chosen, or torchrun started this
+            process.
     """
+    if needed_by and executor is Executor.inline:
+        raise SettingError(f"--executor inline is not allowed with {needed_by}; must be ray")
+    if needed_by:
+        executor = Executor.ray
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        if executor is Executor.ray:
+            raise SettingError("--executor: ray is not allowed under torchrun; must be inline")
+        return Executor.inline
     if executor is Executor.inline or find_spec("ray"):
         return executor or Executor.ray
     if executor is Executor.ray:
@@ -111,7 +167,36 @@ def executor_of(executor: Executor | None) -> Executor:
     return Executor.inline
 
 
-def _changed(jobs: list["Job"], redo: bool) -> None:
+def _gpus(text: str, sweeps: list[list["Job"]]) -> float:
+    """The share of a GPU for each trial.
+
+    Raises:
+        SettingError: the text is neither a number from 0 nor `auto`.
+    """
+    if text == "auto":
+        from benchmark.sweep.gpu_share import automatic
+
+        share, why = automatic([job.trial for jobs in sweeps for job in jobs])
+        err.print(why, highlight=False, soft_wrap=True)
+        return share
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < inf:
+        raise SettingError(f"gpus-per-trial: {text!r} is not allowed; must be a number from 0, such as 0.25, or auto")
+    return share
+
+
+def _storage(text: str, store: Path) -> "Storage | None":
+    if not text:
+        return None
+    from benchmark.sweep.storage import Storage
+
+    return Storage.of(text, store)
+
+
+def _changed(jobs: list["Job"], redo: bool, storage: "Storage | None") -> None:
     """Name the finished trials that earlier code of the suite computed; with `redo`, remove their run folders."""
     changed = [(job, job.changed) for job in jobs if job.finished and job.changed]
     if not changed:
@@ -122,34 +207,36 @@ def _changed(jobs: list["Job"], redo: bool) -> None:
     err.print(line, highlight=False, soft_wrap=True)
     for job, _ in changed if redo else ():
         rmtree(job.folder.path)
+        if storage is not None:
+            storage.remove(job.folder.path)
 
 
 def _run(
     jobs: list["Job"],
     todo: list["Job"],
-    executor: Executor,
-    gpus_per_trial: float,
-    retries: int,
+    execute: Callable[[list["Job"], "SweepCallback"], None],
     store: Path,
-    home: str,
+    experiment: Experiment,
+    watch: bool,
 ) -> "View":
     """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
-    from benchmark.sweep.jobs import CallbackList, SweepCallback, run_inline
+    from benchmark.sweep.background import Background
+    from benchmark.sweep.jobs import CallbackList
     from benchmark.sweep.progress import View
 
-    with View(jobs, err) as view:
+    with View(jobs, err, watch, experiment.metrics[0]) as view, ExitStack() as stack:
         callbacks: list[SweepCallback] = [view]
+        mirror = None
         if todo and find_spec("mlflow"):
-            from benchmark.sweep.mlflow_mirror import connected
+            from benchmark.sweep.mlflow_mirror import Mirror
 
-            mirror = connected(store, home)
-            callbacks += [mirror] if mirror else []
-        if todo and executor is Executor.ray:
-            from benchmark.sweep.ray_executor import run_ray
-
-            run_ray(todo, CallbackList(*callbacks), gpus_per_trial, retries)
-        elif todo:
-            run_inline(todo, CallbackList(*callbacks))
+            mirror = stack.enter_context(Background(partial(Mirror, store, experiment.home)))
+            mirror.call(Mirror.begin)
+            callbacks.append(mirror)
+        if todo:
+            execute(todo, CallbackList(*callbacks))
+        if mirror is not None:
+            mirror.call(lambda mirror: mirror.end(view.state, partial(write_tables, experiment, store)))
     return view
 
 

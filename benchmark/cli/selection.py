@@ -51,6 +51,15 @@ class Plan:
 
         return places(self.experiment) if self.cut is None else self.cut
 
+    def unfinished(self, store: Path) -> int:
+        """How many trials are left to run, about, without validating them. Validating imports torch."""
+        from benchmark.config.grid import drafts
+        from benchmark.federation.run_files import read_status
+
+        statuses = (store / self.experiment.home).glob("*/status.json")
+        ended = sum(read_status(status).get("state") in ("finished", "diverged") for status in statuses)
+        return max(0, len(drafts(self.experiment)) - ended)
+
     def jobs(self, store: Path) -> list["Job"]:
         """The trials and analyses to run, each once."""
         from benchmark.config.grid import distinct
@@ -162,7 +171,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
     from benchmark.sweep import budget as cutting
     from benchmark.sweep.estimate import INLINE, by_ray, estimates
 
-    seconds = cutting.read_budget(budget)
+    seconds = cutting.read_time(budget)
     machine = INLINE if gpus_per_trial is None else by_ray(gpus_per_trial)
     folders = [store / plan.experiment.home for plan in plans]
     records = [cutting.Record.read(folder, plan.places, seconds) for folder, plan in zip(folders, plans, strict=True)]

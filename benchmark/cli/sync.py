@@ -1,10 +1,14 @@
 """`rollcall sync`."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from benchmark.cli.options import STORE, Store, need_mlflow, out
+from benchmark.config.errors import SettingError
+from benchmark.config.experiment import Experiment
 
 
 def sync(
@@ -15,7 +19,13 @@ def sync(
 ) -> None:
     """Copy run folders into MLflow that are not there yet, such as those of other machines."""
     need_mlflow()
+    from benchmark.cli.claim import claimed
+    from benchmark.cli.tables import write_tables
     from benchmark.sweep.mlflow_mirror import sync as copy
 
-    for name, count in copy(store, experiments or []).items():
+    def tables(home: str, folder: Path) -> None:
+        with suppress(SettingError):  # the file of the experiment may be gone or changed
+            write_tables(Experiment.read(claimed(store / home) or home), store, folder)
+
+    for name, count in copy(store, experiments or [], tables).items():
         out.print(f"{name}: {count} run folders", highlight=False)

@@ -24,11 +24,10 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, data: Any) -> Any:
-        kinds = _kinds(cls)
         for key, value in data.items() if isinstance(data, dict) else ():
-            if key not in kinds:
+            if key not in cls.model_fields:
                 raise SettingError(f"{key}: is not a setting; allowed: {', '.join(cls.model_fields)}")
-            _check_kind(key, value, kinds[key])
+            check_kind(cls, key, value)
         return data
 
 
@@ -81,8 +80,18 @@ def load_yaml(path: Path) -> Any:
     return _beside(content, path.parent)
 
 
-def _check_kind(key: str, value: Any, kinds: frozenset[Any]) -> None:
-    """Refuse `true` as a number, a text as a number, and a number as a truth value; pydantic converts them."""
+def check_kind(model: type[BaseModel], key: str, value: Any) -> None:
+    """Refuse `true` as a number, a text as a number, and a number as a truth value; pydantic converts them.
+
+    Args:
+        model: the settings or options.
+        key: of a field.
+        value: as it is written.
+
+    Raises:
+        SettingError: names the field, the value and what is allowed.
+    """
+    kinds = _kinds(model)[key]
     for item in value if isinstance(value, list | tuple) else (value,):
         wants_number, wants_bool = bool(kinds & NUMBERS), bool in kinds
         if isinstance(item, bool) and wants_number and not wants_bool:
@@ -98,9 +107,9 @@ def _check_kind(key: str, value: Any, kinds: frozenset[Any]) -> None:
 
 
 @cache
-def _kinds(settings: type[Settings]) -> dict[str, frozenset[Any]]:
+def _kinds(model: type[BaseModel]) -> dict[str, frozenset[Any]]:
     """The types that a field's annotation names, by field; of a mapping none."""
-    return {name: frozenset(_leaves(field.annotation)) for name, field in settings.model_fields.items()}
+    return {name: frozenset(_leaves(field.annotation)) for name, field in model.model_fields.items()}
 
 
 def _leaves(annotation: Any) -> set[Any]:

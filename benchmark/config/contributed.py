@@ -72,6 +72,13 @@ def named(kind: str, name: str) -> Outside | None:
     return None
 
 
+def address(kind: str, name: str) -> str:
+    """The address of what an installed package offers by a name; every other name as it is."""
+    known = name in KINDS[kind].known or ":" in name
+    point = None if known else installed(kind).get(name)
+    return name if point is None else str(point.value)
+
+
 def loaded(name: str) -> Any:
     """What `FILE.py:NAME` or `package.module:NAME` leads to, of whatever kind."""
     path, _, attribute = name.rpartition(":")
@@ -103,10 +110,7 @@ def from_object(kind: str, value: Any) -> Outside:
 
 def _is_result(kind: str, value: Any) -> bool:
     """Whether an object is what a choice of this kind makes, rather than what makes it."""
-    result = KINDS[kind].result
-    if kind in ("probability", "schedule", "variation") or result is None or isinstance(value, type):
-        return False
-    return isinstance(value, result)
+    return KINDS[kind].result is not None and not isinstance(value, type) and KINDS[kind].fits(value)
 
 
 @dataclass(frozen=True)
@@ -167,18 +171,12 @@ def _checked(kind: str, name: str, thing: Any, source: Source) -> Outside:
     elif _is_result(kind, thing):
         remember(thing, source)
         return Outside(name, Constant(thing), source, mark=fingerprint(thing))
-    elif not callable(thing) or (isinstance(thing, type) and KINDS[kind].result and not _may_make(kind, thing)):
+    elif not callable(thing) or (isinstance(thing, type) and not KINDS[kind].may_make(thing)):
         raise SettingError(f"name: {label!r} is not allowed; must be {needs}; it is {in_words(thing)}")
     else:
         _check_parameters(kind, label, thing)
     remember(thing, source)
     return Outside(name, thing, source)
-
-
-def _may_make(kind: str, cls: type) -> bool:
-    """Whether an instance of a class is what the kind makes."""
-    result = KINDS[kind].result
-    return result is None or getattr(result, "_is_protocol", False) or issubclass(cls, result)
 
 
 def _check_parameters(kind: str, label: str, thing: Callable[..., Any]) -> None:

@@ -51,14 +51,37 @@ class Guarded:
             wrong = _wrong_rows(parts.rows, len(supplied[0]), supplied[1])
             if wrong:
                 raise SourceError(f"{self._place}{wrong}")
-        if kind.result is not None and not isinstance(result, kind.result):
+        if not kind.fits(result):
             raise SourceError(f"{self._place}must return {kind.returned or kind.returns}; returned {in_words(result)}")
-        clients = getattr(result, "clients", None)
-        if self.kind == "participation" and clients != supplied[0].clients:
+        if self.kind == "model":
+            self._check_model(result, *supplied)
+        return self._roll_call(result, supplied[0]) if self.kind == "participation" else result
+
+    def _check_model(self, network: Any, shape: tuple[int, ...], classes: int) -> None:
+        from tasks.supervised_checks import check_model
+
+        try:
+            check_model(network, shape, classes)
+        except ValueError as error:
+            raise SourceError(f"{self._place}{error}") from None
+
+    def _roll_call(self, result: Any, population: Any) -> Any:
+        """A participation model from what the callable made."""
+        from participation import FromObject, Participation
+
+        model = isinstance(result, Participation)
+        clients = getattr(result, "clients", None if model else population.clients)
+        if clients != population.clients:
             raise SourceError(
-                f"{self._place}its attribute `clients` is {clients}; must be {supplied[0].clients}, as in the task"
+                f"{self._place}its attribute `clients` is {clients}; must be {population.clients}, as in the task"
             )
-        return result
+        if model:
+            return result
+        try:
+            return FromObject(population, result)
+        except Exception as error:
+            said = str(error) if REFUSAL.match(str(error)) else told(error)
+            raise SourceError(f"{contributed_line(error) or self._place}{said}") from error
 
 
 def _parts(rows: Any, labels: np.ndarray) -> Any:

@@ -2,11 +2,18 @@
 
 import inspect
 import typing
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import numpy as np
 
 from benchmark.config import contributed
 from benchmark.config.errors import SettingError
-from benchmark.config.kinds import KINDS
+from benchmark.config.kinds import KINDS, Kind
+
+WIDER = {"metric": "model", "server_optimizer": "local_optimizer", "participation": "function"}
+"""For a kind, a wider one that its parts could be of too: metrics of torchmetrics are torch modules, the checks of both
+kinds of optimizers are the same, and a function of (t, rng) is a participation model."""
 
 
 def kind_of(name: str) -> str:
@@ -19,27 +26,46 @@ def kind_of(name: str) -> str:
     if not kinds and ":" not in name:
         kinds = [kind for kind in KINDS if name in KINDS[kind].known]
     if kinds:
-        return "algorithm" if "algorithm" in kinds else _only(name, kinds)
+        return "algorithm" if "algorithm" in kinds else _only(name, _narrow(kinds))
     if ":" not in name:
         return "algorithm"
     return _only(name, kinds_of(contributed.loaded(name)))
 
 
 def kinds_of(thing: Any) -> list[str]:
-    """The kinds that a class or function may be of."""
-    results = {kind: entry.result for kind, entry in KINDS.items() if entry.result not in (None, tuple)}
+    """The kinds that a class, a function or an object may be of."""
     if isinstance(thing, type):
-        return [kind for kind, result in results.items() if not _protocol(result) and issubclass(thing, result)]
+        kinds = _making(lambda entry: entry.may_make(thing))
+        return kinds or [kind for kind in _by_parameters(thing) if kind == "augmentation"]
+    kinds = _making(lambda entry: entry.fits(thing))
+    if kinds or isinstance(thing, np.ndarray):
+        return kinds or ["participation"] * (thing.ndim == 2)  # a mask
     if not callable(thing):
         return []
-    annotated = thing.__annotations__.get("return") if hasattr(thing, "__annotations__") else None
-    by_result = [
+    annotated = getattr(thing, "__annotations__", {}).get("return")
+    if isinstance(annotated, type):
+        kinds = _making(lambda entry: issubclass(annotated, entry.result))
+    return kinds or _by_parameters(thing)
+
+
+def _making(fits: Callable[[Kind], bool]) -> list[str]:
+    """The kinds whose choices make something of a class that can be told, and that fits."""
+    unknown = (None, tuple)
+    return _narrow(
         kind
-        for kind, result in results.items()
-        if isinstance(annotated, type) and not _protocol(result) and issubclass(annotated, result)
-    ]
-    if by_result:
-        return by_result
+        for kind, entry in KINDS.items()
+        if entry.result not in unknown and not getattr(entry.result, "_is_protocol", False) and fits(entry)
+    )
+
+
+def _narrow(kinds: Iterable[str]) -> list[str]:
+    """Kinds without those that are wider than another one."""
+    kinds = list(kinds)
+    return [kind for kind in kinds if not any(WIDER.get(other) == kind for other in kinds)]
+
+
+def _by_parameters(thing: Callable[..., Any]) -> list[str]:
+    """The kinds whose parameters have the names of those of a callable; the kinds with the most parameters count."""
     parameters = [
         parameter.name
         for parameter in inspect.signature(thing).parameters.values()
@@ -50,12 +76,12 @@ def kinds_of(thing: Any) -> list[str]:
     longest = max((len(names[kind]) for kind in exact), default=0)
     exact = [kind for kind in exact if len(names[kind]) == longest]
     if "task" in exact:  # augmentations and analyses take the seed too
-        return ["task"] if typing.get_origin(annotated) is tuple or annotated is None else ["augmentation"]
-    return ["probability"] if "probability" in exact else exact
-
-
-def _protocol(result: Any) -> bool:
-    return bool(getattr(result, "_is_protocol", False))
+        annotated = getattr(thing, "__annotations__", {}).get("return")
+        pair = not isinstance(thing, type) and (typing.get_origin(annotated) is tuple or annotated is None)
+        return ["task"] if pair else ["augmentation"]
+    if exact == ["function"]:
+        return ["participation"]
+    return ["probability"] if "probability" in exact else _narrow(exact)  # a participation model takes it too
 
 
 def _only(name: str, kinds: list[str]) -> str:

@@ -22,6 +22,8 @@ class Kind:
         returns: address of the class of what a choice makes; empty if it is a number or an array.
         returned: what a choice makes, in words.
         subclass: whether a choice must be a subclass of `returns`.
+        method: name of a method; an object that has it needs no base class.
+        also: other forms of a choice, in words.
     """
 
     address: str
@@ -30,6 +32,8 @@ class Kind:
     returns: str = ""
     returned: str = ""
     subclass: bool = False
+    method: str = ""
+    also: str = ""
 
     @cached_property
     def known(self) -> Mapping[str, Callable[..., Any]]:
@@ -46,11 +50,30 @@ class Kind:
         """What a choice must be, in words."""
         if self.subclass:
             return f"a subclass of {self.returns.replace(':', '.')}"
-        return f"a function of ({self.parameters}) that returns {self.returned or 'a value'}"
+        return f"a function of ({self.parameters}) that returns {self.returned or 'a value'}{self.also}"
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value is what a choice makes; of numbers and arrays nothing is known."""
+        return self.result is None or isinstance(value, self.result) or self._has_method(value)
+
+    def may_make(self, cls: type) -> bool:
+        """Whether an instance of a class is what a choice makes."""
+        protocol = getattr(self.result, "_is_protocol", False)
+        return self.result is None or protocol or issubclass(cls, self.result) or self._has_method(cls)
+
+    def _has_method(self, value: Any) -> bool:
+        return bool(self.method) and callable(getattr(value, self.method, None))
 
 
 KINDS = {
-    "task": Kind("tasks:TASKS", 1, "seed", "builtins:tuple", "(tasks.Task, tasks.ClientData)"),
+    "task": Kind(
+        "tasks:TASKS",
+        1,
+        "seed",
+        "builtins:tuple",
+        "(tasks.Task, tasks.ClientData)",
+        also="; tasks.supervised(train, test, network) makes one, also from a LightningModule",
+    ),
     "model": Kind("tasks.models:MODELS", 2, "shape, classes", "torch.nn:Module", "a torch.nn.Module"),
     "partition": Kind(
         "tasks.partitions:PARTITIONS",
@@ -63,7 +86,13 @@ KINDS = {
         "tasks.augmentation:AUGMENTATIONS", 1, "seed", "tasks.augmentation:Augment", "a tasks.augmentation.Augment"
     ),
     "participation": Kind(
-        "participation:MODELS", 1, "population", "participation:Participation", "a participation.Participation"
+        "participation:MODELS",
+        1,
+        "population",
+        "participation:Participation",
+        "a participation.Participation or another object with active(t)",
+        method="active",
+        also="; or a function of (t, rng) that returns a mask or ids of clients; or a mask",
     ),
     "probability": Kind(
         "participation.probabilities:PROBABILITIES", 1, "population", "", "a probability for each client"

@@ -17,8 +17,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
 from benchmark.config import contributed, guarded
+from benchmark.config.base import check_kind
 from benchmark.config.contributed import Outside
 from benchmark.config.errors import SettingError, from_pydantic
+from benchmark.config.forms import FORMS
 from benchmark.config.kinds import KINDS, Kind
 from benchmark.config.source import Source
 
@@ -89,6 +91,7 @@ def read(kind: str, value: Any) -> Choice:
     """
     if isinstance(value, Choice):
         return value
+    value = FORMS[kind](value) if kind in FORMS else value
     written, value = value, value if isinstance(value, Mapping) else {"name": value}
     name = value.get("name")
     if name is None or isinstance(name, bool | int | float | list | Mapping):
@@ -96,9 +99,10 @@ def read(kind: str, value: Any) -> Choice:
     name, factory, outside, held = _chosen(kind, name)
     options = held | {key: option for key, option in value.items() if key != "name"}
     model = _model(factory, 1 if isinstance(factory, contributed.Constant) else KINDS[kind].supplied)
-    for key in options:
+    for key, option in options.items():
         if key not in model.model_fields:
             raise SettingError(f"{key}: is not an option of {name}; allowed: {', '.join(model.model_fields) or 'none'}")
+        check_kind(model, key, option)
     try:
         return Choice(name, dict(model.model_validate(options)), factory, kind, outside)
     except ValidationError as error:
@@ -186,6 +190,8 @@ def _read_option(key: str, members: tuple[Any, ...], value: Any) -> Any:
         return read(key, value)
     if value is None and NoneType in members:
         return None
+    if isinstance(value, bool) and bool not in members:
+        raise ValueError("must be a number, an array or a choice")
     if isinstance(value, int | float) and float in members:
         return float(value)
     if isinstance(value, int) and int in members:

@@ -5,7 +5,6 @@ from math import lcm
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-import numpy as np
 from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
 from benchmark.config.base import Settings, load_yaml, validated
@@ -14,19 +13,8 @@ from benchmark.config.errors import SettingError, at
 from benchmark.config.optimization import Local, Server
 from benchmark.config.registry import Choice, read
 
-
-def _participation(value: Any) -> Choice:
-    """A participation model; an array [rounds, m], or the path of a file that holds one, is a `trace`."""
-    is_path = isinstance(value, str) and value.endswith((".npy", ".npz", ".csv", ".parquet"))
-    return read("participation", {"name": "trace", "mask": value} if is_path or _is_array(value) else value)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray | list)
-
-
 TaskChoice = Annotated[Choice, PlainValidator(partial(read, "task"))]
-ParticipationChoice = Annotated[Choice, PlainValidator(_participation)]
+ParticipationChoice = Annotated[Choice, PlainValidator(partial(read, "participation"))]
 AlgorithmChoice = Annotated[Choice, PlainValidator(partial(read, "algorithm"))]
 MetricChoice = Annotated[Choice, PlainValidator(partial(read, "metric"))]
 
@@ -111,14 +99,20 @@ class Numerics(Settings):
         description="floating-point type of models; `tf32`: float32 with matrix products in TF32 on devices that have "
         "it; `bf16_mixed`: float32 with layers computed in bfloat16",
     )
-    engine: Literal["auto", "sequential", "vectorised", "compiled"] = Field(
+    engine: Literal["auto", "sequential", "vectorised", "compiled", "matmul", "graphed"] = Field(
         "auto",
         description="how local steps are computed: one client after another (`sequential`), or many clients at once "
-        "(`vectorised`, and `compiled` by torch.compile); `auto` takes what is fastest for the device and the model",
+        "(`vectorised`; `compiled` by torch.compile; `matmul` with convolutions as matrix products; `graphed` with "
+        "CUDA graphs, on a GPU); `auto` takes what is fastest for the device and the model",
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="`auto`: the GPU if there is one")
     client_memory: Literal["device", "host"] = Field(
         "device", description="where methods that remember every client store these vectors; `host`: in main memory"
+    )
+    devices: PositiveInt = Field(
+        1,
+        description="processes on this machine that share the clients of a round, each with its own GPU, if there are "
+        "GPUs. It does not change the name of the run",
     )
 
 

@@ -39,7 +39,7 @@ def conform(choice: Choice) -> list[Outcome]:
         SettingError: an algorithm that cannot be built, or accepts neither one local step nor three.
     """
     subject: Any = Subject.of(choice) if choice.kind == "algorithm" else choice
-    part = subject.method() if choice.kind == "algorithm" else choice.factory
+    part = subject.method() if choice.kind == "algorithm" else _of_the_user(choice).factory
     checks, first = (CHECKS, FIRST) if choice.kind == "algorithm" else (OF_KIND[choice.kind], OF_KIND[choice.kind][:1])
     outcomes = [_outcome(check, subject, part) for check in first]
     if all(outcome.passed for outcome in outcomes):
@@ -47,6 +47,12 @@ def conform(choice: Choice) -> list[Outcome]:
     else:
         outcomes = [outcome for outcome in outcomes if not outcome.passed][:1]
     return sorted(outcomes, key=lambda outcome: outcome.passed)
+
+
+def _of_the_user(choice: Choice) -> Choice:
+    """The user's function of a choice of the suite, such as that of the participation model `function`."""
+    options = [option for option in choice.options.values() if isinstance(option, Choice) and option.outside]
+    return options[0] if options and not choice.outside else choice
 
 
 def _outcome(check: Any, subject: Any, part: Any) -> Outcome:

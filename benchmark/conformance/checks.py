@@ -5,9 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchmark.conformance import (
+    analysis_checks,
+    augmentation_checks,
     client_checks,
     contract_checks,
     first_checks,
+    metric_checks,
+    optimizer_checks,
     participation_checks,
     state_checks,
     task_checks,
@@ -58,6 +62,19 @@ OF_KIND: Mapping[str, Sequence[Callable[[Any], str | None]]] = {
     "model": (task_checks.logits, task_checks.same_network),
     "task": (task_checks.task_and_data, task_checks.mean_loss, task_checks.pure_loss, task_checks.same_task),
     "schedule": (task_checks.factors,),
-    "server_optimizer": (task_checks.steps,),
+    "augmentation": (
+        augmentation_checks.same_form,
+        augmentation_checks.by_key,
+        augmentation_checks.same_augmentation,
+    ),
+    "metric": (
+        metric_checks.a_number,
+        metric_checks.over_all_samples,
+        metric_checks.forgets,
+        metric_checks.pure_metric,
+    ),
+    "server_optimizer": (optimizer_checks.steps, optimizer_checks.starts_anew),
+    "local_optimizer": (optimizer_checks.steps, optimizer_checks.starts_anew),
+    "analysis": (analysis_checks.numbers_by_round, analysis_checks.same_table),
 }
 """Of other kinds. The others rely on the first check of a list."""

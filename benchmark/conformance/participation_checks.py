@@ -8,7 +8,7 @@ import numpy as np
 from benchmark.config.registry import Choice
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.randomness import twice
-from participation import Participation, Population
+from participation import FromFunction, Participation, Population
 
 M, ROUNDS, SIGMAS = 12, 2000, 4.5
 STREAM = 'stream(population.seed, "participation", t) of participation.streams'
@@ -20,8 +20,17 @@ def population(clients: int = M, seed: int = 3) -> Population:
     return Population(clients, seed, histogram / histogram.sum(axis=1, keepdims=True), histogram)
 
 
+def _clients(choice: Choice) -> int:
+    """m: of a mask, and of a plain function that returns a mask, its length; otherwise 12."""
+    mask = choice.options.get("mask")
+    if choice.factory is FromFunction:
+        mask = np.asarray(choice.options["function"].bound()(0, np.random.default_rng(0)))
+        mask = mask if mask.dtype == bool else None
+    return M if not isinstance(mask, np.ndarray) or mask.ndim == 0 else mask.shape[-1]
+
+
 def _model(choice: Choice, seed: int = 3) -> Participation:
-    model: Participation = choice.build(population(seed=seed))
+    model: Participation = choice.build(population(_clients(choice), seed))
     return model
 
 
@@ -34,8 +43,8 @@ def valid_ids(choice: Choice) -> None:
             seen = f"{ids.dtype} {list(ids.shape)}" if isinstance(ids, np.ndarray) else f"a {type(ids).__name__}"
             hint = "; np.flatnonzero(mask) makes ids of a mask" if "bool" in seen or "float" in seen else ""
             raise CheckFailed("an array [a] of whole numbers", f"{seen} in round {t}{hint}")
-        if len(ids) and (ids.min() < 0 or ids.max() >= M):
-            raise CheckFailed(f"ids from 0 to {M - 1}", f"{ids.tolist()} in round {t}")
+        if len(ids) and (ids.min() < 0 or ids.max() >= model.clients):
+            raise CheckFailed(f"ids from 0 to {model.clients - 1}", f"{ids.tolist()} in round {t}")
         if (np.diff(ids) <= 0).any():
             raise CheckFailed("ascending ids, each once: return np.unique(ids)", f"{ids.tolist()} in round {t}")
 
@@ -63,8 +72,9 @@ def knowledge(choice: Choice) -> None:
         if value is None:
             continue
         low = -1 if name == "correlation" else 0
-        if not isinstance(value, np.ndarray) or value.shape != (M,):
-            raise CheckFailed(f"{name} as an array [{M}], or None", f"{getattr(value, 'shape', type(value).__name__)}")
+        if not isinstance(value, np.ndarray) or value.shape != (model.clients,):
+            expected = f"{name} as an array [{model.clients}], or None"
+            raise CheckFailed(expected, f"{getattr(value, 'shape', type(value).__name__)}")
         if not (np.isfinite(value).all() and (value >= low - 1e-12).all() and (value <= 1 + 1e-12).all()):
             raise CheckFailed(f"{name} in [{low}, 1]", str(np.round(value, 4).tolist()))
 
@@ -75,9 +85,7 @@ def marginals(choice: Choice) -> str | None:
     if runs[0].probability(0) is None:
         return "probability unknown"
     for t in (0, 3):
-        counts = np.zeros(M)
-        expected = np.zeros(M)
-        variance = np.zeros(M)
+        counts, expected, variance = np.zeros((3, runs[0].clients))
         for model in runs:
             counts[model.active(t)] += 1
             p = model.probability(t)
@@ -92,7 +100,7 @@ def long_run(choice: Choice) -> str | None:
     model = _model(choice)
     if model.stationary is None:
         return "stationary unknown"
-    batches = np.zeros((20, M))
+    batches = np.zeros((20, model.clients))
     for t in range(ROUNDS):
         batches[t * 20 // ROUNDS, model.active(t)] += 20 / ROUNDS
     # Rounds may be correlated: the error comes from the means of 20 batches.

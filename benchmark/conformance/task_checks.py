@@ -1,4 +1,4 @@
-"""Checks of partitions, models, tasks, schedules and server optimizers.
+"""Checks of partitions, models, tasks and schedules.
 
 Each check takes the choice and returns a remark or nothing, or raises `CheckFailed`. Its docstring is its title.
 """
@@ -173,28 +173,6 @@ def factors(choice: Choice) -> None:
     for t, (a, b) in enumerate(zip(one, other, strict=True)):
         if not (math.isfinite(a) and a > 0) or a != b:
             raise CheckFailed("one finite number above 0 for each round", f"{a} and {b} in round {t}")
-
-
-def steps(choice: Choice) -> None:
-    """a step moves the model by finite numbers, not at all without a gradient, and survives a checkpoint"""
-    x = nn.Parameter(torch.tensor([1.0, -2.0]))
-    optimizer = choice.build([x], 0.1)
-    optimizer.step()
-    if x.tolist() != [1.0, -2.0]:
-        raise CheckFailed("x to stay where x.grad is None: skip such parameters", str(x.tolist()))
-    for _ in range(3):
-        x.grad = torch.tensor([0.5, -0.25])
-        optimizer.step()
-    y = nn.Parameter(x.detach().clone())
-    if not x.isfinite().all() or x.tolist() == [1.0, -2.0]:
-        raise CheckFailed("x to move by finite numbers", str(x.tolist()))
-    again = choice.build([y], 0.1)
-    again.load_state_dict(optimizer.state_dict())
-    for z, one in ((x, optimizer), (y, again)):
-        z.grad = torch.tensor([0.5, -0.25])
-        one.step()
-    if not torch.equal(x, y):
-        raise CheckFailed("all memory in self.state, so that a checkpoint has it", f"{x.tolist()} and {y.tolist()}")
 
 
 def _network(choice: Choice, shape: tuple[int, ...]) -> nn.Module:

@@ -7,9 +7,11 @@ import torch
 
 from benchmark.engines.auto import fastest
 from benchmark.engines.base import Engine, Work
+from benchmark.engines.convolutions import ConvolutionsByMatmul
 from benchmark.engines.evaluator import Evaluator
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import FlatTask
+from benchmark.engines.graphed import graphed
 from benchmark.engines.held_out import held_out_splits
 from benchmark.engines.local_optimizers import Adam
 from benchmark.engines.local_training import LocalTraining
@@ -21,6 +23,8 @@ ENGINES: dict[str, Callable[[FlatTask, Feed, LocalTraining, int], Engine]] = {
     "sequential": Sequential,
     "vectorised": Vectorised,
     "compiled": partial(Vectorised, compiler=partial(torch.compile, dynamic=False)),
+    "matmul": partial(Vectorised, convolutions=ConvolutionsByMatmul),
+    "graphed": graphed,
 }
 
 __all__ = [

@@ -43,9 +43,12 @@ class ChunkSize:
 
     def clients(self, length: int, steps: int) -> int:
         """How many clients fit, if each has `steps` minibatches of that length; at least 1, and a round number."""
-        bytes_each = self.bytes_per_client + length * (self.bytes_per_sample + steps * self.bytes_per_step_sample)
-        fitting = max(1, self.memory // bytes_each)
+        fitting = max(1, self.memory // self.bytes_each(length, steps))
         return fitting - fitting % _spacing(fitting)
+
+    def bytes_each(self, length: int, steps: int) -> int:
+        """What a client needs that has `steps` minibatches of that length."""
+        return self.bytes_per_client + length * (self.bytes_per_sample + steps * self.bytes_per_step_sample)
 
 
 def next_round_number(n: int, most: int) -> int:

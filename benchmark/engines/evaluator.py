@@ -36,7 +36,8 @@ class Evaluator:
         if not self._in_pieces(batch):
             return self.task.metrics(batch)
         metrics = self._of_pieces(self.task.metrics, batch)
-        return {name: self._joined([piece[name] for piece in metrics], batch) for name in metrics[0]}
+        sizes = [len(piece) for piece in torch.split(batch[0], piece_size(batch))]
+        return {name: joined([piece[name] for piece in metrics], sizes) for name in metrics[0]}
 
     def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
         """See `tasks.Task.outputs`."""
@@ -72,12 +73,12 @@ class Evaluator:
             return False
         return True
 
-    def _joined(self, values: list[Tensor], batch: Samples) -> Tensor:
-        """Per-sample values of all pieces, concatenated; or the mean over samples of per-piece values."""
-        if values[0].ndim:
-            return torch.cat(values)
-        sizes = torch.tensor([len(piece) for piece in torch.split(batch[0], piece_size(batch))], dtype=values[0].dtype)
-        return torch.stack(values) @ sizes / len(batch[0])
+
+def joined(values: list[Tensor], sizes: list[int]) -> Tensor:
+    """Per-sample values of all pieces, concatenated; or the mean over samples of per-piece values."""
+    if values[0].ndim:
+        return torch.cat(values)
+    return torch.stack(values) @ torch.tensor(sizes, dtype=values[0].dtype, device=values[0].device) / sum(sizes)
 
 
 def piece_size(batch: Samples) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 import torch
@@ -47,7 +48,7 @@ def held_out_losses(
 ) -> Float[Tensor, "a"]:
     """The loss of each client's model on its samples of a split: see `algorithms.LocalWork.losses`.
 
-    Clients are computed one after another, in evaluation mode.
+    Clients are computed one after another, in evaluation mode. The loss of a client without samples is NaN.
 
     Raises:
         ValueError: the clients hold no samples of this split.
@@ -57,12 +58,16 @@ def held_out_losses(
             raise ValueError(f"losses: {split!r} is not allowed; the clients of this task hold out no samples")
         raise ValueError(f"losses: {split!r} is not allowed with this task; must be {', '.join(splits)}")
     samples, holdings = splits[split].samples, splits[split].holdings
-    losses = x.new_empty(len(clients))
+    losses = x.new_full((len(clients),), nan)
+    loaded = False
     training = model.task.training
     model.task.eval()
     for row, client in enumerate(clients.tolist()):
-        if row == 0 or x.stride(0):  # stride 0: all clients have the same model, which is loaded once
+        if not holdings.sizes[client]:  # the loss of no samples may be anything, or raise an error
+            continue
+        if not loaded or x.stride(0):  # stride 0: all clients have the same model, which is loaded once
             model.move(x[row])
+            loaded = True
         client_rows = torch.from_numpy(holdings[client]).to(x.device)
         losses[row] = model.task.loss(tuple(column.index_select(0, client_rows) for column in samples))
     model.task.train(training)

@@ -1,7 +1,8 @@
 """Properties of a loss that an engine finds out by trying: its memory, and whether it is a mean over samples."""
 
 import copy
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -17,14 +18,17 @@ class Loss(nn.Module):
 
     Args:
         task: its parameters are named `task.` and their name.
+        context: in which the loss is computed.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, context: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
         super().__init__()
         self.task = task
+        self.context = context
 
     def forward(self, batch: Samples) -> Tensor:
-        return self.task.loss(batch)
+        with self.context():
+            return self.task.loss(batch)
 
 
 def is_mean_of_samples(loss: Loss, samples: Samples) -> bool:

@@ -56,7 +56,7 @@ class Traced(EachStep):
 
     def at_steps(self, model: Sequence[Tensor], data: Sequence[Tensor]) -> ResultsAt:
         first = [column[0] for column in data]
-        kind = _kind([*model, *first])
+        kind = kind_of([*model, *first])
         if kind not in self.recordings:
             self.steps[kind] += len(data[0])
             recording = self._shared(kind, [*model, *first])
@@ -109,7 +109,7 @@ class Recording:
 
     def _together(self, data: Sequence[Tensor]) -> Kernels | None:
         """The kernels of data for all steps at once; None if they do not pay, or do not give the same bits."""
-        kind = _kind(data)
+        kind = kind_of(data)
         if kind not in self.at_once:
             self.at_once[kind] = self._record_together(data)
         return self.at_once[kind]
@@ -141,7 +141,7 @@ def _keep(kind: tuple[Hashable | None, Hashable], recording: Recording) -> Recor
     return recording
 
 
-def _kind(tensors: Sequence[Tensor]) -> Hashable:
+def kind_of(tensors: Sequence[Tensor]) -> Hashable:
     """Everything that decides which kernels run."""
     device = tensors[0].device
     return torch.is_autocast_enabled(device.type), device, *((x.dtype, x.shape, x.stride()) for x in tensors)

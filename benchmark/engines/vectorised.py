@@ -1,6 +1,7 @@
 """The vectorised engine: computes all clients of a round in one batch of kernels. Meant for GPUs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,7 @@ from benchmark.config.errors import SettingError
 from benchmark.engines.chunks import ChunkSize, next_round_number
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import FlatTask
+from benchmark.engines.graphs import Kernels
 from benchmark.engines.local_optimizers import StackedOptimizer
 from benchmark.engines.local_training import LocalTraining
 from benchmark.engines.loss_properties import Loss, is_mean_of_samples, kernels_key
@@ -52,6 +54,8 @@ class Vectorised:
         workers: not used; a batch of kernels is one piece of work.
         memory: bytes for the clients computed at once; by default half of the GPU's free memory, and 1 GiB on a CPU.
         compiler: such as `torch.compile`. All minibatches are then padded to one length, so that less is compiled.
+        recorder: how the kernels of a step are recorded and played back.
+        convolutions: a context in which the loss is computed, such as `ConvolutionsByMatmul`.
 
     Raises:
         SettingError: the loss or the local optimizer cannot be vectorised; or the loss cannot be padded although it is
@@ -66,6 +70,8 @@ class Vectorised:
         workers: int = 1,
         memory: int | None = None,
         compiler: Compiler | None = None,
+        recorder: Callable[[Kernels, Hashable | None], EachStep] = Traced,
+        convolutions: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self.model = model
         self.feed = feed
@@ -74,17 +80,17 @@ class Vectorised:
             raise SettingError(
                 "numerics.engine: 'vectorised' is not allowed with a local optimizer from outside; must be sequential"
             )
-        loss, few = Loss(model.task), spread_samples(feed.samples)
+        loss, few = Loss(model.task, convolutions), spread_samples(feed.samples)
         self.shapes = [parameter.shape for parameter in model.parameters_]
         self.per_client = PerClientGradients(loss, [f"task.{name}" for name in model.buffer_names])
         self.padding = not model.buffer_names and is_mean_of_samples(loss, few)
         plain = local.optimizer is None and local.clip_norm is None
         self.chunk_size = ChunkSize.measured(model, loss, few, memory, copies=4 if plain else 10)
-        key = kernels_key(model.task)
+        key = convolutions, kernels_key(model.task)
         of = self.per_client
-        self.with_losses = Functions(Traced(of.of_whole_batches, key), Traced(of.of_padded_batches, key))
+        self.with_losses = Functions(recorder(of.of_whole_batches, key), recorder(of.of_padded_batches, key))
         self.without_losses = Functions(
-            Traced(of.gradients_of_whole_batches, key), Traced(of.gradients_of_padded_batches, key)
+            recorder(of.gradients_of_whole_batches, key), recorder(of.gradients_of_padded_batches, key)
         )
         self.compiled = False
         self.shortest = 0

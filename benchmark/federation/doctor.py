@@ -8,6 +8,8 @@ from pathlib import Path
 import yaml
 from filelock import FileLock, Timeout
 
+from benchmark.config.base import validated
+from benchmark.config.trial import Evaluation
 from benchmark.federation.run_files import Damaged, fault_of_archive, read_rows, read_status, set_aside
 
 ASIDE = ".damaged"
@@ -54,6 +56,12 @@ def examine(folder: Path) -> list[Finding]:
     finished = int(status.get("finished", 0))
     if finished and max(rows, default=0) < finished and not _is_analysis(folder):
         missing = f"evaluations end at round {max(rows, default=0)} of {finished}"
+        return [Finding(folder, f"metrics.jsonl: {missing}", "lost evaluations; the trial runs again from round 0")]
+    lost = [] if _is_analysis(folder) else _lost(folder, rows)
+    if lost:
+        missing = f"the evaluation after round {lost[0]} is missing" + (
+            f", and {len(lost) - 1} more" if lost[1:] else ""
+        )
         return [Finding(folder, f"metrics.jsonl: {missing}", "lost evaluations; the trial runs again from round 0")]
     model = folder / "model.npz"
     fault = fault_of_archive(model) if model.exists() else "missing"
@@ -104,6 +112,16 @@ def _is_analysis(folder: Path) -> bool:
     """Whether the folder holds an analysis, which has no rounds, checkpoints and models."""
     settings = folder / "trial.yaml"
     return settings.exists() and _is_mapping(settings) and "analysis" in yaml.safe_load(settings.read_text())
+
+
+def _lost(folder: Path, rows: list[int]) -> list[int]:
+    """The rounds before the last row that have no row and should; none if the settings cannot be read."""
+    try:
+        settings = yaml.safe_load((folder / "trial.yaml").read_text())
+        evaluation, rounds = validated(Evaluation, settings["evaluation"]), int(settings["rounds"])
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):  # damaged, or of an earlier version
+        return []
+    return sorted({t for t in range(max(rows, default=0)) if evaluation.due(t, rounds)} - set(rows))
 
 
 def _is_running(folder: Path) -> bool:

@@ -11,15 +11,11 @@ error.txt       of a failed trial, the traceback
 """
 
 import json
-import os
-import platform
-import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +25,7 @@ import pandas as pd
 from filelock import FileLock, Timeout
 
 from benchmark.federation.interruption import Interrupted
+from benchmark.federation.provenance import identity
 from benchmark.federation.run_files import (
     Damaged,
     append_line,
@@ -40,7 +37,7 @@ from benchmark.federation.run_files import (
     set_aside,
     write_rows,
 )
-from benchmark.federation.run_lock import InUse
+from benchmark.federation.run_lock import InUse, is_running
 
 if TYPE_CHECKING:
     from benchmark.config.digest import Spec
@@ -89,6 +86,11 @@ class RunFolder:
         return state
 
     @property
+    def state_now(self) -> State:
+        """The state; `interrupted` if the process of a running trial has died."""
+        return "interrupted" if self.state == "running" and not is_running(self.path) else self.state
+
+    @property
     def finished(self) -> int:
         """Rounds of the longest run that finished here, or 0. It stays while the run is continued for more rounds."""
         status = self.status
@@ -116,10 +118,8 @@ class RunFolder:
             self._evaluating = self.status.get("evaluation_seconds", 0.0)
             self._round = self.status.get("round", 0)
             self._write(
+                **identity(trial),
                 state="running",
-                name=trial.name,
-                digest=trial.digest,
-                rounds=trial.rounds,
                 finished=finished,
                 diverged=self.diverged,
                 round=self._round,
@@ -128,11 +128,6 @@ class RunFolder:
                 updated=time.time(),
                 device=device,
                 threads=threads,
-                machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-                python=platform.python_version(),
-                versions={name: version(name) for name in ("rollcall", "torch", "lightning", "numpy")},
-                commit=commit(),
-                code=trial.code,
             )
             try:
                 yield
@@ -151,15 +146,26 @@ class RunFolder:
         """Make `running` end with the state `diverged`, after t rounds, and its reason."""
         self._end = {"state": "diverged", "diverged": t, "round": t, "reason": reason}
 
-    def fail(self, error: str, trace: str) -> None:
-        """Record a failure: the error in the status, if the run has one, and the traceback in error.txt."""
+    def fail(self, error: str, trace: str, trial: "Spec | None" = None) -> None:
+        """Record a failure: the error in the status, and the traceback in error.txt.
+
+        Args:
+            error: in a line.
+            trace: the traceback.
+            trial: of a run that failed before it started; without it, only a run that started gets a status.
+        """
         with suppress(OSError):  # a full disk must not hide the error itself
             self.path.mkdir(parents=True, exist_ok=True)
             with replacing(self.error_file) as scratch:
                 scratch.write_text(trace)
         with suppress(OSError):
-            if self.status:
-                self._write(**self.status | {"state": "failed", "error": error})
+            status = self.status
+            if trial is not None and not status:
+                self._save_settings(trial)
+                clocks = {"seconds": 0.0, "evaluation_seconds": 0.0, "updated": time.time()}
+                status = identity(trial) | {"round": 0, "device": "unknown", "threads": 0} | clocks
+            if status:
+                self._write(**status | {"state": "failed", "error": error})
 
     def error(self, error: Exception) -> str:
         """An error in a line."""
@@ -275,16 +281,3 @@ class RunFolder:
         with replacing(self.path / "status.json") as scratch:
             scratch.write_text(json.dumps(status, indent=1))
         self._written = time.monotonic()
-
-
-def commit() -> str | None:
-    """The commit of this source code, with + if there are uncommitted changes; None outside a git checkout."""
-    here = Path(__file__).parent
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
-
-    try:
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None

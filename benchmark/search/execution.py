@@ -37,15 +37,20 @@ class Execution:
             return
         with View(jobs, self.console) as view:
             callbacks: list[SweepCallback] = [view]
+            mirror = None
             if self.mlflow:
                 from benchmark.sweep.mlflow_mirror import Mirror
 
-                callbacks.append(Mirror(jobs[0].store, jobs[0].experiment))
+                mirror = Mirror(jobs[0].store, jobs[0].experiment)
+                mirror.begin()
+                callbacks.append(mirror)
             if self.executor == "ray":
                 from benchmark.sweep.ray_executor import run_ray
 
                 run_ray(jobs, CallbackList(*callbacks), self.gpus_per_trial)
             else:
                 run_inline(jobs, CallbackList(*callbacks))
+            if mirror is not None:
+                mirror.end(view.state)
         if view.stopped:
             raise Interrupted("the search was interrupted; rerun it to resume")

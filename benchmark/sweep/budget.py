@@ -57,15 +57,19 @@ class Cut:
         return min(full, max(int(self.factor * full // every) * every, least))
 
 
-def read_budget(text: str) -> float:
+def read_time(text: str, option: str = "budget") -> float:
     """The seconds of `30s`, `90m` or `1.5h`.
+
+    Args:
+        text: from a user.
+        option: for the error, where it was given.
 
     Raises:
         SettingError: the text does not have this form.
     """
     match = re.fullmatch(r"(\d+\.?\d*)([smh])", text)
     if not match or not float(match[1]):
-        raise SettingError(f"budget: {text!r} is not allowed; must be a number above 0 with s, m or h, such as 90m")
+        raise SettingError(f"{option}: {text!r} is not allowed; must be a number above 0 with s, m or h, such as 90m")
     return float(match[1]) * UNITS[match[2]]
 
 

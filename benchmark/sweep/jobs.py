@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -18,9 +19,10 @@ from benchmark.config.trial import Trial
 from benchmark.federation.build import build
 from benchmark.federation.interruption import Interrupted, stop_requests
 from benchmark.federation.module import Federation
+from benchmark.federation.run_files import Damaged
 from benchmark.federation.run_folder import RunFolder
 from benchmark.federation.run_lock import InUse
-from benchmark.federation.simulation import simulate
+from benchmark.federation.simulation import CHECKPOINT_EVERY, simulate
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,13 @@ def conduct(analysis: Analysis, run: RunFolder) -> None:
             run.append({str(name): value for name, value in row.items()})
 
 
-def carry_out(trial: Trial | Analysis, folder: Path, tell: Callable[[int], None], stop: Callable[[], bool]) -> Outcome:
+def carry_out(
+    trial: Trial | Analysis,
+    folder: Path,
+    tell: Callable[[int], None],
+    stop: Callable[[], bool],
+    checkpoint_every: timedelta = CHECKPOINT_EVERY,
+) -> Outcome:
     """Run a trial, or compute an analysis, in its run folder.
 
     Args:
@@ -170,29 +178,35 @@ def carry_out(trial: Trial | Analysis, folder: Path, tell: Callable[[int], None]
         folder: its run folder.
         tell: called with the number of finished rounds, at most twice a second.
         stop: called after every round; whether to stop.
+        checkpoint_every: time between two checkpoints.
     """
     run = RunFolder(folder)
     try:
         if isinstance(trial, Analysis):
             conduct(trial, run)
         else:
-            result = simulate(trial, folder=folder, callbacks=[Ticker(tell)], stop=stop)
+            result = simulate(
+                trial, folder=folder, callbacks=[Ticker(tell)], stop=stop, checkpoint_every=checkpoint_every
+            )
             if result.diverged is not None:
                 return Outcome("diverged", run.status.get("reason", "diverged"))
     except Interrupted:
         return Outcome("interrupted")
     except InUse:
         return Outcome("elsewhere")
+    except Damaged as error:
+        return Outcome("failed", str(error))
     except SettingError as error:  # a line for the user
+        run.fail(str(error), f"{error}\n", trial)
         return Outcome("failed", str(error))
     except Exception as error:
         if not run.error_file.exists():  # the run failed before it started
-            run.fail(run.error(error), traceback.format_exc())
+            run.fail(run.error(error), traceback.format_exc(), trial)
         return Outcome("failed", f"{contributed_line(error)}{run.error(error)}")
     return Outcome("finished")
 
 
-def run_inline(jobs: Iterable[Job], callback: SweepCallback) -> None:
+def run_inline(jobs: Iterable[Job], callback: SweepCallback, checkpoint_every: timedelta = CHECKPOINT_EVERY) -> None:
     """Run one job after another in this process, with all its threads. A job that fails does not stop the others.
 
     After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts.
@@ -202,4 +216,5 @@ def run_inline(jobs: Iterable[Job], callback: SweepCallback) -> None:
             if requested():
                 return
             callback.started(job)
-            callback.ended(job, carry_out(job.trial, job.folder.path, partial(callback.progressed, job), requested))
+            tell = partial(callback.progressed, job)
+            callback.ended(job, carry_out(job.trial, job.folder.path, tell, requested, checkpoint_every))

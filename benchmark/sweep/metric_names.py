@@ -35,13 +35,14 @@ def check_metrics(metrics: Sequence[Metric], *sweeps: Iterable[Trial | Analysis]
                 continue
             seen.add(kind)
             try:
-                names = columns(build(trial), trial)
+                federation = build(trial)
             except SettingError:
                 if sweep:  # such as a data set that is not here, which nobody has asked for
                     return
                 raise
-            recorded |= dict.fromkeys(names)
-            unknown -= set(names)
+            names, whole = columns(federation, trial), over_whole_splits(federation, trial)
+            recorded |= dict.fromkeys([*names, *whole])
+            unknown = {one for one in unknown - {*names, *whole} if not one.startswith(tuple(f"{w}/" for w in whole))}
     if unknown:
         raise SettingError(
             f"report.metrics: {min(unknown)!r} is not allowed; no trial records it. Recorded: {', '.join(recorded)}"
@@ -49,12 +50,10 @@ def check_metrics(metrics: Sequence[Metric], *sweeps: Iterable[Trial | Analysis]
 
 
 def columns(federation: Federation, trial: Trial) -> list[str]:
-    """The columns of the history of a trial, without `round`."""
-    last = trial.evaluation.last
-    splits = dict.fromkeys([*federation.splits_at(0), *((last and last.splits) or ())])
+    """The columns of the history of a trial, without `round` and without those of `over_whole_splits`."""
     names = []
     federation.model.task.eval()
-    for split in splits:
+    for split in _splits(federation, trial):
         batch = tuple(column[:2] for column in federation.data.splits[split])
         with torch.no_grad():
             metrics = federation.model.task.metrics(batch)
@@ -65,3 +64,22 @@ def columns(federation: Federation, trial: Trial) -> list[str]:
                 names += [f"{split}/{name}/{end}" for name, values in metrics.items() if values.ndim for end in ends]
     weights = {} if federation.weights is None else federation.weights.measured()
     return [*names, *weights, *Costs().named(memory=0)]
+
+
+def over_whole_splits(federation: Federation, trial: Trial) -> list[str]:
+    """The metrics of `evaluation.metrics`, `split/metric`.
+
+    The columns of groups, and those of a metric with several values, begin with such a name and a slash. Which they
+    are is known after the first evaluation.
+    """
+    by_client = {groups.split for groups in federation.groups if groups.by == "client"}
+    return [
+        f"{split}/{name}"
+        for split in _splits(federation, trial)
+        for name in [*federation.metrics.accumulated, *(federation.metrics.over_clients if split in by_client else ())]
+    ]
+
+
+def _splits(federation: Federation, trial: Trial) -> list[str]:
+    last = trial.evaluation.last
+    return list(dict.fromkeys([*federation.splits_at(0), *((last and last.splits) or ())]))

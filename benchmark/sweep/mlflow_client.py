@@ -14,6 +14,9 @@ from filelock import FileLock
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+PORTS = {"http": 80, "https": 443, "postgresql": 5432, "mysql": 3306, "mssql": 1433}
+"""The ports of servers whose address names none."""
+
 PATIENCE = 3.0
 """Seconds after which a server does not answer."""
 
@@ -24,22 +27,21 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 
 
 def client(store: Path) -> "MlflowClient":
-    """A client of the server that MLFLOW_TRACKING_URI names, by default of a SQLite file in the store.
+    """A client of what MLFLOW_TRACKING_URI names, a server or a database; by default of a SQLite file in the store.
 
     Raises:
         ConnectionError: the server does not answer.
     """
-    uri = os.environ.get("MLFLOW_TRACKING_URI")
-    if uri:
-        probe(uri)
+    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / 'mlflow.db'}"
+    probe(uri)
     from mlflow import MlflowClient
 
     logging.getLogger("mlflow").setLevel(logging.WARNING)  # it would log every table of a new database
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its errors are raised too
-    if uri:
+    if not _is_database(uri):
         return MlflowClient(uri)
     with _locked(store):  # two processes must not create the tables at once
-        return MlflowClient(f"sqlite:///{store.resolve() / 'mlflow.db'}")
+        return MlflowClient(uri)
 
 
 def experiment_id(client: "MlflowClient", store: Path, experiment: str) -> str:
@@ -48,8 +50,9 @@ def experiment_id(client: "MlflowClient", store: Path, experiment: str) -> str:
         known = client.get_experiment_by_name(experiment)
         if known is not None:
             return str(known.experiment_id)
-        # Beside a local database; a server has a place of its own for artifacts.
-        artifacts = None if os.environ.get("MLFLOW_TRACKING_URI") else (store / "artifacts").resolve().as_uri()
+        # A server has a place of its own for artifacts; of a database they are in the store.
+        local = _is_database(client.tracking_uri)
+        artifacts = (store / "artifacts").resolve().as_uri() if local else None
         return str(client.create_experiment(experiment, artifact_location=artifacts))
 
 
@@ -60,13 +63,18 @@ def probe(uri: str) -> None:
         ConnectionError: nothing answers there.
     """
     address = urlsplit(uri)
-    if address.scheme not in ("http", "https") or not address.hostname:
+    port = PORTS.get(address.scheme.partition("+")[0])
+    if port is None or not address.hostname:
         return
     try:
-        port = address.port or (443 if address.scheme == "https" else 80)
-        socket.create_connection((address.hostname, port), timeout=PATIENCE).close()
+        socket.create_connection((address.hostname, address.port or port), timeout=PATIENCE).close()
     except OSError as error:
-        raise ConnectionError(f"{uri} does not answer ({error.strerror or error})") from None
+        where = f"{address.scheme}://{address.hostname}:{address.port or port}"  # without a password
+        raise ConnectionError(f"{where} does not answer ({error.strerror or error})") from None
+
+
+def _is_database(uri: str) -> bool:
+    return urlsplit(uri).scheme.partition("+")[0] in ("sqlite", "postgresql", "mysql", "mssql")
 
 
 @contextmanager

@@ -1,16 +1,31 @@
 """The live view of a sweep: finished and running trials, rounds per second, time left."""
 
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from time import monotonic
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from benchmark.sweep.entries import Entry, cells, entry_of, table
 from benchmark.sweep.jobs import Job, Outcome
 
 STATES = {"elsewhere": "running elsewhere"}
 """How a trial ended, where one word does not say it."""
+
+LINES = 30.0
+"""Seconds between two lines about the whole sweep outside a terminal."""
+
+LOOK = 1.0
+"""Seconds between two looks into the run folders."""
+
+ENDED = 5
+"""How many of the trials that ended last are shown."""
 
 
 class RoundsPerSecond(ProgressColumn):
@@ -21,11 +36,15 @@ class RoundsPerSecond(ProgressColumn):
 
 
 class View:
-    """A progress bar over all trials; outside a terminal, a line for each trial that ends. A `SweepCallback`.
+    """A progress bar over all trials. A `SweepCallback`.
+
+    Outside a terminal it is a line for each trial that ends, and one about the whole sweep every 30 seconds.
 
     Args:
         jobs: all trials of the sweep, finished ones included.
         console: where it is drawn.
+        watch: whether there is a row for each running trial, too.
+        metric: whose last value is shown in these rows.
 
     Attributes:
         failed: the error of each failed trial, by name.
@@ -34,8 +53,15 @@ class View:
         elsewhere: how many trials another process runs.
     """
 
-    def __init__(self, jobs: Sequence[Job], console: Console) -> None:
+    def __init__(self, jobs: Sequence[Job], console: Console, watch: bool = False, metric: str = "") -> None:
         self.console = console
+        self.watch = watch
+        self.metric = metric
+        self.current: dict[str, Job] = {}
+        self.last: deque[Job] = deque(maxlen=ENDED)
+        self.entries: list[Entry] = []
+        self.looked = float("-inf")
+        self.told = monotonic()
         self.trials = len(jobs)
         self.done = sum(job.ended for job in jobs)
         self.running = 0
@@ -56,40 +82,51 @@ class View:
             TextColumn("left"),
             TimeRemainingColumn(),
             console=console,
-            disable=not console.is_terminal,
         )
+        self.live = Live(get_renderable=self._rendered, console=console, refresh_per_second=4)
         self.bar = self.progress.add_task(
             self._description(), total=sum(job.trial.rounds for job in jobs), completed=sum(self.rounds.values())
         )
 
     def __enter__(self) -> "View":
-        self.progress.start()
+        if self.console.is_terminal:
+            self.live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.progress.stop()
+        self.live.stop()
 
     @property
     def stopped(self) -> bool:
         """Whether the sweep was interrupted before all trials ended."""
         return self.interrupted + self.waiting > 0
 
+    @property
+    def state(self) -> str:
+        """How the sweep ended, in the words of run folders."""
+        return "failed" if self.failed else "interrupted" if self.stopped else "finished"
+
     def started(self, job: Job) -> None:
         self.running += 1
         self.waiting -= 1
+        self.current[job.trial.name] = job
         self._draw()
 
     def progressed(self, job: Job, rounds: int) -> None:
         self.rounds[job.trial.name] = rounds
         self._draw()
+        if not self.console.is_terminal and monotonic() - self.told > LINES:
+            self.told = monotonic()
+            self._tell()
 
     def retried(self, job: Job, reason: str) -> None:
         self.console.print(f"{job.trial.name}  {reason}", highlight=False, soft_wrap=True)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
         self.running -= 1
+        self.last.append(self.current.pop(job.trial.name))
         if outcome.state == "interrupted":
             self.interrupted += 1
         elif outcome.state == "elsewhere":
@@ -115,6 +152,31 @@ class View:
 
     def _draw(self) -> None:
         self.progress.update(self.bar, completed=sum(self.rounds.values()), description=self._description())
+
+    def _rendered(self) -> RenderableType:
+        return Group(table(self._look(), self.metric), self.progress) if self.watch else self.progress
+
+    def _look(self) -> list[Entry]:
+        """The trials that ended last and those that run, at most a second old. Rounds are as the sweep reports them."""
+        if monotonic() - self.looked > LOOK:
+            jobs = [*self.last, *self.current.values()]
+            entries = [entry_of(job.store, job.folder.path) for job in jobs if job.folder.path.exists()]
+            self.entries = [
+                replace(entry, round=max(entry.round, self.rounds[entry.name])) if entry.state == "running" else entry
+                for entry in entries
+            ]
+            self.looked = monotonic()
+        return self.entries
+
+    def _tell(self) -> None:
+        """Print a line about the whole sweep, and with `watch` one about each running trial."""
+        task = self.progress.tasks[0]
+        left = "?" if task.time_remaining is None else str(timedelta(seconds=round(task.time_remaining)))
+        lines = [f"{self._description()}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left"]
+        running = [entry for entry in self._look() if entry.state == "running"] if self.watch else []
+        lines += ["      " + "  ".join(filter(None, cells(entry, self.metric))) for entry in running]
+        for line in lines:
+            self.console.print(line, highlight=False, soft_wrap=True)
 
     def _description(self) -> str:
         failed = f", [red]{len(self.failed)} failed[/red]" if self.failed else ""

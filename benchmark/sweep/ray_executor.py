@@ -3,10 +3,11 @@
 One Tune trial is one whole federated run in one process.
 """
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,37 +16,43 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-
-# Ray reads these when it is imported: no usage statistics, no second progress table, no result files beside our run
-# folders, no visible GPU for a trial that asked for none (all trials would use it), and no handling of Ctrl-C but ours.
-os.environ.update(
-    RAY_USAGE_STATS_ENABLED="0",
-    RAY_AIR_NEW_OUTPUT="0",
-    TUNE_DISABLE_AUTO_CALLBACK_LOGGERS="1",
-    RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="1",
-    TUNE_DISABLE_SIGINT_HANDLER="1",  # it would end the sweep before trials can save
-)
-
-import ray
 import torch
+
+from benchmark.sweep import ray_start  # before Ray is imported: it sets what Ray reads then
+
+# isort: split
 from ray import tune
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
+from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 
-from benchmark.allocator import keep_freed_memory
+from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from benchmark.config.grid import read
 from benchmark.config.source import supply
 from benchmark.federation.interruption import stop_requests
+from benchmark.federation.simulation import CHECKPOINT_EVERY
 from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
+from benchmark.sweep.storage import Storage
 from tasks.datasets import root
 
 
-def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float = 0.0, retries: int = 1) -> None:
-    """Run all jobs, each with one core and one torch thread. A job that fails does not stop the others.
+def run_ray(
+    jobs: Sequence[Job],
+    callback: SweepCallback,
+    gpus_per_trial: float = 0.0,
+    retries: int = 1,
+    *,
+    checkpoint_every: timedelta = CHECKPOINT_EVERY,
+    storage: Storage | None = None,
+    address: str = "",
+) -> None:
+    """Run all jobs. A job that fails does not stop the others.
+
+    Each process of a job has one core and one torch thread.
 
     If the process of a trial dies, for example because memory ran out, another one resumes it from its checkpoint. An
     exception in the trial's code would occur again, so it is not retried.
 
-    Uses the cluster that RAY_ADDRESS names, otherwise this machine. All machines must see the store.
+    Without a storage, all machines must see the store.
     After SIGINT or SIGTERM every running trial saves a checkpoint of its last round, and no other trial starts.
     Send SIGTERM to this process only: if the whole process group gets it, Ray ends too, and runs resume from their last
     regular checkpoints.
@@ -55,14 +62,24 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
         callback: called in this process.
         gpus_per_trial: the share of a GPU for each trial; with 0.25, four trials share a GPU.
         retries: how often a trial is started again after its process died.
+        checkpoint_every: time between two checkpoints of a trial.
+        storage: where the machines of a cluster without a shared disk keep the run folders.
+        address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
+
+    Raises:
+        SettingError: no Ray cluster answers at the address.
     """
-    ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
+    ray_start.ready(address)
+    # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
+    # one is about a way of training that the suite does not use.
+    DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
     try:
         # Tune must have a folder for its own records; ours are in the run folders.
         with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
-            relay = _Relay(jobs, callback, requested, retries)
+            relay = _Relay(jobs, callback, requested, retries, storage)
+            cores = max((job.trial.numerics.devices for job in jobs), default=1)
             tune.Tuner(
-                tune.with_resources(_trainable, {"cpu": 1, "gpu": gpus_per_trial}),
+                tune.with_resources(_trainable, {"cpu": cores, "gpu": gpus_per_trial}),
                 param_space={
                     "job": tune.grid_search(list(range(len(jobs)))),
                     "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],
@@ -70,6 +87,9 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
                     "folders": [str(job.folder.path.resolve()) for job in jobs],
                     "data": str(root().resolve()),
                     "stop": relay.key,
+                    "run": partial(
+                        carry_out if storage is None else storage.carry_out, checkpoint_every=checkpoint_every
+                    ),
                 },
                 # A fresh process would import torch anew for every trial.
                 tune_config=tune.TuneConfig(reuse_actors=True),
@@ -83,13 +103,15 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
                 ),
             ).fit()
     finally:
-        ray.shutdown()
+        ray_start.end()
 
 
 def _trainable(config: dict[str, Any]) -> None:
     keep_freed_memory()
+    collect_garbage_seldom()
     torch.set_num_threads(1)
-    os.environ["ROLLCALL_DATA"] = config["data"]  # a worker has a working directory of its own
+    if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
+        os.environ["ROLLCALL_DATA"] = config["data"]
     requested = _polled(config["stop"])
     outcome = Outcome("interrupted")
     if not requested():
@@ -100,7 +122,7 @@ def _trainable(config: dict[str, Any]) -> None:
         except Exception as error:  # not the death of a process, so it is not retried
             outcome = Outcome("failed", f"{type(error).__name__}: {error}")
         else:
-            outcome = carry_out(trial, folder, lambda rounds: tune.report({"rounds": rounds}), requested)
+            outcome = config["run"](trial, folder, lambda rounds: tune.report({"rounds": rounds}), requested)
     # A failure is reported as a result, so that Tune writes no error files.
     tune.report({"rounds": 0, "state": outcome.state, "error": outcome.error})
 
@@ -127,9 +149,15 @@ class _Relay(tune.Callback):
     """
 
     def __init__(
-        self, jobs: Sequence[Job], callback: SweepCallback, requested: Callable[[], bool], retries: int
+        self,
+        jobs: Sequence[Job],
+        callback: SweepCallback,
+        requested: Callable[[], bool],
+        retries: int,
+        storage: Storage | None,
     ) -> None:
         self.jobs = jobs
+        self.storage = storage
         self.retries = retries
         self.deaths: Counter[int] = Counter()
         self.callback = callback
@@ -176,17 +204,25 @@ class _Relay(tune.Callback):
         deaths = self.deaths[trial.config["job"]] + 1
         times = "once" if deaths == 1 else f"{deaths} times"
         error = f"its process died {times}; memory may have run out. Rerun the command to resume from its checkpoint"
-        self._job(trial).folder.fail(error, f"{error}\n\nRay's report:\n{trial.get_pickled_error() or 'none'}\n")
-        self._ended(trial, Outcome("failed", error))
+        trace = f"{error}\n\nRay's report:\n{trial.get_pickled_error() or 'none'}\n"
+        self._ended(trial, Outcome("failed", error), trace)
 
-    def _ended(self, trial: Any, outcome: Outcome) -> None:
+    def _ended(self, trial: Any, outcome: Outcome, trace: str = "") -> None:
         job = trial.config["job"]
         if job not in self.running:  # it started after the request to stop, and did nothing
             return
         self.running.discard(job)
         if self.saving is not None:
             self.saving.discard(job)
-        self.callback.ended(self._job(trial), outcome)
+        folder = self.jobs[job].folder
+        if self.storage is not None:
+            try:
+                self.storage.fetch(folder.path)
+            except OSError as error:
+                outcome = Outcome("failed", f"storage: {self.storage.url} cannot be read ({error}). Rerun the command")
+        if trace:
+            folder.fail(outcome.error, trace)
+        self.callback.ended(self.jobs[job], outcome)
 
 
 class _StopWhenSaved(tune.Stopper):

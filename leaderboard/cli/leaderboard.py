@@ -1,5 +1,6 @@
 """`rollcall leaderboard`."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -105,6 +106,18 @@ def leaderboard(
             out.print(board.claims, markup=False, highlight=False)
         files = ", ".join([f"leaderboard.{end}" for end in texts] + list(board.figure_files))
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
+
+
+def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
+    """Write the table and the figure of one's own runs into FOLDER/EXPERIMENT; nothing if there is no finished run.
+
+    An entry point of the group `rollcall.tables`: `rollcall run` keeps the files in MLflow.
+    """
+    with suppress(SettingError):
+        board = (
+            _paper(experiment, store, None, False) if experiment.source else _ranking(experiment, store, {}, "", False)
+        )
+        _write(board, experiment, folder / experiment.name)
 
 
 def _with_metrics(experiment: Experiment, metrics: list[str] | None) -> Experiment:

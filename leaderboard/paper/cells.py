@@ -19,7 +19,15 @@ from leaderboard.run import Run
 Labels = tuple[tuple[str, str], ...]
 Settings = tuple[tuple[str, str], ...]
 
-FREE = ("rounds", "seed", "evaluation", "numerics.engine", "numerics.device", "numerics.client_memory")
+FREE = (
+    "rounds",
+    "seed",
+    "evaluation",
+    "numerics.engine",
+    "numerics.device",
+    "numerics.client_memory",
+    "numerics.devices",
+)
 """Settings in which a run may differ from the experiment's file and still count as a run of its trial."""
 
 

@@ -294,6 +294,14 @@ def test_ca_fed_leaves_a_client_without_held_out_samples_out_of_the_mean():
     method, known = CAFed(losses="validation"), {"stationary": vector(0.5, 0.5, 0.5), "correlation": vector(0, 0, 0)}
     _, state = method.round(method.init(X, 3), X, call([0, 1, 2], **known), Fixed((1.0, float("nan"), 3.0)))
     assert state.Fh.tolist() == [10.0, 20.0, 30.0]
+    # Client 1 alone: nothing new is heard, and it trains with the weight 1/3 / 0.5 (no loss is above its least).
+    update, after = method.round(state, X, call([1], t=1, **known), Fixed((1.0, float("nan"), 3.0)))
+    assert after.Fh.tolist() == state.Fh.tolist()
+    assert update.tolist() == pytest.approx((MOVES[1] / 1.5).tolist())
+    # Before anything is heard there is no step.
+    update, after = method.round(method.init(X, 3), X, call([1], **known), Fixed((1.0, float("nan"), 3.0)))
+    assert update is None
+    assert after.Fh.isinf().all()
 
 
 def test_ca_fed_watches_before_it_trains():

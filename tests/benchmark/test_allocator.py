@@ -1,5 +1,6 @@
 """The allocator keeps freed memory: page faults are counted by the kernel, not by us."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmark import allocator
-from benchmark.allocator import keep_freed_memory
+from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 
 # 64 MiB are taken, touched and freed ten times over: 16,384 pages of 4 KiB each time.
 COUNT = """
@@ -52,3 +53,24 @@ def test_a_refusal_is_told(monkeypatch):
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: Refusing())
     monkeypatch.setattr(allocator.sys, "platform", "linux")
     assert not keep_freed_memory()
+
+
+def test_garbage_is_collected_seldom_but_is_collected() -> None:
+    before = gc.get_threshold()
+    collections: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            collections.append(info["generation"])
+
+    try:
+        collect_garbage_seldom()
+        gc.collect()
+        gc.callbacks.append(note)
+        kept = [[] for _ in range(90_000)]
+        assert collections == []
+        kept += [[] for _ in range(20_000)]
+        assert collections == [0]
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*before)

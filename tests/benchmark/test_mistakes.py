@@ -80,6 +80,21 @@ MISTAKES = {
         CHECK,
         ["np.flatnonzero(mask) makes ids of a mask"],
     ),
+    "a mask for another number of clients": (
+        "import numpy as np\n\nclass Mine:  # here\n    def __init__(self, population):\n        pass\n"
+        "    def active(self, t):\n        return np.ones(5, bool)\n",
+        run(participation="mine.py:Mine"),
+        ["active: a mask of shape (5,) is not allowed (round 0); must be a mask of 3 values true or false"],
+    ),
+    "a mean over batches": (
+        "class Mine:  # here\n    def reset(self):\n        self.means = []\n"
+        "    def update(self, predictions, targets):\n"
+        "        self.means.append((predictions.argmax(1) == targets).double().mean().item())\n"
+        "    def compute(self):\n        return sum(self.means) / len(self.means)\n"
+        "    def __init__(self):\n        self.reset()\n",
+        CHECK,
+        ["the value over all samples: let update collect sums and counts, and divide in compute"],
+    ),
     "another probability than declared": (
         "from participation import Participation\nfrom participation.streams import stream\nimport numpy as np\n\n"
         "class Mine(Participation):\n    def __init__(self, population):\n"

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from benchmark import simulate
-from participation import FromFunction, Population
+from benchmark.config.registry import read
+from participation import Population
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 
@@ -63,7 +64,7 @@ def test_participation_model():
     assert share == pytest.approx([0.2] * 5 + [0.8] * 2, abs=0.05)
     assert model.stationary[0] == pytest.approx(np.mean([0.2] * 5 + [0.8] * 2))
     exec(code("participation-model.md", blocks=2), names)
-    plain = FromFunction(Population(10, seed=1), function=names["participation"]["function"])
+    plain = read("participation", names["participation"]).build(Population(10, seed=1))
     shares = [np.mean([len(plain.active(7 * week + day)) / 10 for week in range(400)]) for day in (0, 6)]
     assert shares == pytest.approx([0.2, 0.8], abs=0.03)
 

@@ -12,7 +12,7 @@ from command import TINY, rollcall, write
 
 from benchmark import Trial, simulate
 from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_mirror import Mirror
+from benchmark.sweep.mlflow_runs import Runs
 from leaderboard import load
 from leaderboard.own import own
 
@@ -31,9 +31,11 @@ def silent(monkeypatch):
 def test_a_run_folder_and_mlflow_tell_the_same(store):
     folder = RunFolder(store / "tiny" / TRIAL.name)
     simulate(TRIAL, folder=folder.path)
-    mirror = Mirror(store, "tiny")
-    mirror.push(folder)
-    (logged,), (read,) = load(mirror.client, "tiny"), own(store, "tiny")
+    runs = Runs(store, "tiny")
+    runs.begin()
+    runs.push(folder)
+    runs.end("finished")
+    (logged,), (read,) = load(runs.client, "tiny"), own(store, "tiny")
     assert read.settings == logged.settings
     assert read.source == logged.source == "own"
     known = {key: value for key, value in logged.tags.items() if not key.startswith("mlflow.")}
@@ -66,7 +68,7 @@ def test_a_server_that_does_not_answer_costs_seconds(store, silent, tmp_path, ca
     start = time.monotonic()
     code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
     assert (code, "1 trials: 1 run now" in out) == (0, True)
-    assert "Results are in the run folders only. Later, run: rollcall sync" in err
+    assert "after the sweep, run: rollcall sync" in err
     code, out, err = rollcall(capsys, "leaderboard", file, "--format", "csv")
     assert code == 0
     assert out.splitlines()[1].startswith("fedavg,")

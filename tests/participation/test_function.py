@@ -1,9 +1,9 @@
-"""A roll call from a function: keyed randomness, masks and ids, and what an oracle may know."""
+"""A roll call from a function, and one from an object: keyed randomness, masks and ids, and what an oracle may know."""
 
 import numpy as np
 import pytest
 
-from participation import FromFunction, Population
+from participation import FromFunction, FromObject, Population
 from participation.streams import stream
 
 
@@ -72,3 +72,45 @@ def test_knowledge_is_optional():
         assert np.array_equal(value, expected)
     with pytest.raises(ValueError, match=r"stationary: shape \(2,\) is not allowed; must be \[40\]"):
         FromFunction(Population(40), function=half, stationary=pi[:2])
+
+
+class Alternating:
+    """No base class: a mask in even rounds, ids in odd ones."""
+
+    def active(self, t):
+        return np.arange(4) % 2 == 0 if t % 2 == 0 else [3, 1]
+
+
+def test_an_object_with_active_is_enough():
+    model = FromObject(Population(4), Alternating())
+    assert [model.active(t).tolist() for t in range(3)] == [[0, 2], [1, 3], [0, 2]]
+    assert model.probability(0) is model.stationary is model.correlation is model.share is None
+
+
+def test_what_an_object_knows_is_a_vector_or_a_number():
+    class Knowing(Alternating):
+        stationary = 0.5
+        share = (0.1, 0.2, 0.3, 0.4)
+
+        def probability(self, t):
+            return [t % 2] * 4
+
+        @property
+        def correlation(self):
+            return -1.0
+
+    model = FromObject(Population(4), Knowing())
+    assert model.probability(3).tolist() == [1.0] * 4
+    assert model.stationary.tolist() == [0.5] * 4
+    assert model.correlation.tolist() == [-1.0] * 4
+    assert model.share.tolist() == [0.1, 0.2, 0.3, 0.4]
+    Knowing.stationary = [0.5, 0.5]
+    with pytest.raises(ValueError, match=r"^stationary: shape \(2,\) is not allowed; must be \[4\]"):
+        _ = model.stationary
+    Knowing.share = 1.5
+    with pytest.raises(ValueError, match=r"^share: 1.5 is not allowed; must be in \[0, 1\]"):
+        _ = model.share
+    with pytest.raises(
+        ValueError, match=r"^active: a mask of shape \(4,\) is not allowed \(round 0\); must be a mask of 5"
+    ):
+        FromObject(Population(5), Alternating())

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import Dataset
 
-from benchmark import simulate
+from benchmark import SettingError, simulate
 from benchmark.config.registry import Choice, _model
 from tasks import supervised
 from tasks.partitions import natural
@@ -160,7 +160,56 @@ def test_a_training_step_that_needs_a_trainer_is_named():
         supervised(*CLASSIFICATION, Attached())
 
 
+class Smoothed(Plain):
+    def training_step(self, batch, batch_idx):
+        return F.cross_entropy(self(batch[0]), batch[1], label_smoothing=0.5)
+
+
+class OfImages(Plain):
+    """The network of an image task: it takes the shape of an image and the number of classes."""
+
+    def __init__(self, shape, classes):
+        super().__init__()
+        self.layer = nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), classes))
+
+
+class OfImagesSmoothed(OfImages):
+    training_step = Smoothed.training_step
+
+
+class OfImagesFlat(OfImages):
+    forward = LightningModule.forward
+
+
+def digits(model):
+    return {"task": {"name": "digits", "clients": 2, "model": model}, "algorithm": "fedavg", "rounds": 1}
+
+
+def test_a_lightning_module_as_the_network_of_an_image_task():
+    torch.manual_seed(0)
+    history = simulate(digits(OfImages)).history
+    assert history["train/loss"].iloc[1] < history["train/loss"].iloc[0]
+    with pytest.raises(
+        SettingError, match=r"^task.*test_supervised.py:\d+: model: .* cross-entropy .* make a task with"
+    ):
+        simulate(digits(OfImagesSmoothed))
+    with pytest.raises(SettingError, match=r"^task.*test_supervised.py:\d+: network: OfImagesFlat has no forward"):
+        simulate(digits(OfImagesFlat))
+
+
+@pytest.mark.parametrize("task", [Plain, Plain()])
+def test_a_lightning_module_is_no_task(task):
+    with pytest.raises(
+        SettingError, match=r"^task.name: .*; tasks\.supervised\(train, test, network\) makes one, also"
+    ):
+        simulate(digits("mlp") | {"task": task})
+
+
 WRONG = {
+    "another loss by itself": (
+        lambda: supervised(*CLASSIFICATION, Smoothed()),
+        r"loss: gives .* and training_step of Smoothed .*pass as loss=",
+    ),
     "no forward": (
         lambda: supervised(*CLASSIFICATION, Flat()),
         r"network: Flat has no forward.*move.*to forward\(inputs\)",
@@ -226,6 +275,10 @@ WRONG = {
         r"partition: 'x' is not allowed; must be a function or one",
     ),
     "no clients": (lambda: supervised(*REGRESSION, line())(0, clients=0), r"clients: 0 is not allowed"),
+    "none held out": (
+        lambda: supervised(*REGRESSION, line(), validation=0.001)(0),
+        r"validation: 0.001 is not allowed; no client would hold out a sample",
+    ),
     "all held out": (lambda: supervised(*REGRESSION, line(), validation=1.0)(0), r"validation: 1.0 is not allowed"),
 }
 for name in ("dirichlet", "dirichlet_by_class", "shards", "by_label"):

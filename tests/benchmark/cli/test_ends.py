@@ -6,7 +6,7 @@ from pathlib import Path
 from command import TINY, rollcall, write
 
 from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_mirror import Mirror
+from benchmark.sweep.mlflow_runs import Runs
 
 METHOD = """
 import os
@@ -28,9 +28,10 @@ def method(folder: Path, body: str) -> str:
 
 
 def recorded(store):
-    """The runs in MLflow by name."""
-    mirror = Mirror(store, "tiny")
-    return {run.info.run_name: run for run in mirror.client.search_runs([mirror.id])}, mirror.client
+    """The trials in MLflow by name."""
+    runs = Runs(store, "tiny")
+    trials = runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")
+    return {run.info.run_name: run for run in trials}, runs.client
 
 
 def test_diverged_trials(store, tmp_path, capsys):

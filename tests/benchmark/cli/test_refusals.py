@@ -76,8 +76,8 @@ def test_a_trial_that_another_process_runs_has_not_failed(store, tmp_path, capsy
 
 
 def test_two_processes_create_the_database_once(store):
-    code = "import sys; from pathlib import Path; from benchmark.sweep.mlflow_mirror import Mirror; "
-    code += "print(Mirror(Path(sys.argv[1]), 'tiny').id)"
+    code = "import sys; from pathlib import Path; from benchmark.sweep.mlflow_runs import Runs; "
+    code += "print(Runs(Path(sys.argv[1]), 'tiny').id)"
     command = [sys.executable, "-c", code, str(store)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     ids = [process.communicate(timeout=120)[0].strip() for process in processes]

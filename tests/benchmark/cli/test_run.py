@@ -1,6 +1,9 @@
-"""`rollcall run`: which executor it uses."""
+"""`rollcall run`: which executor it uses, options of a cluster, and results of other code."""
+
+import json
 
 import pytest
+from command import rollcall, write
 
 from benchmark.cli import run
 from benchmark.cli.run import Executor, executor_of
@@ -22,3 +25,54 @@ def test_without_ray_the_default_is_inline_and_says_so(monkeypatch, capsys):
     assert "Ray is not installed: trials run one after another." in capsys.readouterr().err
     with pytest.raises(SettingError, match=r"^--executor ray needs Ray: pip install 'rollcall\[ray\]'$"):
         executor_of(Executor.ray)
+
+
+def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(run, "find_spec", lambda name: None)  # without MLflow
+    arguments = ("run", write(tmp_path), "--executor", "inline")
+    rollcall(capsys, *arguments)
+    files = {file.parent.name.rpartition("-")[0]: file for file in store.rglob("status.json")}
+    written = {name: json.loads(file.read_text()) for name, file in files.items()}
+    modules = {"algorithms.fedpbc", "algorithms.base", "participation.bernoulli", "tasks.quadratic"}
+    assert modules <= set(written["fedpbc-seed0"]["code"])
+    assert "algorithms.fedpbc" not in written["fedavg-seed0"]["code"]
+
+    other = json.loads(json.dumps(written["fedpbc-seed1"]))
+    other["code"]["algorithms.fedpbc"] = "0123456789"
+    files["fedpbc-seed1"].write_text(json.dumps(other))
+    _, out, err = rollcall(capsys, *arguments)
+    assert "1 finished trials were computed by other code of algorithms.fedpbc; their results are kept" in err
+    assert "0 run now, 4 before" in out
+    assert json.loads(files["fedpbc-seed1"].read_text()) == other
+
+    _, out, err = rollcall(capsys, *arguments, "--redo-changed")
+    assert "computed by other code of algorithms.fedpbc; they run again" in err
+    assert "1 run now, 3 before" in out
+    after = {name: json.loads(file.read_text()) for name, file in files.items()}
+    assert after["fedpbc-seed1"]["code"] == written["fedpbc-seed1"]["code"]
+    assert after["fedpbc-seed1"]["updated"] > written["fedpbc-seed1"]["updated"]
+    assert {name for name in after if after[name] == written[name]} == set(files) - {"fedpbc-seed1"}
+
+
+def test_options_of_ray_choose_ray_and_refuse_inline(monkeypatch):
+    monkeypatch.setattr(run, "find_spec", lambda name: object())
+    assert executor_of(None, needed_by="--storage") is Executor.ray
+    with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --storage; must be ray$"):
+        executor_of(Executor.inline, needed_by="--storage")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--gpus-per-trial", "half", "gpus-per-trial: 'half' is not allowed; must be a number from 0"),
+        ("--gpus-per-trial", "-1", "gpus-per-trial: '-1' is not allowed"),
+        ("--checkpoint-every", "often", "checkpoint-every: 'often' is not allowed; must be a number above 0 with s"),
+        ("--storage", "nowhere://runs", "storage: 'nowhere://runs' is not allowed"),
+        ("--ray-address", "127.0.0.1:1", "ray-address: no Ray cluster answers at '127.0.0.1:1'"),
+    ],
+)
+def test_refusals(store, tmp_path, capsys, option, value, message):
+    code, _, err = rollcall(capsys, "run", write(tmp_path), f"{option}={value}")
+    assert code != 0
+    assert message in err
+    assert not list(store.glob("*/*/"))

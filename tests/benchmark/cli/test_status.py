@@ -23,6 +23,8 @@ def folders(store):
         status = {"state": state, "round": done, "rounds": rounds, "seconds": 2.5}
         (folder / "status.json").write_text(json.dumps(status))
         (folder / "lock").touch()
+    rows = [{"round": 0, "test/accuracy": 0.1}, {"round": 5, "train/loss": 3, "test/accuracy": 0.2512345}]
+    (store / "tiny" / "b" / "metrics.jsonl").write_text("\n".join([*map(json.dumps, rows), "{"]))
     (store / "tiny" / "f").mkdir()
     (store / "tiny" / "f" / "status.json").write_text("{")
     with FileLock(store / "tiny" / "b" / "lock"):
@@ -45,7 +47,7 @@ def test_states_rates_and_time_left(folders, store, capsys):
     lines = [line.split() for line in rollcall(capsys, "status")[1].splitlines()]
     assert ["paper/fig", "-", "-", "-", "1", "1", "-"] in lines
     assert ["tiny", "1", "1", "1", "-", "-", "1"] in lines
-    assert ["b", "5", "of", "20", "2.0", "0:00:08"] in lines
+    assert ["b", "running", "5", "of", "20", "test/accuracy", "0.2512", "2.0", "0:00:08"] in lines
     assert "tiny" not in rollcall(capsys, "status", "paper/fig")[1]
 
 

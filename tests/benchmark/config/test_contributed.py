@@ -15,6 +15,7 @@ import algorithms
 from benchmark import SettingError, Trial, simulate
 from benchmark.config.registry import read
 from participation import Bernoulli, Population
+from participation.streams import stream
 
 FILE = Path(__file__).parents[2] / "support" / "own.py"
 QUADRATIC = {"name": "quadratic", "targets": [[0.0, 1.0], [4.0, 5.0], [2.0, -3.0]]}
@@ -121,7 +122,7 @@ def test_torchs_own_optimizer():
         ("partition", "Halved", r"must be a function of \(labels, clients, seed\) that returns .*; it is a class of FedAvg, at .*own.py:\d+"),
         ("partition", "ramp", r"must be a function of \(labels, clients, seed\) .*; it takes \(population, low\), at .*own.py:\d+"),
         ("algorithm", "ramp", r"must be a subclass of algorithms.Algorithm; it is a function, at .*own.py:\d+"),
-        ("participation", "Halved", r"must be a function of \(population\) that returns a participation.Participation; it is a class of FedAvg"),
+        ("participation", "Halved", r"must be a function of \(population\) that returns a participation.Participation .*; it is a class of FedAvg"),
         ("model", "nn", r"must be a function of \(shape, classes\) that returns a torch.nn.Module; it is a module"),
         ("model", "newtork", r"own.py must define newtork; it defines network, stripes, ramp"),
     ],
@@ -169,3 +170,88 @@ def test_local_functions_differ_by_what_they_enclose():
     assert digest(scaled(1)) == digest(scaled(1))
     assert digest(scaled(1)) != digest(scaled(2))
     assert torch.is_grad_enabled()
+
+
+ROLL_CALLS = """
+import numpy as np
+
+MASK = np.array([[1, 0, 1], [0, 1, 1]], dtype=bool)
+
+def lottery(t, rng, *, chance: float = 0.5):
+    return rng.random(3) < chance
+
+class Turns:
+    def __init__(self, population, *, first: int = 0):
+        self.m, self.first = population.clients, first
+
+    def active(self, t):
+        return np.arange(self.m) % 2 == (t + self.first) % 2
+
+class Longer(Turns):
+    def active(self, t):
+        return np.ones(self.m + 1, dtype=bool)
+"""
+
+
+@pytest.fixture
+def roll_calls(tmp_path, monkeypatch):
+    """A file with participation models without a base class, and the same as a module."""
+    (tmp_path / "roll_calls.py").write_text(ROLL_CALLS)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield f"{tmp_path}/roll_calls.py", importlib.import_module("roll_calls")
+    sys.modules.pop("roll_calls", None)
+
+
+def quadratic(participation, algorithm="fedavg"):
+    return Trial.read({"task": QUADRATIC, "algorithm": algorithm, "rounds": 2, "participation": participation})
+
+
+def test_a_function_is_a_participation_model(roll_calls):
+    file, module = roll_calls
+    short = [
+        {"name": name, "chance": 0.9, "probability": [0.9] * 3}
+        for name in (f"{file}:lottery", "roll_calls:lottery", module.lottery)
+    ]
+    long = {"name": "function", "function": {"name": f"{file}:lottery", "chance": 0.9}, "probability": [0.9] * 3}
+    assert len({quadratic(value).digest for value in (*short, long)}) == 1
+    assert quadratic(module.lottery).digest != quadratic(short[0]).digest
+    model = quadratic(short[0]).participation.build(Population(3, seed=5))
+    assert model.active(1).tolist() == np.flatnonzero(stream(5, "participation", 1).random(3) < 0.9).tolist()
+    assert model.probability(0).tolist() == [0.9] * 3
+    with pytest.raises(SettingError, match=r"^participation.function.chanc: is not an option of .*; allowed: chance$"):
+        quadratic({"name": module.lottery, "chanc": 1})
+    nameless = read("participation", lambda t, rng: [t]).build(Population(3))
+    assert nameless.active(2).tolist() == [2]
+
+
+def test_a_class_and_an_object_with_active_are_participation_models(roll_calls):
+    file, module = roll_calls
+    by_name, by_object = (quadratic({"name": name, "first": 1}) for name in (f"{file}:Turns", module.Turns))
+    assert by_name.digest == by_object.digest
+    assert by_name.participation.build(Population(3)).active(0).tolist() == [1]
+    held = module.Turns(Population(3), first=1)
+    assert np.array_equal(simulate(quadratic(held)).server, simulate(by_name).server)
+    assert quadratic(held).digest != quadratic(module.Turns(Population(3))).digest
+    with pytest.raises(
+        SettingError, match=r"roll_calls.py:\d+: active: a mask of shape \(4,\) is not allowed \(round 0\)"
+    ):
+        simulate(quadratic(module.Longer))
+
+
+def test_a_mask_of_a_file_is_a_trace(roll_calls):
+    file, module = roll_calls
+    by_name, by_object = quadratic(f"{file}:MASK"), quadratic(module.MASK)
+    assert by_name.digest == by_object.digest == quadratic({"name": "trace", "mask": module.MASK}).digest
+    assert by_name.participation.build(Population(3)).active(3).tolist() == [1, 2]
+
+
+def test_a_method_that_needs_more_than_a_roll_call_knows_says_what_to_add(roll_calls):
+    _, module = roll_calls
+    for participation, what in (
+        (module.lottery, r"Or set participation\.probability$"),
+        (module.Turns, r"Or define the method probability\(t\) in Turns$"),
+    ):
+        with pytest.raises(
+            SettingError, match=f"'fedavg_known' is not allowed .* does not provide probability; .*{what}"
+        ):
+            simulate(quadratic(participation, "fedavg_known"))

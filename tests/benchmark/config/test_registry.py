@@ -38,6 +38,15 @@ def _kind(monkeypatch):
     monkeypatch.setattr(registry, "TOYS", CHOICES, raising=False)
 
 
+@pytest.mark.parametrize("size", [True, "2"])
+def test_an_option_that_is_a_number_must_be_written_as_one(size):
+    with pytest.raises(SettingError, match=r"^size: (true|'2') is not allowed; must be a number$"):
+        read("toy", {"name": "plain", "size": size})
+    if size is True:
+        with pytest.raises(SettingError, match=r"^probability: True is not allowed; must be a number"):
+            read("toy", {"name": "mixed", "probability": size})
+
+
 def test_a_choice_is_built_from_what_is_supplied_and_its_options():
     assert read("toy", "plain").build(3) == 3
     assert read("toy", {"name": "plain", "size": 2}).build(3) == 6

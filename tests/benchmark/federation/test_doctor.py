@@ -56,6 +56,18 @@ def test_a_whole_folder_has_no_findings(tmp_path):
     assert examine(tmp_path / "run") == []
 
 
+def test_a_missing_row_in_the_middle_is_found(tmp_path):
+    folder = tmp_path / "run"
+    simulate(TRIAL, folder=folder)
+    assert examine(folder) == []
+    lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (folder / "metrics.jsonl").write_text("".join(lines[:1] + lines[3:]))  # without rounds 5 and 10
+    (finding,) = examine(folder)
+    assert finding.problem == "metrics.jsonl: the evaluation after round 5 is missing, and 1 more"
+    treat(finding)
+    assert is_whole(folder)
+
+
 @pytest.mark.parametrize("name", ["status.json", "trial.yaml", "last.ckpt"])
 def test_a_damaged_file_is_found_and_set_aside(name, tmp_path):
     folder = tmp_path / "run"

@@ -17,7 +17,7 @@ from algorithms import ALGORITHMS
 from benchmark import SettingError, simulate
 from benchmark.federation.interruption import Interrupted
 from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_mirror import MLFLOW_STATES, Mirror
+from benchmark.sweep.mlflow_runs import MLFLOW_STATES, Runs
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
@@ -161,8 +161,10 @@ def test_ctrl_c_in_a_sweep(tmp_path, monkeypatch):
         states = {path.parent.name: json.loads(path.read_text()) for path in folders.glob("*/status.json")}
         assert "interrupted" in {status["state"] for status in states.values()} <= {"interrupted", "finished"}
         assert len(states) <= 2  # and no other trial began
-        mirror = Mirror(tmp_path / executor, "tiny")
-        ends = {run.info.run_name: run.info.status for run in mirror.client.search_runs([mirror.id])}
+        runs = Runs(tmp_path / executor, "tiny")
+        trials = runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")
+        ends = {run.info.run_name: run.info.status for run in trials}
+        assert runs.client.get_run(runs.parent).info.status == "KILLED"
         assert ends == {name: MLFLOW_STATES[status["state"]] for name, status in states.items()}
         for name, status in states.items():
             saved = torch.load(folders / name / "last.ckpt", weights_only=True)["global_step"]

@@ -9,7 +9,7 @@ from benchmark import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.grid import places
 from benchmark.config.trial import Evaluation
-from benchmark.sweep.budget import Cut, Item, Record, apply, fit, items, panels, read_budget, spent
+from benchmark.sweep.budget import Cut, Item, Record, apply, fit, items, panels, read_time, spent
 from benchmark.sweep.estimate import Estimate
 
 TENS = Evaluation(every=10)
@@ -30,12 +30,12 @@ EXPERIMENT = Experiment.model_validate(
 
 
 def test_budgets_as_people_write_them():
-    assert [read_budget(given) for given in ("30s", "90m", "2h", "1.5h")] == [30, 5400, 7200, 5400]
+    assert [read_time(given) for given in ("30s", "90m", "2h", "1.5h")] == [30, 5400, 7200, 5400]
     for given in ("2", "h", "2 h", "2d", "-1h", "0h", "1e3s"):
         with pytest.raises(
             SettingError, match=rf"^budget: '{given}' is not allowed; must be a number above 0 with s, m"
         ):
-            read_budget(given)
+            read_time(given)
 
 
 @pytest.mark.parametrize(

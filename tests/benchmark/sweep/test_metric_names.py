@@ -6,7 +6,7 @@ from command import TINY
 from benchmark import SettingError, Trial, simulate
 from benchmark.config.metric import Metric
 from benchmark.federation.build import build
-from benchmark.sweep.metric_names import check_metrics, columns
+from benchmark.sweep.metric_names import check_metrics, columns, over_whole_splits
 
 TRIAL = TINY["trial"] | {
     "algorithm": "fedavg",
@@ -27,3 +27,20 @@ def test_a_metric_that_no_trial_records_is_refused():
         check_metrics([Metric("train/loss"), Metric("train/dist")], [trial])
     other = Trial.read(TRIAL | {"evaluation": {"weights": []}})
     check_metrics([Metric("weight/often")], [other], [trial])  # recorded by a trial that is not run now
+
+
+def test_metrics_over_whole_splits_are_recorded():
+    task = {"name": "digits", "clients": 3, "model": "linear"}
+    evaluation = {"metrics": ["f1", "client_variance"], "by": ["class"]}
+    trial = Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1, "evaluation": evaluation})
+    federation = build(trial)
+    whole = ["train/f1", "train/client_variance", "test/f1"]  # clients hold training samples only
+    assert over_whole_splits(federation, trial) == whole
+    history = set(simulate(trial).history)
+    assert {*whole, "test/f1/class3"} <= history
+    assert history - {"round", *columns(federation, trial), *whole} == {
+        f"{split}/f1/class{number}" for split in ("train", "test") for number in range(10)
+    }
+    check_metrics([Metric("test/f1"), Metric("test/f1/class3"), Metric("train/client_variance")], [trial])
+    with pytest.raises(SettingError, match=r"^report.metrics: 'test/auroc' is not allowed; .* test/f1"):
+        check_metrics([Metric("test/auroc")], [trial])

@@ -1,112 +1,114 @@
-"""MLflow holds what the run folders hold, and nothing twice."""
+"""Run folders are copied to MLflow while a sweep runs, and a server may be away for a while."""
 
-from datetime import timedelta
-from pathlib import Path
-
-import pytest
-import yaml
 from command import TINY
-from lightning.pytorch import Callback
 
 from benchmark import Trial, simulate
-from benchmark.config.digest import flatten
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.jobs import Job, Outcome
-from benchmark.sweep.mlflow_mirror import Mirror
+from benchmark.sweep.mlflow_mirror import Mirror, sync
+from benchmark.sweep.mlflow_runs import Runs
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
 
 
-class Stop(Callback):
-    def on_train_batch_end(self, trainer, federation, *_):
-        if federation.t == 12:
-            raise KeyboardInterrupt
+def trials(runs):
+    """The runs of trials in MLflow by name."""
+    return {run.info.run_name: run for run in runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")}
 
 
-def test_a_run_is_mirrored_while_it_goes_on_and_once_it_is_done(store):
-    job = Job(TRIAL, "tiny", store)
+def test_what_an_outage_missed_is_copied_later(store, monkeypatch, capsys):
+    jobs = [Job(TRIAL.model_copy(update={"seed": seed}), "tiny", store) for seed in range(3)]
     mirror = Mirror(store, "tiny")
-    mirror.started(job)
-    with pytest.raises((KeyboardInterrupt, SystemExit)):
-        simulate(TRIAL, folder=job.folder.path, callbacks=[Stop()], checkpoint_every=timedelta(0))
-    mirror.push(job.folder)
-    (run,) = mirror.client.search_runs([mirror.id])
-    assert run.info.status == "KILLED"
-    assert [m.step for m in mirror.client.get_metric_history(run.info.run_id, "train/loss")] == [0, 5, 10]
+    mirror.begin()
+    for job in jobs:
+        simulate(job.trial, folder=job.folder.path)
+    mirror.ended(jobs[0], Outcome("finished"))
 
-    simulate(TRIAL, folder=job.folder.path)
-    mirror.ended(job, Outcome("finished"))
-    Mirror(store, "tiny").push(job.folder)  # another process, the same run
-    (run,) = mirror.client.search_runs([mirror.id])
-    assert run.info.status == "FINISHED"
-    history = job.folder.history()
-    for metric in ("train/loss", "train/distance"):
-        logged = mirror.client.get_metric_history(run.info.run_id, metric)
-        assert [m.step for m in logged] == history["round"].tolist() == [0, 5, 10, 15, 20]
-        assert [m.value for m in logged] == history[metric].tolist()
-    assert run.data.params["local.steps"] == "2"
-    assert run.data.params["participation.probability"] == "0.5"
-    assert run.data.params["task"] == "quadratic"
-    expected = {
-        "experiment": "tiny",
-        "algorithm": "fedpbc",
-        "participation": "bernoulli",
-        "task": "quadratic",
-        "seed": "3",
-        "rollcall.trial": TRIAL.digest,
-    }
-    assert {key: run.data.tags[key] for key in expected} == expected
-    assert run.data.tags["commit"] == str(job.folder.status["commit"])
-    artifact = mirror.client.download_artifacts(run.info.run_id, "trial.yaml")
-    assert yaml.safe_load(Path(artifact).read_text()) == yaml.safe_load((job.folder.path / "trial.yaml").read_text())
-
-
-def test_a_failed_run_is_shown_as_failed(store):
-    class Broken(Callback):
-        def on_train_batch_end(self, *_):
-            raise RuntimeError
-
-    job = Job(TRIAL, "tiny", store)
-    with pytest.raises(RuntimeError):
-        simulate(TRIAL, folder=job.folder.path, callbacks=[Broken()])
-    mirror = Mirror(store, "tiny")
-    mirror.push(job.folder)
-    assert mirror.client.search_runs([mirror.id])[0].info.status == "FAILED"
-
-
-def test_a_server_that_is_down_does_not_end_a_sweep(store, monkeypatch, capsys):
-    job = Job(TRIAL, "tiny", store)
-    mirror = Mirror(store, "tiny")
-    simulate(TRIAL, folder=job.folder.path)
-
-    def down(*_, **__):
+    def down(*_):
         raise ConnectionError("refused")
 
-    monkeypatch.setattr(mirror.client, "search_runs", down)
-    mirror.ended(job, Outcome("finished"))
-    assert (
-        capsys.readouterr().err
-        == f"MLflow could not be updated with {TRIAL.name} (refused). Later, run: rollcall sync\n"
-    )
+    with monkeypatch.context() as patch:
+        patch.setattr("benchmark.sweep.mlflow_mirror.probe", down)
+        for job in jobs[1:]:
+            mirror.pause_ends = 0.0
+            mirror.ended(job, Outcome("finished"))
+    err = capsys.readouterr().err
+    assert err.count("MLflow cannot be updated (refused)") == 1
+    assert list(trials(mirror.runs)) == [jobs[0].trial.name]
+    mirror.pause_ends = 0.0
+    mirror.end("finished", lambda folder: (folder / "table.md").write_text("of all"))
+    assert "MLflow answers again. Now copied: 2 run folders" in capsys.readouterr().err
+    assert {name: run.info.status for name, run in trials(mirror.runs).items()} == {
+        job.trial.name: "FINISHED" for job in jobs
+    }
+    parent = mirror.runs.client.get_run(mirror.runs.parent)
+    assert parent.info.status == "FINISHED"
+    assert [file.path for file in mirror.runs.client.list_artifacts(mirror.runs.parent)] == ["table.md"]
+
+
+def test_a_folder_that_cannot_be_copied_does_not_block_the_others(store, capsys):
+    jobs = [Job(TRIAL.model_copy(update={"seed": seed}), "tiny", store) for seed in range(2)]
+    for job in jobs:
+        simulate(job.trial, folder=job.folder.path)
+    (jobs[0].folder.path / "trial.yaml").unlink()
+    mirror = Mirror(store, "tiny")
+    mirror.begin()
+    for job in jobs:
+        mirror.ended(job, Outcome("finished"))
+    mirror.end("finished")
+    assert f"not copied to MLflow: {jobs[0].folder.path}: " in capsys.readouterr().err
+    assert list(trials(mirror.runs)) == [jobs[1].trial.name]
+
+
+def test_after_a_failed_attempt_there_is_a_pause_in_proportion(store, monkeypatch):
+    clock, attempts = [0.0], []
+
+    def slow(_):
+        attempts.append(clock[0])
+        clock[0] += 3.0
+        raise ConnectionError("no answer")
+
+    monkeypatch.setattr("benchmark.sweep.mlflow_mirror.monotonic", lambda: clock[0])
+    monkeypatch.setattr("benchmark.sweep.mlflow_mirror.probe", slow)
+    mirror = Mirror(store, "tiny")
+    mirror.begin()
+    for _ in range(100):
+        clock[0] += 1.0
+        mirror.ended(Job(TRIAL, "tiny", store), Outcome("finished"))
+    assert attempts == [0.0, 33.0, 66.0, 99.0]
+
+
+def test_sync_copies_all_and_ends_what_has_died(store):
+    jobs = [Job(TRIAL.model_copy(update={"seed": seed}), "tiny", store) for seed in range(2)]
+    for job in jobs:
+        simulate(job.trial, folder=job.folder.path)
+    jobs[1].folder._write(**jobs[1].folder.status | {"state": "running", "finished": 0})
+    written = []
+    assert sync(store, [], lambda *arguments: written.append(arguments[0])) == {"tiny": 2}
+    runs = Runs(store, "tiny")
+    assert {name: run.info.status for name, run in trials(runs).items()} == {
+        jobs[0].trial.name: "FINISHED",
+        jobs[1].trial.name: "KILLED",
+    }
+    assert runs.client.get_run(runs.parent).info.status == "KILLED"
+    assert written == ["tiny"]
+    assert sync(store, ["other"], lambda *_: None) == {}
+
+
+def test_the_users_own_file_is_an_artifact(store, tmp_path):
+    code = "def halving(t):\n    return 0.5**t\n"
+    (tmp_path / "mine.py").write_text(code)
+    local = TINY["trial"]["local"] | {"schedule": f"{tmp_path}/mine.py:halving"}
+    job = Job(Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "local": local, "rounds": 1}), "tiny", store)
+    simulate(job.trial, folder=job.folder.path)
+    mirror = Mirror(store, "tiny")
+    mirror.push(job.folder)
+    (run,) = mirror.client.search_runs([mirror.id])
+    assert run.data.params["local.schedule"] == f"{tmp_path}/mine.py:halving"
+    assert Path(mirror.client.download_artifacts(run.info.run_id, "source/mine.py")).read_text() == code
 
 
 def test_a_folder_that_never_began_is_passed_over(store):
-    mirror = Mirror(store, "tiny")
-    mirror.push(RunFolder(store / "tiny" / "nothing"))
-    assert mirror.client.search_runs([mirror.id]) == []
-
-
-def test_flatten():
-    spec = {
-        "task": {"name": "digits", "clients": 20, "model": {"name": "mlp", "hidden": [64, 32]}},
-        "seed": 0,
-        "evaluation": {"splits": None},
-    }
-    assert flatten(spec) == {
-        "task": "digits",
-        "task.clients": "20",
-        "task.model": "mlp",
-        "task.model.hidden": "[64, 32]",
-        "seed": "0",
-        "evaluation.splits": "null",
-    }
+    runs = Runs(store, "tiny")
+    runs.push(RunFolder(store / "tiny" / "nothing"))
+    assert runs.client.search_runs([runs.id]) == []

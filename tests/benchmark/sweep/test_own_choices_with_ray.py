@@ -1,42 +1,98 @@
-"""Ray workers run choices of the user's own, also those of a file that they do not have, and Python objects."""
+"""One file outside the repository with a choice of every kind: Ray workers that lack the file, and Python objects."""
+
+import sys
+from pathlib import Path
 
 import numpy as np
+import pytest
+import yaml
+from command import rollcall
 
 from benchmark import Trial, simulate
+from benchmark.config.experiment import Experiment
+from benchmark.config.grid import places
 from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.jobs import CallbackList, Job
-from benchmark.sweep.ray_executor import run_ray
+from benchmark.sweep import ray_executor
+from benchmark.sweep.jobs import Job
 
-FILE = """
-import numpy as np
-from participation import Participation
+FILE = Path(__file__).parents[2] / "support" / "own.py"
 
 
-class Alternating(Participation):
-    def __init__(self, population):
-        self.clients = population.clients
+def settings(named):
+    """The trial and its roll calls; `named` makes a choice from its name in the file."""
+    trial = {
+        "task": {
+            "name": "digits",
+            "clients": 6,
+            "model": {"name": named("network"), "width": 4},
+            "partition": {"name": named("stripes"), "offset": 1},
+        },
+        "algorithm": named("Halved"),
+        "local": {"batch_size": 8, "optimizer": {"name": named("SignSGD"), "scale": 0.1}},
+        "server": {"optimizer": {"name": named("SignSGD"), "scale": 0.5}, "lr": 0.01},
+        "evaluation": {"metrics": [named("Errors")]},
+        "rounds": 3,
+    }
+    roll_calls = {
+        "class": {"name": named("Alternating"), "first": 1},
+        "source": {"name": "bernoulli", "probability": {"name": named("ramp"), "low": 0.4}},
+        "function": {"name": named("lottery"), "chance": 0.7},
+    }
+    return trial, roll_calls
 
-    def active(self, t):
-        return np.arange(t % 2, self.clients, 2)
-"""
+
+def write(folder):
+    """Write the user's two files: the code, and the experiment."""
+    code, experiment = folder / "own.py", folder / "every_kind.yaml"
+    code.write_text(FILE.read_text())
+    trial, roll_calls = settings(lambda name: f"{code}:{name}")
+    experiment.write_text(
+        yaml.safe_dump(
+            {"title": "Own", "trial": trial, "grid": {"participation": roll_calls, "seed": [0]}}, sort_keys=False
+        )
+    )
 
 
-def test_workers_need_no_file(tmp_path):
+@pytest.fixture
+def objects(tmp_path, monkeypatch):
+    """The trials of `write` with Python objects."""
+    monkeypatch.syspath_prepend(tmp_path)
+    write(tmp_path)
+    import own
+
+    trial, roll_calls = settings(lambda name: getattr(own, name))
+    yield [Trial.read(trial | {"participation": roll_call}) for roll_call in roll_calls.values()]
+    sys.modules.pop("own", None)
+
+
+def test_names_and_objects_are_the_same_trials(objects, tmp_path):
+    by_name = [place.trial for place in places(Experiment.read(str(tmp_path / "every_kind.yaml")))]
+    assert [trial.name for trial in by_name] == [trial.name for trial in objects]
+    assert len({trial.name for trial in objects}) == 3
+
+
+def test_workers_without_the_file_give_the_numbers_of_objects_in_python(objects, store, tmp_path, capsys, monkeypatch):
     def halving(t):
         return 0.5**t
 
-    file = tmp_path / "mine.py"
-    file.write_text(FILE)
-    common = {"task": {"name": "quadratic", "targets": [0.0, 1.0, 4.0]}, "algorithm": "fedavg", "rounds": 4}
-    trials = [
-        Trial.read(common | {"participation": f"{file}:Alternating"}),
-        Trial.read(common | {"local": {"schedule": halving}}),
-    ]
-    here = [simulate(trial).server for trial in trials]
-    file.unlink()  # as on another machine
-    jobs = [Job(trial, "own", tmp_path / "runs") for trial in trials]
-    run_ray(jobs, CallbackList())
-    for job, server in zip(jobs, here, strict=True):
-        assert job.folder.status["state"] == "finished"
-        assert np.array_equal(RunFolder(job.folder.path).models()[1], server)
-    assert (jobs[0].folder.path / "source" / "mine.py").read_text() == FILE
+    quadratic = {"task": {"name": "quadratic", "targets": [0.0, 1.0, 4.0]}, "algorithm": "fedavg", "rounds": 4}
+    shipped = quadratic | {"local": {"schedule": halving}, "participation": lambda t, rng: rng.random(3) < 0.5}
+    of_no_file = Job(Trial.read(shipped), "every_kind", store)
+    run_ray = ray_executor.run_ray
+
+    def elsewhere(jobs, callback, *options):
+        (tmp_path / "own.py").unlink()  # as on another machine
+        run_ray([*jobs, of_no_file], callback, *options)
+
+    monkeypatch.setattr(ray_executor, "run_ray", elsewhere)
+    monkeypatch.setattr("benchmark.cli.run.find_spec", lambda name: name == "ray")  # without MLflow
+    here = [simulate(trial) for trial in (*objects, of_no_file.trial)]
+    code, _, err = rollcall(capsys, "run", str(tmp_path / "every_kind.yaml"), "--executor", "ray")
+    assert code == 0, err
+    for result in here:
+        folder = RunFolder(store / "every_kind" / result.trial.name)
+        assert folder.status["state"] == "finished"
+        assert folder.history().equals(result.history)
+        assert np.array_equal(folder.models()[1], result.server)
+    assert {"test/Errors/count", "test/Errors/largest"} <= set(here[0].history)
+    assert (store / "every_kind" / here[0].trial.name / "source" / "own.py").read_text() == FILE.read_text()

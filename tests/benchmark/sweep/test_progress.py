@@ -50,3 +50,42 @@ def test_diverged_and_restarted_trials_are_said(tmp_path):
         f"{now.trial.name}  its process died",
         f"   2/2  {now.trial.name}  diverged: parameters are not finite after round 3",
     ]
+
+
+def test_outside_a_terminal_there_is_a_line_now_and_then(tmp_path, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("benchmark.sweep.progress.monotonic", lambda: clock[0])
+    console = Console(file=io.StringIO(), width=40)
+    jobs = [Job(Trial.read(TRIAL | {"seed": seed}), "tiny", tmp_path) for seed in range(2)]
+    with View(jobs, console, watch=True, metric="train/loss") as view:
+        view.started(jobs[0])
+        folder = jobs[0].folder
+        with folder.running(jobs[0].trial, device="cpu", threads=1):
+            folder.append({"round": 0, "train/loss": 0.25, "test/accuracy": 0.5})
+            view.progressed(jobs[0], 2)
+            assert console.file.getvalue() == ""
+            clock[0] += 31
+            view.progressed(jobs[0], 5)
+            view.progressed(jobs[0], 6)
+    whole, row = console.file.getvalue().splitlines()
+    assert whole.startswith("0/2 trials, 1 running, 25 %, ")
+    assert row.split()[:6] == [jobs[0].trial.name, "running", "5", "of", "10", "train/loss"]
+    assert row.split()[6] == "0.25"
+
+
+def test_a_row_for_each_running_trial_and_those_that_ended_last(tmp_path):
+    console = Console(file=io.StringIO(), width=200)
+    jobs = [Job(Trial.read(TRIAL | {"seed": seed}), "tiny", tmp_path) for seed in range(9)]
+    view = View(jobs, console, watch=True)
+    for job in jobs[:8]:
+        view.started(job)
+        simulate(job.trial, folder=job.folder.path)
+        view.ended(job, Outcome("finished"))
+    view.started(jobs[8])
+    with jobs[8].folder.running(jobs[8].trial, device="cpu", threads=1):
+        console.print(view._rendered())
+    rows = [line.split()[:5] for line in console.file.getvalue().splitlines()]
+    assert rows[9:15] == [
+        *([job.trial.name, "finished", "10", "of", "10"] for job in jobs[3:8]),
+        [jobs[8].trial.name, "running", "0", "of", "10"],
+    ]

@@ -1,0 +1,159 @@
+"""Checks of metrics.
+
+Each check takes the choice and returns a remark or nothing, or raises `CheckFailed`. Its docstring is its title.
+"""
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmark.config.registry import Choice
+from benchmark.conformance.failure import CheckFailed
+from benchmark.conformance.randomness import twice
+from tasks.metrics import Accumulated, OverClients
+
+Outputs: TypeAlias = tuple[Tensor, Tensor]
+
+SAMPLES = 40
+BATCHES = (1, 7, 20, 12)
+"""Uneven, so that a mean over batches is not the mean over samples."""
+
+MEANS = np.array([0.9, 0.2, 0.5, 0.5, 1.0, 0.0])
+"""Of six clients."""
+
+
+def a_number(choice: Choice) -> str:
+    """the value is a number, a vector of numbers, or numbers by name"""
+    metric = choice.build()
+    if isinstance(metric, OverClients):
+        value = metric.statistic(MEANS.copy())
+        if not isinstance(value, float | int | np.number) or not math.isfinite(value):
+            raise CheckFailed("one finite number from the means of the clients [m]", _shown(value))
+        return f"over clients, of {metric.of}"
+    name, outputs = _outputs(choice)
+    value = _value(metric, [outputs])
+    if not _finite(value):
+        raise CheckFailed(f"a finite number, a vector or a mapping, for {name}", _shown(value))
+    return name
+
+
+def over_all_samples(choice: Choice) -> None:
+    """the value does not depend on how the samples are divided into batches, nor on the order of clients"""
+    metric = choice.build()
+    if isinstance(metric, OverClients):
+        one, other = metric.statistic(MEANS.copy()), metric.statistic(MEANS[::-1].copy())
+        if not math.isclose(one, other, rel_tol=1e-9):
+            raise CheckFailed("the same number in another order of the clients", f"{one} and {other}")
+        return
+    _, (predictions, targets) = _outputs(choice)
+    whole = _value(metric, [(predictions, targets)])
+    ends = np.cumsum(BATCHES).tolist()
+    batches = [(predictions[a:b], targets[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
+    divided = _value(choice.build(), batches)
+    if not _close(whole, divided):
+        raise CheckFailed(
+            f"{_shown(whole)}, the value over all samples: let update collect sums and counts, and divide in compute",
+            f"{_shown(divided)} from batches of {', '.join(map(str, BATCHES))} samples",
+        )
+
+
+def forgets(choice: Choice) -> None:
+    """after reset, and in a new or copied metric, nothing of earlier samples is left"""
+    metric = choice.build()
+    if isinstance(metric, OverClients):
+        return
+    _, (predictions, targets) = _outputs(choice)
+    half = SAMPLES // 2
+    first, second = (predictions[:half], targets[:half]), (predictions[half:], targets[half:])
+    fresh = _value(choice.build(), [second])
+    _value(metric, [first])
+    copied, new = copy.deepcopy(metric), choice.build()
+    for name, used in (("reset()", metric), ("a copy and reset()", copied), ("the next build", new)):
+        if used is not new:
+            used.reset()
+        value = _value(used, [second])
+        if not _close(value, fresh):
+            raise CheckFailed(f"{_shown(fresh)} after {name}: reset in reset() all that update changes", _shown(value))
+
+
+def pure_metric(choice: Choice) -> None:
+    """a metric neither changes what it measures nor draws random numbers"""
+    if isinstance(choice.build(), OverClients):
+        statistic, means = choice.build().statistic, MEANS.copy()
+        twice(lambda: statistic(means), "no generator")
+        if not np.array_equal(means, MEANS):
+            raise CheckFailed("the means not to change; work on np.sort(values) or values.copy()", "they were modified")
+        return
+    _, outputs = _outputs(choice)
+    before = [column.clone() for column in outputs]
+    one, other = twice(lambda: _value(choice.build(), [outputs]), "no generator")
+    if any(not torch.equal(a, b) for a, b in zip(before, outputs, strict=True)):
+        raise CheckFailed("predictions and targets not to change", "they were modified in place")
+    if not _close(one, other):
+        raise CheckFailed("the same value twice", f"{_shown(one)} and {_shown(other)}")
+
+
+def _candidates() -> dict[str, Outputs]:
+    """Predictions and targets of tasks of several kinds: probabilities [n, C] and labels, and numbers [n]."""
+    draw = torch.Generator().manual_seed(2)
+    tasks: dict[str, Outputs] = {}
+    for classes in (10, 3, 2):
+        logits = torch.randn(SAMPLES, classes, generator=draw, dtype=torch.float64)
+        tasks[f"{classes} classes"] = logits.softmax(dim=1), torch.arange(SAMPLES) % classes
+    numbers = torch.randn(SAMPLES, generator=draw, dtype=torch.float64)
+    tasks["regression"] = numbers + 0.5 * torch.randn(SAMPLES, generator=draw, dtype=torch.float64), numbers
+    return tasks
+
+
+def _outputs(choice: Choice) -> tuple[str, Outputs]:
+    """Outputs of the first kind of task that the metric takes.
+
+    Raises:
+        Exception: that of the metric, if it takes none.
+    """
+    refusal: Exception | None = None
+    for name, outputs in _candidates().items():
+        try:
+            _value(choice.build(), [(outputs[0].clone(), outputs[1].clone())])  # which may be changed in place
+        except Exception as error:  # a metric of another kind of task
+            refusal = refusal or error
+        else:
+            return name, outputs
+    assert refusal is not None
+    raise refusal
+
+
+def _value(metric: Accumulated, batches: list[Outputs]) -> Any:
+    for predictions, targets in batches:
+        metric.update(predictions, targets)
+    return metric.compute()
+
+
+def _numbers(value: Any) -> list[float]:
+    if isinstance(value, Mapping):
+        return [number for entry in value.values() for number in _numbers(entry)]
+    return [float(number) for number in np.asarray(value, dtype=np.float64).ravel()]
+
+
+def _finite(value: Any) -> bool:
+    try:
+        numbers = _numbers(value)
+    except (TypeError, ValueError):
+        return False
+    return bool(numbers) and all(map(math.isfinite, numbers))
+
+
+def _close(one: Any, other: Any) -> bool:
+    return np.allclose(_numbers(one), _numbers(other), rtol=1e-5, atol=1e-8)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return ", ".join(f"{number:.6g}" for number in _numbers(value)) or "nothing"
+    except (TypeError, ValueError):
+        return "None" if value is None else f"a {type(value).__name__}"

@@ -1,0 +1,237 @@
+"""The runs of an experiment in MLflow: a parent run for the whole experiment, and below it a run for each trial."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import yaml
+
+from benchmark.config.digest import flatten
+from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep.mlflow_client import client, experiment_id
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED", "diverged": "FAILED"}
+"""MLflow's names for the states of a run folder. It has none for divergence; the tag `rollcall.state` says it."""
+
+LONGEST_TAG = 5000
+"""Characters that MLflow takes in a tag."""
+
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Ten times as fast where it exists."""
+
+METRICS_AT_ONCE = 900
+"""MLflow takes 1000 metrics, parameters and tags in one call."""
+
+MODELS = ("model.npz", "buffers.npz")
+"""Files of a run folder that hold the final model."""
+
+PARENT = "rollcall.parent"
+"""The tag of a parent run: its name. Runs of trials have the tag `rollcall.trial` instead."""
+
+
+def parent_run(client: "MlflowClient", experiment_id: str, name: str, under: str | None = None) -> str:
+    """The id of the parent run of this name, which is created if need be. Later sweeps continue it.
+
+    Args:
+        client: of the MLflow store.
+        experiment_id: in MLflow.
+        name: of the run; one of this name exists once in an experiment.
+        under: the id of the run that it is nested in; None at the top.
+    """
+    from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
+
+    for run in client.search_runs([experiment_id], f"tags.`{PARENT}` = '{name}'", max_results=1):
+        return str(run.info.run_id)
+    nesting = {} if under is None else {MLFLOW_PARENT_RUN_ID: under}
+    return str(client.create_run(experiment_id, run_name=name, tags={PARENT: name, **nesting}).info.run_id)
+
+
+class Runs:
+    """Writes the run folders of an experiment to MLflow.
+
+    Args:
+        store: folder of the run folders.
+        experiment: its name in MLflow, where it is created if need be.
+
+    Attributes:
+        client, id: of the MLflow store, and of the experiment there.
+        monitor: of the machine, while it is measured.
+
+    Raises:
+        ConnectionError: the server does not answer. MLflow and SQLAlchemy raise further errors.
+    """
+
+    def __init__(self, store: Path, experiment: str) -> None:
+        self.client = client(store)
+        self.experiment = experiment
+        self.id = experiment_id(self.client, store, experiment)
+        self.monitor: Any = None
+        self._parent = ""
+
+    @property
+    def parent(self) -> str:
+        """The id of the run that all trials are nested in."""
+        self._parent = self._parent or parent_run(self.client, self.id, self.experiment)
+        return self._parent
+
+    def begin(self) -> None:
+        """Mark the parent run as running, and measure this machine for it if MLflow is asked to.
+
+        MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING=true asks for it. A thread then records cores, memory, disk, network and
+        GPUs every 10 seconds.
+        """
+        from mlflow.environment_variables import MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING
+
+        self.client.update_run(self.parent, "RUNNING")
+        if MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING.get() and self.monitor is None:  # type: ignore[no-untyped-call]
+            from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
+
+            self.monitor = SystemMetricsMonitor(  # type: ignore[no-untyped-call]
+                self.parent, resume_logging=True, tracking_uri=self.client.tracking_uri
+            )
+            self.monitor.start()
+
+    def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
+        """End the parent run.
+
+        Args:
+            state: as of a run folder.
+            tables: writes files into a folder, which become artifacts of the run.
+        """
+        if self.monitor is not None:
+            self.monitor.finish()
+            self.monitor = None
+        if tables is not None:
+            with TemporaryDirectory() as folder:
+                tables(Path(folder))
+                self.client.log_artifacts(self.parent, folder)
+        self.client.set_terminated(self.parent, MLFLOW_STATES[state])
+
+    def push(self, folder: RunFolder, state: str = "") -> None:
+        """Copy to MLflow what it does not have yet of a run folder.
+
+        Args:
+            folder: of the trial; if it has not started, nothing is copied.
+            state: of the trial; by default as status.json says.
+        """
+        status = folder.status
+        if not status:
+            return
+        state = state or status["state"]
+        run = self._run(status["digest"], status["name"])
+        if run is not None and run.data.tags.get("rollcall.code", code := _code(status)) != code:
+            self.client.delete_run(run.info.run_id)  # it was run again with other code of the suite
+            run = None
+        params: list[Any] = []
+        if run is None or not run.data.params:  # without parameters: the server stopped in between
+            settings = flatten(yaml.load((folder.path / "trial.yaml").read_text(encoding="utf-8"), Loader))
+            run, params = run or self._created(status, settings), _params(settings)
+        self._push_files(run, folder)
+        history = folder.history()
+        new = history[history["round"] > float(run.data.tags.get("rollcall.round", -1))]
+        metrics = _metrics(new, int(status["updated"] * 1000))
+        while len(metrics) > METRICS_AT_ONCE:
+            self.client.log_batch(run.info.run_id, metrics=metrics[:METRICS_AT_ONCE])
+            metrics = metrics[METRICS_AT_ONCE:]
+        # Together with the last metrics, so that a crash in between does not write them twice.
+        changed = self._new_tags(run, folder, state, new)
+        self.client.log_batch(run.info.run_id, metrics=metrics, params=params, tags=changed)
+        if state == "running":
+            self.client.update_run(run.info.run_id, "RUNNING")
+        else:
+            self.client.set_terminated(run.info.run_id, MLFLOW_STATES[state])
+
+    def _run(self, digest: str, name: str) -> Any:
+        runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{digest}'")
+        return next((run for run in runs if run.info.run_name == name), None)
+
+    def _created(self, status: dict[str, Any], settings: dict[str, str]) -> Any:
+        from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
+
+        named = tags(self.experiment, settings, status) | {MLFLOW_PARENT_RUN_ID: self.parent}
+        return self.client.create_run(self.id, run_name=status["name"], tags=named)
+
+    def _push_files(self, run: Any, folder: RunFolder) -> None:
+        """Settings and sources once for each number of rounds, the final model once it is there."""
+        known, status = run.data.tags, folder.status
+        if known.get("rollcall.rounds") != str(status["rounds"]):
+            self.client.log_artifact(run.info.run_id, str(folder.path / "trial.yaml"))
+            if (folder.path / "source").is_dir():
+                self.client.log_artifacts(run.info.run_id, str(folder.path / "source"), "source")
+        ended = str(folder.finished) if folder.finished else ""
+        if ended and known.get("rollcall.finished") != ended:
+            for file in (folder.path / name for name in MODELS):
+                if file.exists():
+                    self.client.log_artifact(run.info.run_id, str(file))
+        if status["state"] == "failed" and folder.error_file.exists():
+            self.client.log_artifact(run.info.run_id, str(folder.error_file))
+
+    def _new_tags(self, run: Any, folder: RunFolder, state: str, new: pd.DataFrame) -> list[Any]:
+        """The tags that change: of the state, of the last of the new evaluations, and of a failed run the error."""
+        from mlflow.entities import RunTag
+        from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
+
+        status, known = folder.status, run.data.tags
+        now = {"rollcall.rounds": str(status["rounds"]), "rollcall.state": state}
+        if len(new):
+            now |= {"rollcall.round": str(int(new["round"].iloc[-1])), "rollcall.seconds": str(status["seconds"])}
+        if MLFLOW_PARENT_RUN_ID not in known:  # written by an earlier version
+            now[MLFLOW_PARENT_RUN_ID] = self.parent
+        if folder.finished:
+            now["rollcall.finished"] = str(folder.finished)
+        if status.get("diverged") is not None:
+            now["rollcall.diverged"] = str(status["diverged"])
+        if state == "failed":
+            now["rollcall.error"] = status.get("error", "")[:LONGEST_TAG]
+        for name in ("rollcall.diverged", "rollcall.error"):
+            if name in known and name not in now:  # of an earlier start
+                self.client.delete_tag(run.info.run_id, name)
+        return [RunTag(name, value) for name, value in now.items() if known.get(name) != value]
+
+
+def _params(settings: dict[str, str]) -> list[Any]:
+    """The settings as MLflow's parameters. These never change, and a run can grow: its rounds are a tag."""
+    from mlflow.entities import Param
+
+    return [Param(key, value) for key, value in settings.items() if key != "rounds"]
+
+
+def _metrics(history: pd.DataFrame, milliseconds: int) -> list[Any]:
+    """The evaluations as MLflow's metrics."""
+    from mlflow.entities import Metric
+
+    return [
+        Metric(str(name), value, milliseconds, int(row["round"]))
+        for row in history.to_dict("records")
+        for name, value in row.items()
+        if name != "round" and not math.isnan(value)
+    ]
+
+
+def tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> dict[str, str]:
+    """Tags to search runs by, and their provenance. The tag `algorithm` of an analysis is the name of the analysis."""
+    return {
+        "experiment": experiment,
+        "algorithm": settings.get("algorithm", settings.get("analysis", "")).rpartition(":")[2],
+        "participation": settings.get("participation", ""),
+        "task": settings.get("task", ""),
+        "seed": settings["seed"],
+        "commit": str(status["commit"]),
+        "version": status["versions"]["rollcall"],
+        "device": status["device"],
+        "threads": str(status["threads"]),
+        "machine": str(status.get("machine", "unknown")),
+        "rollcall.trial": status["digest"],
+        "rollcall.code": _code(status),
+    }
+
+
+def _code(status: dict[str, Any]) -> str:
+    """The digests of the suite's modules that a run was computed by, as one text."""
+    return " ".join(f"{module}={digest}" for module, digest in status.get("code", {}).items())

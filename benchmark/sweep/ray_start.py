@@ -1,0 +1,120 @@
+"""Starting and stopping Ray.
+
+Ray takes seconds to start, in processes of its own, and its workers take seconds to import torch and Lightning. So the
+command line lets Ray start before it imports torch itself and checks the trials.
+
+This module imports no torch.
+"""
+
+import logging
+import os
+from dataclasses import dataclass, field
+from socket import create_connection
+from threading import Event, Thread
+
+# Ray reads these when it is imported: no usage statistics, no second progress table, no result files beside our run
+# folders, no visible GPU for a trial that asked for none (all trials would use it), and no handling of Ctrl-C but ours.
+os.environ.update(
+    RAY_USAGE_STATS_ENABLED="0",
+    RAY_AIR_NEW_OUTPUT="0",
+    TUNE_DISABLE_AUTO_CALLBACK_LOGGERS="1",
+    RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="1",
+    TUNE_DISABLE_SIGINT_HANDLER="1",  # it would end the sweep before trials can save
+)
+
+import ray
+
+from benchmark.config.errors import SettingError
+
+PRELOAD = {
+    "RAY_preload_python_modules": "benchmark.sweep.preload",
+    # By default Ray ends a worker without work after a second, and starts another one when there is work.
+    "RAY_idle_worker_killing_time_threshold_ms": "60000",
+}
+"""Settings of the process that starts the workers: they import what a trial needs as soon as they have started."""
+
+
+@dataclass
+class _Owner:
+    """The thread that starts Ray. It lives as long as Ray, whose processes end with the thread that started them."""
+
+    address: str
+    up: Event = field(default_factory=Event)
+    over: Event = field(default_factory=Event)
+    error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            _connect(self.address)
+        except BaseException as error:
+            self.error = error
+        self.up.set()
+        self.over.wait()
+
+
+_owner: _Owner | None = None
+
+
+def begin(address: str = "", *, trials: int = 0) -> None:
+    """Let Ray start, without waiting for it. Nothing happens if it has begun.
+
+    Args:
+        address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
+        trials: how many will run on CPUs. If there is one for every core, the workers import what a trial needs as soon
+            as they start; otherwise memory would be lost to workers without a trial.
+    """
+    global _owner
+    if _owner is not None:
+        return
+    if trials >= (os.cpu_count() or 1):
+        os.environ.update(PRELOAD)
+    _owner = _Owner(address)
+    Thread(target=_owner.run, name="ray", daemon=True).start()
+
+
+def ready(address: str = "") -> None:
+    """Wait until Ray has started; start it if it has not begun.
+
+    Args:
+        address: see `begin`.
+
+    Raises:
+        SettingError: no Ray cluster answers at the address.
+    """
+    begin(address)
+    assert _owner is not None
+    _owner.up.wait()
+    if _owner.error is not None:
+        error = _owner.error
+        end()
+        raise error
+
+
+def end() -> None:
+    """Stop Ray."""
+    global _owner
+    ray.shutdown()
+    if _owner is not None:
+        _owner.over.set()
+    _owner = None
+
+
+def _connect(address: str) -> None:
+    # Ray alone would also join a cluster that somebody else started on this machine.
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    host, _, port = address.rpartition(":")
+    try:
+        if port.isdigit():
+            create_connection((host, int(port)), timeout=10).close()  # Ray tries for minutes before it gives up
+        ray.init(
+            address=address,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            ignore_reinit_error=True,
+        )
+    except (OSError, ValueError) as error:
+        raise SettingError(
+            f"ray-address: no Ray cluster answers at {address!r} ({str(error).splitlines()[0]}); must be auto or "
+            "HOST:PORT, which `ray start --head` prints on the first machine"
+        ) from None

@@ -1,0 +1,29 @@
+"""The tables of an experiment become artifacts of its parent run in MLflow."""
+
+import shutil
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+from command import rollcall, write
+
+from benchmark.sweep.mlflow_runs import Runs
+
+ENTRIES = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["entry-points"]
+
+
+def test_a_sweep_and_a_sync_keep_the_table(store, tmp_path, capsys, monkeypatch):
+    entries = [EntryPoint(name, value, "rollcall.tables") for name, value in ENTRIES["rollcall.tables"].items()]
+    monkeypatch.setattr("benchmark.cli.tables.entry_points", lambda group: entries)
+    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    runs = Runs(store, "tiny")
+    names = {artifact.path for artifact in runs.client.list_artifacts(runs.parent, "tiny")}
+    assert {"tiny/leaderboard.md", "tiny/leaderboard.csv", "tiny/leaderboard.png"} <= names
+    kept = Path(runs.client.download_artifacts(runs.parent, "tiny/leaderboard.csv")).read_text()
+    assert kept == rollcall(capsys, "leaderboard", file, "--format", "csv")[1]
+    other = tmp_path / "other"
+    shutil.copytree(store / "tiny", other / "tiny")
+    assert rollcall(capsys, "sync", "--store", str(other))[1] == "tiny: 1 run folders\n"
+    runs = Runs(other, "tiny")
+    assert Path(runs.client.download_artifacts(runs.parent, "tiny/leaderboard.csv")).read_text() == kept

@@ -1,0 +1,97 @@
+"""The kind of a part, seen from what it is: one part of each sort."""
+
+import pytest
+
+from benchmark import SettingError
+from benchmark.config.kind_of import kind_of
+
+PARTS = """
+import numpy as np
+import pandas as pd
+import torch
+import torchmetrics
+from torch import nn
+
+from algorithms import FedAvg
+from participation import Participation
+from tasks import ClientData, Task
+
+class Method(FedAvg): ...
+class RollCall(Participation): ...
+class Duck:
+    def active(self, t): ...
+class Network(nn.Module): ...
+class Kappa(torchmetrics.CohenKappa): ...
+class Count:
+    def update(self, predictions, targets): ...
+    def compute(self): ...
+    def reset(self): ...
+class Steps(torch.optim.SGD): ...
+class Blur:
+    def __init__(self, seed): ...
+class Other: ...
+
+def network(shape, classes, width=3): ...
+def parts(labels, clients, seed): ...
+def source(population, low=0.1): ...
+def roll_call(population) -> Participation: ...
+def lottery(t, rng): ...
+def decay(t, rate=0.1): ...
+def season(p, t): ...
+def optimizer(params, lr): ...
+def task(seed): ...
+def annotated_task(seed, clients=3) -> tuple[Task, ClientData]: ...
+def table(seed) -> pd.DataFrame: ...
+def score() -> torchmetrics.Metric: ...
+def anything(*values): ...
+
+mask = np.ones((4, 3), bool)
+vector = np.ones(3)
+duck, kappa, count, net = Duck(), Kappa("multiclass", num_classes=3), Count(), nn.Linear(2, 2)
+"""
+KINDS = {
+    "algorithm": ["Method"],
+    "participation": ["RollCall", "Duck", "duck", "roll_call", "lottery", "mask"],
+    "model": ["Network", "net", "network"],
+    "metric": ["Kappa", "kappa", "Count", "count", "score"],
+    "server_optimizer": ["Steps", "optimizer"],
+    "augmentation": ["Blur"],
+    "partition": ["parts"],
+    "probability": ["source"],
+    "schedule": ["decay"],
+    "variation": ["season"],
+    "task": ["task", "annotated_task"],
+    "analysis": ["table"],
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "parts.py").write_text(PARTS)
+    return tmp_path / "parts.py"
+
+
+def test_each_part_is_of_its_kind(file):
+    seen = {kind: [name for name in names if kind_of(f"{file}:{name}") == kind] for kind, names in KINDS.items()}
+    assert seen == KINDS
+
+
+def test_names_of_the_suite():
+    names = ("mifa", "markov", "dirichlet", "auroc", "two_level", "crop_flip", "yogi", "uplink", "who_knows")
+    assert [kind_of(name) for name in names] == [
+        "algorithm",
+        "participation",
+        "partition",
+        "metric",
+        "probability",
+        "augmentation",
+        "server_optimizer",
+        "analysis",
+        "algorithm",  # an unknown name; reading it lists the methods
+    ]
+
+
+@pytest.mark.parametrize("name", ["Other", "anything", "vector"])
+def test_what_has_no_kind_says_how_to_name_it(name, file):
+    with pytest.raises(SettingError, match=r"its kind is not clear .*; say it with --kind, such as --kind partition"):
+        kind_of(f"{file}:{name}")

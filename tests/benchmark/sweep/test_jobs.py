@@ -1,0 +1,49 @@
+"""Trials that fail before their run starts leave a status too."""
+
+import pytest
+from command import TINY
+
+from benchmark import SettingError, Trial
+from benchmark.federation.run_files import Damaged
+from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep import jobs
+from benchmark.sweep.jobs import Outcome, carry_out
+from benchmark.sweep.mlflow_runs import Runs
+
+TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 3})
+
+
+def tried(folder):
+    return carry_out(TRIAL, folder.path, lambda _: None, lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(OSError("no such device"), "OSError: no such device"), (SettingError("task: no"), "task: no")]
+)
+def test_an_error_before_the_run_starts_is_recorded(error, text, store, monkeypatch):
+    def fails(*_, **__):
+        raise error
+
+    folder = RunFolder(store / "tiny" / TRIAL.name)
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "simulate", fails)
+        assert tried(folder) == Outcome("failed", text)
+    assert (folder.state, folder.status["error"], folder.status["digest"]) == ("failed", text, TRIAL.digest)
+    assert text in folder.error_file.read_text()
+    runs = Runs(store, "tiny")
+    runs.push(folder)
+    (run,) = runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")
+    assert (run.info.status, run.data.tags["rollcall.error"]) == ("FAILED", text)
+    assert tried(folder) == Outcome("finished")
+
+
+def test_a_damaged_folder_is_left_as_it_is(store, monkeypatch):
+    folder = RunFolder(store / "tiny" / TRIAL.name)
+    folder.path.mkdir(parents=True)
+    (folder.path / "status.json").write_text("{")
+    outcome = tried(folder)
+    assert outcome.state == "failed"
+    assert "status.json is damaged" in outcome.error
+    assert [file.name for file in folder.path.iterdir()] == ["status.json"]
+    with pytest.raises(Damaged):
+        folder.state  # noqa: B018

@@ -1,0 +1,149 @@
+"""MLflow holds what the run folders hold, and nothing twice."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from command import TINY
+from lightning.pytorch import Callback
+
+from benchmark import Trial, simulate
+from benchmark.config.digest import flatten
+from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep.mlflow_runs import Runs, parent_run
+
+TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
+
+
+class Stop(Callback):
+    def on_train_batch_end(self, trainer, federation, *_):
+        if federation.t == 12:
+            raise KeyboardInterrupt
+
+
+def the_trial(runs):
+    (run,) = runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")
+    return run
+
+
+def test_a_run_is_copied_while_it_goes_on_and_once_it_is_done(store):
+    folder = RunFolder(store / "tiny" / TRIAL.name)
+    runs = Runs(store, "tiny")
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        simulate(TRIAL, folder=folder.path, callbacks=[Stop()], checkpoint_every=timedelta(0))
+    runs.push(folder)
+    run = the_trial(runs)
+    assert run.info.status == "KILLED"
+    assert [m.step for m in runs.client.get_metric_history(run.info.run_id, "train/loss")] == [0, 5, 10]
+    assert [file.path for file in runs.client.list_artifacts(run.info.run_id)] == ["trial.yaml"]
+
+    simulate(TRIAL, folder=folder.path)
+    runs.push(folder)
+    Runs(store, "tiny").push(folder)  # another process, the same run
+    run = the_trial(runs)
+    assert run.info.status == "FINISHED"
+    history = folder.history()
+    for metric in ("train/loss", "train/distance"):
+        logged = runs.client.get_metric_history(run.info.run_id, metric)
+        assert [m.step for m in logged] == history["round"].tolist() == [0, 5, 10, 15, 20]
+        assert [m.value for m in logged] == history[metric].tolist()
+    assert run.data.params["local.steps"] == "2"
+    assert run.data.params["participation.probability"] == "0.5"
+    assert run.data.params["task"] == "quadratic"
+    expected = {
+        "experiment": "tiny",
+        "algorithm": "fedpbc",
+        "participation": "bernoulli",
+        "task": "quadratic",
+        "seed": "3",
+        "rollcall.trial": TRIAL.digest,
+        "rollcall.round": "20",
+        "rollcall.finished": "20",
+        "mlflow.parentRunId": runs.parent,
+    }
+    assert {key: run.data.tags[key] for key in expected} == expected
+    assert run.data.tags["commit"] == str(folder.status["commit"])
+    artifact = runs.client.download_artifacts(run.info.run_id, "trial.yaml")
+    assert yaml.safe_load(Path(artifact).read_text()) == yaml.safe_load((folder.path / "trial.yaml").read_text())
+    model = runs.client.download_artifacts(run.info.run_id, "model.npz")
+    assert Path(model).read_bytes() == (folder.path / "model.npz").read_bytes()
+
+
+def test_a_run_that_an_outage_left_half_written_is_completed(store, monkeypatch):
+    folder = RunFolder(store / "tiny" / TRIAL.name)
+    simulate(TRIAL, folder=folder.path)
+    runs = Runs(store, "tiny")
+
+    def down(*_, **__):
+        raise ConnectionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.client, "log_batch", down)
+        with pytest.raises(ConnectionError):
+            runs.push(folder)
+    runs.push(folder)
+    run = the_trial(runs)
+    assert (run.data.params["local.steps"], run.info.status) == ("2", "FINISHED")
+
+
+def test_a_failed_run_is_shown_as_failed(store):
+    class Broken(Callback):
+        def on_train_batch_end(self, *_):
+            raise RuntimeError
+
+    folder = RunFolder(store / "tiny" / TRIAL.name)
+    with pytest.raises(RuntimeError):
+        simulate(TRIAL, folder=folder.path, callbacks=[Broken()])
+    runs = Runs(store, "tiny")
+    runs.push(folder)
+    assert the_trial(runs).info.status == "FAILED"
+
+
+def test_a_later_sweep_continues_the_parent_run(store):
+    runs = Runs(store, "tiny")
+    runs.begin()
+    runs.end("failed", lambda folder: (folder / "table.md").write_text("first"))
+    again = Runs(store, "tiny")
+    again.begin()
+    assert (again.parent, again.client.get_run(again.parent).info.status) == (runs.parent, "RUNNING")
+    again.end("finished", lambda folder: (folder / "table.md").write_text("second"))
+    assert again.client.get_run(again.parent).info.status == "FINISHED"
+    assert Path(again.client.download_artifacts(again.parent, "table.md")).read_text() == "second"
+    below = parent_run(again.client, again.id, "cell 1", under=again.parent)
+    assert below == parent_run(again.client, again.id, "cell 1", under=again.parent) != again.parent
+    assert again.client.get_run(below).data.tags["mlflow.parentRunId"] == again.parent
+
+
+def test_the_machine_is_measured_if_mlflow_is_asked_to(store, monkeypatch):
+    runs = Runs(store, "tiny")
+    runs.begin()
+    assert runs.monitor is None
+    monkeypatch.setenv("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "true")
+    monkeypatch.setenv("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL", "0.05")
+    for steps in (1, 2):  # a later sweep goes on counting
+        again = Runs(store, "tiny")
+        again.begin()
+        name = "system/system_memory_usage_percentage"
+        while len(again.client.get_metric_history(again.parent, name)) < steps:
+            pass
+        again.end("finished")
+    values = again.client.get_metric_history(again.parent, name)
+    assert all(0 < value.value < 100 for value in values)
+    assert [value.step for value in values] == list(range(len(values)))
+
+
+def test_flatten():
+    spec = {
+        "task": {"name": "digits", "clients": 20, "model": {"name": "mlp", "hidden": [64, 32]}},
+        "seed": 0,
+        "evaluation": {"splits": None},
+    }
+    assert flatten(spec) == {
+        "task": "digits",
+        "task.clients": "20",
+        "task.model": "mlp",
+        "task.model.hidden": "[64, 32]",
+        "seed": "0",
+        "evaluation.splits": "null",
+    }

@@ -1,0 +1,83 @@
+"""A sweep with a real MLflow server that is stopped and started in the middle, over SQLite and over PostgreSQL."""
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from command import TINY
+from mlflow_server import postgres, running, why_no_postgres
+
+from benchmark import Trial
+from benchmark.sweep.jobs import CallbackList, Job, run_inline
+from benchmark.sweep.mlflow_mirror import Mirror
+from leaderboard import load
+
+NO_POSTGRES = why_no_postgres()
+
+
+class Switch:
+    """Stops the server after the second trial and starts it after the fourth. A `SweepCallback`."""
+
+    def __init__(self, server):
+        self.server, self.done = server, 0
+
+    def started(self, job): ...
+
+    def progressed(self, job, rounds): ...
+
+    def retried(self, job, reason): ...
+
+    def ended(self, job, outcome):
+        self.done += 1
+        if self.done == 2:
+            self.server.stop()
+        if self.done == 4:
+            self.server.start()
+
+
+@pytest.mark.parametrize(
+    "database",
+    ["sqlite", pytest.param("postgresql", marks=pytest.mark.skipif(bool(NO_POSTGRES), reason=NO_POSTGRES))],
+)
+def test_a_server_is_stopped_and_started_in_the_middle(database, store, tmp_path, monkeypatch, capsys):
+    backend = postgres(tmp_path) if database == "postgresql" else nullcontext(f"sqlite:///{tmp_path / 'server.db'}")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with backend as address, running(tmp_path, address) as server:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
+        trial = Trial.read(TINY["trial"] | {"algorithm": "fedpbc"})
+        jobs = [Job(trial.model_copy(update={"seed": seed}), "tiny", store) for seed in range(6)]
+        mirror = Mirror(store, "tiny")
+        mirror.begin()
+        run_inline(jobs, CallbackList(mirror, Switch(server)))
+        mirror.end("finished", lambda folder: (folder / "table.md").write_text("six"))
+        err = capsys.readouterr().err
+        assert err.count("MLflow cannot be updated") == 1
+        assert "MLflow answers again. Now copied: 3 run folders" in err
+
+        client = mirror.runs.client
+        rows = client.search_runs([mirror.runs.id], "tags.`rollcall.trial` != ''")
+        assert {(row.info.run_name, row.info.status) for row in rows} == {(job.trial.name, "FINISHED") for job in jobs}
+        assert {row.data.tags["mlflow.parentRunId"] for row in rows} == {mirror.runs.parent}
+        for run in load(client, "tiny"):
+            (job,) = (job for job in jobs if job.trial.digest == run.tags["rollcall.trial"])
+            expected = job.folder.history().set_index("round")["train/distance"]
+            assert run.history["train/distance"].to_dict() == expected.to_dict()
+            (row,) = (row for row in rows if row.info.run_name == job.trial.name)
+            with np.load(client.download_artifacts(row.info.run_id, "model.npz", str(tmp_path))) as kept:
+                np.testing.assert_array_equal(kept["model"], job.folder.models()[0])
+        assert [file.path for file in client.list_artifacts(mirror.runs.parent)] == ["table.md"]
+        assert client.get_experiment(mirror.runs.id).artifact_location.startswith("mlflow-artifacts:")
+
+
+@pytest.mark.skipif(bool(NO_POSTGRES), reason=NO_POSTGRES)
+def test_a_database_without_a_server(store, tmp_path, monkeypatch):
+    with postgres(tmp_path) as address:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+        job = Job(Trial.read(TINY["trial"] | {"algorithm": "fedpbc"}), "tiny", store)
+        mirror = Mirror(store, "tiny")
+        mirror.begin()
+        run_inline([job], mirror)
+        mirror.end("finished")
+        (run,) = load(mirror.runs.client, "tiny")
+        assert run.history["train/distance"].tolist() == job.folder.history()["train/distance"].tolist()
+        assert (store / "artifacts").is_dir()

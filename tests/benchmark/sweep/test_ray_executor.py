@@ -1,0 +1,119 @@
+"""A Ray cluster of two nodes that share only a storage. Choices of the user's own reach nodes without their files."""
+
+import json
+import time
+from datetime import timedelta
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+from ray.cluster_utils import Cluster
+
+from benchmark import Trial, simulate
+from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep.jobs import CallbackList, Job
+from benchmark.sweep.ray_executor import run_ray
+from benchmark.sweep.storage import Storage
+
+# A method that writes down its rounds, is slow enough for checkpoints, and waits in round 40.
+FILE = """
+import time
+from pathlib import Path
+from algorithms.mifa import MIFA
+
+
+class Mine(MIFA):
+    def round(self, state, x, call, work):
+        with Path("FOLDER/rounds").open("a") as file:
+            file.write(f"{call.seed} {call.t}\\n")
+        if call.t < 40:
+            time.sleep(0.03)
+        while call.t == 40 and not Path("FOLDER/open").exists():
+            time.sleep(0.05)
+        return super().round(state, x, call, work)
+"""
+
+
+class Retries(CallbackList):
+    """Writes down which jobs are retried, and then opens the gate of round 40."""
+
+    def __init__(self, gate: Path) -> None:
+        super().__init__()
+        self.gate = gate
+        self.jobs: list[Job] = []
+
+    def retried(self, job: Job, reason: str) -> None:
+        assert "resumes from its checkpoint" in reason
+        self.jobs.append(job)
+        self.gate.touch()
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """A cluster, its second node, and the disks of both nodes."""
+    disks = [tmp_path / "disk0", tmp_path / "disk1"]
+    cluster = Cluster()
+    for disk in disks:
+        disk.mkdir()
+        node = cluster.add_node(num_cpus=1, include_dashboard=False, env_vars={"TMPDIR": str(disk)})
+    yield cluster, node, disks
+    cluster.shutdown()
+
+
+def trials(folder: Path) -> list[Trial]:
+    file = folder / "mine.py"
+    file.write_text(FILE.replace("FOLDER", str(folder)))
+
+    def slower(t):
+        return 1 / (1 + t)
+
+    common = {
+        "task": {"name": "quadratic", "targets": [0.0, 1.0, 4.0]},
+        "participation": {"name": "bernoulli", "probability": 0.5},
+        "local": {"schedule": slower},
+        "algorithm": f"{file}:Mine",
+        "rounds": 60,
+    }
+    return [Trial.read(common | {"seed": seed}) for seed in (0, 1)]
+
+
+def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
+    cluster, second, disks = nodes
+    gate, log = tmp_path / "open", tmp_path / "rounds"
+    gate.touch()
+    jobs = [Job(trial, "own", tmp_path / "runs") for trial in trials(tmp_path)]
+    undisturbed = [simulate(job.trial, folder=tmp_path / "undisturbed" / job.trial.name) for job in jobs]
+    for file in (gate, log, tmp_path / "mine.py"):  # nodes do not have the file of the method
+        file.unlink()
+    storage = Storage.of(str(tmp_path / "storage"), tmp_path / "runs")
+    statuses = [tmp_path / "storage" / "own" / job.trial.name / "status.json" for job in jobs]
+    seen = []
+
+    def kill() -> None:
+        until = time.monotonic() + 400
+        while time.monotonic() < until and not all(
+            status.exists() and json.loads(status.read_text())["round"] > 0 for status in statuses
+        ):
+            time.sleep(0.1)
+        seen.extend(len(list(disk.glob("rollcall-*/*/last.ckpt"))) for disk in disks)
+        seen.append((tmp_path / "runs").exists())
+        cluster.remove_node(second, allow_graceful=False)
+
+    killer, callback = Thread(target=kill), Retries(gate)
+    killer.start()
+    every = timedelta(seconds=0.1)
+    run_ray(jobs, callback, checkpoint_every=every, storage=storage, address=cluster.address)
+    killer.join()
+
+    assert seen == [1, 1, False]  # each node had a run folder on its own disk, and the driver's store had none
+    assert len(callback.jobs) == 1
+    rounds = [line.split() for line in log.read_text().splitlines()]
+    for job, result in zip(jobs, undisturbed, strict=True):
+        assert job.folder.state == "finished"
+        assert np.array_equal(RunFolder(job.folder.path).models()[1], result.server)
+        for name in ("metrics.jsonl", "model.npz", "source/mine.py"):
+            assert (job.folder.path / name).read_bytes() == (result.folder / name).read_bytes()
+        done = [int(t) for seed, t in rounds if int(seed) == job.trial.seed]
+        assert done.count(0) == 1  # it went on from a checkpoint
+        assert set(done) == set(range(60))

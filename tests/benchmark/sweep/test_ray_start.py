@@ -1,0 +1,81 @@
+"""Ray itself is replaced here; tests of `--executor ray` start it."""
+
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from benchmark.sweep import ray_start
+
+
+class Ray:
+    """What `ray_start` calls of Ray. `init` waits until it may end."""
+
+    def __init__(self) -> None:
+        self.may_end = threading.Event()
+        self.calls: list[str] = []
+        self.threads: list[threading.Thread] = []
+        self.error: Exception | None = None
+
+    def init(self, **options: Any) -> None:
+        self.calls.append("init")
+        self.threads.append(threading.current_thread())
+        self.may_end.wait(20)
+        if self.error is not None:
+            raise self.error
+
+    def shutdown(self) -> None:
+        self.calls.append("shutdown")
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ray]:
+    fake = Ray()
+    monkeypatch.setattr(ray_start, "ray", fake)
+    for name in ray_start.PRELOAD:  # so that the variables are removed after the test
+        monkeypatch.setenv(name, "")
+    yield fake
+    fake.may_end.set()
+    ray_start.end()
+
+
+def test_begin_does_not_wait_and_ready_does(ray: Ray) -> None:
+    ray_start.begin()
+    ray_start.begin()
+    threading.Timer(0.2, ray.may_end.set).start()
+    ray_start.ready()
+    assert ray.may_end.is_set()
+    assert ray.calls == ["init"]
+
+
+def test_the_thread_lives_as_long_as_ray(ray: Ray) -> None:
+    # Linux ends Ray's processes with the thread that started them.
+    ray.may_end.set()
+    ray_start.ready()
+    (thread,) = ray.threads
+    thread.join(0.1)
+    assert thread.is_alive()
+    ray_start.end()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert ray.calls == ["init", "shutdown"]
+
+
+def test_an_error_of_ray_is_raised_by_ready_and_the_next_start_is_a_new_one(ray: Ray) -> None:
+    ray.may_end.set()
+    ray.error = ConnectionError("nobody there")
+    ray_start.begin()
+    with pytest.raises(ConnectionError, match="nobody there"):
+        ray_start.ready()
+    ray.error = None
+    ray_start.ready()
+    assert ray.calls.count("init") == 2
+
+
+@pytest.mark.parametrize(("missing", "preloaded"), [(0, "benchmark.sweep.preload"), (1, "")])
+def test_workers_import_at_once_where_each_core_gets_a_trial(ray: Ray, missing: int, preloaded: str) -> None:
+    ray.may_end.set()
+    ray_start.begin(trials=(os.cpu_count() or 1) - missing)
+    assert os.environ["RAY_preload_python_modules"] == preloaded  # noqa: SIM112

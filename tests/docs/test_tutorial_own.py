@@ -1,0 +1,69 @@
+"""The tutorial "Bring your own" works as it stands: all its cells run, and names and objects give the same numbers."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorial-own.md"
+PARTS = ("small", "sorted_by_label", "ramp", "lottery", "Weekdays", "LargestError", "Normalised")
+
+NOTEBOOK = """
+import contextlib, io, json, shlex, sys
+from pathlib import Path
+from benchmark.cli import main
+import benchmark.cli.run as run
+run.find_spec = lambda name: None  # one trial after another, without MLflow
+sys.path.insert(0, "")
+outputs, variables = [], {}
+for cell in json.loads(sys.stdin.read()):
+    if cell.startswith("%%writefile "):
+        name, _, text = cell.removeprefix("%%writefile ").partition("\\n")
+        Path(name).write_text(text)
+    elif cell.startswith("!rollcall "):
+        sys.argv = shlex.split(cell.removeprefix("!"))
+        stream = io.StringIO()
+        import benchmark.cli.options as options
+        options.out._file = options.err._file = stream
+        try:
+            main()
+        except SystemExit as end:
+            assert not end.code, stream.getvalue()
+        outputs.append(stream.getvalue())
+    elif not cell.startswith("!"):
+        *statements, expression = cell.strip().splitlines()
+        exec("\\n".join(statements), variables)
+        outputs.append(eval(expression, variables))
+Path("outputs.json").write_text(json.dumps(outputs))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder in which the page ran, and the outputs of its commands and Python cells."""
+    folder = tmp_path_factory.mktemp("tutorial")
+    cells = re.findall(r"```\{code-cell\} python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK], input=json.dumps(cells), cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder, json.loads((folder / "outputs.json").read_text())
+
+
+def test_the_file_has_a_part_of_every_kind_and_the_experiment_uses_them(run):
+    folder, (check, *_) = run
+    assert re.findall(r"mine.py:(\w+) passes", check) == list(PARTS)
+    assert all(f"mine.py:{part}" in (folder / "own.yaml").read_text() for part in PARTS)
+
+
+def test_names_and_objects_give_the_same_numbers(run):
+    folder, (_, ran, table, values, equal) = run
+    assert "3 trials: 3 run now, 0 before, 0 failed" in ran
+    assert "LargestError" in table
+    assert equal == {"weekdays": True, "lottery": True, "ramp": True}
+    assert all(0.1 < value <= 1 for value in values.values())  # a wrong label of ten was the most probable one
+    copies = folder.glob("runs/own/*/source/mine.py")
+    assert [copy.read_text() for copy in copies] == [(folder / "mine.py").read_text()] * 3

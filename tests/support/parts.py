@@ -1,0 +1,339 @@
+"""Parts of every kind but methods for `rollcall check`: sound ones, and ones that are broken in one way."""
+
+import numpy as np
+import pandas as pd
+import torch
+import torchmetrics
+from torch import nn
+
+from participation import Participation
+from participation import streams as roll_calls
+from tasks import ClientData, Task
+from tasks.metrics import OverClients
+from tasks.streams import stream
+
+
+class Shift:
+    """A sound augmentation: the images, a bit brighter for each client."""
+
+    on_normalised = True
+
+    def __init__(self, seed, *, size=0.1):
+        self.size = size
+
+    def __call__(self, images, keys):
+        return images + self.size * keys[:, 0, None, None, None]
+
+
+class Cropped(Shift):
+    def __call__(self, images, keys):
+        return images[:, :, 1:, 1:]
+
+
+class InPlace(Shift):
+    def __call__(self, images, keys):
+        return images.mul_(2)
+
+
+class OfTheBatch(Shift):
+    def __call__(self, images, keys):
+        return images - images.mean()
+
+
+class Noisy(Shift):
+    def __call__(self, images, keys):
+        return images + torch.rand(())
+
+
+class Accuracy:
+    """A sound metric: counts, divided at the end."""
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.right = self.seen = 0
+
+    def update(self, predictions, targets):
+        self.right += int((predictions.argmax(dim=1) == targets).sum())
+        self.seen += len(targets)
+
+    def compute(self):
+        return {"share": self.right / self.seen, "count": np.array([self.right, self.seen])}
+
+
+class Worded(Accuracy):
+    def compute(self):
+        return "good"
+
+
+class OfBatches(Accuracy):
+    def reset(self):
+        self.values = []
+
+    def update(self, predictions, targets):
+        self.values.append((predictions.argmax(dim=1) == targets).double().mean().item())
+
+    def compute(self):
+        return np.mean(self.values)
+
+
+class Remembering(Accuracy):
+    def __init__(self):
+        self.right = self.seen = 0
+
+    def reset(self):
+        pass
+
+
+class Rounding(Accuracy):
+    def update(self, predictions, targets):
+        predictions.round_()
+        super().update(predictions, targets)
+
+
+class Guessing(Accuracy):
+    def compute(self):
+        return self.right / self.seen + torch.rand(()).item()
+
+
+class Descent(torch.optim.Optimizer):
+    """A sound optimizer, with a memory of its own."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for x in group["params"]:
+                if x.grad is not None:
+                    velocity = self.state[x].setdefault("velocity", torch.zeros_like(x))
+                    x -= group["lr"] * velocity.mul_(0.5).add_(x.grad)
+
+
+class Shrinking(Descent):
+    @torch.no_grad()
+    def step(self, closure=None):
+        for x in self.param_groups[0]["params"]:
+            x *= 0.9
+
+
+class Still(Descent):
+    def step(self, closure=None):
+        pass
+
+
+class Forgetful(Descent):
+    """Counts its steps in itself, where a checkpoint does not see them."""
+
+    steps = 0
+
+    def step(self, closure=None):
+        self.steps += 1
+        self.param_groups[0]["lr"] = 0.1 / self.steps
+        super().step()
+
+
+class Shared(Descent):
+    """Its rate depends on how many were built before."""
+
+    built = 0
+
+    def __init__(self, params, lr):
+        Shared.built += 1
+        super().__init__(params, lr / Shared.built)
+
+
+def first(values):
+    return float(values[0])
+
+
+def sorted_in_place(values):
+    values.sort()
+    return 1.0
+
+
+vector = OverClients("accuracy", lambda values: values)
+of_the_first = OverClients("accuracy", first)
+sorting = OverClients("accuracy", sorted_in_place)
+kappa = torchmetrics.CohenKappa("multiclass", num_classes=3)
+
+
+def squares(seed, *, size=4):
+    """A sound analysis."""
+    return pd.DataFrame({"round": np.arange(size), "value": stream(seed, "analysis").random(size)})
+
+
+def without_round(seed):
+    return squares(seed).drop(columns="round")
+
+
+def empty(seed):
+    return squares(seed, size=0)
+
+
+def text(seed):
+    return squares(seed).assign(name="a")
+
+
+def repeated(seed):
+    return squares(seed).assign(round=0)
+
+
+def thrown(seed):
+    return squares(seed).assign(value=np.random.rand(4))  # noqa: NPY002
+
+
+class Halves(Participation):
+    """A sound participation model: each client is available with probability 1/2."""
+
+    def __init__(self, population):
+        self.clients, self.seed = population.clients, population.seed
+
+    def active(self, t):
+        return np.flatnonzero(roll_calls.stream(self.seed, "participation", t).random(self.clients) < 0.5)
+
+    def probability(self, t):
+        return np.full(self.clients, 0.5)
+
+    @property
+    def stationary(self):
+        return np.full(self.clients, 0.5)
+
+
+class Descending(Halves):
+    def active(self, t):
+        return super().active(t)[::-1]
+
+
+class Thrown(Halves):
+    def active(self, t):
+        return np.flatnonzero(np.random.rand(self.clients) < 0.5)  # noqa: NPY002
+
+
+class Counting(Halves):
+    calls = 0
+
+    def active(self, t):
+        self.calls += 1
+        return super().active(self.calls)
+
+
+class Percent(Halves):
+    def probability(self, t):
+        return np.full(self.clients, 50.0)
+
+
+class OverstatedNow(Halves):
+    def probability(self, t):
+        return np.full(self.clients, 0.6)
+
+
+class OverstatedLater(Halves):
+    @property
+    def stationary(self):
+        return np.full(self.clients, 0.6)
+
+
+def percent(population):
+    return np.full(population.clients, 50.0)
+
+
+def thrown_source(population):
+    return np.random.rand(population.clients)  # noqa: NPY002
+
+
+def doubled(p, t):
+    p *= 0.5
+    return p
+
+
+def overlapping(labels, clients, seed):
+    return [np.array([7, 10 + client]) for client in range(clients)]
+
+
+def thrown_parts(labels, clients, seed):
+    return np.array_split(np.random.permutation(len(labels)), clients)  # noqa: NPY002
+
+
+def no_classes(shape, classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), 2))
+
+
+class Dropping(nn.Module):
+    """Draws in evaluation too."""
+
+    def __init__(self, shape, classes):
+        super().__init__()
+        self.layer = nn.Linear(int(np.prod(shape)), classes)
+
+    def forward(self, x):
+        return nn.functional.dropout(self.layer(x.flatten(1)), training=True)
+
+
+class Slope(Task):
+    """A sound task: least squares."""
+
+    def __init__(self):
+        super().__init__(lr=0.1)
+        self.x = nn.Parameter(torch.zeros(2))
+
+    def loss(self, batch):
+        return self.metrics(batch)["loss"].mean()
+
+    def metrics(self, batch):
+        return {"loss": (batch[0] @ self.x - batch[1]) ** 2}
+
+
+def _data(seed, draw=None):
+    draw = stream(seed, "points") if draw is None else draw
+    columns = torch.from_numpy(draw.normal(size=(12, 2))).float(), torch.from_numpy(draw.normal(size=12)).float()
+    return ClientData({"train": columns}, np.split(np.arange(12), 3), seed=seed)
+
+
+def slope(seed):
+    return Slope(), _data(seed)
+
+
+class Unnamed(Slope):
+    def metrics(self, batch):
+        return {"error": super().metrics(batch)["loss"]}
+
+    def loss(self, batch):
+        return self.metrics(batch)["error"].mean()
+
+
+class Summed(Slope):
+    def loss(self, batch):
+        return self.metrics(batch)["loss"].sum()
+
+
+class Scaling(Slope):
+    def loss(self, batch):
+        batch[1].mul_(0.5)
+        return super().loss(batch)
+
+
+def unnamed(seed):
+    return Unnamed(), _data(seed)
+
+
+def summed(seed):
+    return Summed(), _data(seed)
+
+
+def scaling(seed):
+    return Scaling(), _data(seed)
+
+
+def thrown_task(seed):
+    return Slope(), _data(seed, np.random.default_rng())
+
+
+def rising(t):
+    return t - 3.0
+
+
+def faded(t):
+    return 0.5**t + 1e-9

@@ -1,0 +1,301 @@
+"""Compares Rollcall's speed with what a user would take instead: pfl-research, Flower, and a plain loop.
+
+    python tools/peers.py --environment FOLDER
+
+The first run installs the peers and this checkout's dependencies into FOLDER. All contestants train the same networks
+by FedAvg on the same random data: five local steps of SGD with batches of 16, ten active clients in a round. Each
+measurement is a process of its own. The contestants alternate, so that other load slows all alike. The first rounds are
+not timed. Memory is the peak of the largest process.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PEERS = ["pfl[pytorch]", "flwr[simulation]"]
+STEPS, BATCH, ACTIVE, LR = 5, 16, 10, 0.01
+UNTIMED = 3
+"""The first rounds, which contain one-time work."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is trained.
+
+    Attributes:
+        shape: of an input.
+        model: a network of Rollcall, with ten classes.
+        clients: their number. Each holds STEPS * BATCH samples, so that one epoch is STEPS steps everywhere.
+        rounds: timed rounds of one measurement.
+    """
+
+    shape: tuple[int, ...]
+    model: str
+    clients: int
+    rounds: int
+
+    def network(self) -> Any:
+        """A new network with random parameters."""
+        import torch
+
+        from tasks import MODELS
+
+        torch.manual_seed(0)
+        return MODELS[self.model](self.shape, 10)
+
+    def samples(self) -> tuple[Any, Any]:
+        """Inputs [clients, n, ...] and labels [clients, n]."""
+        import torch
+
+        draw = torch.Generator().manual_seed(1)
+        n = STEPS * BATCH
+        inputs = torch.randn(self.clients, n, *self.shape, generator=draw)
+        return inputs, torch.randint(0, 10, (self.clients, n), generator=draw)
+
+
+WORKS = {
+    "cnn": Work((3, 32, 32), "fedpbc_cifar10", clients=100, rounds=12),
+    "softmax": Work((1, 8, 8), "linear", clients=20, rounds=300),
+}
+
+
+class Clock:
+    """When each round ended, in seconds."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def tick(self) -> None:
+        """A round has ended."""
+        self.times.append(perf_counter())
+
+
+def rollcall(work: Work, clock: Clock) -> None:
+    """`simulate` with its defaults: partition, roll call, rounds in Lightning, one evaluation at the end."""
+    from lightning.pytorch import Callback
+
+    from benchmark import simulate
+    from tasks import supervised
+
+    class Ticks(Callback):
+        def on_train_batch_end(self, *_: object) -> None:
+            clock.tick()
+
+    inputs, labels = work.samples()
+    train = inputs.flatten(0, 1), labels.flatten()
+    test = train[0][:100], train[1][:100]
+    task = supervised(train, test, lambda seed: work.network(), clients=work.clients, partition="iid")
+    rounds = work.rounds + UNTIMED
+    trial = {
+        "task": task,
+        "participation": {"name": "uniform", "per_round": ACTIVE},
+        "algorithm": "fedavg",
+        "local": {"steps": STEPS, "lr": LR, "batch_size": BATCH},
+        "rounds": rounds,
+        "evaluation": {"every": rounds},
+    }
+    simulate(trial, callbacks=[Ticks()])
+
+
+def plain_loop(work: Work, clock: Clock) -> None:
+    """Load the state, make an optimizer, train, average; one client after another, with all threads."""
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    server, worker = work.network(), work.network()
+    inputs, labels = work.samples()
+    draw = torch.Generator().manual_seed(2)
+    for _ in range(work.rounds + UNTIMED):
+        ends = []
+        for i in torch.randperm(work.clients, generator=draw)[:ACTIVE].tolist():
+            worker.load_state_dict(server.state_dict())
+            train(worker, inputs[i], labels[i], cross_entropy, draw)
+            ends.append({name: value.clone() for name, value in worker.state_dict().items()})
+        server.load_state_dict({name: torch.stack([end[name] for end in ends]).mean(0) for name in ends[0]})
+        clock.tick()
+
+
+def train(network: Any, inputs: Any, labels: Any, loss: Callable[..., Any], draw: Any) -> None:
+    """An epoch of SGD, as most code writes it."""
+    import torch
+
+    optimizer = torch.optim.SGD(network.parameters(), lr=LR)
+    for rows in torch.randperm(len(inputs), generator=draw).split(BATCH):
+        optimizer.zero_grad()
+        loss(network(inputs[rows]), labels[rows]).backward()
+        optimizer.step()
+
+
+def pfl_research(work: Work, clock: Clock) -> None:
+    """pfl-research's simulation, in one process."""
+    import torch
+    from pfl.aggregate.simulate import SimulatedBackend
+    from pfl.algorithm import FederatedAveraging, NNAlgorithmParams
+    from pfl.callback import TrainingProcessCallback
+    from pfl.data import FederatedDataset, get_user_sampler
+    from pfl.data.pytorch import PyTorchTensorDataset
+    from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
+    from pfl.metrics import Metrics
+    from pfl.model.pytorch import PyTorchModel
+    from torch.nn.functional import cross_entropy
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = work.network()
+
+        def loss(self, x: Any, y: Any) -> Any:
+            return cross_entropy(self.network(x), y)
+
+        def metrics(self, x: Any, y: Any) -> dict[str, Any]:
+            return {}
+
+    class Ticks(TrainingProcessCallback):  # type: ignore[type-arg, unused-ignore]
+        def after_central_iteration(self, *_: object, **__: object) -> tuple[bool, Any]:
+            clock.tick()
+            return False, Metrics()
+
+    inputs, labels = work.samples()
+    data = FederatedDataset(
+        lambda i: PyTorchTensorDataset((inputs[i], labels[i])),
+        get_user_sampler("minimize_reuse", list(range(work.clients))),
+    )
+    network = Network()
+    model = PyTorchModel(network, torch.optim.SGD, torch.optim.SGD(network.parameters(), lr=1.0))
+    FederatedAveraging().run(
+        algorithm_params=NNAlgorithmParams(work.rounds + UNTIMED, 0, ACTIVE, 0),
+        backend=SimulatedBackend(training_data=data, val_data=data),
+        model=model,
+        model_train_params=NNTrainHyperParams(local_num_epochs=1, local_learning_rate=LR, local_batch_size=BATCH),
+        model_eval_params=NNEvalHyperParams(local_batch_size=BATCH),
+        callbacks=[Ticks()],
+    )
+
+
+def flower(work: Work, clock: Clock) -> None:
+    """Flower's simulation: a client app in Ray actors, one for each core."""
+    import torch
+    from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import ServerApp
+    from flwr.serverapp.strategy import FedAvg
+    from flwr.simulation import run_simulation
+    from torch.nn.functional import cross_entropy
+
+    client_app, server_app = ClientApp(), ServerApp()
+    cache: list[Any] = []
+
+    @client_app.train()  # type: ignore[untyped-decorator, unused-ignore]
+    def local_training(message: Any, context: Any) -> Any:
+        torch.set_num_threads(1)  # every core has an actor
+        if not cache:
+            cache.extend(work.samples())
+        i = int(context.node_config["partition-id"])
+        network = work.network()
+        network.load_state_dict(message.content["arrays"].to_torch_state_dict())
+        train(network, cache[0][i], cache[1][i], cross_entropy, torch.Generator().manual_seed(i))
+        content = {"arrays": ArrayRecord(network.state_dict()), "metrics": MetricRecord({"num-examples": 1})}
+        return Message(content=RecordDict(content), reply_to=message)
+
+    def tick(server_round: int, arrays: Any) -> None:
+        clock.tick()
+
+    @server_app.main()  # type: ignore[untyped-decorator, unused-ignore]
+    def serve(grid: Any, context: Any) -> None:
+        strategy = FedAvg(
+            fraction_train=ACTIVE / work.clients,
+            min_train_nodes=ACTIVE,
+            fraction_evaluate=0.0,
+            min_available_nodes=work.clients,
+        )
+        arrays = ArrayRecord(work.network().state_dict())
+        strategy.start(grid, arrays, num_rounds=work.rounds + UNTIMED, evaluate_fn=tick)
+
+    resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": {"include_dashboard": False}}
+    run_simulation(server_app, client_app, work.clients, backend_config=resources)
+
+
+CONTESTANTS = {"rollcall": rollcall, "pfl-research": pfl_research, "Flower": flower, "plain loop": plain_loop}
+
+
+def measure(name: str, work: Work) -> dict[str, float]:
+    """One measurement, in this process: milliseconds a round, and peak memory in MiB."""
+    clock = Clock()
+    CONTESTANTS[name](work, clock)
+    gaps = [after - before for before, after in zip(clock.times, clock.times[1:], strict=False)][UNTIMED - 1 :]
+    usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return {"round_ms": statistics.fmean(gaps) * 1000, "memory_mb": max(usage) / 1024}
+
+
+def install(environment: Path) -> Path:
+    """The Python of an environment with the peers and this checkout's dependencies."""
+    python = environment / "bin" / "python"
+    if not (environment / "installed").exists():
+        venv.create(environment, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *PEERS, str(CHECKOUT)], check=True)
+        (environment / "installed").touch()
+    return python
+
+
+def compare(python: Path, work: str, repeat: int) -> dict[str, list[dict[str, float]]]:
+    """All contestants, taking turns; each measurement in a process of its own."""
+    variables = os.environ | {
+        "PYTHONPATH": str(CHECKOUT),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+    results: dict[str, list[dict[str, float]]] = {name: [] for name in CONTESTANTS}
+    for i in range(repeat):
+        for name in CONTESTANTS:
+            command = [python, __file__, "--measure", name, "--work", work]
+            run = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+            if run.returncode:
+                sys.exit(f"{name} failed:\n{run.stderr[-2000:]}")
+            results[name].append(json.loads(run.stdout.splitlines()[-1]))
+            print(
+                f"{work}: {name}, {i + 1} of {repeat}: {results[name][-1]['round_ms']:.1f} ms a round", file=sys.stderr
+            )
+    return results
+
+
+def table(work: str, results: dict[str, list[dict[str, float]]]) -> str:
+    """Median (least to most) of the repetitions, in Markdown."""
+    ours = statistics.median(row["round_ms"] for row in results["rollcall"])
+    lines = [f"| {work} | ms a client-round | rounds a second | MiB | to Rollcall |", "| --- | --- | --- | --- | --- |"]
+    for name, rows in results.items():
+        times = sorted(row["round_ms"] for row in rows)
+        middle = statistics.median(times)
+        spread = f"{middle / ACTIVE:.2f} ({times[0] / ACTIVE:.2f} to {times[-1] / ACTIVE:.2f})"
+        memory = statistics.median(row["memory_mb"] for row in rows)
+        lines.append(f"| {name} | {spread} | {1000 / middle:,.1f} | {memory:,.0f} | {middle / ours:.2f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--environment", type=Path, default=Path("peers-environment"), help="folder to install into")
+    parser.add_argument("--repeat", type=int, default=3, help="repetitions")
+    parser.add_argument("--work", default="cnn,softmax", help=f"of {', '.join(WORKS)}")
+    parser.add_argument("--measure", choices=CONTESTANTS, help=argparse.SUPPRESS)  # how this script calls itself
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure, WORKS[options.work])))
+        return
+    python = install(options.environment)
+    for work in options.work.split(","):
+        print(table(work, compare(python, work, options.repeat)), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
