@@ -44,7 +44,7 @@ class Descent:
         self.y, self.lrs, self.correct, self.velocity = y, lrs, correct, velocity
         self.positions, self.buffers = work.client_buffers.get(ids, clients.device)
         self.optimizer: AdamRows | None = None
-        if isinstance(self.local.optimizer, StackedOptimizer):
+        if self.local.optimizer is not None and isinstance(self.local.optimizer, StackedOptimizer):
             self.optimizer = self.local.optimizer.stacked(pad_clients(y, self.engine.padded_number(len(y))))
 
     def advance(self, n: int, begin: int, end: int) -> None:

@@ -185,6 +185,10 @@ class Federation(LightningModule):
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return self.optimizer([self.server] if self.weights is None else [self.server, self.weights.cumulative])
 
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        # The number of a round need not be searched for tensors.
+        return batch if isinstance(batch, int) else super().transfer_batch_to_device(batch, device, dataloader_idx)
+
     def train_dataloader(self) -> Iterable[int]:
         return Rounds()
 
