@@ -130,7 +130,7 @@ class Minibatches:
     def _draw_epoch(self, client: int, epoch: int) -> Int[np.ndarray, "n b"]:
         """The batches of an epoch of a client with more samples than one batch; the last is padded, as in `stacked`."""
         seed = self._seeds.get((client, epoch))
-        draw = stream(self.seed, PURPOSE, client, epoch) if seed is None else np.random.Generator(np.random.PCG64(seed))
+        draw = stream(self.seed, PURPOSE, client, epoch) if seed is None else seed.generator()
         order = draw.permutation(self.parts[client])
         n, b = int(self.per_epoch[client]), int(self._longest[client])
         missing = max(n * b - len(order), 0)

@@ -25,6 +25,10 @@ class Seed(ISeedSequence):
     def __init__(self, words: UInt64[np.ndarray, "4"]) -> None:
         self.words = words
 
+    def generator(self) -> np.random.Generator:
+        """The generator with this seed."""
+        return np.random.Generator(np.random.PCG64(self))  # type: ignore[arg-type]  # NumPy's stubs lack ISeedSequence
+
     def generate_state(self, n_words: int, dtype: object = np.uint32) -> np.ndarray:
         """The state that PCG64 asks for: four words of 64 bits."""
         return self.words
