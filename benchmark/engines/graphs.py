@@ -162,11 +162,11 @@ def _is_view(node: Node) -> bool:
 
 
 def _like(one: Node, other: Node) -> bool:
-    """Whether the tensors of two nodes have the same type, shape and place in memory."""
+    """Whether the tensors of two nodes, one a view of the other, have the same type, shape and strides."""
     a, b = one.meta.get("val"), other.meta.get("val")
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return False
-    return (a.dtype, a.shape, a.stride(), a.storage_offset()) == (b.dtype, b.shape, b.stride(), b.storage_offset())
+    return (a.dtype, a.shape, a.stride()) == (b.dtype, b.shape, b.stride())
 
 
 def _that_need(inputs: Sequence[Node], kernels: Sequence[Node]) -> set[Node]:

@@ -40,8 +40,8 @@ class Traced(EachStep):
     """A function that is recorded and then played back: the same kernels in the same order, hence the same bits.
 
     Playing back skips the work that Python, `torch.func` and autograd do to find the kernels. Each combination of
-    shapes has a recording of its own. Trials of a process share recordings: one is used only after it gave the same
-    bits as the function itself.
+    shapes has a recording of its own. Trials of a process share recordings. A trial uses one only after it gave the
+    same bits as the function itself.
 
     Args:
         function: see `EachStep`.
@@ -52,28 +52,31 @@ class Traced(EachStep):
         super().__init__(function)
         self.key = None if key is None else (function.__qualname__, key)
         self.steps: Counter[Hashable] = Counter()
-        self.recordings: dict[Hashable, Recording] = {}
+        self.recordings: dict[Hashable, Recording | None] = {}
 
     def at_steps(self, model: Sequence[Tensor], data: Sequence[Tensor]) -> ResultsAt:
         first = [column[0] for column in data]
         kind = kind_of([*model, *first])
-        if kind not in self.recordings:
-            self.steps[kind] += len(data[0])
-            recording = self._shared(kind, [*model, *first])
-            if recording is None and self.steps[kind] >= CALLS_BEFORE_TRACING:
-                recording = _keep((self.key, kind), Recording(self.function, model, first))
-            if recording is None:
-                return super().at_steps(model, data)
-            self.recordings[kind] = recording
-        return self.recordings[kind].at_steps(model, data)
+        self.steps[kind] += len(data[0])
+        if kind not in self.recordings and (self.steps[kind] >= CALLS_BEFORE_TRACING or (self.key, kind) in RECORDINGS):
+            self.recordings[kind] = self._recording(kind, model, first)
+        recording = self.recordings.get(kind)
+        return super().at_steps(model, data) if recording is None else recording.at_steps(model, data)
 
-    def _shared(self, kind: Hashable, tensors: Sequence[Tensor]) -> "Recording | None":
-        """The recording of an earlier trial, if it gives the same bits here."""
-        recording = None if self.key is None else RECORDINGS.get((self.key, kind))
-        if recording is None:
+    def _recording(self, kind: Hashable, model: Sequence[Tensor], data: Sequence[Tensor]) -> "Recording | None":
+        """The recording of an earlier trial, or a new one; None if it does not give the same bits as the function."""
+        expected = self.function(*model, *data)
+        recording = RECORDINGS.get((self.key, kind))
+        if recording is not None and same_bits(expected, recording(model, data)):
+            return recording
+        recording = Recording(self.function, model, data)
+        if not same_bits(expected, recording(model, data)):
             return None
-        expected = self.function(*tensors)
-        return recording if same_bits(expected, recording(tensors)) else None
+        if self.key is not None:
+            RECORDINGS[self.key, kind] = recording
+            if len(RECORDINGS) > SHARED:
+                RECORDINGS.popitem(last=False)
+        return recording
 
 
 class Recording:
@@ -87,13 +90,11 @@ class Recording:
 
     def __init__(self, function: Kernels, model: Sequence[Tensor], data: Sequence[Tensor]) -> None:
         self.kernels = record_split(function, model, data)
-        self.model_inputs = len(model)
         self.at_once: dict[Hashable, Kernels | None] = {}
 
-    def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """The results, of model and data."""
-        n = self.model_inputs
-        return self.kernels.of_model(*tensors[:n], *self.kernels.of_data(*tensors[n:]))
+    def __call__(self, model: Sequence[Tensor], data: Sequence[Tensor]) -> list[Tensor]:
+        """The results of one step."""
+        return self.kernels.of_model(*model, *self.kernels.of_data(*data))
 
     def at_steps(self, model: Sequence[Tensor], data: Sequence[Tensor]) -> ResultsAt:
         """See `Traced.at_steps`."""
@@ -130,15 +131,6 @@ class Recording:
 
 RECORDINGS: OrderedDict[Hashable, Recording] = OrderedDict()
 """Recordings of this process, by the key of their function and the kind of its arguments."""
-
-
-def _keep(kind: tuple[Hashable | None, Hashable], recording: Recording) -> Recording:
-    """Share a recording with later trials."""
-    if kind[0] is not None:
-        RECORDINGS[kind] = recording
-        if len(RECORDINGS) > SHARED:
-            RECORDINGS.popitem(last=False)
-    return recording
 
 
 def kind_of(tensors: Sequence[Tensor]) -> Hashable:

@@ -45,7 +45,7 @@ def test_a_recording_is_played_back(monkeypatch):
     monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 4)
     calls = []
     function = traced.Traced(cubes(calls))
-    for n, expected_calls in ((2, 2), (3, 2), (2, 1), (2, 0), (3, 1), (2, 0)):
+    for n, expected_calls in ((2, 2), (3, 2), (2, 2), (2, 0), (3, 2), (2, 0)):
         before = len(calls)
         y, a = torch.arange(n, dtype=torch.float64), torch.tensor([[1.0], [2.0]], dtype=torch.float64)
         at = function.at_steps([y], [a])
@@ -78,21 +78,35 @@ def test_trials_share_recordings_of_equal_functions_only(monkeypatch):
         return function
 
     y, u = torch.ones(3), torch.rand(1, 3)
-    for factor, key, recorded_anew in (
-        (2, "a", True),
-        (2, "a", False),
-        (3, "a", True),
-        (3, "b", True),
-        (3, None, True),
+    # Each trial compares its first results with one call of the function; a recording is another call.
+    for factor, key, calls_expected, kept in (
+        (2, "a", 2, 1),
+        (2, "a", 1, 1),
+        (3, "a", 2, 1),
+        (3, "b", 2, 2),
+        (3, None, 2, 2),
     ):
         calls = []
         function = traced.Traced(scaled_by(factor), key)
         for _ in range(3):
             assert torch.equal(function.at_steps([y], [u])(0)[0], factor * u[0])
-        assert (len(traced.RECORDINGS), len(calls)) == (
-            {"a": 1, "b": 2, None: 2}[key],
-            1 + (recorded_anew and key == "a" and factor == 3),
-        )
+        assert (len(calls), len(traced.RECORDINGS)) == (calls_expected, kept)
+
+
+def test_a_function_that_changes_is_not_recorded(monkeypatch):
+    monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 1)
+    calls = []
+
+    def function(y, u):
+        calls.append(1)
+        return [len(calls) * y * u]
+
+    counted = traced.Traced(function, "c")
+    y, u = torch.ones(3), torch.rand(1, 3)
+    counted.at_steps([y], [u])
+    assert traced.RECORDINGS == {}
+    before = len(calls)
+    assert torch.equal(counted.at_steps([y], [u])(0)[0], (before + 1) * u[0])
 
 
 def test_tasks_with_equal_losses_have_equal_keys():
