@@ -132,7 +132,7 @@ def _simplify(graph: Graph) -> None:
                 full = graph.call_function(FULL, (list(value.shape), FILLED[_name(node)]), options)
             full.meta = node.meta
             node.replace_all_uses_with(full)
-        if node.target is torch.ops.aten.mul.Scalar and node.args[1] == 1 and _like(node, node.args[0]):
+        if _name(node) == "mul" and node.args[1] == 1 and _like(node, node.args[0]):
             node.replace_all_uses_with(node.args[0])
         source = node
         while _is_view(source):

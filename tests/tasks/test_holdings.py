@@ -22,3 +22,9 @@ def test_a_client_s_rows_are_those_given():
 
 def test_every_row_has_its_owner():
     assert Holdings.of(PARTS).owners().tolist() == [0, 2, 0, 2, 0, 1]
+
+
+def test_padded_rows_repeat_the_first():
+    holdings = Holdings.of([np.array([4, 7]), np.array([1]), np.array([9, 8, 3])])
+    assert holdings.padded(np.array([2, 0, 1]), 3).tolist() == [[9, 8, 3], [4, 7, 4], [1, 1, 1]]
+    assert holdings.padded(np.array([2]), 2).tolist() == [[9, 8]]
