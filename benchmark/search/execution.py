@@ -7,6 +7,7 @@ from typing import Literal
 from rich.console import Console
 
 from benchmark.federation.interruption import Interrupted
+from benchmark.sweep.estimate import by_ray
 from benchmark.sweep.jobs import CallbackList, Job, SweepCallback, run_inline
 from benchmark.sweep.progress import View
 
@@ -31,6 +32,11 @@ class Execution:
         self.gpus_per_trial = gpus_per_trial
         self.console = console or Console(quiet=True)
         self.mlflow = mlflow and find_spec("mlflow") is not None
+
+    @property
+    def at_once(self) -> int:
+        """Trials at the same time, on this machine."""
+        return by_ray(self.gpus_per_trial).at_once if self.executor == "ray" else 1
 
     def __call__(self, jobs: Sequence[Job]) -> None:
         if not jobs:
