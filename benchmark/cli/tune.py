@@ -105,7 +105,7 @@ def tune(
     else:
         _tell(tuning, experiment)
     if figures:
-        for name in ("search_settings", "search_progress", "search_budget"):
+        for name in ("search_settings", "search_progress", "search_budget", "search_parallel"):
             file = tuning.file.parent / "search" / f"{name.removeprefix('search_')}.png"
             draw(name, file, tuning.samples, tuning.settings, tuning.tuned.metric, tuning.tuned.mode)
 
