@@ -125,12 +125,18 @@ def _tell(tuning: "Tuning", experiment: str) -> None:
     from benchmark.sweep.estimate import duration
 
     tuned = tuning.tuned
+    seconds = tuning.samples.groupby("cell")["seconds"].sum()
     table = Table("cell", "best settings", tuned.metric, "samples", "client gradients", "time", title=tuned.how)
     for name, one in tuned.best.items():
         settings = ", ".join(f"{path}={value}" for path, value in one.settings.items())
         spread = "" if one.interval is None else f" [{one.interval[0]:.4g}, {one.interval[1]:.4g}]"
         table.add_row(
-            name, settings, f"{one.score:.4g}{spread}", str(one.samples), f"{one.gradients:,.0f}", duration(one.seconds)
+            name,
+            settings,
+            f"{one.score:.4g}{spread}",
+            str(one.samples),
+            f"{one.gradients:,.0f}",
+            duration(seconds[name]),
         )
     out.print(table)
     out.print(

@@ -28,7 +28,7 @@ class Best(Settings):
         score: the mean over the seeds of the search.
         interval: of this mean, 95 %; None for one seed.
         samples, failed: the samples of the cell, and those of them that failed or diverged.
-        gradients, seconds: what all samples of the cell cost: client gradients, and time of their trials.
+        gradients: that the clients computed for all samples of the cell.
         at_edge: the settings whose value lies at the edge of the space.
     """
 
@@ -39,7 +39,6 @@ class Best(Settings):
     samples: int
     failed: int = 0
     gradients: float
-    seconds: float = 0.0
     at_edge: tuple[str, ...] = ()
 
 
@@ -161,7 +160,6 @@ def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric) -> Best | N
         samples=len(samples),
         failed=sum(bool(sample.error) for sample in samples),
         gradients=sum(sample.gradients for sample in samples),
-        seconds=round(sum(sample.seconds for sample in samples), 1),
         at_edge=tuple(path for path, value in chosen.settings.items() if cell.at_edge(path, value)),
     )
 

@@ -115,7 +115,7 @@ def tune(
     space, judged = Space.read(space), metric_of(metric, mode, allow_test)
     cells, full = _cells(experiment, space, judged, seeds, rounds, scheduler, per)
     last = experiment.report.last_rounds
-    execute = Execution(executor or ("ray" if find_spec("ray") else "inline"), gpus_per_trial, console, mlflow)
+    execution = Execution(executor or ("ray" if find_spec("ray") else "inline"), gpus_per_trial, console, mlflow)
     plan = Search(
         f"{experiment.home}/search",
         Path(store),
@@ -123,10 +123,11 @@ def tune(
         last / full if last > 1 else 0.0,
         rounds or full,
         scheduler,
-        Budget.read(budget, execute.at_once) if budget else None,
+        Budget.read(budget, execution.at_once) if budget else None,
     )
     propose = proposals("grid" if grid else search, seeds[0], samples, judged, may_end_early=bool(budget))
-    by_cell = plan.run(cells, propose, execute)
+    with execution as execute:
+        by_cell = plan.run(cells, propose, execute)
     tuned = tuned_of(
         experiment.home,
         cells,

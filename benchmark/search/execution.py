@@ -16,7 +16,7 @@ Execute = Callable[[Sequence[Job]], None]
 
 
 class Execution:
-    """Runs jobs, some at a time. An `Execute`.
+    """Runs jobs, some at a time. An `Execute`. In a `with` block Ray stays up between the calls.
 
     Args:
         executor: `ray` or `inline`.
@@ -32,6 +32,16 @@ class Execution:
         self.gpus_per_trial = gpus_per_trial
         self.console = console or Console(quiet=True)
         self.mlflow = mlflow and find_spec("mlflow") is not None
+        self.uses_ray = False
+
+    def __enter__(self) -> "Execution":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.uses_ray:
+            from benchmark.sweep.ray_executor import end_ray
+
+            end_ray()
 
     @property
     def at_once(self) -> int:
@@ -50,7 +60,8 @@ class Execution:
             if self.executor == "ray":
                 from benchmark.sweep.ray_executor import run_ray
 
-                run_ray(jobs, CallbackList(*callbacks), self.gpus_per_trial)
+                self.uses_ray = True
+                run_ray(jobs, CallbackList(*callbacks), self.gpus_per_trial, keep=True)
             else:
                 run_inline(jobs, CallbackList(*callbacks))
         if view.stopped:

@@ -39,7 +39,9 @@ from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
 from tasks.datasets import root
 
 
-def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float = 0.0, retries: int = 1) -> None:
+def run_ray(
+    jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float = 0.0, retries: int = 1, *, keep: bool = False
+) -> None:
     """Run all jobs, each with one core and one torch thread. A job that fails does not stop the others.
 
     If the process of a trial dies, for example because memory ran out, another one resumes it from its checkpoint. An
@@ -55,6 +57,7 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
         callback: called in this process.
         gpus_per_trial: the share of a GPU for each trial; with 0.25, four trials share a GPU.
         retries: how often a trial is started again after its process died.
+        keep: whether Ray stays up for another call; after the last one, call `end_ray`.
     """
     ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
     try:
@@ -83,7 +86,13 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, gpus_per_trial: float 
                 ),
             ).fit()
     finally:
-        ray.shutdown()
+        if not keep:
+            end_ray()
+
+
+def end_ray() -> None:
+    """End Ray, which `run_ray` may keep up between calls."""
+    ray.shutdown()
 
 
 def _trainable(config: dict[str, Any]) -> None:
