@@ -16,6 +16,7 @@ import benchmark
 from benchmark.config.experiment import Experiment
 from benchmark.config.grid import distinct, places
 from benchmark.search.api import Tuning
+from benchmark.search.halving import Scheduler
 from benchmark.sweep.jobs import CallbackList, Job, run_inline
 
 RATES = [float(f"{1e-3 * 3e4 ** (i / 29):.3g}") for i in range(30)]
@@ -28,7 +29,7 @@ ONE = 0.1
 """The rate for all: that of the quickstart's `trial`."""
 
 
-def search(experiment: Experiment, scheduler: str, seeds: list[int], store: Path) -> Tuning:
+def search(experiment: Experiment, scheduler: Scheduler, seeds: list[int], store: Path) -> Tuning:
     return benchmark.tune(
         experiment,
         {"local.lr": RATES},

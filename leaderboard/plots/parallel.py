@@ -33,8 +33,8 @@ def parallel(samples: pd.DataFrame, settings: Sequence[str], metric: str, mode: 
     heights = pd.DataFrame({column: _axis(axes, at, working[column]) for at, column in enumerate(columns)})
     span = Normalize(working["score"].min(), working["score"].max())
     colours = colormaps[COLOURS if mode == "max" else f"{COLOURS}_r"]
-    for row, score in working["score"].items():
-        axes.plot(range(len(columns)), heights.loc[row], color=colours(span(score)), linewidth=1.2, alpha=0.8)
+    for line, score in zip(heights.to_numpy(), working["score"], strict=True):
+        axes.plot(range(len(columns)), line, color=colours(span(score)), linewidth=1.2, alpha=0.8)
     axes.set_xticks(range(len(columns)), [metric if column == "score" else column for column in columns])
     axes.tick_params(axis="x", length=0, pad=12)
     axes.set_xlim(-0.55, len(columns) - 0.6)
