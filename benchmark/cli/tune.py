@@ -120,13 +120,14 @@ def _seeds(text: str) -> list[int]:
 
 def _tell(tuning: "Tuning", experiment: str) -> None:
     """Print the best settings of each cell, and the next step."""
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from benchmark.sweep.estimate import duration
 
     tuned = tuning.tuned
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
-    table = Table("cell", "best settings", tuned.metric, "samples", "client gradients", "time", title=tuned.how)
+    names = [Column(name, overflow="fold") for name in ("cell", "best settings")]  # never cut off
+    table = Table(*names, tuned.metric, "samples", "client gradients", "time", title=tuned.how)
     for name, one in tuned.best.items():
         settings = ", ".join(f"{path}={value}" for path, value in one.settings.items())
         spread = "" if one.interval is None else f" [{one.interval[0]:.4g}, {one.interval[1]:.4g}]"

@@ -226,7 +226,8 @@ def notes(experiment: Experiment, cells: Sequence[Cell], tuned: Tuned, metric: M
     lines = []
     if metric.split == "test":
         lines.append("Warning: the settings were chosen on test data. Test results with them are too good.")
-    if metric.split == "validation" and not holds_out({"task": experiment.trial.get("task")}):
+    specs = [draft.spec for draft in drafts(experiment) if "analysis" not in draft.spec]
+    if metric.split == "validation" and not all(map(holds_out, specs)):
         lines.append(f"The search held out {VALIDATION:.0%} of the training samples (task.validation: {VALIDATION}).")
     for cell in cells:
         left_out = [path for path in Space.read(tuned.space).common if path not in cell.space]

@@ -14,6 +14,7 @@ from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Metric
 from benchmark.federation.run_folder import RunFolder
 from benchmark.search import execution
+from benchmark.search.api import notes
 from benchmark.search.cells import cells_of
 from benchmark.search.space import Space
 from benchmark.sweep.jobs import run_inline
@@ -177,6 +178,10 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
     assert 0 <= tuning.best["all"]["score"] <= 1
     spec = yaml.safe_load(next(store.rglob("trial.yaml")).read_text())
     assert (spec["task"]["validation"], spec["evaluation"]["splits"]) == (0.2, ["validation"])
+    held_out = "The search held out 20% of the training samples (task.validation: 0.2)."
+    assert held_out in tuning.notes
+    own = digits().varied({"task.validation": [0.3]})
+    assert held_out not in notes(own, [], tuning.tuned, Metric("validation/accuracy"))
     with pytest.raises(SettingError, match=r"^metric: 'test/accuracy' is not allowed; .* add --allow-test$"):
         benchmark.tune(digits(), RATES, metric="test/accuracy", **options)
     on_test = benchmark.tune(digits(), RATES, metric="test/accuracy", allow_test=True, **options)
