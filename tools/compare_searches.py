@@ -49,7 +49,7 @@ def costs(tuning: Tuning, name: str) -> pd.DataFrame:
         {
             f"{name}: seconds": tuning.samples.groupby("cell")["seconds"].sum().round(0),
             f"{name}: gradients": tuning.samples.groupby("cell")["gradients"].sum(),
-            f"{name}: rate": [settings["local.lr"] for settings in best["settings"]],
+            f"{name}: rate": best["settings"].map(lambda settings: settings["local.lr"]),
             f"{name}: validation": best["score"].astype(float).round(4),
         }
     )
