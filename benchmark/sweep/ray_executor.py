@@ -44,6 +44,7 @@ def run_ray(
     checkpoint_every: timedelta = CHECKPOINT_EVERY,
     storage: Storage | None = None,
     address: str = "",
+    keep: bool = False,
 ) -> None:
     """Run all jobs. A job that fails does not stop the others.
 
@@ -65,6 +66,7 @@ def run_ray(
         checkpoint_every: time between two checkpoints of a trial.
         storage: where the machines of a cluster without a shared disk keep the run folders.
         address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
+        keep: whether Ray stays up for another call; after the last one, call `ray_start.end`.
 
     Raises:
         SettingError: no Ray cluster answers at the address.
@@ -103,7 +105,8 @@ def run_ray(
                 ),
             ).fit()
     finally:
-        ray_start.end()
+        if not keep:
+            ray_start.end()
 
 
 def _trainable(config: dict[str, Any]) -> None:
