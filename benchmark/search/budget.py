@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from benchmark.config.errors import SettingError
 from benchmark.search.record import Sample
-from benchmark.sweep.budget import read_budget
+from benchmark.sweep.budget import read_time
 
 BATCH = 4
 """So many samples of a cell are proposed, and run, at the same time."""
@@ -46,7 +46,7 @@ class Budget:
         if amount > 0:
             return cls(amount, "gradients")
         try:
-            return cls(read_budget(text), "seconds", at_once)
+            return cls(read_time(text), "seconds", at_once)
         except SettingError as error:
             raise SettingError(f"{error}, or client gradients, such as 5e6gradients") from None
 
