@@ -71,11 +71,11 @@ class Cell:
         """Whether a run has the metric."""
         return any(run.has(metric) for run in self.runs.values())
 
-    def finals(self, metric: Metric, last_rounds: int, at: int | None = None) -> pd.Series:
-        """The final value of every run that has the metric and did not diverge, by seed."""
+    def finals(self, metric: Metric, last_rounds: int, at: int | None = None, per: Metric | None = None) -> pd.Series:
+        """The final value of every run that has the metric and did not diverge, by seed; `at` and `per` as in `Run`."""
         window = self.window(last_rounds)
         ended = {seed: run for seed, run in self.runs.items() if run.has(metric) and not run.diverged}
-        values = {seed: run.final(metric, window, at) for seed, run in ended.items()}
+        values = {seed: run.final(metric, window, at, per) for seed, run in ended.items()}
         return pd.Series(values, dtype=float).dropna()
 
 

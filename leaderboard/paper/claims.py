@@ -120,13 +120,13 @@ def _alike(cell: Cell, other: Cell, except_axes: Collection[str]) -> bool:
 
 def _quantity(claim: Claim, metric: Metric, report: Report, cell: Cell, other: Cell | None) -> Estimate | None:
     """The claim's quantity at a place, seed by seed; None if no seed was run in both cells."""
-    values = cell.finals(metric, report.last_rounds, claim.at)
+    values = cell.finals(metric, report.last_rounds, claim.at, claim.per)
     if other is None:
         if not len(values):
             return None
         logarithmic = "y" in report.log
         return _geometric(values.to_numpy(), _exact(cell)) if logarithmic else estimate(values, _exact(cell))
-    baseline = other.finals(metric, report.last_rounds, claim.at)
+    baseline = other.finals(metric, report.last_rounds, claim.at, claim.per)
     if _exact(other) and len(baseline):  # it depends on no seed, so it is compared with every seed
         baseline = pd.Series(baseline.iloc[0], index=values.index)
     seeds = values.index.intersection(baseline.index)

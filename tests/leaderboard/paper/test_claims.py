@@ -73,6 +73,21 @@ def test_a_quantity_over_decades_has_its_interval_in_the_logarithm():
     assert result.verdict == "holds"
 
 
+def test_a_claim_at_equal_cost():
+    """Mifa halves in every evaluation and sends twice as much: at 40 floats it is at 1/4, fedavg at its end, 0.1."""
+    made = experiment()
+    found = runs(
+        made, lambda labels, seed: [1, 0.5, 0.25, 0.2, 0.2] if labels["algorithm"] == "mifa" else [1] * 4 + [0.1]
+    )
+    for run in found:
+        run.history["cost/floats_up"] = run.history.index * (2 if run.settings["algorithm"] == "mifa" else 1)
+    claim = {"of": {"algorithm": "fedavg"}, "minus": {"algorithm": "mifa"}, "most": 0.0}
+    claim = validated(Claim, {"says": "so", "at": 40, "per": "cost/floats_up"} | claim)
+    result = check_claim(claim, made.report, cells(made, found))
+    assert result.verdict == "holds"
+    assert result.places[0].quantity.mean == pytest.approx(0.1 - 0.25)
+
+
 def test_along_an_axis():
     def rising(labels, seed):
         return 0.1 * seed + (1.0 if labels["participation"] == "seldom" else 0.0)
@@ -101,6 +116,8 @@ def test_what_cannot_be_decided_is_refused():
         validated(Claim, {"says": "so"})
     with pytest.raises(SettingError, match="minus: is not allowed beside over or along"):
         validated(Claim, ABOVE | {"says": "so", "along": "seed"})
+    with pytest.raises(SettingError, match="at: is missing; must be given beside per"):
+        validated(Claim, ABOVE | {"says": "so", "per": "cost/floats_up"})
     with pytest.raises(SettingError, match=r"algorithm: 'fedsgd' is not allowed; must be of fedavg, mifa"):
         validated(
             type(experiment()),
