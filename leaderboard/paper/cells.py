@@ -81,13 +81,34 @@ class Cell:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds and its 95 % interval. With one seed the interval is infinite."""
+    """A mean over seeds and its 95 % interval. With one seed the interval is infinite.
+
+    Attributes:
+        mean, low, high: of the values; if `logarithmic`, computed from their logarithms.
+        sd: standard deviation of the values, or of their logarithms.
+        seeds: number of values.
+        logarithmic: whether it was computed from logarithms.
+    """
 
     mean: float
     sd: float
     low: float
     high: float
     seeds: int
+    logarithmic: bool = False
+
+    def seeds_to_exclude(self, bound: float) -> int | None:
+        """Number of seeds whose interval leaves out a bound with a probability of 80 %, if mean and sd are as here.
+
+        The usual approximation ((1.96 + 0.84) sd / gap)^2 + 1.96^2 / 2. None with fewer than three seeds, or if no
+        number of seeds is enough.
+        """
+        if self.logarithmic and bound <= 0:
+            return 1
+        gap = abs(math.log(self.mean / bound)) if self.logarithmic else abs(self.mean - bound)
+        if self.seeds < 3 or gap == 0 or not math.isfinite(gap):
+            return None
+        return math.ceil(((1.960 + 0.842) * self.sd / gap) ** 2 + 1.960**2 / 2)
 
 
 def estimate(values: Sequence[float] | pd.Series, exact: bool = False) -> Estimate:

@@ -60,6 +60,16 @@ class ClaimResult:
             return "fails"
         return "holds" if verdicts == {"holds"} else "undecided"
 
+    @property
+    def seeds_to_decide(self) -> int | None:
+        """Number of seeds that would decide an undecided claim with a probability of 80 %; None if unknown."""
+        bounds = [bound for bound in (self.claim.least, self.claim.most) if bound is not None]
+        quantities = [place.quantity for place in self.places if place.verdict == "undecided"]
+        counts = [quantity.seeds_to_exclude(bound) for quantity in quantities if quantity for bound in bounds]
+        if self.verdict != "undecided" or None in counts:
+            return None
+        return max((count for count in counts if count is not None), default=None)
+
 
 def check_claim(claim: Claim, report: Report, cells: Sequence[Cell]) -> ClaimResult:
     """Decide a claim.
@@ -145,7 +155,7 @@ def _geometric(values: Float[np.ndarray, "seeds"], exact: bool) -> Estimate:
     if not (values > 0).all():
         return estimate(values.tolist(), exact)
     logs = estimate(np.log(values).tolist(), exact)
-    return Estimate(math.exp(logs.mean), logs.sd, _exp(logs.low), _exp(logs.high), logs.seeds)
+    return Estimate(math.exp(logs.mean), logs.sd, _exp(logs.low), _exp(logs.high), logs.seeds, logarithmic=True)
 
 
 def _exp(value: float) -> float:

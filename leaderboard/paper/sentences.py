@@ -27,6 +27,8 @@ def claim_item(result: ClaimResult) -> str:
     if run:
         quantity = f"{result.metric.name}{' %' if unit.percent else ''}{_comparison(claim)}, {_bounds(claim, unit)}"
         lines.append(f"  {quantity}: {_places(run, unit)}")
+    if result.seeds_to_decide is not None:
+        lines.append(f"  seeds that would decide it: {result.seeds_to_decide:,}")
     diverged = sum(place.diverged for place in result.places)
     if diverged:
         lines.append(f"  diverged runs, left out of the numbers: {diverged}")

@@ -3,11 +3,12 @@
 import math
 
 import pytest
+from scipy import stats
 
 from benchmark import SettingError
 from benchmark.config.base import validated
 from benchmark.config.report import Claim, Report
-from leaderboard.paper.cells import cells
+from leaderboard.paper.cells import Estimate, cells
 from leaderboard.paper.claims import check_claim
 from tests.support.results import experiment, runs
 
@@ -86,6 +87,20 @@ def test_a_claim_at_equal_cost():
     result = check_claim(claim, made.report, cells(made, found))
     assert result.verdict == "holds"
     assert result.places[0].quantity.mean == pytest.approx(0.1 - 0.25)
+
+
+def test_seeds_that_would_decide_a_claim():
+    """By Student's t: with n seeds, (t(.975) + z(.8)) sd / sqrt(n) is first below the gap."""
+    result = decide(ABOVE | {"where": {"participation": ["seldom"]}}, scattered)
+    quantity = result.places[0].quantity
+    exact = next(
+        n for n in range(2, 999) if (stats.t.ppf(0.975, n - 1) + 0.8416) * quantity.sd / n**0.5 < quantity.mean
+    )
+    assert abs(result.seeds_to_decide - exact) <= 1
+    assert decide(ABOVE, scattered, skip=(2,)).seeds_to_decide is None  # two seeds tell too little
+    assert decide(ABOVE | {"least": 5.0}, scattered).seeds_to_decide is None  # decided
+    ratio = Estimate(1.11, 0.05, 1.04, 1.18, 5, logarithmic=True)
+    assert ratio.seeds_to_exclude(1.1) == math.ceil((2.802 * 0.05 / math.log(1.11 / 1.1)) ** 2 + 1.9208)
 
 
 def test_along_an_axis():

@@ -47,6 +47,7 @@ def test_an_item_of_a_claim():
     assert claim_item(result(places, most=0.5, printed=0.123, cause="Because.")).splitlines() == [
         "- **undecided** (holds at 1, undecided at 1; 1 of 3 places not run): So.",
         "  test/accuracy %, at least 0.0 and at most 50.0: b: 10.0 [-10.0, 30.0]; a: 20.0 [10.0, 30.0]",
+        "  seeds that would decide it: 4",  # panel b: ((1.96 + 0.842) 0.05 / 0.1)^2 + 1.92 = 3.9
         "  printed: 12.3",
         "  Because.",
     ]
