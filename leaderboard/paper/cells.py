@@ -97,6 +97,11 @@ class Estimate:
     seeds: int
     logarithmic: bool = False
 
+    @property
+    def wide(self) -> bool:
+        """Whether the interval is over more than a decade of a logarithmic axis: no number of decimals fits it."""
+        return self.logarithmic and self.high > 10 * self.low
+
     def seeds_to_exclude(self, bound: float) -> int | None:
         """Number of seeds whose interval leaves out a bound with a probability of 80 %, if mean and sd are as here.
 

@@ -41,7 +41,7 @@ def claim_item(result: ClaimResult) -> str:
 
 def interval(quantity: Estimate, metric: Metric) -> str:
     """A mean and its interval, printed as values of the metric are."""
-    width = (quantity.high - quantity.low) / 2
+    width = 0.0 if quantity.wide else (quantity.high - quantity.low) / 2
     mean, low, high = (metric.text(value, width) for value in (quantity.mean, quantity.low, quantity.high))
     if quantity.seeds == 1 and math.isinf(quantity.high):
         return f"{mean} (one seed)"

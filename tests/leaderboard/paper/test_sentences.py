@@ -22,6 +22,7 @@ WIDE = Estimate(0.1, 0.05, -0.1, 0.3, 3)
         (WIDE, LOSS, "0.10 [-0.10, 0.30]", "+0.10 [-0.10, +0.30]"),
         (Estimate(-0.1, math.nan, -math.inf, math.inf, 1), ACCURACY, "-10.0 (one seed)", "-10.0"),
         (Estimate(2.0, 0.0, 2.0, 2.0, 3), LOSS, "2", "+2 [+2, +2]"),
+        (Estimate(0.002, 4.0, 3e-9, 3.1, 3, logarithmic=True), LOSS, "0.002 [3e-09, 3.1]", "+0.0 [+0.0, +3.1]"),
     ],
 )
 def test_intervals(quantity, metric, text, signed):
