@@ -18,7 +18,7 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -49,9 +49,15 @@ class FedAU(Algorithm[Intervals]):
 
     Attributes:
         cutoff: K in the paper: rounds after which an interval is closed although its client was not active.
+        intervals: whether a weight is the mean of the intervals closed `before` this round, or also of the interval
+            that this round closes (`with_current`; FOCUS's released code).
+        divisor: the weighted sum is divided by the number of `clients` m, or by the sum of the active clients'
+            `weights` (FOCUS's released code).
     """
 
     cutoff: Count = 50
+    intervals: Literal["before", "with_current"] = "before"
+    divisor: Literal["clients", "weights"] = "clients"
 
     properties: ClassVar[Properties] = Properties(ages=("length", "closed", "total"))
 
@@ -68,7 +74,8 @@ class FedAU(Algorithm[Intervals]):
         after = Intervals(length.where(~closing, 0), state.closed + closing, state.total + length.where(closing, 0))
         if len(A) == 0:
             return None, after
-        closed = state.closed[A]
-        w = (state.total[A].to(x.dtype) / closed).where(closed > 0, 1.0)
+        known = state if self.intervals == "before" else after
+        closed = known.closed[A]
+        w = (known.total[A].to(x.dtype) / closed).where(closed > 0, 1.0)
         D = work.sgd(A, x.expand(len(A), -1)) - x
-        return w @ D / m, after
+        return w @ D / (m if self.divisor == "clients" else w.sum()), after

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round
+from algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round
 from algorithms.rows import Rows
 
 
@@ -35,9 +35,11 @@ class Memory:
 
     Attributes:
         G: [m, d], last update of each client; 0 at first.
+        ends: [m, d], where each client's last local steps ended; 0 at first. Only for `memory: differences`.
     """
 
     G: Rows
+    ends: Rows | Nothing
 
 
 @dataclass(frozen=True)
@@ -47,23 +49,29 @@ class MIFA(Algorithm[Memory]):
     Attributes:
         wait_for_all: make no step until every client has participated once.
         memory: what is stored: `gradients`, -D_i divided by the eta of its round, or `updates`, -D_i itself (several
-            released codes). They differ if eta changes over the rounds.
+            released codes). They differ if eta changes over the rounds. `differences` is an error of FOCUS's released
+            code: a client's last local model less its new one, x_i'(K) - x_i(K), with x_i'(K) = 0 at first. Under
+            partial participation it diverges.
     """
 
     wait_for_all: bool = False
-    memory: Literal["gradients", "updates"] = "gradients"
+    memory: Literal["gradients", "updates", "differences"] = "gradients"
 
     properties: ClassVar[Properties] = Properties(limit="optimum")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Memory:
-        return Memory(Rows.begin(torch.zeros_like(x), clients))
+        zeros = Rows.begin(torch.zeros_like(x), clients)
+        return Memory(zeros, zeros if self.memory == "differences" else Nothing())
 
     def round(
         self, state: Memory, x: Float[Tensor, "d"], call: Round, work: LocalWork
     ) -> tuple[Float[Tensor, "d"] | None, Memory]:
         A = call.active
         eta = call.lr if self.memory == "gradients" else 1.0
-        G = state.G.put(A, (x - work.sgd(A, x.expand(len(A), -1))) / eta)
-        if self.wait_for_all and not G.stored.all():
-            return None, Memory(G)
-        return -eta * G.mean(), Memory(G)
+        ended, before, ends = work.sgd(A, x.expand(len(A), -1)), x, state.ends
+        if isinstance(ends, Rows):
+            before, ends = ends[A], ends.put(A, ended)
+        after = Memory(state.G.put(A, (before - ended) / eta), ends)
+        if self.wait_for_all and not after.G.stored.all():
+            return None, after
+        return -eta * after.G.mean(), after

@@ -65,9 +65,12 @@ class Scaffnew(Algorithm[Shifts]):
     Attributes:
         schedule: how many local steps L a client takes: `deterministic`, L = K; `random`, L geometric with mean K,
             drawn from the seed and the round.
+        first_shift: h_i in a client's first round: `zero`, or `model`, x / (K eta), an error of FOCUS's released code,
+            which takes 0 for where the client's last local steps ended.
     """
 
     schedule: Literal["deterministic", "random"] = "deterministic"
+    first_shift: Literal["zero", "model"] = "zero"
 
     properties: ClassVar[Properties] = Properties(limit="elsewhere")
 
@@ -86,7 +89,8 @@ class Scaffnew(Algorithm[Shifts]):
         if len(A) == 0:
             return None, state
         K = work.steps_of(A)
-        h = state.h[A] + (x - state.xh[A]) / (K * state.lr[A])[:, None]
+        lr = state.lr[A] if self.first_shift == "zero" else state.lr[A].where(state.h.stored[A], call.lr)
+        h = state.h[A] + (x - state.xh[A]) / (K * lr)[:, None]
         xh = x.repeat(len(A), 1)
         for k, i, rows in local_steps(A, self._iterations(call, K)):
             g, _ = work.gradients(i, xh[rows], k)

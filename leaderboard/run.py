@@ -56,7 +56,7 @@ class Run:
         """Whether the metric was measured."""
         return metric.column in self.history
 
-    def final(self, metric: Metric, last_rounds: int = 1, at: int | None = None) -> float:
+    def final(self, metric: Metric, last_rounds: int = 1, at: int | None = None, per: Metric | None = None) -> float:
         """The final value of a metric that was measured.
 
         Args:
@@ -64,8 +64,13 @@ class Run:
             last_rounds: the value is the mean over the evaluations of this many last rounds. The evaluation before the
                 first round does not count.
             at: take the evaluation after this round instead; NaN if there is none.
+            per: `at` is a value of this metric, which grows with the rounds, such as a cost: take the last evaluation
+                at which it was at most `at`; NaN if the run ended earlier.
         """
         history = self.history[metric.column].dropna()
+        if per is not None and at is not None:
+            spent = self.history[per.column].reindex(history.index) if self.has(per) else history * math.nan
+            return float(history[spent <= at].iloc[-1]) if spent.max() >= at else math.nan
         if metric.threshold is not None:
             reached = history.index[history >= metric.threshold]
             return float(reached[0]) if len(reached) else math.inf

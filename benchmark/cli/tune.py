@@ -36,7 +36,7 @@ class Mode(StrEnum):
 def tune(
     experiment: Name,
     space: Annotated[str, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")],
-    samples: Annotated[int, typer.Option(min=1, help="Samples of each cell.")] = 30,
+    samples: Annotated[int, typer.Option(min=1, help="Samples of each cell, at most.")] = 30,
     grid: Annotated[bool, typer.Option("--grid", help="Try all combinations instead of samples.")] = False,
     search: Annotated[Strategy, typer.Option(help="Random samples, or Optuna's TPE.")] = Strategy.random,
     scheduler: Annotated[
@@ -47,6 +47,9 @@ def tune(
     seeds: Annotated[str, typer.Option(metavar="SEED,...", help="Seeds of the search.")] = "1000",
     rounds: Rounds = None,
     per: Annotated[str, typer.Option(metavar="AXIS,...", help="Axes with a search of their own. Default: all.")] = "",
+    budget: Annotated[
+        str, typer.Option(metavar="BUDGET", help="Stop proposing after 90m or 2h, or 5e6gradients a cell.")
+    ] = "",
     variant: Variant = "",
     only: Only = None,
     settings: Set = None,
@@ -82,6 +85,7 @@ def tune(
             seeds=_seeds(seeds),
             rounds=rounds,
             per=[axis for axis in per.split(",") if axis],
+            budget=budget,
             store=store,
             executor=executor_of(executor).value,
             gpus_per_trial=gpus_per_trial,
@@ -101,7 +105,7 @@ def tune(
     else:
         _tell(tuning, experiment)
     if figures:
-        for name in ("search_settings", "search_progress", "search_budget"):
+        for name in ("search_settings", "search_progress", "search_budget", "search_parallel"):
             file = tuning.file.parent / "search" / f"{name.removeprefix('search_')}.png"
             draw(name, file, tuning.samples, tuning.settings, tuning.tuned.metric, tuning.tuned.mode)
 
@@ -116,14 +120,25 @@ def _seeds(text: str) -> list[int]:
 
 def _tell(tuning: "Tuning", experiment: str) -> None:
     """Print the best settings of each cell, and the next step."""
-    from rich.table import Table
+    from rich.table import Column, Table
+
+    from benchmark.sweep.estimate import duration
 
     tuned = tuning.tuned
-    table = Table("cell", "best settings", tuned.metric, "samples", "gradients", title=tuned.how)
+    seconds = tuning.samples.groupby("cell")["seconds"].sum()
+    names = [Column(name, overflow="fold") for name in ("cell", "best settings")]  # never cut off
+    table = Table(*names, tuned.metric, "samples", "client gradients", "time", title=tuned.how)
     for name, one in tuned.best.items():
         settings = ", ".join(f"{path}={value}" for path, value in one.settings.items())
         spread = "" if one.interval is None else f" [{one.interval[0]:.4g}, {one.interval[1]:.4g}]"
-        table.add_row(name, settings, f"{one.score:.4g}{spread}", str(one.samples), f"{one.gradients:,.0f}")
+        table.add_row(
+            name,
+            settings,
+            f"{one.score:.4g}{spread}",
+            str(one.samples),
+            f"{one.gradients:,.0f}",
+            duration(seconds[name]),
+        )
     out.print(table)
     out.print(
         f"In {tuning.file}. Final table: rollcall run {experiment} --tuned {tuning.file}",

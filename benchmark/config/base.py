@@ -1,6 +1,7 @@
 """The base of all settings, and reading YAML files."""
 
 import types
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -61,14 +62,18 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def load_yaml(path: Path) -> Any:
+def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
     """The content of a YAML file. Data files that it names are relative to its folder.
+
+    Args:
+        path: of the file.
+        edited: turns its text into the YAML to read.
 
     Raises:
         SettingError: the file does not exist, is not YAML, or sets a key twice.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        content = yaml.load(edited(path.read_text(encoding="utf-8")), _Loader)
     except OSError as error:
         raise SettingError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

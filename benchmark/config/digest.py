@@ -35,6 +35,9 @@ SINCE: dict[tuple[str, ...], Any] = {
     ("task", "augmentation", "fill"): "black",
     ("participation", "lasting"): "both",
     ("algorithm", "losses"): "minibatch",
+    ("algorithm", "intervals"): "before",
+    ("algorithm", "divisor"): "clients",
+    ("algorithm", "first_shift"): "zero",
 }
 """Settings that were added later, with the value that describes earlier runs. A digest leaves a setting out if it has
 this value, so that earlier runs keep their digests."""

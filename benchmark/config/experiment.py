@@ -138,7 +138,8 @@ class Experiment(Settings):
     @property
     def metrics(self) -> list[str]:
         """The columns of a run's history that its report and its claims read."""
-        metrics = [*self.report.metrics, *(claim.metric for claim in self.claims if claim.metric)]
+        claimed = [metric for claim in self.claims for metric in (claim.metric, claim.per) if metric]
+        metrics = [*self.report.metrics, *claimed]
         return list(dict.fromkeys(metric.column for metric in metrics))
 
     def as_(self, variant: str) -> "Experiment":

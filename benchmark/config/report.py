@@ -55,6 +55,9 @@ class Claim(Settings):
     along: str | None = Field(None, description="axis whose neighbours are compared, in the order of the file")
     metric: MetricName | None = Field(None, description="by default the report's first")
     at: PositiveInt | None = Field(None, description="the round to look at; by default the report's last rounds")
+    per: MetricName | None = Field(
+        None, description="`at` is a value of this metric instead of a round, such as `cost/floats_up`"
+    )
     least: float | None = Field(None, description="lower bound of the quantity")
     most: float | None = Field(None, description="upper bound of the quantity")
     printed: float | None = Field(None, description="the quantity as the paper prints it")
@@ -66,6 +69,8 @@ class Claim(Settings):
             raise SettingError("least: is missing; a claim must have least, most or both")
         if sum(option is not None for option in (self.minus, self.over, self.along)) > 1:
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
+        if self.per is not None and self.at is None:
+            raise SettingError("at: is missing; must be given beside per")
         return self
 
 

@@ -20,7 +20,17 @@ from benchmark.search.search import best
 
 
 class Best(Settings):
-    """The best sample of a cell."""
+    """The best sample of a cell.
+
+    Attributes:
+        when: the labels of the cell by axis.
+        settings: of the sample, by dotted name.
+        score: the mean over the seeds of the search.
+        interval: of this mean, 95 %; None for one seed.
+        samples, failed: the samples of the cell, and those of them that failed or diverged.
+        gradients: that the clients computed for all samples of the cell.
+        at_edge: the settings whose value lies at the edge of the space.
+    """
 
     when: dict[str, str]
     settings: dict[str, Any]
@@ -33,7 +43,12 @@ class Best(Settings):
 
 
 class Tuned(Settings):
-    """The answer of a search, and how it was found: the content of `tuned.yaml`."""
+    """The answer of a search, and how it was found: the content of `tuned.yaml`.
+
+    Attributes:
+        budget: what the search could cost; empty for no limit.
+        cut: the cells whose search the budget ended.
+    """
 
     experiment: str
     date: str
@@ -43,6 +58,8 @@ class Tuned(Settings):
     scheduler: str
     rounds: int
     seeds: tuple[int, ...]
+    budget: str = ""
+    cut: tuple[str, ...] = ()
     space: dict[str, Any]
     best: dict[str, Best]
     without_answer: tuple[str, ...] = ()
@@ -79,6 +96,7 @@ class Tuned(Settings):
         return (
             f"rollcall tune, {self.date}: best of {samples} samples by {self.metric}, {self.search} search{stops}, "
             f"{self.rounds} rounds, seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}"
+            f"{f'; ended by the budget of {self.budget}' if self.cut else ''}"
         )
 
     def overrides(self, experiment: Experiment) -> tuple[Override, ...]:
@@ -142,7 +160,7 @@ def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric) -> Best | N
         samples=len(samples),
         failed=sum(bool(sample.error) for sample in samples),
         gradients=sum(sample.gradients for sample in samples),
-        at_edge=tuple(path for path, value in chosen.settings.items() if cell.space[path].at_edge(value)),
+        at_edge=tuple(path for path, value in chosen.settings.items() if cell.at_edge(path, value)),
     )
 
 

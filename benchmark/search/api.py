@@ -14,6 +14,7 @@ from benchmark.config.experiment import Experiment
 from benchmark.config.grid import drafts
 from benchmark.config.metric import Direction, Metric
 from benchmark.search.answer import Tuned, seeds_of, tuned_of
+from benchmark.search.budget import Budget
 from benchmark.search.cells import VALIDATION, Cell, cells_of, holds_out
 from benchmark.search.execution import Execution
 from benchmark.search.halving import PROMOTED, Scheduler, rungs
@@ -24,6 +25,9 @@ from benchmark.search.space import Space
 
 SEEDS = (1000,)
 """The seeds of a search, unless others are given."""
+
+UNEQUAL = 1.5
+"""A note names cells that took so many times the client gradients of others."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ def tune(
     seeds: Sequence[int] = SEEDS,
     rounds: int | None = None,
     per: Sequence[str] = (),
+    budget: str = "",
     store: Path | str = "runs",
     executor: Literal["ray", "inline"] | None = None,
     gpus_per_trial: float = 0.0,
@@ -79,7 +84,7 @@ def tune(
     Args:
         experiment: a name, the path of a YAML file, or an `Experiment`.
         space: what to search: a mapping, the path of a YAML file, or a text such as `local.lr=loguniform(1e-3,1)`.
-        samples: of each cell.
+        samples: of each cell, at most.
         grid: try all combinations of the space instead of samples.
         search: `random` samples, or `optuna` for TPE.
         scheduler: which samples are stopped early: see `benchmark.search.halving`.
@@ -88,6 +93,8 @@ def tune(
         seeds: of the search. A sample is judged by the mean over them. Seeds of the experiment are refused.
         rounds: of a sample; by default those of the experiment.
         per: the axes that make a cell; by default all axes that are not searched.
+        budget: a time for the whole search, such as `2h`, or client gradients for each cell, such as `5e6gradients`;
+            no samples are proposed when it is spent. All cells get equally many samples in a time.
         store: folder of the run folders.
         executor: `ray` or `inline`; by default Ray if it is installed.
         gpus_per_trial: with Ray, the share of a GPU for each trial.
@@ -108,11 +115,19 @@ def tune(
     space, judged = Space.read(space), metric_of(metric, mode, allow_test)
     cells, full = _cells(experiment, space, judged, seeds, rounds, scheduler, per)
     last = experiment.report.last_rounds
+    execution = Execution(executor or ("ray" if find_spec("ray") else "inline"), gpus_per_trial, console, mlflow)
     plan = Search(
-        f"{experiment.home}/search", Path(store), judged, last / full if last > 1 else 0.0, rounds or full, scheduler
+        f"{experiment.home}/search",
+        Path(store),
+        judged,
+        last / full if last > 1 else 0.0,
+        rounds or full,
+        scheduler,
+        Budget.read(budget, execution.at_once) if budget else None,
     )
-    execute = Execution(executor or ("ray" if find_spec("ray") else "inline"), gpus_per_trial, console, mlflow)
-    by_cell = plan.run(cells, proposals("grid" if grid else search, seeds[0], samples, judged), execute)
+    propose = proposals("grid" if grid else search, seeds[0], samples, judged, may_end_early=bool(budget))
+    with execution as execute:
+        by_cell = plan.run(cells, propose, execute)
     tuned = tuned_of(
         experiment.home,
         cells,
@@ -122,6 +137,8 @@ def tune(
         scheduler=scheduler,
         rounds=plan.rounds,
         seeds=tuple(seeds),
+        budget=budget,
+        cut=tuple(cell.name for cell in cells if propose(cell, by_cell[cell.name])),
         space=space.text,
     )
     folder = Path(store) / experiment.home
@@ -132,6 +149,7 @@ def tune(
         export(folder / "search" / "optuna.db", experiment.home, cells, by_cell, plan.rounds, judged.direction)
     table = samples_table(by_cell, plan.rounds)
     table.to_json(folder / "search" / "samples.json", orient="records", indent=1)
+    execution.publish(Path(store), plan.folder, [folder / "tuned.yaml", folder / "search" / "samples.json"])
     return Tuning(tuned, table, folder / "tuned.yaml", notes(experiment, cells, tuned, judged))
 
 
@@ -164,9 +182,11 @@ def _cells(
     """The cells with the seeds of the search, and the rounds of the experiment.
 
     Raises:
-        SettingError: a seed is one of the experiment's; or see `cells_of`.
+        SettingError: a seed is one of the experiment's, and the experiment does not only report validation data; or see
+            `cells_of`.
     """
-    taken = [seed for seed in seeds if seed in seeds_of(experiment)]
+    final = any(not name.startswith("validation/") for name in experiment.metrics)
+    taken = [seed for seed in seeds if final and seed in seeds_of(experiment)]
     if taken or not seeds:
         raise SettingError(
             f"seeds: {taken[0] if taken else 'none'} is not allowed in a search; the seeds of the experiment are for "
@@ -207,7 +227,8 @@ def notes(experiment: Experiment, cells: Sequence[Cell], tuned: Tuned, metric: M
     lines = []
     if metric.split == "test":
         lines.append("Warning: the settings were chosen on test data. Test results with them are too good.")
-    if metric.split == "validation" and not holds_out({"task": experiment.trial.get("task")}):
+    specs = [draft.spec for draft in drafts(experiment) if "analysis" not in draft.spec]
+    if metric.split == "validation" and not all(map(holds_out, specs)):
         lines.append(f"The search held out {VALIDATION:.0%} of the training samples (task.validation: {VALIDATION}).")
     for cell in cells:
         left_out = [path for path in Space.read(tuned.space).common if path not in cell.space]
@@ -219,5 +240,15 @@ def notes(experiment: Experiment, cells: Sequence[Cell], tuned: Tuned, metric: M
             lines.append(f"Warning: {name}: the best {path}, {value}, is at the edge of its space. Widen the space.")
         if one.failed:
             lines.append(f"{name}: {one.failed} of {one.samples} samples failed or diverged.")
+    costs = {name: one.gradients for name, one in tuned.best.items()}
+    if costs and max(costs.values()) > UNEQUAL * min(costs.values()):
+        low, high = min(costs, key=costs.__getitem__), max(costs, key=costs.__getitem__)
+        lines.append(
+            f"The cells took unequal numbers of client gradients: {low} {costs[low]:.2g}, {high} {costs[high]:.2g}. "
+            f"For equal ones: --budget {costs[low]:.2g}gradients"
+        )
+    if tuned.cut:
+        cut = "the search" if len(tuned.cut) == len(cells) else f"the search of {', '.join(tuned.cut)}"
+        lines.append(f"The budget of {tuned.budget} ended {cut}. Rerun with a larger budget to continue.")
     lines += [f"Warning: {name}: all samples failed; there is no answer." for name in tuned.without_answer]
     return tuple(lines)

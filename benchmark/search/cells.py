@@ -48,6 +48,17 @@ class Cell:
             trials[trial.digest] = trial
         return list(trials.values())
 
+    def at_edge(self, path: str, value: Any) -> bool:
+        """Whether a value lies at the edge of the space of a setting, and the setting allows values beyond it."""
+        return any(self._allows(path, one) for one in self.space[path].beyond(value))
+
+    def _allows(self, path: str, value: Any) -> bool:
+        try:
+            Trial.read(put(self.specs[0], path, value) | {"rounds": 1})
+        except SettingError:
+            return False
+        return True
+
 
 def cells_of(experiment: Experiment, space: Space, per: Sequence[str], metric: Metric, every: int) -> list[Cell]:
     """The cells of an experiment, with the seeds that it has.

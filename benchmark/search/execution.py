@@ -1,12 +1,15 @@
 """Runs the trials of a search, with Ray or one after another, and mirrors them to MLflow if it is installed."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
 
 from benchmark.federation.interruption import Interrupted
+from benchmark.sweep.estimate import by_ray
 from benchmark.sweep.jobs import CallbackList, Job, SweepCallback, run_inline
 from benchmark.sweep.progress import View
 
@@ -15,7 +18,7 @@ Execute = Callable[[Sequence[Job]], None]
 
 
 class Execution:
-    """Runs jobs, some at a time. An `Execute`.
+    """Runs jobs, some at a time. An `Execute`. In a `with` block Ray stays up between the calls.
 
     Args:
         executor: `ray` or `inline`.
@@ -31,6 +34,21 @@ class Execution:
         self.gpus_per_trial = gpus_per_trial
         self.console = console or Console(quiet=True)
         self.mlflow = mlflow and find_spec("mlflow") is not None
+        self.uses_ray = False
+
+    def __enter__(self) -> "Execution":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.uses_ray:
+            from benchmark.sweep import ray_start
+
+            ray_start.end()
+
+    @property
+    def at_once(self) -> int:
+        """Trials at the same time, on this machine."""
+        return by_ray(self.gpus_per_trial).at_once if self.executor == "ray" else 1
 
     def __call__(self, jobs: Sequence[Job]) -> None:
         if not jobs:
@@ -47,10 +65,29 @@ class Execution:
             if self.executor == "ray":
                 from benchmark.sweep.ray_executor import run_ray
 
-                run_ray(jobs, CallbackList(*callbacks), self.gpus_per_trial)
+                self.uses_ray = True
+                run_ray(jobs, CallbackList(*callbacks), self.gpus_per_trial, keep=True)
             else:
                 run_inline(jobs, CallbackList(*callbacks))
             if mirror is not None:
                 mirror.end(view.state)
         if view.stopped:
             raise Interrupted("the search was interrupted; rerun it to resume")
+
+    def publish(self, store: Path, name: str, files: Sequence[Path]) -> None:
+        """Copy files to the parent run of the search in MLflow.
+
+        Args:
+            store: of the run folders.
+            name: of the search's experiment in MLflow.
+            files: that exist.
+        """
+        if not self.mlflow:
+            return
+        from benchmark.sweep.mlflow_mirror import Mirror
+
+        def copy_into(folder: Path) -> None:
+            for file in files:
+                shutil.copy(file, folder)
+
+        Mirror(store, name).end("finished", copy_into)

@@ -1,6 +1,6 @@
 """Samples of a space: random ones, each a function of (seed, cell, index, setting), and grids."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -36,11 +36,14 @@ def grid(domains: Mapping[str, Domain]) -> list[dict[str, Any]]:
     return [dict(zip(domains, values, strict=True)) for values in product(*(d.values or () for d in domains.values()))]
 
 
+def shuffled(points: Sequence[dict[str, Any]], seed: int, cell: str) -> list[dict[str, Any]]:
+    """The points in a random order."""
+    return [points[row] for row in stream(seed, "search grid", crc32(cell.encode())).permutation(len(points))]
+
+
 def random_samples(domains: Mapping[str, Domain], seed: int, cell: str, count: int) -> list[dict[str, Any]]:
     """Random samples. If there are few combinations, none is drawn twice, and there may be fewer than `count`."""
     lists = [domain.values for domain in domains.values()]
     if all(values is not None for values in lists) and prod(len(values or ()) for values in lists) <= MOST:
-        points = grid(domains)
-        order = stream(seed, "search grid", crc32(cell.encode())).permutation(len(points))
-        return [points[row] for row in order[:count]]
+        return shuffled(grid(domains), seed, cell)[:count]
     return [sample(domains, seed, cell, index) for index in range(count)]

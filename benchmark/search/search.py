@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmark.config.errors import SettingError
 from benchmark.config.metric import Metric
+from benchmark.search.budget import Budget
 from benchmark.search.cells import Cell
 from benchmark.search.execution import Execute
 from benchmark.search.halving import PROMOTED, Scheduler, rungs
@@ -33,6 +34,7 @@ class Search:
         share: the share of the last rounds over which the metric is averaged.
         rounds: of a sample that is never stopped.
         scheduler: which samples are stopped early.
+        budget: what the search may cost; None for no limit.
     """
 
     folder: str
@@ -41,6 +43,7 @@ class Search:
     share: float
     rounds: int
     scheduler: Scheduler
+    budget: Budget | None = None
 
     def run(self, cells: Sequence[Cell], propose: Propose, execute: Execute) -> dict[str, list[Sample]]:
         """The samples of each cell.
@@ -52,6 +55,8 @@ class Search:
         samples: dict[str, list[Sample]] = {cell.name: [] for cell in cells}
         while True:
             proposals = {cell.name: propose(cell, samples[cell.name]) for cell in cells}
+            if self.budget:
+                proposals = self.budget.cut(proposals, samples)
             if not any(proposals.values()):
                 return samples
             first = not any(samples.values())
@@ -84,7 +89,7 @@ class Search:
         for rounds in rungs(self.rounds, self.scheduler):
             due = {cell.name: self._due(samples[cell.name], below, rounds) for cell in cells}
             jobs = [(sample, self.jobs(cell, sample, rounds)) for cell in cells for sample in due[cell.name]]
-            execute(list({job.trial.digest: job for _, own in jobs for job in own if not job.finished}.values()))
+            execute(list({job.trial.digest: job for _, own in jobs for job in own if not job.ended}.values()))
             for sample, own in jobs:
                 measure(sample, own, rounds, self.metric, self.share)
             below = rounds

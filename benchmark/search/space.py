@@ -17,6 +17,11 @@ EDGE = 0.05
 FORMS = "uniform(a,b), loguniform(a,b), randint(a,b) or choice(a,b,...)"
 
 
+def outside(end: float, sign: int) -> tuple[float, float]:
+    """A number just below (-1) or above (1) an end, and one a whole step away for settings that are whole numbers."""
+    return end + sign * 1e-6 * (abs(end) or 1), int(end) + sign
+
+
 @dataclass(frozen=True)
 class Range:
     """A range of numbers, both ends included.
@@ -40,13 +45,15 @@ class Range:
         value = low + share * (high - low)
         return min(max(float(f"{math.exp(value) if self.log else value:.4g}"), self.low), self.high)
 
-    def at_edge(self, value: float) -> bool:
-        """Whether a number lies in the outermost 5 % of the range at either end."""
+    def beyond(self, value: float) -> tuple[float, ...]:
+        """Numbers outside the range, if this one lies in the outermost 5 % at either end: on that side of it."""
         if self.log:
             share = math.log(value / self.low) / math.log(self.high / self.low)
         else:
             share = (value - self.low) / (self.high - self.low)
-        return not EDGE < share < 1 - EDGE
+        if EDGE < share < 1 - EDGE:
+            return ()
+        return outside(self.low, -1) if share < 0.5 else outside(self.high, 1)
 
     @property
     def examples(self) -> tuple[Any, ...]:
@@ -69,10 +76,12 @@ class Options:
         """The value at this share of the list."""
         return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
 
-    def at_edge(self, value: Any) -> bool:
-        """Whether a number is the smallest or the largest of several."""
+    def beyond(self, value: Any) -> tuple[float, ...]:
+        """Numbers outside the options, if this one is the smallest or the largest of several: on that side of them."""
         numbers = [one for one in self.values if isinstance(one, int | float) and not isinstance(one, bool)]
-        return len(numbers) > 1 and value in (min(numbers), max(numbers))
+        if len(numbers) < 2 or value not in (min(numbers), max(numbers)):
+            return ()
+        return outside(value, 1 if value == max(numbers) else -1)
 
     @property
     def examples(self) -> tuple[Any, ...]:
@@ -101,13 +110,15 @@ class Space:
     def read(cls, space: "Space | Mapping[str, Any] | str | Path") -> "Space":
         """A space from a mapping, a YAML file, or a text such as `local.lr=loguniform(1e-3,1),server.lr=choice(1,3)`.
 
+        In a text, `fedau:algorithm.cutoff=randint(10,100)` is a setting of one method.
+
         Raises:
             SettingError: a domain cannot be read.
         """
         if isinstance(space, Space):
             return space
         if isinstance(space, Path) or (isinstance(space, str) and space.endswith((".yaml", ".yml"))):
-            space = load_yaml(Path(space))
+            space = load_yaml(Path(space), quoted)
         elif isinstance(space, str):
             space = assignments(space)
         if not isinstance(space, Mapping) or not space:
@@ -123,8 +134,16 @@ class Space:
         return {*self.common, *(path for own in self.methods.values() for path in own)}
 
 
+def quoted(text: str) -> str:
+    """YAML with every domain in quotes: in `{local.lr: choice(1,3)}` YAML would separate the entries at its comma."""
+    return re.sub(r"""(?<!["'\w])(?:uniform|loguniform|randint|choice)\([^()"\n]*\)""", r'"\g<0>"', text)
+
+
 def assignments(text: str) -> dict[str, Any]:
-    """`local.lr=uniform(0,1),server.lr=1,3` as a mapping. Commas in parentheses do not separate settings."""
+    """`local.lr=uniform(0,1),server.lr=1,3` as a mapping. Commas in parentheses do not separate settings.
+
+    `METHOD:SETTING=DOMAIN` is an entry of the mapping of this method.
+    """
     result: dict[str, Any] = {}
     for part in re.split(r",(?![^()]*\))", text):
         path, equals, value = part.partition("=")
@@ -134,7 +153,14 @@ def assignments(text: str) -> dict[str, Any]:
             last.append(part.strip())
         else:
             raise SettingError(f"space: {text!r} is not allowed; must be SETTING=DOMAIN,... or a .yaml file")
-    return {path: values[0] if len(values) == 1 else f"choice({','.join(values)})" for path, values in result.items()}
+    space: dict[str, Any] = {}
+    for path, values in result.items():
+        method, colon, setting = path.rpartition(":")
+        own = space.setdefault(method.strip(), {}) if colon else space
+        if not isinstance(own, dict):
+            raise SettingError(f"space: {method}: is a setting and a method; must be one of them")
+        own[setting.strip()] = values[0] if len(values) == 1 else f"choice({','.join(values)})"
+    return space
 
 
 def domain(path: str, value: Any) -> Domain:

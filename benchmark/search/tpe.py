@@ -17,6 +17,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from benchmark.config.metric import Metric
+from benchmark.search.budget import BATCH
 from benchmark.search.cells import Cell
 from benchmark.search.record import Sample
 from benchmark.search.sampling import sample as random_sample
@@ -24,9 +25,6 @@ from benchmark.search.space import Domain, Range
 
 STARTUP = 10
 """The first samples are random."""
-
-BATCH = 4
-"""So many samples of a cell are proposed, and run, at the same time."""
 
 
 class Tpe:
@@ -46,8 +44,8 @@ class Tpe:
 
     def __call__(self, cell: Cell, samples: list[Sample]) -> list[dict[str, Any]]:
         begun, left = len(samples), self.count - len(samples)
-        if begun == 0:
-            return [random_sample(cell.space, self.seed, cell.name, i) for i in range(min(STARTUP, self.count))]
+        if begun < STARTUP:
+            return [random_sample(cell.space, self.seed, cell.name, i) for i in range(begun, min(STARTUP, self.count))]
         sampler = optuna.samplers.TPESampler(
             seed=(self.seed + crc32(f"{cell.name}/{begun}".encode())) % 2**32, n_startup_trials=0, constant_liar=True
         )

@@ -28,6 +28,7 @@ from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from benchmark.config.grid import read
 from benchmark.config.source import supply
+from benchmark.config.trial import Trial
 from benchmark.federation.interruption import stop_requests
 from benchmark.federation.simulation import CHECKPOINT_EVERY
 from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
@@ -44,6 +45,7 @@ def run_ray(
     checkpoint_every: timedelta = CHECKPOINT_EVERY,
     storage: Storage | None = None,
     address: str = "",
+    keep: bool = False,
 ) -> None:
     """Run all jobs. A job that fails does not stop the others.
 
@@ -65,6 +67,7 @@ def run_ray(
         checkpoint_every: time between two checkpoints of a trial.
         storage: where the machines of a cluster without a shared disk keep the run folders.
         address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
+        keep: whether Ray stays up for another call; after the last one, call `ray_start.end`.
 
     Raises:
         SettingError: no Ray cluster answers at the address.
@@ -77,7 +80,7 @@ def run_ray(
         # Tune must have a folder for its own records; ours are in the run folders.
         with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
             relay = _Relay(jobs, callback, requested, retries, storage)
-            cores = max((job.trial.numerics.devices for job in jobs), default=1)
+            cores = max((job.trial.numerics.devices for job in jobs if isinstance(job.trial, Trial)), default=1)
             tune.Tuner(
                 tune.with_resources(_trainable, {"cpu": cores, "gpu": gpus_per_trial}),
                 param_space={
@@ -103,7 +106,8 @@ def run_ray(
                 ),
             ).fit()
     finally:
-        ray_start.end()
+        if not keep:
+            ray_start.end()
 
 
 def _trainable(config: dict[str, Any]) -> None:

@@ -79,23 +79,49 @@ class Cell:
         """Whether a run has the metric."""
         return any(run.has(metric) for run in self.runs.values())
 
-    def finals(self, metric: Metric, last_rounds: int, at: int | None = None) -> pd.Series:
-        """The final value of every run that has the metric and did not diverge, by seed."""
+    def finals(self, metric: Metric, last_rounds: int, at: int | None = None, per: Metric | None = None) -> pd.Series:
+        """The final value of every run that has the metric and did not diverge, by seed; `at` and `per` as in `Run`."""
         window = self.window(last_rounds)
         ended = {seed: run for seed, run in self.runs.items() if run.has(metric) and not run.diverged}
-        values = {seed: run.final(metric, window, at) for seed, run in ended.items()}
+        values = {seed: run.final(metric, window, at, per) for seed, run in ended.items()}
         return pd.Series(values, dtype=float).dropna()
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds and its 95 % interval. With one seed the interval is infinite."""
+    """A mean over seeds and its 95 % interval. With one seed the interval is infinite.
+
+    Attributes:
+        mean, low, high: of the values; if `logarithmic`, computed from their logarithms.
+        sd: standard deviation of the values, or of their logarithms.
+        seeds: number of values.
+        logarithmic: whether it was computed from logarithms.
+    """
 
     mean: float
     sd: float
     low: float
     high: float
     seeds: int
+    logarithmic: bool = False
+
+    @property
+    def wide(self) -> bool:
+        """Whether the interval is over more than a decade of a logarithmic axis: no number of decimals fits it."""
+        return self.logarithmic and self.high > 10 * self.low
+
+    def seeds_to_exclude(self, bound: float) -> int | None:
+        """Number of seeds whose interval leaves out a bound with a probability of 80 %, if mean and sd are as here.
+
+        The usual approximation ((1.96 + 0.84) sd / gap)^2 + 1.96^2 / 2. None with fewer than three seeds, or if no
+        number of seeds is enough.
+        """
+        if self.logarithmic and bound <= 0:
+            return 1
+        gap = abs(math.log(self.mean / bound)) if self.logarithmic else abs(self.mean - bound)
+        if self.seeds < 3 or gap == 0 or not math.isfinite(gap):
+            return None
+        return math.ceil(((1.960 + 0.842) * self.sd / gap) ** 2 + 1.960**2 / 2)
 
 
 def estimate(values: Sequence[float] | pd.Series, exact: bool = False) -> Estimate:

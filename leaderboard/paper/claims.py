@@ -60,6 +60,16 @@ class ClaimResult:
             return "fails"
         return "holds" if verdicts == {"holds"} else "undecided"
 
+    @property
+    def seeds_to_decide(self) -> int | None:
+        """Number of seeds that would decide an undecided claim with a probability of 80 %; None if unknown."""
+        bounds = [bound for bound in (self.claim.least, self.claim.most) if bound is not None]
+        quantities = [place.quantity for place in self.places if place.verdict == "undecided"]
+        counts = [quantity.seeds_to_exclude(bound) for quantity in quantities if quantity for bound in bounds]
+        if self.verdict != "undecided" or None in counts:
+            return None
+        return max((count for count in counts if count is not None), default=None)
+
 
 def check_claim(claim: Claim, report: Report, cells: Sequence[Cell]) -> ClaimResult:
     """Decide a claim.
@@ -120,13 +130,13 @@ def _alike(cell: Cell, other: Cell, except_axes: Collection[str]) -> bool:
 
 def _quantity(claim: Claim, metric: Metric, report: Report, cell: Cell, other: Cell | None) -> Estimate | None:
     """The claim's quantity at a place, seed by seed; None if no seed was run in both cells."""
-    values = cell.finals(metric, report.last_rounds, claim.at)
+    values = cell.finals(metric, report.last_rounds, claim.at, claim.per)
     if other is None:
         if not len(values):
             return None
         logarithmic = "y" in report.log
         return _geometric(values.to_numpy(), _exact(cell)) if logarithmic else estimate(values, _exact(cell))
-    baseline = other.finals(metric, report.last_rounds, claim.at)
+    baseline = other.finals(metric, report.last_rounds, claim.at, claim.per)
     if _exact(other) and len(baseline):  # it depends on no seed, so it is compared with every seed
         baseline = pd.Series(baseline.iloc[0], index=values.index)
     seeds = values.index.intersection(baseline.index)
@@ -145,7 +155,7 @@ def _geometric(values: Float[np.ndarray, "seeds"], exact: bool) -> Estimate:
     if not (values > 0).all():
         return estimate(values.tolist(), exact)
     logs = estimate(np.log(values).tolist(), exact)
-    return Estimate(math.exp(logs.mean), logs.sd, _exp(logs.low), _exp(logs.high), logs.seeds)
+    return Estimate(math.exp(logs.mean), logs.sd, _exp(logs.low), _exp(logs.high), logs.seeds, logarithmic=True)
 
 
 def _exp(value: float) -> float:

@@ -37,7 +37,9 @@ fails at one of them. A printed number **agrees** if it is within the interval, 
 the paper prints.
 
 Intervals are Student's t intervals over seeds. Differences and ratios are taken seed by seed. For ratios and for
-quantities on a logarithmic axis, the interval is computed from the logarithms.
+quantities on a logarithmic axis, the interval is computed from the logarithms. **Seeds that would decide it** is the
+number of seeds whose interval leaves out the claim's bounds with a probability of 80 %, if mean and standard deviation
+are as measured so far.
 """
 
 

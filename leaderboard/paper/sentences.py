@@ -27,6 +27,8 @@ def claim_item(result: ClaimResult) -> str:
     if run:
         quantity = f"{result.metric.name}{' %' if unit.percent else ''}{_comparison(claim)}, {_bounds(claim, unit)}"
         lines.append(f"  {quantity}: {_places(run, unit)}")
+    if result.seeds_to_decide is not None:
+        lines.append(f"  seeds that would decide it: {result.seeds_to_decide:,}")
     diverged = sum(place.diverged for place in result.places)
     if diverged:
         lines.append(f"  diverged runs, left out of the numbers: {diverged}")
@@ -39,7 +41,7 @@ def claim_item(result: ClaimResult) -> str:
 
 def interval(quantity: Estimate, metric: Metric) -> str:
     """A mean and its interval, printed as values of the metric are."""
-    width = (quantity.high - quantity.low) / 2
+    width = 0.0 if quantity.wide else (quantity.high - quantity.low) / 2
     mean, low, high = (metric.text(value, width) for value in (quantity.mean, quantity.low, quantity.high))
     if quantity.seeds == 1 and math.isinf(quantity.high):
         return f"{mean} (one seed)"

@@ -5,16 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from leaderboard.plots.style import legend, line_style, plain
+from leaderboard.plots.style import legend, line_style, logarithmic, numeric, plain
 
 BUDGETS = (1, 3, 10, 30)
 """Numbers of samples for which the expected best is shown."""
-
-WIDE = 30
-"""A setting whose largest value is so many times the smallest has a logarithmic axis."""
 
 
 def sensitivity(samples: pd.DataFrame, settings: Sequence[str], metric: str, mode: str) -> Figure:
@@ -41,7 +37,8 @@ def sensitivity(samples: pd.DataFrame, settings: Sequence[str], metric: str, mod
                     _positions(points[setting]), points["score"], 22, facecolors=face, edgecolors=colour, alpha=0.8
                 )
             axes.plot([], [], "o", color=colour, label=str(cell))
-        _scale(axes, working[setting].dropna())
+        if logarithmic(working[setting].dropna()):
+            axes.set_xscale("log")
         axes.set_xlabel(setting)
         plain(axes)
     for axes in grid[len(settings) :]:
@@ -109,13 +106,4 @@ def expected(scores: Float[np.ndarray, "N"], n: int, mode: str) -> float:
 
 def _positions(values: pd.Series) -> pd.Series:
     """Where values are on an axis: numbers at themselves, anything else at its text."""
-    return values if _numbers(values) else values.astype(str)
-
-
-def _numbers(values: pd.Series) -> bool:
-    return all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
-
-
-def _scale(axes: Axes, values: pd.Series) -> None:
-    if _numbers(values) and len(values) and values.min() > 0 and values.max() >= WIDE * values.min():
-        axes.set_xscale("log")
+    return values if numeric(values) else values.astype(str)

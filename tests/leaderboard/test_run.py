@@ -8,9 +8,9 @@ import pytest
 from benchmark.config.metric import Metric
 from leaderboard import Run
 
-RUN = Run(
-    {}, {"rounds": "40"}, pd.DataFrame({"a": [8.0, 4.0, 2.0, 1.0], "b": [0.0, 0.5, math.nan, 1.0]}, [10, 20, 30, 40])
-)
+HISTORY = {"a": [8.0, 4.0, 2.0, 1.0], "b": [0.0, 0.5, math.nan, 1.0], "cost/floats_up": [50.0, 100.0, 150.0, 200.0]}
+RUN = Run({}, {"rounds": "40"}, pd.DataFrame(HISTORY, [10, 20, 30, 40]))
+FLOATS = Metric("cost/floats_up")
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,11 @@ RUN = Run(
         ("b", {"last_rounds": 20}, 1.0),  # what was not evaluated is left out
         ("a", {"at": 20}, 4.0),
         ("a", {"at": 25}, math.nan),
+        ("a", {"at": 100, "per": FLOATS}, 4.0),
+        ("a", {"at": 199, "per": FLOATS}, 2.0),
+        ("a", {"at": 201, "per": FLOATS}, math.nan),  # the run ended earlier
+        ("b", {"at": 150, "per": FLOATS}, 0.5),  # not evaluated there
+        ("a", {"at": 10, "per": Metric("not measured")}, math.nan),
         ("round_of:b>=0.5", {}, 20.0),
         ("round_of:b>=0.6", {}, 40.0),
         ("round_of:b>=2", {}, math.inf),

@@ -136,7 +136,10 @@ def more_available(s, memory, oracle=True):
     move(s, {i: s.alpha[i] / pi[i] for i in s.A if pi[i] > pi.mean() - 1e-9})
 
 
-def fedau(s, memory, cutoff=50):
+def fedau(s, memory, cutoff=50, intervals="before", divisor="clients"):
+    if intervals == "with_current":
+        fedau_as_focus_released_it(s, memory, cutoff)
+        return
     intervals = memory.setdefault("intervals", [[] for _ in range(s.m)])
     waiting = memory.setdefault("waiting", [0] * s.m)
     move(s, {i: (np.mean(intervals[i]) if intervals[i] else 1.0) / s.m for i in s.A})
@@ -168,8 +171,27 @@ def fedprox(s, memory, mu=0.01):
     s.x = s.x + s.eta_g * step
 
 
+def fedau_as_focus_released_it(s, memory, cutoff):
+    weight = memory.setdefault("weight", np.ones(s.m))
+    count, waiting = memory.setdefault("count", [0] * s.m), memory.setdefault("waiting", [0] * s.m)
+    for i in range(s.m):
+        waiting[i] += 1
+        if i in s.A or waiting[i] == cutoff:
+            weight[i] = (count[i] * weight[i] + waiting[i]) / (count[i] + 1)
+            count[i] += 1
+            waiting[i] = 0
+    move(s, {i: weight[i] / sum(weight[j] for j in s.A) for i in s.A})
+
+
 def mifa(s, memory, wait_for_all=False, remember="gradients"):
     G = memory.setdefault("G", np.zeros_like(s.u))
+    if remember == "differences":
+        ends = memory.setdefault("ends", {})
+        for i in s.A:
+            end = train(s, i, s.x)
+            G[i], ends[i] = ends.get(i, 0) - end, end
+        s.x = s.x - s.eta_g * sum(G) / s.m
+        return
     heard = memory.setdefault("heard", set())
     rate = s.eta if remember == "gradients" else 1.0
     for i in s.A:
@@ -206,7 +228,7 @@ def scaffold(s, memory, option="II"):
     s.x = s.x + s.eta_g * moved
 
 
-def scaffnew(s, memory, lengths=None):
+def scaffnew(s, memory, lengths=None, first_shift="zero"):
     h = memory.setdefault("h", np.zeros_like(s.u))
     last = memory.setdefault("last", {})
     ends = {}
@@ -214,6 +236,8 @@ def scaffnew(s, memory, lengths=None):
         if i in last:
             xh, rate = last[i]
             h[i] = h[i] + (s.x - xh) / (steps_of(s, i) * rate)
+        elif first_shift == "model":
+            h[i] = s.x / (steps_of(s, i) * s.eta)
         ends[i] = train(s, i, s.x, correct=-h[i], steps=None if lengths is None else lengths[s.t])
         last[i] = (ends[i], s.eta)
     if s.A:

@@ -11,8 +11,12 @@ from command import TINY
 import benchmark
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
+from benchmark.config.metric import Metric
 from benchmark.federation.run_folder import RunFolder
 from benchmark.search import execution
+from benchmark.search.api import notes
+from benchmark.search.cells import cells_of
+from benchmark.search.space import Space
 from benchmark.sweep.jobs import run_inline
 from tasks.base import Batches
 
@@ -174,6 +178,10 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
     assert 0 <= tuning.best["all"]["score"] <= 1
     spec = yaml.safe_load(next(store.rglob("trial.yaml")).read_text())
     assert (spec["task"]["validation"], spec["evaluation"]["splits"]) == (0.2, ["validation"])
+    held_out = "The search held out 20% of the training samples (task.validation: 0.2)."
+    assert held_out in tuning.notes
+    own = digits().varied({"task.validation": [0.3]})
+    assert held_out not in notes(own, [], tuning.tuned, Metric("validation/accuracy"))
     with pytest.raises(SettingError, match=r"^metric: 'test/accuracy' is not allowed; .* add --allow-test$"):
         benchmark.tune(digits(), RATES, metric="test/accuracy", **options)
     on_test = benchmark.tune(digits(), RATES, metric="test/accuracy", allow_test=True, **options)
@@ -232,6 +240,58 @@ def test_per_chooses_what_is_searched_together(store):
 def test_seeds_of_the_table_are_refused(store):
     with pytest.raises(SettingError, match=r"^seeds: 1 is not allowed in a search"):
         tune(store, seeds=(1, 2))
+    validation = tiny(report={"metrics": {"validation/loss": "min"}})  # itself a search
+    assert tune(store, validation, samples=1, rounds=1, seeds=(1, 2)).tuned.seeds == (1, 2)
+
+
+def test_a_budget_of_gradients_is_the_same_for_every_cell(store):
+    always = tiny(grid={"local.steps": [1, 2]}).varied({"participation": ["full"], "algorithm": ["fedavg"]})
+    space = {"local.lr": [0.01 * i for i in range(1, 41)]}
+    tuning = tune(store, always, space, rounds=2, budget="100gradients", grid=True)
+    # 2 rounds of 3 clients with 1 or 2 steps: a batch of 4 samples costs 24 or 48.
+    assert {name: (one["samples"], one["gradients"]) for name, one in tuning.best.items()} == {
+        "1/full/fedavg": (16, 96.0),
+        "2/full/fedavg": (8, 96.0),
+    }
+    assert tuning.tuned.cut == ("1/full/fedavg", "2/full/fedavg")
+    assert "The budget of 100gradients ended the search. Rerun with a larger budget to continue." in tuning.notes
+    assert tuning.tuned.how.endswith("; ended by the budget of 100gradients")
+    # The grid is tried in random order.
+    assert tuning.samples["local.lr"][:16].is_monotonic_increasing is False
+
+
+@pytest.mark.parametrize("search", ["random", "optuna"])
+def test_a_time_gives_all_cells_equally_many_samples(search, store):
+    options = {"space": {"local.lr": "loguniform(1e-3,0.1)"}, "rounds": 1, "budget": "0.001s", "search": search}
+    tuning = tune(store, **options)
+    assert [one["samples"] for one in tuning.best.values()] == [4, 4]
+    kept = ["cell", "index", "local.lr", "score"]
+    pd.testing.assert_frame_equal(tune(store, **options).samples[kept], tuning.samples[kept])
+    more = tune(store, **options | {"budget": "1h", "samples": 6})
+    assert (more.tuned.cut, len(more.samples)) == ((), 12)
+    assert more.samples[more.samples["index"] < 4]["local.lr"].tolist() == tuning.samples["local.lr"].tolist()
+
+
+def test_unequal_costs_are_named(store):
+    steps = tiny(grid={"algorithm": ["fedavg"], "local.steps": [1, 4]})
+    tuning = tune(store, steps, samples=1, rounds=2)
+    low, high = (tuning.best[f"fedavg/{steps}"]["gradients"] for steps in (1, 4))
+    assert high == 4 * low
+    assert [note for note in tuning.notes if note.startswith("The cells took")] == [
+        f"The cells took unequal numbers of client gradients: fedavg/1 {low:.2g}, fedavg/4 {high:.2g}. "
+        f"For equal ones: --budget {low:.2g}gradients"
+    ]
+
+
+def test_an_edge_beyond_which_nothing_is_allowed_needs_no_warning():
+    space = Space.read({"server.momentum": "choice(0.0,0.9)", "local.steps": [1, 3], "local.lr": "uniform(0.1,1)"})
+    (cell,) = cells_of(tiny(grid={"algorithm": ["fedavg"]}), space, (), Metric("train/loss", "min"), 1)
+    assert not cell.at_edge("server.momentum", 0.0)
+    assert cell.at_edge("server.momentum", 0.9)
+    assert not cell.at_edge("local.steps", 1)
+    assert cell.at_edge("local.steps", 3)
+    assert cell.at_edge("local.lr", 0.11)
+    assert not cell.at_edge("local.lr", 0.5)
 
 
 def test_a_metric_that_is_not_measured_names_those_that_are(store):

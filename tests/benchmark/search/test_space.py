@@ -52,6 +52,24 @@ def test_a_mapping_is_the_space_of_one_method(tmp_path):
     assert space.settings == {"local.lr", "algorithm.cutoff"}
 
 
+def test_a_domain_in_braces_needs_no_quotes(tmp_path):
+    file = tmp_path / "space.yaml"
+    file.write_text(
+        "local.lr: loguniform(1e-3, 1)  # not choice(1, 2)\nfedau: {algorithm.cutoff: randint(10,100), a: choice(1,3)}"
+    )
+    space = Space.read(file)
+    assert space.common == {"local.lr": Range(1e-3, 1, log=True)}
+    assert space.methods == {"fedau": {"algorithm.cutoff": Range(10, 100, whole=True), "a": Options((1, 3))}}
+
+
+def test_a_text_names_the_method_before_a_colon():
+    space = Space.read("local.lr=0.1,1,fedau:algorithm.cutoff=randint(10,100),fedau:server.lr=1,3")
+    assert space.common == {"local.lr": Options((0.1, 1))}
+    assert space.methods == {"fedau": {"algorithm.cutoff": Range(10, 100, whole=True), "server.lr": Options((1, 3))}}
+    with pytest.raises(SettingError, match=r"^space: fedau: is a setting and a method; must be one of them$"):
+        assignments("fedau=1,fedau:server.lr=1")
+
+
 def test_a_share_of_a_range():
     assert Range(1e-4, 1, log=True).at(0.5) == 0.01
     assert Range(-2, 2).at(0.75) == 1
@@ -62,12 +80,20 @@ def test_a_share_of_a_range():
     assert [Options((5, 6)).at(u) for u in (0, 0.49, 0.5, 0.99)] == [5, 5, 6, 6]
 
 
+def sides(domain, values) -> list:
+    """For each value, the side of the space at whose edge it lies: below -1, above 1, else 0."""
+    beyond = [domain.beyond(value) for value in values]
+    return [(all(x > v for x in b) - all(x < v for x in b)) if b else 0 for v, b in zip(values, beyond, strict=True)]
+
+
 def test_the_edge_of_a_space():
-    assert [Range(0, 1).at_edge(x) for x in (0.0, 0.04, 0.06, 0.94, 0.96)] == [True, True, False, False, True]
-    assert [Range(1e-2, 1, log=True).at_edge(x) for x in (0.011, 0.02, 0.75, 0.9)] == [True, False, False, True]
-    assert [Options((3, 1, 2)).at_edge(x) for x in (1, 2, 3)] == [True, False, True]
-    assert not Options((1,)).at_edge(1)
-    assert not Options(("a", "b")).at_edge("a")
+    assert sides(Range(0, 1), (0.0, 0.04, 0.06, 0.94, 0.96)) == [-1, -1, 0, 0, 1]
+    assert sides(Range(1e-2, 1, log=True), (0.011, 0.02, 0.75, 0.9)) == [-1, 0, 0, 1]
+    assert sides(Range(1, 9, whole=True), (1, 2, 9)) == [-1, 0, 1]
+    assert sides(Options((3, 1, 2)), (1, 2, 3)) == [-1, 0, 1]
+    assert sides(Options((0, -1)), (-1, 0)) == [-1, 1]
+    assert sides(Options((1,)), (1,)) == [0]
+    assert sides(Options(("a", "b")), ("a",)) == [0]
 
 
 def test_samples_do_not_depend_on_the_other_settings_or_on_how_many_are_drawn():

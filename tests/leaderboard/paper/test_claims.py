@@ -3,11 +3,12 @@
 import math
 
 import pytest
+from scipy import stats
 
 from benchmark import SettingError
 from benchmark.config.base import validated
 from benchmark.config.report import Claim, Report
-from leaderboard.paper.cells import cells
+from leaderboard.paper.cells import Estimate, cells
 from leaderboard.paper.claims import check_claim
 from tests.support.results import experiment, runs
 
@@ -73,6 +74,35 @@ def test_a_quantity_over_decades_has_its_interval_in_the_logarithm():
     assert result.verdict == "holds"
 
 
+def test_a_claim_at_equal_cost():
+    """Mifa halves in every evaluation and sends twice as much: at 40 floats it is at 1/4, fedavg at its end, 0.1."""
+    made = experiment()
+    found = runs(
+        made, lambda labels, seed: [1, 0.5, 0.25, 0.2, 0.2] if labels["algorithm"] == "mifa" else [1] * 4 + [0.1]
+    )
+    for run in found:
+        run.history["cost/floats_up"] = run.history.index * (2 if run.settings["algorithm"] == "mifa" else 1)
+    claim = {"of": {"algorithm": "fedavg"}, "minus": {"algorithm": "mifa"}, "most": 0.0}
+    claim = validated(Claim, {"says": "so", "at": 40, "per": "cost/floats_up"} | claim)
+    result = check_claim(claim, made.report, cells(made, found))
+    assert result.verdict == "holds"
+    assert result.places[0].quantity.mean == pytest.approx(0.1 - 0.25)
+
+
+def test_seeds_that_would_decide_a_claim():
+    """By Student's t: with n seeds, (t(.975) + z(.8)) sd / sqrt(n) is first below the gap."""
+    result = decide(ABOVE | {"where": {"participation": ["seldom"]}}, scattered)
+    quantity = result.places[0].quantity
+    exact = next(
+        n for n in range(2, 999) if (stats.t.ppf(0.975, n - 1) + 0.8416) * quantity.sd / n**0.5 < quantity.mean
+    )
+    assert abs(result.seeds_to_decide - exact) <= 1
+    assert decide(ABOVE, scattered, skip=(2,)).seeds_to_decide is None  # two seeds tell too little
+    assert decide(ABOVE | {"least": 5.0}, scattered).seeds_to_decide is None  # decided
+    ratio = Estimate(1.11, 0.05, 1.04, 1.18, 5, logarithmic=True)
+    assert ratio.seeds_to_exclude(1.1) == math.ceil((2.802 * 0.05 / math.log(1.11 / 1.1)) ** 2 + 1.9208)
+
+
 def test_along_an_axis():
     def rising(labels, seed):
         return 0.1 * seed + (1.0 if labels["participation"] == "seldom" else 0.0)
@@ -101,6 +131,8 @@ def test_what_cannot_be_decided_is_refused():
         validated(Claim, {"says": "so"})
     with pytest.raises(SettingError, match="minus: is not allowed beside over or along"):
         validated(Claim, ABOVE | {"says": "so", "along": "seed"})
+    with pytest.raises(SettingError, match="at: is missing; must be given beside per"):
+        validated(Claim, ABOVE | {"says": "so", "per": "cost/floats_up"})
     with pytest.raises(SettingError, match=r"algorithm: 'fedsgd' is not allowed; must be of fedavg, mifa"):
         validated(
             type(experiment()),

@@ -22,6 +22,7 @@ WIDE = Estimate(0.1, 0.05, -0.1, 0.3, 3)
         (WIDE, LOSS, "0.10 [-0.10, 0.30]", "+0.10 [-0.10, +0.30]"),
         (Estimate(-0.1, math.nan, -math.inf, math.inf, 1), ACCURACY, "-10.0 (one seed)", "-10.0"),
         (Estimate(2.0, 0.0, 2.0, 2.0, 3), LOSS, "2", "+2 [+2, +2]"),
+        (Estimate(0.002, 4.0, 3e-9, 3.1, 3, logarithmic=True), LOSS, "0.002 [3e-09, 3.1]", "+0.0 [+0.0, +3.1]"),
     ],
 )
 def test_intervals(quantity, metric, text, signed):
@@ -47,6 +48,7 @@ def test_an_item_of_a_claim():
     assert claim_item(result(places, most=0.5, printed=0.123, cause="Because.")).splitlines() == [
         "- **undecided** (holds at 1, undecided at 1; 1 of 3 places not run): So.",
         "  test/accuracy %, at least 0.0 and at most 50.0: b: 10.0 [-10.0, 30.0]; a: 20.0 [10.0, 30.0]",
+        "  seeds that would decide it: 4",  # panel b: ((1.96 + 0.842) 0.05 / 0.1)^2 + 1.92 = 3.9
         "  printed: 12.3",
         "  Because.",
     ]

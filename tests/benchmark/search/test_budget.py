@@ -1,0 +1,43 @@
+"""The budget of a search: how it is written, and when it ends the search."""
+
+import pytest
+
+from benchmark.config.errors import SettingError
+from benchmark.search.budget import BATCH, Budget
+from benchmark.search.record import Sample
+
+
+def samples(*costs: float) -> list[Sample]:
+    return [Sample("a", i, {}, gradients=cost, seconds=cost) for i, cost in enumerate(costs)]
+
+
+def sizes(budget: Budget, **cells: list[Sample]) -> dict[str, int]:
+    proposals = {name: [{}] * 10 for name in cells}
+    return {name: len(batch) for name, batch in budget.cut(proposals, cells).items()}
+
+
+def test_a_time_or_client_gradients():
+    assert Budget.read("2h", 4) == Budget(7200, "seconds", 4)
+    assert Budget.read("5e6gradients", 4) == Budget.read("5000000 gradients", 4) == Budget(5e6, "gradients", 1)
+    for text in ("2", "0gradients", "e.egradients", "-1h"):
+        with pytest.raises(SettingError, match=r"^budget: .* is not allowed; must be .*, or client gradients, such as"):
+            Budget.read(text, 1)
+
+
+def test_a_time_is_shared_by_all_cells():
+    assert BATCH == 4
+    assert sizes(Budget(1, "seconds"), a=[], b=[]) == {"a": 4, "b": 4}  # the first batch always runs
+    cells = {"a": samples(1, 1, 1, 1), "b": samples(2, 2, 2, 2)}
+    # 12 s are spent; as many more would end at 24 s.
+    assert sizes(Budget(24, "seconds"), **cells) == {"a": 4, "b": 4}
+    assert sizes(Budget(23, "seconds"), **cells) == {"a": 0, "b": 0}
+    assert sizes(Budget(12, "seconds", at_once=2), **cells) == {"a": 4, "b": 4}
+    assert sizes(Budget(11, "seconds", at_once=2), **cells) == {"a": 0, "b": 0}
+
+
+def test_client_gradients_are_those_of_a_cell():
+    # The last batch of a cost 4, and 8 are spent; that of b cost 8.
+    cells = {"a": samples(1, 1, 1, 1, 1, 1, 1, 1), "b": samples(2, 2, 2, 2)}
+    assert sizes(Budget(16, "gradients"), **cells) == {"a": 4, "b": 4}
+    assert sizes(Budget(12, "gradients"), **cells) == {"a": 4, "b": 0}
+    assert sizes(Budget(11, "gradients"), **cells) == {"a": 0, "b": 0}
