@@ -56,7 +56,7 @@ _owner: _Owner | None = None
 
 
 def begin(address: str = "", *, trials: int = 0) -> None:
-    """Let Ray start, without waiting for it. Nothing happens if it has begun.
+    """Let Ray start, without waiting for it. Nothing happens if it has begun at this address.
 
     Args:
         address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
@@ -64,8 +64,10 @@ def begin(address: str = "", *, trials: int = 0) -> None:
             as they start; otherwise memory would be lost to workers without a trial.
     """
     global _owner
-    if _owner is not None:
+    if _owner is not None and _owner.address == address:
         return
+    if _owner is not None:
+        end()
     if trials >= (os.cpu_count() or 1):
         os.environ.update(PRELOAD)
     _owner = _Owner(address)
@@ -93,8 +95,9 @@ def ready(address: str = "") -> None:
 def end() -> None:
     """Stop Ray."""
     global _owner
-    ray.shutdown()
     if _owner is not None:
+        _owner.up.wait()
+        ray.shutdown()
         _owner.over.set()
     _owner = None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from algorithms import FedAvg, FedAvgKnown, Memoryless, Properties, Scaffold
-from algorithms.mifa import MIFA, Memory
+from algorithms.mifa import MIFA
 from algorithms.scaffold import Controls
 
 
@@ -57,7 +57,7 @@ class Overwriting(MIFA):
         news = (x - work.sgd(A, x.expand(len(A), -1))) / call.lr
         state.G.values[state.G.place[A]] = news
         G = state.G.put(A, news)
-        return -call.lr * G.mean(), Memory(G)
+        return -call.lr * G.mean(), replace(state, G=G)
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ class Secretive(MIFA):
         object.__setattr__(self, "mine", {})
 
     def round(self, state, x, call, work):
-        state = Memory(self.mine.get(call.t, state.G))
+        state = replace(state, G=self.mine.get(call.t, state.G))
         update, state = super().round(state, x, call, work)
         self.mine[call.t + 1] = state.G
-        return update, Memory(replace(state.G, values=torch.zeros_like(state.G.values)))
+        return update, replace(state, G=replace(state.G, values=torch.zeros_like(state.G.values)))
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Hoarder(MIFA):
 
     def round(self, state, x, call, work):
         everyone = torch.arange(call.clients, device=x.device)
-        return super().round(Memory(state.G.put(everyone, state.G[everyone])), x, call, work)
+        return super().round(replace(state, G=state.G.put(everyone, state.G[everyone])), x, call, work)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Misplacing(MIFA):
     def round(self, state, x, call, work):
         update, after = super().round(state, x, call, work)
         shifted = torch.arange(len(call.active), device=x.device)
-        return update, Memory(state.G.put(shifted, after.G[call.active]))
+        return update, replace(state, G=state.G.put(shifted, after.G[call.active]))
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def test_the_code_of_a_contributed_method_is_part_of_the_digest(tmp_path):
         ({"task": {"name": "digits", "clients": 3, "partition": "slices"}}, "task.partition: 'slices' is not allowed; must be one of iid, by_sizes"),
         ({"task": {"name": "quadratic", "targets": "none.npy"}}, "task.targets: 'none.npy' is not allowed; must be numbers, or the path of a file that exists"),
         ({"task": {"name": "quadratic", "targets": [[1, 2], [1]]}}, "must be numbers in rows of equal length"),
-        ({"participation": {"name": "bernoulli", "probability": {"name": "constant", "p": "a"}}}, "participation.probability.p: 'a' is not allowed; must be a valid number"),
+        ({"participation": {"name": "bernoulli", "probability": {"name": "constant", "p": "a"}}}, "participation.probability.p: 'a' is not allowed; must be a number"),
         ({"participation": {"name": "trace"}}, "participation.mask: is missing"),
         ({"local": {"batch_size": 0}}, "local.batch_size: 0 is not allowed; must be a whole number above 0, or full"),
         ({"local": {"schedule": {"name": "inverse_sqrt", "period": 0}}}, "local.schedule.period: 0 is not allowed; must be greater than 0"),

@@ -9,7 +9,7 @@ import torch
 
 from algorithms import ALGORITHMS, Rows
 from benchmark import simulate
-from benchmark.engines import FlatTask, distributed
+from benchmark.engines import FlatTask, distributed, evaluator
 from benchmark.engines.distributed import DistributedWork, part
 from benchmark.engines.peers import PeerFailed, Peers
 from benchmark.engines.share import MomentumRows
@@ -50,6 +50,14 @@ def network(shape, classes):
 def messages():
     with started(2) as messages:
         yield messages
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_pieces():
+    """So that an evaluation of digits has several pieces, some for each process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluator, "PIECE", 64 * 8 * 8)
+        yield
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Run folders are copied to MLflow while a sweep runs, and a server may be away for a while."""
 
+from pathlib import Path
+
 from command import TINY
 
 from benchmark import Trial, simulate
@@ -101,11 +103,11 @@ def test_the_users_own_file_is_an_artifact(store, tmp_path):
     local = TINY["trial"]["local"] | {"schedule": f"{tmp_path}/mine.py:halving"}
     job = Job(Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "local": local, "rounds": 1}), "tiny", store)
     simulate(job.trial, folder=job.folder.path)
-    mirror = Mirror(store, "tiny")
-    mirror.push(job.folder)
-    (run,) = mirror.client.search_runs([mirror.id])
+    runs = Runs(store, "tiny")
+    runs.push(job.folder)
+    (run,) = runs.client.search_runs([runs.id], filter_string="params.`local.schedule` != ''")
     assert run.data.params["local.schedule"] == f"{tmp_path}/mine.py:halving"
-    assert Path(mirror.client.download_artifacts(run.info.run_id, "source/mine.py")).read_text() == code
+    assert Path(runs.client.download_artifacts(run.info.run_id, "source/mine.py")).read_text() == code
 
 
 def test_a_folder_that_never_began_is_passed_over(store):

@@ -82,6 +82,7 @@ def test_a_row_for_each_running_trial_and_those_that_ended_last(tmp_path):
         simulate(job.trial, folder=job.folder.path)
         view.ended(job, Outcome("finished"))
     view.started(jobs[8])
+    view.looked = float("-inf")  # it looks at the run folders once a second
     with jobs[8].folder.running(jobs[8].trial, device="cpu", threads=1):
         console.print(view._rendered())
     rows = [line.split()[:5] for line in console.file.getvalue().splitlines()]
