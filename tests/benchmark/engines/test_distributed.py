@@ -9,7 +9,7 @@ import torch
 
 from algorithms import ALGORITHMS, Rows
 from benchmark import simulate
-from benchmark.engines import FlatTask, distributed
+from benchmark.engines import FlatTask, distributed, evaluator
 from benchmark.engines.distributed import DistributedWork, part
 from benchmark.engines.peers import PeerFailed, Peers
 from benchmark.engines.share import MomentumRows
@@ -62,6 +62,8 @@ def in_two(messages, monkeypatch):
                 simulate_in_two.requests.append(request)
                 super().ask(rank, request, tensors)
 
+        # Only whole pieces are sent to a peer, and a batch of digits is one piece.
+        monkeypatch.setattr(evaluator, "PIECE", 64 * 8 * 8)
         monkeypatch.setattr(simulation, "peers_of", lambda trial: nullcontext(Observed(messages)))
         result = simulate(trial)
         monkeypatch.undo()
