@@ -70,6 +70,8 @@ def in_two(messages, monkeypatch):
                 simulate_in_two.requests.append(request)
                 super().ask(rank, request, tensors)
 
+        # Only whole pieces are sent to a peer, and a batch of digits is one piece.
+        monkeypatch.setattr(evaluator, "PIECE", 64 * 8 * 8)
         monkeypatch.setattr(simulation, "peers_of", lambda trial: nullcontext(Observed(messages)))
         result = simulate(trial)
         monkeypatch.undo()
