@@ -1,26 +1,41 @@
 """`rollcall check` passes what the suite has, and finds what is wrong with methods that are broken in one way each."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command import rollcall
+from filelock import FileLock
 
 from algorithms import ALGORITHMS
 from benchmark import SettingError
 from benchmark.config.registry import read
 from benchmark.conformance.subject import P, Subject, shares
 
+
+def checked(tmp_path_factory, *names):
+    """What `rollcall check` prints of methods, and its exit code. All test workers of a session share one run."""
+    shared = (
+        tmp_path_factory.getbasetemp().parent / f"check-{len(names)}-{os.environ.get('PYTEST_XDIST_TESTRUNUID')}.json"
+    )
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            command = [sys.executable, "-m", "benchmark.cli", "check", *names, "--json"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            shared.write_text(json.dumps(json.loads(done.stdout) | {"code": done.returncode}))
+    return json.loads(shared.read_text())
+
+
 BROKEN = Path(__file__).parents[2] / "support" / "broken.py"
 
 
 @pytest.fixture(scope="module")
-def reports():
+def reports(tmp_path_factory):
     """All checks of all methods, in a process without the type checker that watches the tests."""
-    done = subprocess.run([sys.executable, "-m", "benchmark.cli", "check", "--json"], capture_output=True, text=True)
-    return json.loads(done.stdout) | {"code": done.returncode}
+    return checked(tmp_path_factory)
 
 
 @pytest.mark.parametrize("name", list(ALGORITHMS))
@@ -54,16 +69,13 @@ WRONG = {
 
 
 @pytest.fixture(scope="module")
-def failures():
+def failures(tmp_path_factory):
     """Of each broken method the checks that it fails."""
-    names = [f"{BROKEN}:{name}" for name in WRONG]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmark.cli", "check", *names, "--json"], capture_output=True, text=True
-    )
-    assert done.returncode == 1
+    report = checked(tmp_path_factory, *(f"{BROKEN}:{name}" for name in WRONG))
+    assert report.pop("code") == 1
     return {
         name.rpartition(":")[2]: [outcome for outcome in outcomes if not outcome["passed"]]
-        for name, outcomes in json.loads(done.stdout).items()
+        for name, outcomes in report.items()
     }
 
 
