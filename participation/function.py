@@ -15,7 +15,7 @@ Draw: TypeAlias = Callable[[int, np.random.Generator], Any]
 """The active clients of round t: a mask [m] of true and false, or the ids of the active clients in any order."""
 
 FUNCTIONS: dict[str, Draw] = {}
-"""The suite has no such function. Yours is `FILE.py:NAME`, `package.module:NAME`, or in Python the function itself."""
+"""The suite has no such function. An experiment names a function of the user's own, as it names every choice."""
 
 
 class FromFunction(Participation):

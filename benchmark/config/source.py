@@ -147,7 +147,7 @@ def remember(factory: Any, source: Source | None) -> None:
 
 
 def contributed_line(error: BaseException) -> str:
-    """`FILE:LINE: ` of the innermost line of a contributed file that an error went through; empty if there is none."""
+    """File, line and a colon, of the innermost line of a contributed file that an error went through; or empty."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename in _files:
             return f"{shown(frame.filename)}:{frame.lineno}: "
