@@ -66,7 +66,7 @@ class Work:
 
 WORKS = {
     "cnn": Work((3, 32, 32), "fedpbc_cifar10", clients=100, rounds=12),
-    "softmax": Work((1, 8, 8), "linear", clients=20, rounds=300),
+    "softmax": Work((1, 8, 8), "linear", clients=20, rounds=40),
 }
 
 
@@ -142,7 +142,7 @@ def pfl_research(work: Work, clock: Clock) -> None:
     import torch
     from pfl.aggregate.simulate import SimulatedBackend
     from pfl.algorithm import FederatedAveraging, NNAlgorithmParams
-    from pfl.callback import TrainingProcessCallback
+    from pfl.callback.base import TrainingProcessCallback
     from pfl.data import FederatedDataset, get_user_sampler
     from pfl.data.pytorch import PyTorchTensorDataset
     from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
@@ -174,7 +174,7 @@ def pfl_research(work: Work, clock: Clock) -> None:
     network = Network()
     model = PyTorchModel(network, torch.optim.SGD, torch.optim.SGD(network.parameters(), lr=1.0))
     FederatedAveraging().run(
-        algorithm_params=NNAlgorithmParams(work.rounds + UNTIMED, 0, ACTIVE, 0),
+        algorithm_params=NNAlgorithmParams(work.rounds + UNTIMED, 10**6, ACTIVE, 0),
         backend=SimulatedBackend(training_data=data, val_data=data),
         model=model,
         model_train_params=NNTrainHyperParams(local_num_epochs=1, local_learning_rate=LR, local_batch_size=BATCH),
