@@ -66,7 +66,7 @@ class Work:
 
 WORKS = {
     "cnn": Work((3, 32, 32), "fedpbc_cifar10", clients=100, rounds=12),
-    "softmax": Work((1, 8, 8), "linear", clients=20, rounds=40),
+    "softmax": Work((1, 8, 8), "linear", clients=20, rounds=300),
 }
 
 
