@@ -4,8 +4,8 @@
 
 The first run installs the peers and this checkout's dependencies into FOLDER. All contestants train the same networks
 by FedAvg on the same random data: five local steps of SGD with batches of 16, ten active clients in a round. Each
-measurement is a process of its own. The contestants alternate, so that other load slows all alike. The first rounds are
-not timed. Memory is the peak of the largest process.
+measurement is a process of its own, and the contestants alternate. The first rounds are not timed. Memory is the peak
+of the largest process.
 """
 
 import argparse
