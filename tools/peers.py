@@ -77,7 +77,6 @@ class Clock:
         self.times: list[float] = []
 
     def tick(self) -> None:
-        """A round has ended."""
         self.times.append(perf_counter())
 
 
