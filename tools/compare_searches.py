@@ -70,22 +70,22 @@ def accuracies(experiment: Experiment, store: Path) -> pd.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--store", type=Path, default=Path("runs/compare_searches"))
-    parser.add_argument("--search-seeds", type=int, nargs="+", default=[1000, 1001])
+    parser.add_argument("--search-seeds", type=int, nargs="+", default=[1000, 1001, 1002, 1003, 1004])
     parser.add_argument("--fresh-seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--no-grid", action="store_true", help="Leave out the full grid.")
     options = parser.parse_args()
     experiment = Experiment.read("quickstart").joined("algorithm", METHODS)
     halving = search(experiment, "asha", options.search_seeds, options.store / "halving")
-    searches = [costs(halving, "halving")]
+    searches = {"halving": halving}
     if not options.no_grid:
         if not (options.store / "grid").exists():
             copytree(options.store / "halving", options.store / "grid")
-        searches.append(costs(search(experiment, "none", options.search_seeds, options.store / "grid"), "grid"))
-    print(pd.concat(searches, axis=1).to_string(), end="\n\n")
+        searches["grid"] = search(experiment, "none", options.search_seeds, options.store / "grid")
+    print(pd.concat([costs(tuning, name) for name, tuning in searches.items()], axis=1).to_string(), end="\n\n")
     fresh = experiment.varied({"seed": options.fresh_seeds})
     tables = {
-        "tuned": halving.tuned.applied(fresh),
-        "as kept": fresh,
+        **{f"rates of {name}": tuning.tuned.applied(fresh) for name, tuning in searches.items()},
+        "rates of the file": fresh,
         f"{ONE} for all": fresh.varied({"local.lr": [ONE]}),
     }
     results = {name: accuracies(table, options.store / "fresh") for name, table in tables.items()}

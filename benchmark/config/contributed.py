@@ -2,9 +2,11 @@
 
 import dataclasses
 import inspect
+import sys
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -48,8 +50,14 @@ class Outside:
 
 def installed(kind: str) -> dict[str, Any]:
     """The choices of a kind that installed packages offer, by name."""
-    points = {point.name: point for point in entry_points(group=GROUP)}
+    points = _points(tuple(sys.path))
     return {name.removeprefix(f"{kind}."): point for name, point in points.items() if name.startswith(f"{kind}.")}
+
+
+@cache
+def _points(path: tuple[str, ...]) -> dict[str, Any]:
+    """All that packages on this `sys.path` offer, by name. Reading their metadata takes 20 ms."""
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def named(kind: str, name: str) -> Outside | None:

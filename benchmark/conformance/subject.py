@@ -1,7 +1,7 @@
 """The algorithm under test, with its rounds on five quadratic clients whose local work has a closed form."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,9 +131,14 @@ class Subject:
         dtype: torch.dtype = torch.float64,
     ) -> Round:
         """Round t with the knowledge that the method requires, and no other."""
-        values = {"probability": p, "stationary": p, "correlation": LAMBDA[clients], "share": shares(p)}
-        values["least_loss"] = np.zeros(len(p))  # at its target every client's loss is 0
-        known: dict[str, Any] = {name: torch.tensor(values[name], dtype=dtype) for name in self.method().requires}
+        values: dict[str, Callable[[], np.ndarray]] = {
+            "probability": lambda: p,
+            "stationary": lambda: p,
+            "correlation": lambda: LAMBDA[clients],
+            "share": lambda: shares(p),
+            "least_loss": lambda: np.zeros(len(p)),  # at its target every client's loss is 0
+        }
+        known: dict[str, Any] = {name: torch.tensor(values[name](), dtype=dtype) for name in self.method().requires}
         alpha = torch.full((len(p),), 1 / len(p), dtype=dtype)
         return Round(t, torch.from_numpy(np.flatnonzero(active)), LR, alpha, **known)
 

@@ -1,5 +1,35 @@
-"""Checks all annotations, shapes included, while tests run; an int passes for a float, as for static checkers."""
+"""Checks the shapes and types of arrays while tests run, in every function that annotates one.
 
+mypy checks all other annotations; checking these too, at every call, would make the tests twice as slow.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jaxtyping
 from beartype import BeartypeConf, beartype
 
 typechecked = beartype(conf=BeartypeConf(is_pep484_tower=True))
+"""Passes an int for a float, as static checkers do."""
+
+check = jaxtyping.jaxtyped
+
+
+def where_arrays_are(*, typechecker: Any) -> Callable[[Any], Any]:
+    """`jaxtyping.jaxtyped`, but for functions and dataclasses without an array it does nothing."""
+    decorate = check(typechecker=typechecker)
+    return lambda decorated: decorate(decorated) if _annotates_an_array(decorated) else decorated
+
+
+def _annotates_an_array(decorated: Any) -> bool:
+    if isinstance(decorated, property):
+        return _annotates_an_array(decorated.fget)
+    if inspect.isclass(decorated) and not dataclasses.is_dataclass(decorated):
+        return False
+    annotations = getattr(getattr(decorated, "__func__", decorated), "__annotations__", {})
+    return any("jaxtyping." in repr(annotation) for annotation in annotations.values())
+
+
+jaxtyping.jaxtyped = where_arrays_are

@@ -1,0 +1,22 @@
+"""While tests run, functions and dataclasses of the suite refuse arrays whose shape is not the annotated one."""
+
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+
+from algorithms import Rows
+from algorithms.fedpbc import LocalModels
+
+
+def test_wrong_shapes_are_refused():
+    rows = Rows.begin(torch.zeros(2), 3)
+    clients = torch.tensor([0, 2])
+    assert rows.put(clients, torch.ones(2, 2)).dense().sum() == 4
+    for call in (
+        lambda: Rows.begin(torch.zeros(2, 2), 3),  # of a class method
+        lambda: rows.put(clients, torch.ones(1, 2)),  # of two arguments that do not fit each other
+        lambda: rows[torch.tensor([0.0])],  # the type of the numbers
+        lambda: LocalModels(torch.zeros(3)),  # of a dataclass
+    ):
+        with pytest.raises(TypeCheckError):
+            call()
