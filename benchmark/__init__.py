@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from benchmark.config.trial import Trial
     from benchmark.federation.simulation import Result, load, simulate
     from benchmark.search.api import tune
+    from benchmark.sweep.ray_options import RayOptions
 
 defer_torchmetrics()  # before anything imports Lightning
 
-__all__ = ["Result", "SettingError", "Trial", "load", "simulate", "tune"]
+__all__ = ["RayOptions", "Result", "SettingError", "Trial", "load", "simulate", "tune"]
 
 
 def __getattr__(name: str) -> Any:
@@ -24,6 +25,7 @@ def __getattr__(name: str) -> Any:
         "simulate": "benchmark.federation.simulation",
         "Trial": "benchmark.config.trial",
         "tune": "benchmark.search.api",
+        "RayOptions": "benchmark.sweep.ray_options",
     }
     if name not in home:
         raise AttributeError(f"module 'benchmark' has no attribute {name!r}")

@@ -17,7 +17,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from benchmark.cli.described import described
-from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Variant, err, out
+from benchmark.cli.options import (
+    STORE,
+    CheckpointEvery,
+    Json,
+    Methods,
+    Names,
+    Only,
+    RayAddress,
+    Retries,
+    Rounds,
+    Seeds,
+    Set,
+    StorageURL,
+    Store,
+    Variant,
+    err,
+    out,
+)
 from benchmark.cli.selection import plans_of, within, writable
 from benchmark.cli.tables import write_tables
 from benchmark.config.errors import SettingError
@@ -58,16 +75,10 @@ def run(
     gpus_per_trial: Annotated[
         str, typer.Option(metavar="SHARE", help="GPU share of a trial with ray, or auto; 0: CPU.")
     ] = "0",
-    retries: Annotated[int, typer.Option(min=0, help="Restarts of a trial whose process died, with ray.")] = 1,
-    checkpoint_every: Annotated[
-        str, typer.Option(metavar="TIME", help="Time between two checkpoints of a trial: 30s, 5m.")
-    ] = "2m",
-    ray_address: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Ray cluster, or auto. Default: RAY_ADDRESS, else this machine.")
-    ] = "",
-    storage: Annotated[
-        str, typer.Option(metavar="URL", help="Where a cluster without a shared disk keeps run folders.")
-    ] = "",
+    retries: Retries = 1,
+    checkpoint_every: CheckpointEvery = "2m",
+    ray_address: RayAddress = "",
+    storage: StorageURL = "",
     store: Store = STORE,
     redo_changed: Annotated[
         bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
@@ -77,7 +88,7 @@ def run(
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
-    chosen = executor_of(executor, needed_by="--storage" if storage else "--ray-address" if ray_address else "")
+    chosen = executor_of(executor, storage, ray_address)
     unfinished = sum(plan.unfinished(store) for plan in plans)
     if chosen is Executor.ray and unfinished:
         from benchmark.sweep import ray_start
@@ -86,6 +97,7 @@ def run(
     sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
     from benchmark.sweep.budget import read_time
     from benchmark.sweep.jobs import check, check_folders, run_inline
+    from benchmark.sweep.ray_options import RayOptions
 
     gpus = _gpus(gpus_per_trial, sweeps)
     every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
@@ -93,13 +105,14 @@ def run(
         plans = within(plans, budget, store, gpus if chosen is Executor.ray else None)
         sweeps = [plan.jobs(store) for plan in plans]
     writable(store)
-    remote = _storage(storage, store)
+    remote = storage_of(storage, store)
+    options = RayOptions(gpus, retries, every, remote, ray_address)
 
     def execute(todo: list["Job"], callback: "SweepCallback") -> None:
         if chosen is Executor.ray:
             from benchmark.sweep.ray_executor import run_ray
 
-            run_ray(todo, callback, gpus, retries, checkpoint_every=every, storage=remote, address=ray_address)
+            run_ray(todo, callback, options)
         else:
             run_inline(todo, callback, every)
 
@@ -134,19 +147,20 @@ def run(
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def executor_of(executor: Executor | None, needed_by: str = "") -> Executor:
+def executor_of(executor: Executor | None, storage: str = "", ray_address: str = "") -> Executor:
     """The executor to use: by default Ray if it is installed, otherwise inline, with a line that says so.
 
     Under torchrun, whose processes compute one trial together, always inline.
 
     Args:
         executor: what the user chose.
-        needed_by: an option that only Ray has; empty if there is none.
+        storage, ray_address: options that only Ray has; empty if they are not used.
 
     Raises:
         SettingError: Ray is needed and is not installed, or another executor was chosen, or torchrun started this
             process.
     """
+    needed_by = "--storage" if storage else "--ray-address" if ray_address else ""
     if needed_by and executor is Executor.inline:
         raise SettingError(f"--executor inline is not allowed with {needed_by}; must be ray")
     if needed_by:
@@ -188,7 +202,12 @@ def _gpus(text: str, sweeps: list[list["Job"]]) -> float:
     return share
 
 
-def _storage(text: str, store: Path) -> "Storage | None":
+def storage_of(text: str, store: Path) -> "Storage | None":
+    """The storage at a path or URL; None if the text is empty.
+
+    Raises:
+        SettingError: see `Storage.of`.
+    """
     if not text:
         return None
     from benchmark.sweep.storage import Storage

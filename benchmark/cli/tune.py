@@ -1,14 +1,31 @@
 """`rollcall tune`."""
 
 import json
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchmark.cli.options import STORE, Json, Methods, Name, Only, Rounds, Set, Store, Variant, err, out
+from benchmark.cli.options import (
+    STORE,
+    CheckpointEvery,
+    Json,
+    Methods,
+    Name,
+    Only,
+    RayAddress,
+    Retries,
+    Rounds,
+    Set,
+    StorageURL,
+    Store,
+    Variant,
+    err,
+    out,
+)
 from benchmark.cli.plots import draw
-from benchmark.cli.run import INTERRUPTED, Executor, executor_of
+from benchmark.cli.run import INTERRUPTED, Executor, executor_of, storage_of
 from benchmark.cli.selection import plans_of
 from benchmark.config.errors import SettingError
 from benchmark.config.nested import parse
@@ -61,6 +78,10 @@ def tune(
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
     ] = None,
     gpus_per_trial: Annotated[float, typer.Option(min=0, help="GPU share of a trial with ray; 0: CPU.")] = 0.0,
+    retries: Retries = 1,
+    checkpoint_every: CheckpointEvery = "2m",
+    ray_address: RayAddress = "",
+    storage: StorageURL = "",
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
@@ -68,7 +89,10 @@ def tune(
     from benchmark.federation.interruption import Interrupted
     from benchmark.search.api import tune as search_for
     from benchmark.search.writing import write_overrides
+    from benchmark.sweep.budget import read_time
+    from benchmark.sweep.ray_options import RayOptions
 
+    every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
     chosen = plans_of(experiment, variant, "", only, settings, None, methods)
     if len(chosen) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
@@ -87,8 +111,8 @@ def tune(
             per=[axis for axis in per.split(",") if axis],
             budget=budget,
             store=store,
-            executor=executor_of(executor).value,
-            gpus_per_trial=gpus_per_trial,
+            executor=executor_of(executor, storage, ray_address).value,
+            ray=RayOptions(gpus_per_trial, retries, every, storage_of(storage, store), ray_address),
             allow_test=allow_test,
             console=err,
         )

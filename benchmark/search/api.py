@@ -22,6 +22,7 @@ from benchmark.search.proposals import proposals
 from benchmark.search.record import Sample
 from benchmark.search.search import Search
 from benchmark.search.space import Space
+from benchmark.sweep.ray_options import RayOptions
 
 SEEDS = (1000,)
 """The seeds of a search, unless others are given."""
@@ -74,7 +75,7 @@ def tune(
     budget: str = "",
     store: Path | str = "runs",
     executor: Literal["ray", "inline"] | None = None,
-    gpus_per_trial: float = 0.0,
+    ray: RayOptions | None = None,
     allow_test: bool = False,
     mlflow: bool = True,
     console: Console | None = None,
@@ -97,7 +98,7 @@ def tune(
             no samples are proposed when it is spent. All cells get equally many samples in a time.
         store: folder of the run folders.
         executor: `ray` or `inline`; by default Ray if it is installed.
-        gpus_per_trial: with Ray, the share of a GPU for each trial.
+        ray: how trials run with Ray; by default as `RayOptions()`.
         allow_test: whether the metric may be of the test split.
         mlflow: whether to mirror the trials to MLflow, if it is installed, as the experiment EXPERIMENT/search.
         console: for the progress; None for no output.
@@ -115,7 +116,7 @@ def tune(
     space, judged = Space.read(space), metric_of(metric, mode, allow_test)
     cells, full = _cells(experiment, space, judged, seeds, rounds, scheduler, per)
     last = experiment.report.last_rounds
-    execution = Execution(executor or ("ray" if find_spec("ray") else "inline"), gpus_per_trial, console, mlflow)
+    execution = Execution(executor or ("ray" if find_spec("ray") else "inline"), ray or RayOptions(), console, mlflow)
     plan = Search(
         f"{experiment.home}/search",
         Path(store),

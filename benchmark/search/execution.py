@@ -12,6 +12,7 @@ from benchmark.federation.interruption import Interrupted
 from benchmark.sweep.estimate import by_ray
 from benchmark.sweep.jobs import CallbackList, Job, SweepCallback, run_inline
 from benchmark.sweep.progress import View
+from benchmark.sweep.ray_options import RayOptions
 
 Execute = Callable[[Sequence[Job]], None]
 """Runs jobs; failed ones are in their folders. Raises `Interrupted` if it was asked to stop."""
@@ -22,16 +23,16 @@ class Execution:
 
     Args:
         executor: `ray` or `inline`.
-        gpus_per_trial: with Ray, the share of a GPU for each trial.
+        options: of Ray.
         console: for the progress; None for no output.
         mlflow: whether to mirror the run folders to MLflow.
     """
 
     def __init__(
-        self, executor: Literal["ray", "inline"], gpus_per_trial: float, console: Console | None, mlflow: bool
+        self, executor: Literal["ray", "inline"], options: RayOptions, console: Console | None, mlflow: bool
     ) -> None:
         self.executor = executor
-        self.gpus_per_trial = gpus_per_trial
+        self.options = options
         self.console = console or Console(quiet=True)
         self.mlflow = mlflow and find_spec("mlflow") is not None
         self.uses_ray = False
@@ -48,9 +49,12 @@ class Execution:
     @property
     def at_once(self) -> int:
         """Trials at the same time, on this machine."""
-        return by_ray(self.gpus_per_trial).at_once if self.executor == "ray" else 1
+        return by_ray(self.options.gpus_per_trial).at_once if self.executor == "ray" else 1
 
     def __call__(self, jobs: Sequence[Job]) -> None:
+        if self.options.storage is not None:
+            self.options.storage.exchange(jobs)
+            jobs = [job for job in jobs if not job.ended]
         if not jobs:
             return
         with View(jobs, self.console) as view:
@@ -66,9 +70,9 @@ class Execution:
                 from benchmark.sweep.ray_executor import run_ray
 
                 self.uses_ray = True
-                run_ray(jobs, CallbackList(*callbacks), self.gpus_per_trial, keep=True)
+                run_ray(jobs, CallbackList(*callbacks), self.options, keep=True)
             else:
-                run_inline(jobs, CallbackList(*callbacks))
+                run_inline(jobs, CallbackList(*callbacks), self.options.checkpoint_every)
             if mirror is not None:
                 mirror.end(view.state)
         if view.stopped:

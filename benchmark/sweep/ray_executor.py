@@ -6,7 +6,6 @@ One Tune trial is one whole federated run in one process.
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -30,8 +29,8 @@ from benchmark.config.grid import read
 from benchmark.config.source import supply
 from benchmark.config.trial import Trial
 from benchmark.federation.interruption import stop_requests
-from benchmark.federation.simulation import CHECKPOINT_EVERY
 from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
+from benchmark.sweep.ray_options import RayOptions
 from benchmark.sweep.storage import Storage
 from tasks.datasets import root
 
@@ -39,12 +38,8 @@ from tasks.datasets import root
 def run_ray(
     jobs: Sequence[Job],
     callback: SweepCallback,
-    gpus_per_trial: float = 0.0,
-    retries: int = 1,
+    options: RayOptions,
     *,
-    checkpoint_every: timedelta = CHECKPOINT_EVERY,
-    storage: Storage | None = None,
-    address: str = "",
     keep: bool = False,
 ) -> None:
     """Run all jobs. A job that fails does not stop the others.
@@ -54,7 +49,6 @@ def run_ray(
     If the process of a trial dies, for example because memory ran out, another one resumes it from its checkpoint. An
     exception in the trial's code would occur again, so it is not retried.
 
-    Without a storage, all machines must see the store.
     After SIGINT or SIGTERM every running trial saves a checkpoint of its last round, and no other trial starts.
     Send SIGTERM to this process only: if the whole process group gets it, Ray ends too, and runs resume from their last
     regular checkpoints.
@@ -62,27 +56,24 @@ def run_ray(
     Args:
         jobs: what to run.
         callback: called in this process.
-        gpus_per_trial: the share of a GPU for each trial; with 0.25, four trials share a GPU.
-        retries: how often a trial is started again after its process died.
-        checkpoint_every: time between two checkpoints of a trial.
-        storage: where the machines of a cluster without a shared disk keep the run folders.
-        address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
+        options: of Ray.
         keep: whether Ray stays up for another call; after the last one, call `ray_start.end`.
 
     Raises:
         SettingError: no Ray cluster answers at the address.
     """
-    ray_start.ready(address)
+    storage, every = options.storage, options.checkpoint_every
+    ray_start.ready(options.address)
     # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
     # one is about a way of training that the suite does not use.
     DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
     try:
         # Tune must have a folder for its own records; ours are in the run folders.
         with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
-            relay = _Relay(jobs, callback, requested, retries, storage)
+            relay = _Relay(jobs, callback, requested, options.retries, storage)
             cores = max((job.trial.numerics.devices for job in jobs if isinstance(job.trial, Trial)), default=1)
             tune.Tuner(
-                tune.with_resources(_trainable, {"cpu": cores, "gpu": gpus_per_trial}),
+                tune.with_resources(_trainable, {"cpu": cores, "gpu": options.gpus_per_trial}),
                 param_space={
                     "job": tune.grid_search(list(range(len(jobs)))),
                     "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],
@@ -90,9 +81,7 @@ def run_ray(
                     "folders": [str(job.folder.path.resolve()) for job in jobs],
                     "data": str(root().resolve()),
                     "stop": relay.key,
-                    "run": partial(
-                        carry_out if storage is None else storage.carry_out, checkpoint_every=checkpoint_every
-                    ),
+                    "run": partial(carry_out if storage is None else storage.carry_out, checkpoint_every=every),
                 },
                 # A fresh process would import torch anew for every trial.
                 tune_config=tune.TuneConfig(reuse_actors=True),
@@ -101,7 +90,7 @@ def run_ray(
                     storage_path=bookkeeping,
                     verbose=0,
                     callbacks=[relay],
-                    failure_config=tune.FailureConfig(max_failures=retries),
+                    failure_config=tune.FailureConfig(max_failures=options.retries),
                     stop=_StopWhenSaved(relay),
                 ),
             ).fit()

@@ -41,14 +41,15 @@ def test_errors_are_one_line(tmp_path, store, capsys):
     assert (code, error[:48]) == (2, "error: seeds: 0 is not allowed in a search; the ")
 
 
-def test_ray_finds_the_same_as_inline(tmp_path, store, capsys):
+def test_ray_with_a_storage_finds_the_same_as_inline(tmp_path, store, capsys):
     pytest.importorskip("ray")
     file = write(tmp_path)
     options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "2"]
     arguments = ["tune", file, *options, *ARGUMENTS, "--json"]
+    how = {"ray": ["--storage", str(tmp_path / "storage")], "inline": ["--executor", "inline"]}
     answers = [
-        rollcall(capsys, *arguments, "--executor", executor, "--store", str(tmp_path / executor))
-        for executor in ("ray", "inline")
+        rollcall(capsys, *arguments, *options, "--store", str(tmp_path / executor)) for executor, options in how.items()
     ]
     assert [code for code, _, _ in answers] == [0, 0]
     assert answers[0][1] == answers[1][1]
+    assert len(list(tmp_path.glob("storage/tiny/search/*/status.json"))) == 2

@@ -80,9 +80,9 @@ def test_workers_without_the_file_give_the_numbers_of_objects_in_python(objects,
     of_no_file = Job(Trial.read(shipped), "every_kind", store)
     run_ray = ray_executor.run_ray
 
-    def elsewhere(jobs, callback, *options, **more):
+    def elsewhere(jobs, callback, options):
         (tmp_path / "own.py").unlink()  # as on another machine
-        run_ray([*jobs, of_no_file], callback, *options, **more)
+        run_ray([*jobs, of_no_file], callback, options)
 
     monkeypatch.setattr(ray_executor, "run_ray", elsewhere)
     monkeypatch.setattr("benchmark.cli.run.find_spec", lambda name: name == "ray")  # without MLflow

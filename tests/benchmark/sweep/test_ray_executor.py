@@ -14,6 +14,7 @@ from benchmark import Trial, simulate
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.jobs import CallbackList, Job
 from benchmark.sweep.ray_executor import run_ray
+from benchmark.sweep.ray_options import RayOptions
 from benchmark.sweep.storage import Storage
 
 # A method that writes down its rounds, is slow enough for checkpoints, and waits in round 40.
@@ -103,7 +104,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     killer, callback = Thread(target=kill), Retries(gate)
     killer.start()
     every = timedelta(seconds=0.1)
-    run_ray(jobs, callback, checkpoint_every=every, storage=storage, address=cluster.address)
+    run_ray(jobs, callback, RayOptions(checkpoint_every=every, storage=storage, address=cluster.address))
     killer.join()
 
     assert seen == [1, 1, False]  # each node had a run folder on its own disk, and the driver's store had none

@@ -1,0 +1,29 @@
+"""How trials run with Ray, as `rollcall run` and `rollcall tune` are told. This module imports no Ray."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from benchmark.federation.simulation import CHECKPOINT_EVERY
+
+if TYPE_CHECKING:
+    from benchmark.sweep.storage import Storage
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """How trials run with Ray.
+
+    Attributes:
+        gpus_per_trial: the share of a GPU for each trial; with 0.25, four trials share a GPU; 0: CPU.
+        retries: how often a trial is started again after its process died.
+        checkpoint_every: time between two checkpoints of a trial.
+        storage: where the machines of a cluster without a shared disk keep the run folders; None: all see the store.
+        address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
+    """
+
+    gpus_per_trial: float = 0.0
+    retries: int = 1
+    checkpoint_every: timedelta = CHECKPOINT_EVERY
+    storage: "Storage | None" = None
+    address: str = ""
