@@ -56,9 +56,9 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
 
 def test_options_of_ray_choose_ray_and_refuse_inline(monkeypatch):
     monkeypatch.setattr(run, "find_spec", lambda name: object())
-    assert executor_of(None, needed_by="--storage") is Executor.ray
+    assert executor_of(None, storage="s3://bucket") is Executor.ray
     with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --storage; must be ray$"):
-        executor_of(Executor.inline, needed_by="--storage")
+        executor_of(Executor.inline, storage="s3://bucket")
 
 
 @pytest.mark.parametrize(

@@ -110,19 +110,19 @@ def test_a_killed_search_ends_with_the_same_samples_and_answer(options, tmp_path
     whole = tune(tmp_path / "whole", experiment, space, **options)
     calls = 0
 
-    def dying(jobs, callback):
+    def dying(jobs, *more):
         nonlocal calls
         for job in jobs:
             calls += 1
             if calls == 3:
                 raise KeyboardInterrupt
-            run_inline([job], callback)
+            run_inline([job], *more)
 
     monkeypatch.setattr(execution, "run_inline", dying)
     with pytest.raises(KeyboardInterrupt):
         tune(tmp_path / "killed", experiment, space, **options)
     ran = []
-    monkeypatch.setattr(execution, "run_inline", lambda jobs, callback: (ran.extend(jobs), run_inline(jobs, callback)))
+    monkeypatch.setattr(execution, "run_inline", lambda jobs, *more: (ran.extend(jobs), run_inline(jobs, *more)))
     again = tune(tmp_path / "killed", experiment, space, **options)
     kept = ["cell", "index", "local.lr", "score", "rounds", "state", "gradients"]
     pd.testing.assert_frame_equal(again.samples[kept], whole.samples[kept])
