@@ -23,7 +23,7 @@ ENGINES: dict[str, Callable[[FlatTask, Feed, LocalTraining, int], Engine]] = {
     "sequential": Sequential,
     "vectorised": Vectorised,
     "compiled": partial(Vectorised, compiler=partial(torch.compile, dynamic=False)),
-    "matmul": partial(Vectorised, convolutions=ConvolutionsByMatmul),
+    "matmul": partial(Vectorised, kernels=ConvolutionsByMatmul),
     "graphed": graphed,
 }
 

@@ -72,6 +72,6 @@ def test_no_convolution_of_torch_is_called():
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_local_work(wrap):
     clients = torch.tensor([5, 4, 3])
-    sequential, work, x = rigs(wrap=WRAPS[wrap], convolutions=ConvolutionsByMatmul)
+    sequential, work, x = rigs(wrap=WRAPS[wrap], kernels=ConvolutionsByMatmul)
     ends = work.sgd(clients, x.expand(3, -1))
     torch.testing.assert_close(ends, sequential.sgd(clients, x.expand(3, -1)), rtol=1e-10, atol=1e-10)
