@@ -54,7 +54,8 @@ def cross_entropy(
             input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing
         )
     labelled = target != ignore_index
-    losses = input.logsumexp(1) - input.gather(1, torch.where(labelled, target, 0)[:, None])[:, 0]
+    below = input - input.detach().amax(1, keepdim=True)  # exact for large logits, which torch.logsumexp is not
+    losses = below.exp().sum(1).log() - below.gather(1, torch.where(labelled, target, 0)[:, None])[:, 0]
     if reduction == "none":
         return losses * labelled
     # Weights rather than a mean: they depend on the data alone, so that they are not computed in every step.

@@ -29,6 +29,13 @@ def test_values_and_gradients_are_torchs(labels, reduction):
     assert bool(values[0].isnan()) == (reduction == "mean" and bool((labels == -100).all()))
 
 
+def test_large_logits_lose_no_digits():
+    logits, labels = torch.tensor([[1000.0, 998.0, 997.0]]), torch.tensor([0])
+    for function in (lambda x: module.cross_entropy(x, labels), grad(lambda x: module.cross_entropy(x, labels))):
+        exact = function(logits.double())
+        assert torch.allclose(function(logits).double(), exact, rtol=3e-7, atol=0)
+
+
 def test_modules_and_clients_are_computed_by_it(monkeypatch):
     calls = []
     by_log_sum_exp = module.cross_entropy
