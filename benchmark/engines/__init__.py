@@ -7,7 +7,7 @@ import torch
 
 from benchmark.engines.auto import fastest
 from benchmark.engines.base import Engine, Work
-from benchmark.engines.convolutions import ConvolutionsByMatmul
+from benchmark.engines.convolutions import convolutions_by_matmul
 from benchmark.engines.evaluator import Evaluator
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import FlatTask
@@ -23,7 +23,7 @@ ENGINES: dict[str, Callable[[FlatTask, Feed, LocalTraining, int], Engine]] = {
     "sequential": Sequential,
     "vectorised": Vectorised,
     "compiled": partial(Vectorised, compiler=partial(torch.compile, dynamic=False)),
-    "matmul": partial(Vectorised, kernels=ConvolutionsByMatmul),
+    "matmul": partial(Vectorised, context=convolutions_by_matmul),
     "graphed": graphed,
 }
 

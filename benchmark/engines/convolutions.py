@@ -4,31 +4,18 @@
 a batched matrix product of the unfolded images is faster (Chellapilla, Puri, Simard 2006).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.functional import unfold
-from torch.overrides import TorchFunctionMode
+
+from benchmark.engines.replaced import Replaced
 
 
-class ConvolutionsByMatmul(TorchFunctionMode):
-    """While active, two-dimensional convolutions are computed as matrix products where they can be.
-
-    Grouped convolutions and padding by name ('same') stay as they are.
-    """
-
-    def __torch_function__(
-        self,
-        function: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        if function is torch.conv2d:
-            return conv2d(*args, **(kwargs or {}))
-        return function(*args, **(kwargs or {}))
+def convolutions_by_matmul() -> Replaced:
+    """A context in which two-dimensional convolutions are computed as matrix products where they can be."""
+    return Replaced({torch.conv2d: conv2d})
 
 
 def conv2d(
@@ -40,7 +27,10 @@ def conv2d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """`torch.conv2d` of images [n, c, h, w] with weights [o, c, kh, kw], by one product; arguments as in torch."""
+    """`torch.conv2d` of images [n, c, h, w] with weights [o, c, kh, kw], by one product; arguments as in torch.
+
+    Grouped convolutions and padding by name ('same') are left to torch.
+    """
     if groups != 1 or isinstance(padding, str) or input.ndim != 4:
         return torch.conv2d(input, weight, bias, stride, padding, dilation, groups)
     strides, paddings, dilations = _pair(stride), _pair(padding), _pair(dilation)

@@ -5,31 +5,19 @@ log-sum-exp below uses kernels that compute several at once. The gradients of a 
 quarter to two thirds of the time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
+
+from benchmark.engines.replaced import Replaced
 
 FEW = 64
 """Classes. With more of them torch's own kernel is as fast."""
 
 
-class CrossEntropyByLogSumExp(TorchFunctionMode):
-    """While active, cross entropies are computed by log-sum-exp where that is faster."""
-
-    def __torch_function__(
-        self,
-        function: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        if function is functional.cross_entropy:
-            return cross_entropy(*args, **(kwargs or {}))
-        return function(*args, **(kwargs or {}))
+def cross_entropy_by_log_sum_exp() -> Replaced:
+    """A context in which cross entropies are computed by log-sum-exp where that is faster."""
+    return Replaced({functional.cross_entropy: cross_entropy})
 
 
 def cross_entropy(

@@ -11,7 +11,7 @@ from torch import Tensor
 from algorithms import Rows
 from benchmark.config.errors import SettingError
 from benchmark.engines.chunks import ChunkSize, next_round_number
-from benchmark.engines.cross_entropy import CrossEntropyByLogSumExp
+from benchmark.engines.cross_entropy import cross_entropy_by_log_sum_exp
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import FlatTask
 from benchmark.engines.graphs import Kernels
@@ -56,7 +56,7 @@ class Vectorised:
         memory: bytes for the clients computed at once; by default half of the GPU's free memory, and 1 GiB on a CPU.
         compiler: such as `torch.compile`. All minibatches are then padded to one length, so that less is compiled.
         recorder: how the kernels of a step are recorded and played back.
-        kernels: a context in which the loss is computed, such as `ConvolutionsByMatmul`.
+        context: in which the loss is computed, such as `convolutions_by_matmul`.
 
     Raises:
         SettingError: the loss or the local optimizer cannot be vectorised; or the loss cannot be padded although it is
@@ -72,7 +72,7 @@ class Vectorised:
         memory: int | None = None,
         compiler: Compiler | None = None,
         recorder: Callable[[Kernels, Hashable | None], EachStep] = Traced,
-        kernels: Callable[[], AbstractContextManager[object]] = CrossEntropyByLogSumExp,
+        context: Callable[[], AbstractContextManager[object]] = cross_entropy_by_log_sum_exp,
     ) -> None:
         self.model = model
         self.feed = feed
@@ -81,13 +81,13 @@ class Vectorised:
             raise SettingError(
                 "numerics.engine: 'vectorised' is not allowed with a local optimizer from outside; must be sequential"
             )
-        loss, few = Loss(model.task, kernels), spread_samples(feed.samples)
+        loss, few = Loss(model.task, context), spread_samples(feed.samples)
         self.shapes = [parameter.shape for parameter in model.parameters_]
         self.per_client = PerClientGradients(loss, [f"task.{name}" for name in model.buffer_names])
         self.padding = not model.buffer_names and is_mean_of_samples(loss, few)
         plain = local.optimizer is None and local.clip_norm is None
         self.chunk_size = ChunkSize.measured(model, loss, few, memory, copies=4 if plain else 10)
-        key = kernels, kernels_key(model.task)
+        key = context, kernels_key(model.task)
         of = self.per_client
         self.with_losses = Functions(recorder(of.of_whole_batches, key), recorder(of.of_padded_batches, key))
         self.without_losses = Functions(

@@ -7,7 +7,7 @@ from torch import nn
 from torch.func import functional_call, grad, vmap
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmark.engines.convolutions import ConvolutionsByMatmul
+from benchmark.engines.convolutions import convolutions_by_matmul
 
 CASES = [
     {},
@@ -38,7 +38,7 @@ def test_values_and_gradients_of_a_layer(options):
 def run(convolution, x, by_matmul):
     if not by_matmul:
         return convolution(x)
-    with ConvolutionsByMatmul():
+    with convolutions_by_matmul():
         return convolution(x)
 
 
@@ -47,7 +47,7 @@ def test_clients_with_weights_of_their_own():
     weights = {name: torch.randn(3, *p.shape, dtype=torch.float64) for name, p in convolution.named_parameters()}
 
     def loss(parameters, batch):
-        with ConvolutionsByMatmul():
+        with convolutions_by_matmul():
             return (functional_call(convolution, parameters, (batch,)) ** 3).sum()
 
     slopes = vmap(grad(loss))(weights, x)
@@ -72,6 +72,6 @@ def test_no_convolution_of_torch_is_called():
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_local_work(wrap):
     clients = torch.tensor([5, 4, 3])
-    sequential, work, x = rigs(wrap=WRAPS[wrap], kernels=ConvolutionsByMatmul)
+    sequential, work, x = rigs(wrap=WRAPS[wrap], context=convolutions_by_matmul)
     ends = work.sgd(clients, x.expand(3, -1))
     torch.testing.assert_close(ends, sequential.sgd(clients, x.expand(3, -1)), rtol=1e-10, atol=1e-10)
