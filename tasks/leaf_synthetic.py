@@ -3,8 +3,6 @@
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -127,6 +125,10 @@ def leaf_synthetic(
 
 def _fitted_loss(features: np.ndarray, labels: np.ndarray) -> float:
     """The log-loss of a softmax regression on the samples it was fitted to."""
+    # Importing scikit-learn takes half a second, which other tasks need not wait for.
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss
+
     classes = len(np.unique(labels))
     if classes == 1:
         return 0.0
