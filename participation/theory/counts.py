@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
 
 from participation.theory.checks import check_least, check_probabilities
 
@@ -63,6 +62,8 @@ def group_counts(
         ValueError: no group, a size below 1, not one event probability for each group, a probability outside [0, 1], or
             max_active below 1.
     """
+    from scipy import stats  # takes a quarter of a second, which a run need not wait for
+
     if len(sizes) != len(event_probability) or not sizes:
         raise ValueError(
             f"event_probability: {len(event_probability)} values for {len(sizes)} groups are not allowed; "
