@@ -1,4 +1,4 @@
-"""Halving against the full grid on the quickstart, then fresh seeds: one table at tuned rates, one at a rate for all.
+"""Halving against the full grid on the quickstart, then fresh seeds at their rates, at the file's, and at one for all.
 
 The searches of the how-to page, with seven methods and 30 rates each. The grid goes on from the trials of the halving,
 so that no round is computed twice; its cost is counted as if it had started from nothing. Rerun it to resume.

@@ -105,8 +105,7 @@ def run(
         plans = within(plans, budget, store, gpus if chosen is Executor.ray else None)
         sweeps = [plan.jobs(store) for plan in plans]
     writable(store)
-    remote = storage_of(storage, store)
-    options = RayOptions(gpus, retries, every, remote, ray_address)
+    options = RayOptions(gpus, retries, every, storage_of(storage, store), ray_address)
 
     def execute(todo: list["Job"], callback: "SweepCallback") -> None:
         if chosen is Executor.ray:
@@ -119,9 +118,9 @@ def run(
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
         try:
-            if remote is not None:
-                remote.exchange(jobs)
-            _changed(jobs, redo_changed, remote)
+            if options.storage is not None:
+                options.storage.exchange(jobs)
+            _changed(jobs, redo_changed, options.storage)
             check_folders(jobs)
             todo = [job for job in jobs if not job.ended]
             check(todo)

@@ -1,8 +1,8 @@
 """The cross entropy of few classes, for many clients at once on a CPU.
 
 Over a last dimension of ten numbers, torch's kernel of log_softmax computes one exponential after another. The
-log-sum-exp below uses kernels that compute several at once. The gradients of a linear model's cross entropy take a
-quarter to two thirds of the time.
+log-sum-exp below uses kernels that compute several at once. A step of softmax regression takes three quarters of the
+time (docs/speed.md).
 """
 
 import torch

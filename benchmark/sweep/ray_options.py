@@ -18,7 +18,8 @@ class RayOptions:
         gpus_per_trial: the share of a GPU for each trial; with 0.25, four trials share a GPU; 0: CPU.
         retries: how often a trial is started again after its process died.
         checkpoint_every: time between two checkpoints of a trial.
-        storage: where the machines of a cluster without a shared disk keep the run folders; None: all see the store.
+        storage: `Storage.of(URL, store)`, where the machines of a cluster without a shared disk keep the run folders;
+            None: all machines see the store.
         address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
     """
 
