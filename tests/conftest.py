@@ -2,12 +2,29 @@
 
 import pytest
 import torch
+from filelock import FileLock
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread():
     # The models are tiny: more threads only make them slower.
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _memory():
+    # The command line keeps freed memory and collects garbage seldom. Processes of many tests would take gigabytes.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmark.cli.app.keep_freed_memory", lambda: True)
+        patch.setattr("benchmark.cli.app.collect_garbage_seldom", lambda: None)
+        yield
+
+
+@pytest.fixture
+def one_ray(tmp_path_factory):
+    """Only one test at a time starts Ray. On a busy machine several would start so slowly that Ray gives up."""
+    with FileLock(tmp_path_factory.getbasetemp().parent / "ray.lock"):
+        yield
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ from benchmark.config.errors import SettingError
 out = Console()
 err = Console(stderr=True)
 
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended, as in shells."""
+
 Name = Annotated[str, typer.Argument(help="A name from `rollcall list`, or a YAML file.", metavar="EXPERIMENT")]
 Names = Annotated[
     str,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from benchmark.cli.executor import Executor, executor_of, storage_of
 from benchmark.cli.options import (
+    INTERRUPTED,
     STORE,
     CheckpointEvery,
     Json,
@@ -25,7 +27,6 @@ from benchmark.cli.options import (
     out,
 )
 from benchmark.cli.plots import draw
-from benchmark.cli.run import INTERRUPTED, Executor, executor_of, storage_of
 from benchmark.cli.selection import plans_of
 from benchmark.config.errors import SettingError
 from benchmark.config.nested import parse

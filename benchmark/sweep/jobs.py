@@ -1,5 +1,6 @@
 """Jobs: what is run in which folder, the callbacks of a sweep, and running without Ray."""
 
+import gc
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -180,6 +181,8 @@ def carry_out(
         stop: called after every round; whether to stop.
         checkpoint_every: time between two checkpoints.
     """
+    gc.freeze()
+    gc.unfreeze()  # all objects are in the old generation now: what the trial leaves is found in a millisecond
     run = RunFolder(folder)
     try:
         if isinstance(trial, Analysis):
@@ -203,6 +206,10 @@ def carry_out(
         if not run.error_file.exists():  # the run failed before it started
             run.fail(run.error(error), traceback.format_exc(), trial)
         return Outcome("failed", f"{contributed_line(error)}{run.error(error)}")
+    finally:
+        # Lightning's trainer is part of cycles that hold the models of all clients. A sweep looks for cycles too seldom
+        # (see `benchmark.allocator`) to free them before memory runs out.
+        gc.collect(1)
     return Outcome("finished")
 
 

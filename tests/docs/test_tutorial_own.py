@@ -15,8 +15,9 @@ NOTEBOOK = """
 import contextlib, io, json, shlex, sys
 from pathlib import Path
 from benchmark.cli import main
-import benchmark.cli.run as run
-run.find_spec = lambda name: None  # one trial after another, without MLflow
+import benchmark.cli.executor, benchmark.cli.run
+# One trial after another, without MLflow.
+benchmark.cli.executor.find_spec = benchmark.cli.run.find_spec = lambda name: None
 sys.path.insert(0, "")
 outputs, variables = [], {}
 for cell in json.loads(sys.stdin.read()):

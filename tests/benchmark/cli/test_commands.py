@@ -66,6 +66,7 @@ def test_run_twice_then_leaderboard(store, tmp_path, capsys):
     }
 
 
+@pytest.mark.usefixtures("one_ray")
 def test_ray_and_inline_agree_and_go_on_after_a_trial_that_fails(store, tmp_path, capsys, monkeypatch):
     # Workers have a working directory of their own: what the failing method tells is where it would look for data.
     monkeypatch.chdir(tmp_path)
@@ -402,9 +403,8 @@ def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(st
         "    def find_spec(self, name, path, target=None):\n"
         "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "import benchmark.cli.run as command\n"
-        "find = command.find_spec\n"
-        "command.find_spec = lambda name: None if name in ('ray', 'mlflow') else find(name)\n"
+        "import benchmark.cli.executor, benchmark.cli.run\n"
+        "benchmark.cli.executor.find_spec = benchmark.cli.run.find_spec = lambda name: None\n"
         f"sys.argv = ['rollcall', 'run', {file!r}]\n"
         "from benchmark.cli import main\n"
         "main()\n"

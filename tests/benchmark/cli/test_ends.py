@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from command import TINY, rollcall, write
 
 from benchmark.federation.run_folder import RunFolder
@@ -101,6 +102,7 @@ def test_damaged_folders_are_named_before_anything_runs(store, tmp_path, capsys)
     assert "1 run now, 3 before" in rollcall(capsys, "run", file, "--executor", "inline")[1]
 
 
+@pytest.mark.usefixtures("one_ray")
 def test_a_trial_whose_process_dies_is_started_again(store, tmp_path, capsys):
     """SIGKILL, as of the kernel when memory runs out: once in one trial, always in the other."""
     once, always = tmp_path / "once", "call.seed == 1"

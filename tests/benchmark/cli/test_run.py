@@ -5,20 +5,20 @@ import json
 import pytest
 from command import rollcall, write
 
-from benchmark.cli import run
-from benchmark.cli.run import Executor, executor_of
+from benchmark.cli import executor, run
+from benchmark.cli.executor import Executor, executor_of
 from benchmark.config.errors import SettingError
 
 
 @pytest.mark.parametrize("asked", [None, Executor.ray, Executor.inline])
 def test_with_ray_the_default_is_ray(asked, monkeypatch, capsys):
-    monkeypatch.setattr(run, "find_spec", lambda name: object())
+    monkeypatch.setattr(executor, "find_spec", lambda name: object())
     assert executor_of(asked) is (asked or Executor.ray)
     assert capsys.readouterr().err == ""
 
 
 def test_without_ray_the_default_is_inline_and_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(run, "find_spec", lambda name: None)
+    monkeypatch.setattr(executor, "find_spec", lambda name: None)
     assert executor_of(Executor.inline) is Executor.inline
     assert capsys.readouterr().err == ""
     assert executor_of(None) is Executor.inline
@@ -55,7 +55,7 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
 
 
 def test_options_of_ray_choose_ray_and_refuse_inline(monkeypatch):
-    monkeypatch.setattr(run, "find_spec", lambda name: object())
+    monkeypatch.setattr(executor, "find_spec", lambda name: object())
     assert executor_of(None, storage="s3://bucket") is Executor.ray
     with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --storage; must be ray$"):
         executor_of(Executor.inline, storage="s3://bucket")

@@ -41,6 +41,7 @@ def test_errors_are_one_line(tmp_path, store, capsys):
     assert (code, error[:48]) == (2, "error: seeds: 0 is not allowed in a search; the ")
 
 
+@pytest.mark.usefixtures("one_ray")
 def test_ray_with_a_storage_finds_the_same_as_inline(tmp_path, store, capsys):
     pytest.importorskip("ray")
     file = write(tmp_path)

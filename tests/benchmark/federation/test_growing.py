@@ -14,7 +14,7 @@ import yaml
 from command import rollcall, write
 
 from algorithms import ALGORITHMS
-from benchmark import SettingError, simulate
+from benchmark import SettingError, Trial, simulate
 from benchmark.federation.interruption import Interrupted
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.mlflow_runs import MLFLOW_STATES, Runs
@@ -133,45 +133,49 @@ SLOW = {
 }
 
 
-def test_ctrl_c_in_a_sweep(tmp_path, monkeypatch):
-    """The whole process group gets SIGINT, as from a terminal: with Ray and inline."""
+@pytest.fixture(scope="module")
+def whole():
+    """The models of trials that nothing interrupted."""
+    trials = [SLOW | {"algorithm": algorithm} for algorithm in ("mifa", "fedpbc", "fedvarp")]
+    return {Trial.read(trial).name: simulate(trial).model for trial in trials}
+
+
+@pytest.mark.parametrize("executor", ["ray", "inline"])
+def test_ctrl_c_in_a_sweep(executor, request, whole, store, tmp_path, capsys):
+    """The whole process group gets SIGINT, as from a terminal."""
+    if executor == "ray":
+        request.getfixturevalue("one_ray")
     file = write(tmp_path, trial=SLOW, grid={"algorithm": ["mifa", "fedpbc", "fedvarp"]}, report={})
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-
-    def command(executor, store):
-        arguments = [sys.executable, "-m", "benchmark.cli", "run", file, "--executor", executor, "--store", str(store)]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(arguments, env=environment, start_new_session=True, **pipes)
-
-    _, err = command("inline", tmp_path / "whole").communicate(timeout=240)
-    whole = {path.parent.name: np.load(path)["model"] for path in tmp_path.glob("whole/tiny/*/model.npz")}
-    assert len(whole) == 3, err
-    for executor in ("ray", "inline"):
-        run, folders = command(executor, tmp_path / executor), tmp_path / executor / "tiny"
-        begun = time.monotonic()
-        while not any(len(rounds_in(path.parent)) > 3 for path in folders.glob("*/metrics.jsonl")):
-            assert run.poll() is None, run.stderr.read()
-            assert time.monotonic() - begun < 120
-            time.sleep(0.05)
-        os.killpg(run.pid, signal.SIGINT)
-        out, err = run.communicate(timeout=60)
-        assert run.returncode == 130, err
-        assert "Rerun the command to resume." in out
-        states = {path.parent.name: json.loads(path.read_text()) for path in folders.glob("*/status.json")}
-        assert "interrupted" in {status["state"] for status in states.values()} <= {"interrupted", "finished"}
-        assert len(states) <= 2  # and no other trial began
-        runs = Runs(tmp_path / executor, "tiny")
-        trials = runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")
-        ends = {run.info.run_name: run.info.status for run in trials}
-        assert runs.client.get_run(runs.parent).info.status == "KILLED"
-        assert ends == {name: MLFLOW_STATES[status["state"]] for name, status in states.items()}
-        for name, status in states.items():
-            saved = torch.load(folders / name / "last.ckpt", weights_only=True)["global_step"]
-            assert saved == status["round"]
-            assert (saved < SLOW["rounds"]) == (status["state"] == "interrupted")
-        _, err = (again := command(executor, tmp_path / executor)).communicate(timeout=240)
-        assert again.returncode == 0, err
-        for name, model in whole.items():
-            assert np.array_equal(np.load(folders / name / "model.npz")["model"], model)
-            assert rounds_in(folders / name) == list(range(0, SLOW["rounds"] + 1, 20))
+    run = subprocess.Popen(
+        [sys.executable, "-m", "benchmark.cli", "run", file, "--executor", executor],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    folders, begun = store / "tiny", time.monotonic()
+    while not any(len(rounds_in(path.parent)) > 3 for path in folders.glob("*/metrics.jsonl")):
+        assert run.poll() is None, run.stderr.read()
+        assert time.monotonic() - begun < 240
+        time.sleep(0.05)
+    os.killpg(run.pid, signal.SIGINT)
+    out, err = run.communicate(timeout=120)
+    assert run.returncode == 130, err
+    assert "Rerun the command to resume." in out
+    states = {path.parent.name: json.loads(path.read_text()) for path in folders.glob("*/status.json")}
+    assert "interrupted" in {status["state"] for status in states.values()} <= {"interrupted", "finished"}
+    assert len(states) <= 2  # and no other trial began
+    runs = Runs(store, "tiny")
+    trials = runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")
+    ends = {run.info.run_name: run.info.status for run in trials}
+    assert runs.client.get_run(runs.parent).info.status == "KILLED"
+    assert ends == {name: MLFLOW_STATES[status["state"]] for name, status in states.items()}
+    for name, status in states.items():
+        saved = torch.load(folders / name / "last.ckpt", weights_only=True)["global_step"]
+        assert saved == status["round"]
+        assert (saved < SLOW["rounds"]) == (status["state"] == "interrupted")
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    for name, model in whole.items():
+        assert np.array_equal(np.load(folders / name / "model.npz")["model"], model)
+        assert rounds_in(folders / name) == list(range(0, SLOW["rounds"] + 1, 20))

@@ -9,7 +9,7 @@ import torch
 from lightning.pytorch import Callback
 
 from benchmark import SettingError, simulate
-from benchmark.cli.run import Executor, executor_of
+from benchmark.cli.executor import Executor, executor_of
 from benchmark.config.trial import Trial
 from benchmark.engines.peers import PeerFailed
 from benchmark.federation import processes

@@ -1,9 +1,12 @@
-"""Trials that fail before their run starts leave a status too."""
+"""Trials that fail before their run starts leave a status too. No trial leaves its models in memory."""
+
+import gc
 
 import pytest
 from command import TINY
 
 from benchmark import SettingError, Trial
+from benchmark.federation.module import Federation
 from benchmark.federation.run_files import Damaged
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep import jobs
@@ -47,3 +50,23 @@ def test_a_damaged_folder_is_left_as_it_is(store, monkeypatch):
     assert [file.name for file in folder.path.iterdir()] == ["status.json"]
     with pytest.raises(Damaged):
         folder.state  # noqa: B018
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_trial_leaves_no_models_in_memory(fails, store, monkeypatch):
+    """Python alone would find the cycles of Lightning's trainer late: a sweep collects seldom, and here never."""
+
+    def federations():
+        return sum(type(item) is Federation for item in gc.get_objects())
+
+    if fails:
+        monkeypatch.setattr("algorithms.fedavg.FedAvg.round", lambda *_: 1 / 0)
+    gc.collect()
+    before = federations()
+    gc.disable()
+    try:
+        outcome = tried(RunFolder(store / "tiny" / TRIAL.name))
+        assert outcome.state == ("failed" if fails else "finished")
+        assert federations() == before
+    finally:
+        gc.enable()

@@ -71,6 +71,7 @@ def test_names_and_objects_are_the_same_trials(objects, tmp_path):
     assert len({trial.name for trial in objects}) == 3
 
 
+@pytest.mark.usefixtures("one_ray")
 def test_workers_without_the_file_give_the_numbers_of_objects_in_python(objects, store, tmp_path, capsys, monkeypatch):
     def halving(t):
         return 0.5**t
@@ -85,7 +86,7 @@ def test_workers_without_the_file_give_the_numbers_of_objects_in_python(objects,
         run_ray([*jobs, of_no_file], callback, options)
 
     monkeypatch.setattr(ray_executor, "run_ray", elsewhere)
-    monkeypatch.setattr("benchmark.cli.run.find_spec", lambda name: name == "ray")  # without MLflow
+    monkeypatch.setattr("benchmark.cli.run.find_spec", lambda name: None)  # without MLflow
     here = [simulate(trial) for trial in (*objects, of_no_file.trial)]
     code, _, err = rollcall(capsys, "run", str(tmp_path / "every_kind.yaml"), "--executor", "ray")
     assert code == 0, err

@@ -51,7 +51,7 @@ class Retries(CallbackList):
 
 
 @pytest.fixture
-def nodes(tmp_path):
+def nodes(tmp_path, one_ray):
     """A cluster, its second node, and the disks of both nodes."""
     disks = [tmp_path / "disk0", tmp_path / "disk1"]
     cluster = Cluster()
