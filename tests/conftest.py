@@ -1,8 +1,16 @@
 """Fixtures shared by all tests."""
 
+import os
+import shutil
+from contextlib import contextmanager
+from importlib.metadata import version
+
 import pytest
 import torch
+import typecheck  # noqa: F401, before the modules that it watches
 from filelock import FileLock
+
+from benchmark.sweep import mlflow_client
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -17,6 +25,32 @@ def _memory():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("benchmark.cli.app.keep_freed_memory", lambda: True)
         patch.setattr("benchmark.cli.app.collect_garbage_seldom", lambda: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _database(tmp_path_factory):
+    # MLflow takes seconds to create its tables: new databases of this process are copies of one with empty tables.
+    empty = tmp_path_factory.getbasetemp().parent / f"mlflow-{version('mlflow')}.db"
+    locked = mlflow_client._locked
+
+    @contextmanager
+    def with_tables(store):
+        database = store / "mlflow.db"
+        with locked(store):
+            if not (database.exists() or "MLFLOW_TRACKING_URI" in os.environ):
+                with FileLock(f"{empty}.lock"):
+                    if not empty.exists():
+                        from mlflow import MlflowClient
+
+                        MlflowClient(f"sqlite:///{database}")
+                        shutil.copy(database, empty)
+                    else:
+                        shutil.copy(empty, database)
+            yield
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mlflow_client, "_locked", with_tables)
         yield
 
 

@@ -6,10 +6,14 @@ mypy checks all other annotations; checking these too, at every call, would make
 import dataclasses
 import inspect
 from collections.abc import Callable
+from functools import partial
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import jaxtyping
 from beartype import BeartypeConf, beartype
+from jaxtyping._import_hook import _JaxtypingLoader, _optimized_cache_from_source
 
 typechecked = beartype(conf=BeartypeConf(is_pep484_tower=True))
 """Passes an int for a float, as static checkers do."""
@@ -33,3 +37,19 @@ def _annotates_an_array(decorated: Any) -> bool:
 
 
 jaxtyping.jaxtyped = where_arrays_are
+
+
+def exec_module(loader: _JaxtypingLoader, module: ModuleType) -> None:
+    """Load a module of the suite with its checks.
+
+    jaxtyping keeps compiled modules under names of its own. Its loader uses these names for all that the module imports
+    too, such as torch, so that Python compiles it anew. Here only the module itself has such a name.
+    """
+    names = partial(_optimized_cache_from_source, loader._typechecker.get_hash())
+    with patch("importlib._bootstrap_external.cache_from_source", names):
+        code = loader.get_code(module.__name__)
+    assert code is not None
+    exec(code, module.__dict__)
+
+
+_JaxtypingLoader.exec_module = exec_module

@@ -105,18 +105,19 @@ def test_damaged_folders_are_named_before_anything_runs(store, tmp_path, capsys)
 @pytest.mark.usefixtures("one_ray")
 def test_a_trial_whose_process_dies_is_started_again(store, tmp_path, capsys):
     """SIGKILL, as of the kernel when memory runs out: once in one trial, always in the other."""
-    once, always = tmp_path / "once", "call.seed == 1"
-    body = f"first = not os.path.exists({str(once)!r})\n            open({str(once)!r}, 'w').close()\n"
-    body += f"            if first or {always}:\n                os.kill(os.getpid(), 9)"
+    once = repr(str(tmp_path / "once"))
+    body = f"if call.seed == 1 or not os.path.exists({once}):\n"
+    body += f"                open({once} if call.seed == 0 else os.devnull, 'w').close()\n"
+    body += "                os.kill(os.getpid(), 9)"
     name = method(tmp_path, body)
-    file = write(tmp_path, trial=TINY["trial"] | {"algorithm": name}, grid={"seed": [0]})
+    file = write(tmp_path, trial=TINY["trial"] | {"algorithm": name}, grid={"seed": [0, 1]})
     code, out, err = rollcall(capsys, "run", file, "--executor", "ray")
-    assert code == 0, err
-    assert "its process died; it resumes from its checkpoint (retry 1 of 1)" in err
-    assert "1 run now, 0 before, 0 failed" in out
-    code, out, err = rollcall(capsys, "run", file, "--executor", "ray", "--seeds", "1", "--retries", "0")
     assert code == 1
-    assert "its process died once; memory may have run out. Rerun the command to resume from its checkpoint" in err
-    (folder,) = (store / "tiny").glob("Mine-seed1-*")
-    assert RunFolder(folder).state == "failed"
-    assert "process died" in (folder / "error.txt").read_text()
+    assert err.count("its process died; it resumes from its checkpoint (retry 1 of 1)") == 2
+    assert "2 trials: 1 run now, 0 before, 1 failed" in out
+    assert "its process died 2 times; memory may have run out. Rerun the command to resume from its checkpoint" in err
+    (survivor,), (victim,) = (
+        [RunFolder(path) for path in (store / "tiny").glob(f"Mine-seed{seed}-*")] for seed in (0, 1)
+    )
+    assert (survivor.state, victim.state) == ("finished", "failed")
+    assert "process died" in victim.error_file.read_text()
