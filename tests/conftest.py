@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import pytest
 import torch
-import typecheck  # noqa: F401, before the modules that it watches
+import typecheck  # before the modules that it watches
 from filelock import FileLock
 
 from benchmark.sweep import mlflow_client
@@ -17,6 +17,11 @@ from benchmark.sweep import mlflow_client
 def _one_thread():
     # The models are tiny: more threads only make them slower.
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _checked_calls():
+    typecheck.calls.clear()
 
 
 @pytest.fixture(autouse=True, scope="session")

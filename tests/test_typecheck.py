@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import typecheck
 from jaxtyping import TypeCheckError
 
 from algorithms import Rows
@@ -20,3 +21,13 @@ def test_wrong_shapes_are_refused():
     ):
         with pytest.raises(TypeCheckError):
             call()
+
+
+def test_the_first_calls_in_a_test_are_checked():
+    rows = Rows.begin(torch.zeros(2), 1)
+    for _ in range(typecheck.CHECKED - 1):
+        rows.put(torch.tensor([0]), torch.ones(1, 2))
+    with pytest.raises(TypeCheckError):
+        rows.put(torch.tensor([0.0]), torch.ones(1, 2))
+    with pytest.raises(IndexError):  # of torch
+        rows.put(torch.tensor([0.0]), torch.ones(1, 2))

@@ -147,8 +147,13 @@ def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
 
 def known_since(settings: dict[str, str]) -> dict[str, str]:
     """Settings as text without those that `SINCE` leaves out, so that runs of different ages can be compared."""
-    later = {".".join(path): _text(value) for path, value in SINCE.items()}
+    later = _since_as_text()
     return {key: value for key, value in settings.items() if later.get(key) != value}
+
+
+@cache
+def _since_as_text() -> dict[str, str]:
+    return {".".join(path): _text(value) for path, value in SINCE.items()}
 
 
 @cache

@@ -81,7 +81,7 @@ def ready(address: str = "") -> None:
         address: see `begin`.
 
     Raises:
-        SettingError: no Ray cluster answers at the address.
+        SettingError: no Ray cluster answers at the address, or Ray does not start on this machine.
     """
     begin(address)
     assert _owner is not None
@@ -116,8 +116,15 @@ def _connect(address: str) -> None:
             logging_level=logging.ERROR,
             ignore_reinit_error=True,
         )
-    except (OSError, ValueError) as error:
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        if address == "local":
+            raise SettingError(
+                f"Ray did not start on this machine ({reason}). Rerun the command, or use --executor inline"
+            ) from None
+        if not isinstance(error, OSError | ValueError):
+            raise
         raise SettingError(
-            f"ray-address: no Ray cluster answers at {address!r} ({str(error).splitlines()[0]}); must be auto or "
-            "HOST:PORT, which `ray start --head` prints on the first machine"
+            f"ray-address: no Ray cluster answers at {address!r} ({reason}); must be auto or HOST:PORT, which "
+            "`ray start --head` prints on the first machine"
         ) from None

@@ -14,7 +14,7 @@ import yaml
 from command import rollcall, write
 
 from algorithms import ALGORITHMS
-from benchmark import SettingError, Trial, simulate
+from benchmark import SettingError, simulate
 from benchmark.federation.interruption import Interrupted
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.mlflow_runs import MLFLOW_STATES, Runs
@@ -123,29 +123,30 @@ def test_the_command_line_grows_runs_and_the_table_shows_the_rounds(tmp_path, ca
     assert "0 run now, 4 before, 0 failed" in out
 
 
-SLOW = {
-    "task": {"name": "digits", "clients": 6},
-    "participation": {"name": "bernoulli", "probability": 0.7},
-    "local": {"steps": 3, "batch_size": 16},
-    "rounds": 200,
-    "evaluation": {"every": 20},
-    "numerics": {"engine": "sequential"},
-}
+# Each round waits until it may be fast.
+SLOW = """
+import time
+from pathlib import Path
+from algorithms.mifa import MIFA
 
 
-@pytest.fixture(scope="module")
-def whole():
-    """The models of trials that nothing interrupted."""
-    trials = [SLOW | {"algorithm": algorithm} for algorithm in ("mifa", "fedpbc", "fedvarp")]
-    return {Trial.read(trial).name: simulate(trial).model for trial in trials}
+class Slow(MIFA):
+    def round(self, state, x, call, work):
+        if not Path("FOLDER/fast").exists():
+            time.sleep(0.03)
+        return super().round(state, x, call, work)
+"""
 
 
 @pytest.mark.parametrize("executor", ["ray", "inline"])
-def test_ctrl_c_in_a_sweep(executor, request, whole, store, tmp_path, capsys):
+def test_ctrl_c_in_a_sweep(executor, request, store, tmp_path, capsys):
     """The whole process group gets SIGINT, as from a terminal."""
     if executor == "ray":
         request.getfixturevalue("one_ray")
-    file = write(tmp_path, trial=SLOW, grid={"algorithm": ["mifa", "fedpbc", "fedvarp"]}, report={})
+    (tmp_path / "slow.py").write_text(SLOW.replace("FOLDER", str(tmp_path)))
+    rounds, every = 100, 10
+    settings = DIGITS | {"algorithm": f"{tmp_path}/slow.py:Slow", "rounds": rounds, "evaluation": {"every": every}}
+    file = write(tmp_path, trial=settings, grid={"seed": [0, 1, 2]}, report={})
     run = subprocess.Popen(
         [sys.executable, "-m", "benchmark.cli", "run", file, "--executor", executor],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -174,8 +175,11 @@ def test_ctrl_c_in_a_sweep(executor, request, whole, store, tmp_path, capsys):
     for name, status in states.items():
         saved = torch.load(folders / name / "last.ckpt", weights_only=True)["global_step"]
         assert saved == status["round"]
-        assert (saved < SLOW["rounds"]) == (status["state"] == "interrupted")
+        assert (saved < rounds) == (status["state"] == "interrupted")
+    (tmp_path / "fast").touch()
     assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
-    for name, model in whole.items():
-        assert np.array_equal(np.load(folders / name / "model.npz")["model"], model)
-        assert rounds_in(folders / name) == list(range(0, SLOW["rounds"] + 1, 20))
+    for seed in (0, 1, 2):
+        whole = simulate(settings | {"seed": seed})
+        run = RunFolder(folders / whole.trial.name)
+        assert np.array_equal(run.models()[0], whole.model)
+        assert rounds_in(run.path) == list(range(0, rounds + 1, every))

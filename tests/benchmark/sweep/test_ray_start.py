@@ -64,14 +64,25 @@ def test_the_thread_lives_as_long_as_ray(ray: Ray) -> None:
     assert ray.calls == ["init", "shutdown"]
 
 
-def test_an_error_of_ray_is_raised_by_ready_and_the_next_start_is_a_new_one(ray: Ray) -> None:
+@pytest.mark.parametrize(
+    ("address", "error", "message"),
+    [
+        ("auto", ConnectionError("nobody there"), r"^ray-address: no Ray cluster answers at 'auto' \(nobody there\)"),
+        ("", Exception("The node timed out.\nMore"), r"^Ray did not start on this machine \(The node timed out.\)"),
+        ("", TimeoutError(), r"^Ray did not start on this machine \(TimeoutError\). Rerun the command, or use --exec"),
+    ],
+)
+def test_an_error_of_ray_is_raised_by_ready_and_the_next_start_is_a_new_one(
+    ray: Ray, monkeypatch: pytest.MonkeyPatch, address: str, error: Exception, message: str
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     ray.may_end.set()
-    ray.error = ConnectionError("nobody there")
-    ray_start.begin()
-    with pytest.raises(SettingError, match=r"no Ray cluster answers .*nobody there"):
-        ray_start.ready()
+    ray.error = error
+    ray_start.begin(address)
+    with pytest.raises(SettingError, match=message):
+        ray_start.ready(address)
     ray.error = None
-    ray_start.ready()
+    ray_start.ready(address)
     assert ray.calls.count("init") == 2
 
 
