@@ -14,6 +14,9 @@ from leaderboard.plots.style import logarithmic, numeric
 
 COLOURS = "viridis"
 
+BACKGROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1}
+"""Behind the labels of an axis, so that lines do not hide them."""
+
 
 def parallel(samples: pd.DataFrame, settings: Sequence[str], metric: str, mode: str) -> Figure:
     """A line for each sample through its cell, its settings and its score; good scores are yellow and drawn last.
@@ -52,10 +55,6 @@ def _axis(axes: Axes, at: int, values: pd.Series) -> pd.Series:
     for label, height in ticks.items():
         axes.text(at - 0.04, height, label, ha="right", va="center", fontsize=8, zorder=3, bbox=BACKGROUND)
     return heights
-
-
-BACKGROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1}
-"""Behind the labels of an axis, so that lines do not hide them."""
 
 
 def scaled(values: pd.Series) -> tuple[pd.Series, dict[str, float]]:
