@@ -9,7 +9,7 @@ demo: .venv/installed  ## run the quickstart benchmark and print its leaderboard
 	$(BIN)/rollcall run quickstart
 	$(BIN)/rollcall leaderboard quickstart
 
-# Three processes keep two cores busy while tests wait for Ray and for servers. Each takes 2 to 3 GB.
+# Three processes keep two cores busy while tests wait for Ray and for servers. Each takes up to 3 GB.
 test: .venv/installed  ## run the tests
 	$(BIN)/pytest --numprocesses 3 --dist worksteal
 

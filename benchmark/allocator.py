@@ -13,6 +13,8 @@ imports no torch, so that the command line starts fast.
 import ctypes
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 SETTINGS = {
     -4: 0,  # M_MMAP_MAX: large blocks come from the heap too, where they can be used again
@@ -37,3 +39,17 @@ def keep_freed_memory() -> bool:
 def collect_garbage_seldom() -> None:
     """Make Python look for unreachable cycles after 100,000 new objects, and seldom among the old ones."""
     gc.set_threshold(100_000, 50, 100)
+
+
+@contextmanager
+def free_cycles() -> Iterator[None]:
+    """Free at the end of the block the cycles of objects that it leaves.
+
+    With `collect_garbage_seldom`, Python finds them so late that memory may run out before.
+    """
+    gc.freeze()
+    gc.unfreeze()  # all objects are in the old generation now, so that those of the block are found in a millisecond
+    try:
+        yield
+    finally:
+        gc.collect(1)

@@ -19,8 +19,8 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
-@pytest.fixture(autouse=True)
-def _checked_calls():
+@pytest.hookimpl(tryfirst=True)  # before fixtures of the module
+def pytest_runtest_setup():
     typecheck.calls.clear()
 
 
@@ -39,19 +39,22 @@ def _database(tmp_path_factory):
     empty = tmp_path_factory.getbasetemp().parent / f"mlflow-{version('mlflow')}.db"
     locked = mlflow_client._locked
 
+    def create(database):
+        with FileLock(f"{empty}.lock"):
+            if empty.exists():
+                shutil.copy(empty, database)
+                return
+            from mlflow import MlflowClient
+
+            MlflowClient(f"sqlite:///{database}")
+            shutil.copy(database, empty)
+
     @contextmanager
     def with_tables(store):
         database = store / "mlflow.db"
         with locked(store):
             if not (database.exists() or "MLFLOW_TRACKING_URI" in os.environ):
-                with FileLock(f"{empty}.lock"):
-                    if not empty.exists():
-                        from mlflow import MlflowClient
-
-                        MlflowClient(f"sqlite:///{database}")
-                        shutil.copy(database, empty)
-                    else:
-                        shutil.copy(empty, database)
+                create(database)
             yield
 
     with pytest.MonkeyPatch.context() as patch:

@@ -56,7 +56,7 @@ class Vectorised:
         memory: bytes for the clients computed at once; by default half of the GPU's free memory, and 1 GiB on a CPU.
         compiler: such as `torch.compile`. All minibatches are then padded to one length, so that less is compiled.
         recorder: how the kernels of a step are recorded and played back.
-        context: in which the loss is computed, such as `convolutions_by_matmul`.
+        context: makes the context in which the loss is computed, such as `convolutions_by_matmul`.
 
     Raises:
         SettingError: the loss or the local optimizer cannot be vectorised; or the loss cannot be padded although it is

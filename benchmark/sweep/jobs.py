@@ -1,6 +1,5 @@
 """Jobs: what is run in which folder, the callbacks of a sweep, and running without Ray."""
 
-import gc
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Literal, Protocol, runtime_checkable
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
+from benchmark.allocator import free_cycles
 from benchmark.config.analysis import Analysis
 from benchmark.config.errors import SettingError
 from benchmark.config.source import contributed_line
@@ -165,6 +165,7 @@ def conduct(analysis: Analysis, run: RunFolder) -> None:
             run.append({str(name): value for name, value in row.items()})
 
 
+@free_cycles()  # Lightning's trainer is part of cycles that hold the models of all clients
 def carry_out(
     trial: Trial | Analysis,
     folder: Path,
@@ -181,8 +182,6 @@ def carry_out(
         stop: called after every round; whether to stop.
         checkpoint_every: time between two checkpoints.
     """
-    gc.freeze()
-    gc.unfreeze()  # all objects are in the old generation now: what the trial leaves is found in a millisecond
     run = RunFolder(folder)
     try:
         if isinstance(trial, Analysis):
@@ -206,10 +205,6 @@ def carry_out(
         if not run.error_file.exists():  # the run failed before it started
             run.fail(run.error(error), traceback.format_exc(), trial)
         return Outcome("failed", f"{contributed_line(error)}{run.error(error)}")
-    finally:
-        # Lightning's trainer is part of cycles that hold the models of all clients. A sweep looks for cycles too seldom
-        # (see `benchmark.allocator`) to free them before memory runs out.
-        gc.collect(1)
     return Outcome("finished")
 
 

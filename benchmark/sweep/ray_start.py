@@ -121,7 +121,7 @@ def _connect(address: str) -> None:
         if address == "local":
             raise SettingError(
                 f"Ray did not start on this machine ({reason}). Rerun the command, or use --executor inline"
-            ) from None
+            ) from error
         if not isinstance(error, OSError | ValueError):
             raise
         raise SettingError(

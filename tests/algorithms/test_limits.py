@@ -95,7 +95,7 @@ def test_averaging_ends_at_its_wrong_point(name, weigh):
 def test_fedavg_with_two_clients():
     """[PBC] Proposition 1: for u = (0, 100), p_1 = 0.5 the limit of E[x] is 150 p_2 / (1 + p_2), whatever eta and K."""
     for p2, K, eta in [(0.2, 1, 0.2), (0.9, 3, 0.05)]:
-        settings = trial("fedavg", 1_000, K, eta, p=[0.5, p2]) | {
+        settings = trial("fedavg", 1_800, K, eta, p=[0.5, p2]) | {
             "task": {"name": "quadratic", "targets": np.array([[0.0], [100.0]])}
         }
         mean, error = long_run(settings, burn=200)

@@ -49,7 +49,7 @@ class MlflowServer:
             "--workers": "1",
         }
         command = [sys.executable, "-m", "mlflow", "server", *(text for pair in arguments.items() for text in pair)]
-        environment = os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # only the server
+        environment = os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # without its job runners
         with (self.folder / "server.log").open("a") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         wait_for(self._answers, self.process, self.folder / "server.log")
