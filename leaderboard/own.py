@@ -10,17 +10,18 @@ import yaml
 
 from benchmark.config.digest import flatten
 from benchmark.config.renamed import current
+from benchmark.config.source import Source
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.mlflow_runs import Loader, tags
 from leaderboard.results import load
-from leaderboard.run import Run
+from leaderboard.run import Run, Settings
 
 
 def own(store: Path, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
     """The finished and the diverged runs of an experiment, oldest first. Of a trial that both have, the folder counts.
 
-    A server that does not answer is left out, with a warning. So are runs of an earlier version of the user's own code
-    if the same settings were run with a later one: no mean mixes versions.
+    A server that does not answer is left out, with a warning. If settings were run with several versions of the
+    user's own files, those of the present version count, or of the last one that was run: no mean mixes versions.
 
     Args:
         store: folder of the run folders.
@@ -29,7 +30,7 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None) ->
     """
     runs = of_folders(store, experiment, metrics)
     if not (os.environ.get("MLFLOW_TRACKING_URI") and find_spec("mlflow")):
-        return _of_newest_sources(runs)
+        return _of_one_version(runs)
     from benchmark.sweep.mlflow_client import client
 
     here = {run.tags["rollcall.trial"] for run in runs}
@@ -37,8 +38,8 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None) ->
         remote = load(client(store), experiment, metrics, without=here)
     except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
         print(f"MLflow: {error}. Only the run folders in {store} are read.", file=sys.stderr)
-        return _of_newest_sources(runs)
-    return _of_newest_sources(remote + runs)
+        return _of_one_version(runs)
+    return _of_one_version(remote + runs)
 
 
 def of_folders(store: Path, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
@@ -61,18 +62,32 @@ def of_folders(store: Path, experiment: str, metrics: Collection[str] | None = N
     return [run for _, run in sorted(dated, key=lambda pair: pair[0])]
 
 
-def _of_newest_sources(runs: list[Run]) -> list[Run]:
-    """The runs without those of earlier versions of the user's files, oldest first."""
-    newest = {run.settings_without("seed", "rounds"): run.tags.get("rollcall.sources", "") for run in runs}
+def _of_one_version(runs: list[Run]) -> list[Run]:
+    """The runs of one version of the user's files: the present one if it was run, else the last that was.
 
-    def is_newest(run: Run) -> bool:
-        return run.tags.get("rollcall.sources", "") == newest[run.settings_without("seed", "rounds")]
+    Args:
+        runs: oldest first.
+    """
+    counted: dict[Settings, str] = {}
+    for run in [run for run in runs if not _is_present(run)] + [run for run in runs if _is_present(run)]:
+        counted[run.settings_without("seed", "rounds")] = run.tags.get("rollcall.sources", "")
 
-    earlier = [run for run in runs if not is_newest(run)]
-    if earlier:
-        methods = ", ".join(sorted({run.tags["algorithm"] for run in earlier}))
-        print(f"left out: {len(earlier)} runs of an earlier version of your code ({methods})", file=sys.stderr)
-    return [run for run in runs if is_newest(run)]
+    def counts(run: Run) -> bool:
+        return run.tags.get("rollcall.sources", "") == counted[run.settings_without("seed", "rounds")]
+
+    left = [run for run in runs if not counts(run)]
+    if left:
+        methods = ", ".join(sorted({run.tags["algorithm"] for run in left}))
+        print(f"left out: {len(left)} runs of another version of your code ({methods})", file=sys.stderr)
+    return [run for run in runs if counts(run)]
+
+
+def _is_present(run: Run) -> bool:
+    """Whether the user's files have the content that they had when it was run."""
+    files = {Path(text.rpartition(":")[0]) for text in run.settings.values() if ".py:" in text}
+    digests = {file.name: Source(str(file), file.read_bytes().decode()).digest for file in files if file.is_file()}
+    recorded = run.tags.get("rollcall.sources", "")
+    return bool(files) and all(f"{file.name}={digests.get(file.name, '-')[:10]}" in recorded for file in files)
 
 
 def _run(folder: RunFolder, experiment: str, metrics: Collection[str] | None) -> Run | None:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
-from leaderboard.table import Entry, Number, Table
+from leaderboard.table import SIZE, Entry, Number, Table
 
 PADDING = 3
 """Spaces between two columns in a terminal."""
@@ -23,25 +23,32 @@ def terminal(table: Table, title: str, width: int) -> Group:
     """Rich tables, the best values bold with a star.
 
     A table that is wider than the terminal is split: each part repeats the columns without a group and has as many
-    groups of columns as fit.
+    groups of columns as fit. If the last part would have only sizes, the same in every row, the
+    caption has them.
 
     Args:
         table: of any kind.
         title: printed above it.
         width: of the terminal, in characters.
     """
-    parts = [_grid(table, part) for part in _parts(table, width)]
-    return Group(Text(title, "italic"), *parts, Text(_caption(table, "* best"), "dim italic"))
+    parts = _parts(table, width)
+    caption = _caption(table, "* best")
+    sizes = [] if len(parts) == 1 else _sizes_alone(table, parts[-1])
+    if sizes:
+        parts.pop()
+        caption = "; ".join([*sizes, caption])
+    return Group(Text(title, "italic"), *(_grid(table, part, width) for part in parts), Text(caption, "dim italic"))
 
 
-def _grid(table: Table, indices: Sequence[int]) -> Grid:
-    """Some columns of a table."""
+def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
+    """Some columns of a table. Entries are broken into lines only if the terminal is too narrow for one part."""
     grid = Grid(box=box.SIMPLE_HEAD)
+    fits = _width(table, indices) < width
     for index in indices:
         column = table.columns[index]
-        # In a narrow terminal titles are broken into lines, entries are not.
         justify: Literal["left", "right"] = "left" if column.words else "right"
-        grid.add_column(column.title, justify=justify, overflow="fold", min_width=_widest(table, index))
+        least = _widest(table, index) if fits else None
+        grid.add_column(column.title, justify=justify, overflow="fold", min_width=least)
     for row in table.rows:
         grid.add_row(*(_cell(row[index], table.marks_best) for index in indices))
     return grid
@@ -49,16 +56,30 @@ def _grid(table: Table, indices: Sequence[int]) -> Grid:
 
 def _parts(table: Table, width: int) -> list[list[int]]:
     """The indices of the columns of each part."""
-    widths = [max(_widest(table, index), *map(len, column.title.split())) for index, column in enumerate(table.columns)]
     repeated = {index for index, column in enumerate(table.columns) if not column.group}
     parts: list[set[int]] = []
     for group in dict.fromkeys(column.group for column in table.columns if column.group):
         members = {index for index, column in enumerate(table.columns) if column.group == group}
-        if parts and sum(widths[index] + PADDING for index in parts[-1] | members) < width:
+        if parts and _width(table, parts[-1] | members) < width:
             parts[-1] |= members
         else:
             parts.append(repeated | members)
     return [sorted(part) for part in parts] or [sorted(repeated)]
+
+
+def _sizes_alone(table: Table, part: Sequence[int]) -> list[str]:
+    """The sizes that a part tells, such as `seeds 3`; none if it tells more, or if they differ between rows."""
+    grouped = [index for index in part if table.columns[index].group]
+    entries = {table.columns[index].title: {str(row[index]) for row in table.rows} for index in grouped}
+    if any(table.columns[index].group != SIZE for index in grouped) or any(len(own) > 1 for own in entries.values()):
+        return []
+    return [f"{title} {entry}" for title, own in entries.items() for entry in own]
+
+
+def _width(table: Table, indices: Iterable[int]) -> int:
+    """The width of a part, its titles broken into words."""
+    titles = {index: max(map(len, table.columns[index].title.split())) for index in indices}
+    return sum(max(_widest(table, index), title) + PADDING for index, title in titles.items())
 
 
 def _widest(table: Table, index: int) -> int:

@@ -12,6 +12,9 @@ from benchmark.config.digest import known_since
 from benchmark.config.metric import Metric
 from benchmark.config.trial import Evaluation, LastRounds
 
+Settings = tuple[tuple[str, str], ...]
+"""Settings as text, sorted by dotted name."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -30,16 +33,16 @@ class Run:
     source: Literal["own", "kept"] = "kept"
 
     @property
-    def cell(self) -> tuple[tuple[str, str], ...]:
+    def cell(self) -> Settings:
         """All settings but the seed. The runs of one cell have them in common."""
         return self.settings_without("seed")
 
     @property
-    def identity(self) -> tuple[tuple[str, str], ...]:
+    def identity(self) -> Settings:
         """All settings but the number of rounds, which grows when a run is continued."""
         return self.settings_without("rounds")
 
-    def settings_without(self, *names: str) -> tuple[tuple[str, str], ...]:
+    def settings_without(self, *names: str) -> Settings:
         """All settings but some, and but `numerics.devices`, which changes no result."""
         out = (*names, "numerics.devices")
         return tuple(sorted((key, value) for key, value in known_since(self.settings).items() if key not in out))

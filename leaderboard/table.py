@@ -45,6 +45,10 @@ def diverged_number(seeds: int) -> Number:
 Entry = str | int | Number
 
 
+SIZE = "size"
+"""The group of the columns that tell how much was run: seeds and rounds."""
+
+
 @dataclass(frozen=True)
 class Column:
     """The head of a column.

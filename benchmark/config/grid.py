@@ -69,6 +69,16 @@ def distinct(places: Iterable[Place]) -> list[Trial | Analysis]:
     return list(longest.values())
 
 
+def set_by(experiment: Experiment) -> dict[str, frozenset[str]]:
+    """The dotted settings that each axis of the grid sets, by axis."""
+    paths: dict[str, frozenset[str]] = {}
+    for grid in (experiment.grid, *(panel.grid for panel in experiment.panels.values())):
+        for axis, values in grid.items():
+            own = (path for value in values.values() for path in _settings(axis, value))
+            paths[axis] = paths.get(axis, frozenset()).union(own)
+    return paths
+
+
 def read(spec: dict[str, Any]) -> Trial | Analysis:
     """An analysis if the settings name one, else a trial.
 
@@ -95,20 +105,19 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[Draft
     for labels in product(*grid.values()):
         spec = common
         for axis, label in zip(grid, labels, strict=True):
-            spec = _put(spec, axis, grid[axis][label])
+            for path, value in _settings(axis, grid[axis][label]).items():
+                spec = put(spec, path, value)
         shown = {axis: label for axis, label in zip(grid, labels, strict=True) if axis != "seed"}
         shown = {"panel": name} | shown
         yield Draft(shown, _overridden(spec, shown, experiment.overrides))
 
 
-def _put(spec: dict[str, Any], axis: str, value: Any) -> dict[str, Any]:
-    """Set the value of an axis. If the axis is not a setting (`p2`), its value maps dotted settings to values."""
+def _settings(axis: str, value: Any) -> Mapping[str, Any]:
+    """Values by dotted setting. If the axis is not a setting (`p2`), its value maps dotted settings to values."""
     first = axis.partition(".")[0]
     if first in Trial.model_fields or first in Analysis.model_fields or not isinstance(value, Mapping):
-        return put(spec, axis, value)
-    for path, setting in value.items():
-        spec = put(spec, path, setting)
-    return spec
+        return {axis: value}
+    return value
 
 
 def _overridden(spec: dict[str, Any], labels: dict[str, str], overrides: tuple[Override, ...]) -> dict[str, Any]:

@@ -47,6 +47,11 @@ def label_of(value: Any) -> str:
     return name.rpartition(":")[2] if isinstance(name, str) else getattr(name, "__name__", str(name))
 
 
+def is_default(label: str, value: Any) -> bool:
+    """Whether a label is the one that `labelled` gives to this value in a list."""
+    return label.partition("#")[0] == label_of(value)
+
+
 def selected(axis: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:
     """The wanted part of an axis, in the order of the axis; `bernoulli` also selects `bernoulli#2`.
 

@@ -10,7 +10,10 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from benchmark.config.errors import SettingError
 
-Direction = Literal["max", "min"]
+Direction = Literal["max", "min", "zero"]
+"""Which values are better: high ones, low ones, or those near 0 of a quantity with a sign, such as a bias."""
+
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 THRESHOLD = "round_of:"
 
 
@@ -22,7 +25,7 @@ class Metric:
         name: `split/metric`, `split/metric/group` or the name of a quantity of an analysis. With `round_of:NAME>=VALUE`
             the value of a run is the first round whose evaluation of NAME reaches VALUE, infinite if none does. Only
             the evaluations every `evaluation.every` rounds count, not those in between of the last rounds.
-        direction: which end is better.
+        direction: which values are better.
 
     Raises:
         SettingError: the name is a threshold that cannot be read.
@@ -69,11 +72,17 @@ class Metric:
     @property
     def arrow(self) -> str:
         """Which way is better."""
-        return "↑" if self.direction == "max" else "↓"
+        return {"max": "↑", "min": "↓", "zero": "→ 0"}[self.direction]
 
     def best(self, values: Iterable[float]) -> float:
         """The best of at least one value."""
-        return max(values) if self.direction == "max" else min(values)
+        return min(values, key=self.penalty)
+
+    def penalty(self, value: float) -> float:
+        """A number that is lower for a better value: -value, value or |value|; infinite if the value is not known."""
+        if math.isnan(value):
+            return math.inf
+        return {"max": -value, "min": value, "zero": abs(value)}[self.direction]
 
     def text(self, value: float, spread: float = 0.0) -> str:
         """A value as people read it: accuracies in percent, others down to the second digit of their spread."""
@@ -91,12 +100,12 @@ class Metric:
 
 
 def direction_of(name: str, declared: Iterable[Metric] = ()) -> Direction | None:
-    """Which end of a metric is better; None if that is not known.
+    """Which values of a metric are better; None if that is not known.
 
     Args:
         name: of the metric.
         declared: metrics whose directions are known, such as those of a report. One of them counts if it has this name,
-            on the same split or else on another one. Otherwise accuracies are to be high, and losses low.
+            on the same split or else on another one. Otherwise accuracies are to be high, losses low and biases near 0.
     """
     known = {metric.name: metric.direction for metric in declared}
     if name in known:
@@ -105,7 +114,8 @@ def direction_of(name: str, declared: Iterable[Metric] = ()) -> Direction | None
     measure = name.partition("/")[2]
     if measure and measure in known:
         return known[measure]
-    return "max" if "accuracy" in name else "min" if "loss" in name else None
+    by_word: dict[str, Direction] = {"accuracy": "max", "loss": "min", "bias": "zero"}
+    return next((direction for word, direction in by_word.items() if word in name), None)
 
 
 def _metric(value: Any) -> Any:
@@ -115,8 +125,8 @@ def _metric(value: Any) -> Any:
 def _metrics(value: Any) -> Any:
     if isinstance(value, Mapping):
         for name, direction in value.items():
-            if direction not in get_args(Direction):
-                raise SettingError(f"{name}: {direction!r} is not allowed; must be 'max' or 'min'")
+            if direction not in DIRECTIONS:
+                raise SettingError(f"{name}: {direction!r} is not allowed; must be one of {', '.join(DIRECTIONS)}")
         return tuple(Metric(str(name), direction) for name, direction in value.items())
     return value  # for pydantic to check
 
@@ -133,6 +143,6 @@ Metrics = Annotated[
     tuple[Metric, ...],
     BeforeValidator(_metrics),
     PlainSerializer(lambda metrics: {metric.name: metric.direction for metric in metrics}),
-    WithJsonSchema({"type": "object", "additionalProperties": {"enum": ["max", "min"]}}),
+    WithJsonSchema({"type": "object", "additionalProperties": {"enum": list(DIRECTIONS)}}),
 ]
-"""A field that YAML gives as a mapping of metrics' names to `max` or `min`."""
+"""A field that YAML gives as a mapping of metrics' names to `max`, `min` or `zero`."""

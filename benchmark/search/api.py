@@ -180,6 +180,8 @@ def metric_of(name: str, mode: Direction | None, allow_test: bool, declared: Seq
     direction = mode or direction_of(name, declared)
     if direction is None:
         raise SettingError(f"mode: is missing; which end of {name} is better? Add --mode max or --mode min")
+    if direction == "zero":
+        raise SettingError(f"metric: {name!r} is not allowed; must be one whose highest or lowest value is best")
     return Metric(name, direction)
 
 

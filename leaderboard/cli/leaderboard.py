@@ -60,7 +60,7 @@ def leaderboard(
     experiment: Name,
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=max|min", help="A column; the first one ranks. Default: the experiment's."),
+        typer.Option(metavar="NAME=max|min|zero", help="A column; the first one ranks. Default: the experiment's."),
     ] = None,
     only: Only = None,
     mine: Annotated[bool, typer.Option("--mine", help="Leave out kept results; show your own runs alone.")] = False,
@@ -91,7 +91,7 @@ def leaderboard(
     else:
         board = _ranking(chosen, store, conditions, best_by, hide_diverged)
     folder = to or store / chosen.name
-    texts = _write(board, chosen, folder)
+    texts = _texts(board, chosen)
     if as_json:
         from leaderboard.render import as_json as rendered
 
@@ -104,6 +104,13 @@ def leaderboard(
         out.print(terminal(board.table, board.title, out.width))
         if board.claims:
             out.print(board.claims, markup=False, highlight=False)
+    try:
+        _write(board, texts, folder)
+    except OSError as error:
+        raise SettingError(
+            f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
+        ) from None
+    if form is Form.terminal and not as_json:
         files = ", ".join([f"leaderboard.{end}" for end in texts] + list(board.figure_files))
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
 
@@ -117,7 +124,7 @@ def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
         board = (
             _paper(experiment, store, None, False) if experiment.source else _ranking(experiment, store, {}, "", False)
         )
-        _write(board, experiment, folder / experiment.name)
+        _write(board, _texts(board, experiment), folder / experiment.name)
 
 
 def _with_metrics(experiment: Experiment, metrics: list[str] | None) -> Experiment:
@@ -129,28 +136,27 @@ def _with_metrics(experiment: Experiment, metrics: list[str] | None) -> Experime
     return experiment.model_copy(update={"report": report})
 
 
-def _write(board: Board, experiment: Experiment, folder: Path) -> dict[str, str]:
-    """Write the table's files and the figure.
-
-    Returns:
-        the text of the files by their ending.
-    """
+def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
+    """The text of the files by their ending."""
     from leaderboard import render
     from leaderboard.plots.style import svg
 
     claims = f"\n{board.claims}\n" if board.claims else ""
-    texts = {
+    return {
         "md": f"# {experiment.title}\n\n{render.markdown(board.table)}{claims}",
         "csv": board.csv,
         "tex": render.latex(board.table),
         "html": render.html(board.table, board.title, experiment.about, svg(board.figure), board.origin),
     }
+
+
+def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
+    """Write the files: the texts, by their ending, and the figure."""
     folder.mkdir(parents=True, exist_ok=True)
     for end, text in texts.items():
         (folder / f"leaderboard.{end}").write_text(text, encoding="utf-8")
     for name in board.figure_files:
         board.figure.savefig(folder / name, dpi=150)
-    return texts
 
 
 def _ranking(
@@ -164,6 +170,7 @@ def _ranking(
     from leaderboard.own import own
     from leaderboard.plots.curves import ranking_figure
     from leaderboard.ranking import selection
+    from leaderboard.ranking.axes import axes
     from leaderboard.ranking.table import rank
     from leaderboard.render import all_digits
 
@@ -171,7 +178,8 @@ def _ranking(
     runs = own(store, experiment.home)
     if not runs:
         raise _nothing(experiment, store)
-    runs = selection.only(runs, experiment, conditions)
+    grid = axes(experiment)
+    runs = selection.only(runs, grid, conditions)
     notes = [f"runs: your own, in {store}"]
     complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
     if not any(run.has(metrics[0]) for run in complete):
@@ -190,7 +198,7 @@ def _ranking(
         notes.append(f"of each method the best of up to {among} settings by {chooser.name} {chooser.arrow}")
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
-    ranking = rank(runs, metrics, last_rounds)
+    ranking = rank(runs, metrics, last_rounds, grid)
     table = _noted(ranking.table(), notes)
     figure = ranking_figure(ranking)
     return Board(experiment.title, table, all_digits(table), "", figure, ("leaderboard.png",), ranking.origin)

@@ -17,10 +17,9 @@ from benchmark.config.digest import array_file, flatten, known_since
 from benchmark.config.experiment import Experiment
 from benchmark.config.grid import Place, distinct, places
 from benchmark.config.metric import Metric
-from leaderboard.run import Run
+from leaderboard.run import Run, Settings
 
 Labels = tuple[tuple[str, str], ...]
-Settings = tuple[tuple[str, str], ...]
 
 FREE = (
     "rounds",

@@ -109,6 +109,6 @@ def orders(experiment: Experiment, measured: Sequence[Cell], numbers: Sequence[P
 
 
 def _order(metric: Metric, values: dict[str, tuple[float, float]], column: int) -> str:
-    ranked = sorted(values, key=lambda method: values[method][column], reverse=metric.direction == "max")
+    ranked = sorted(values, key=lambda method: metric.penalty(values[method][column]))
     equal = [list(group) for _, group in groupby(ranked, key=lambda method: values[method][column])]
     return " > ".join(" = ".join(methods) for methods in equal)

@@ -9,7 +9,7 @@ from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Metric
 from leaderboard.paper.cells import Cell
 from leaderboard.paper.reported import Printed, printed_for
-from leaderboard.table import Column, Entry, Number, Table, diverged_number, number
+from leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, number
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         if mixed:
             row.append(", ".join(sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)))
         rows.append(row)
-    columns = _columns(layout) + ([Column("runs", "runs", words=True, group="size")] if mixed else [])
+    columns = _columns(layout) + ([Column("runs", "runs", words=True, group=SIZE)] if mixed else [])
     return Table(columns, rows, _caption(last_rounds, cells))
 
 
@@ -88,7 +88,7 @@ def _columns(layout: Layout) -> list[Column]:
         if metric in layout.compared:
             columns.append(Column("paper", f"{key} paper", measured=True, group=key))
             columns.append(Column("diff", f"{key} diff", measured=True, group=key))
-    return [*columns, Column("seeds", "seeds", group="size"), Column("rounds", "rounds", group="size")]
+    return [*columns, Column("seeds", "seeds", group=SIZE), Column("rounds", "rounds", group=SIZE)]
 
 
 def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:

@@ -1,5 +1,9 @@
-"""Curves: the mean over seeds, with a band of one standard deviation."""
+"""Curves: the mean over seeds, with a band of one standard deviation.
 
+Rounds after which a seed was not evaluated are left out, so that a curve is a mean over the same seeds everywhere.
+"""
+
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,13 +17,16 @@ from benchmark.config.report import Report
 from leaderboard.paper.cells import Cell
 from leaderboard.plots.style import legend, line_style, plain
 from leaderboard.plots.subplots import Subplot, subplots
-from leaderboard.ranking.table import Ranking, Row, by_conditions, is_condition
+from leaderboard.ranking.table import Ranking, Row, by_conditions
 
 MOST_ABOVE_START = 1e3
 """A logarithmic y axis ends at this multiple of the largest first value, so that a diverging curve leaves the plot."""
 
 FEW_POINTS = 12
 """Curves of fewer points have markers."""
+
+TITLE_WIDTH = 45
+"""A longer title of a subplot is broken into lines, in characters."""
 
 
 def ranking_figure(ranking: Ranking) -> Figure:
@@ -33,7 +40,7 @@ def ranking_figure(ranking: Ranking) -> Figure:
     for axes, group in zip(grid, groups, strict=False):
         _draw_methods(axes, group, methods)
         if len(groups) > 1:
-            axes.set_title(_conditions(ranking, group[0]), fontsize=9)
+            axes.set_title(_conditions(ranking, group), fontsize=9)
     for axes in grid[len(groups) :]:
         axes.remove()
     figure.axes[0].set_ylabel(ranking.metrics[0].name)
@@ -47,7 +54,7 @@ def _draw_methods(axes: Axes, rows: Sequence[Row], methods: Sequence[str]) -> No
         if not row.curves.empty:  # every run diverged
             best.setdefault(row.method, row)
     for method, row in best.items():
-        mean, low, high = _band(row.curves, logarithmic=False)
+        mean, low, high = _band(row.curves.dropna(), logarithmic=False)
         colour, style = line_style(methods.index(method))
         axes.plot(mean.index, mean, style, color=colour, label=method, linewidth=1.8)
         axes.fill_between(mean.index, low, high, color=colour, alpha=0.15, linewidth=0)
@@ -56,9 +63,12 @@ def _draw_methods(axes: Axes, rows: Sequence[Row], methods: Sequence[str]) -> No
     plain(axes)
 
 
-def _conditions(ranking: Ranking, row: Row) -> str:
-    settings = row.settings.items()
-    return ", ".join(f"{ranking.short(key)}={value}" for key, value in settings if is_condition(key) and value)
+def _conditions(ranking: Ranking, group: Sequence[Row]) -> str:
+    """What tells a group of competing rows from the others."""
+    common = {key: text for key, text in group[0].settings.items() if all(row.settings[key] == text for row in group)}
+    telling = [key for key in common if any(row.settings[key] != common[key] for row in ranking.rows)]
+    parts = [f"{ranking.short(key)}={common[key]}" for key in telling if common[key]]
+    return "\n".join(textwrap.wrap(", ".join(parts), TITLE_WIDTH))
 
 
 def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
@@ -141,7 +151,7 @@ def _curve(cells: Sequence[Cell], report: Report, metric: Metric) -> pd.DataFram
         runs = {f"{i} {seed}": run for i, cell in enumerate(cells) for seed, run in cell.runs.items()}
         ended = {name: run for name, run in runs.items() if run.has(metric) and not run.diverged}
         columns = {name: run.history[metric.column].dropna() for name, run in ended.items()}
-        return pd.DataFrame(columns)
+        return pd.DataFrame(columns).dropna()
     points = {float(cell.labels[report.x]): cell for cell in cells if report.x in cell.labels}
     values = {x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}
     return pd.DataFrame(values).T.sort_index()

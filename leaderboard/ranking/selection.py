@@ -6,38 +6,33 @@ from typing import Any
 
 from benchmark.config.digest import flatten
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.labels import label_of
-from benchmark.config.metric import Metric, direction_of
+from benchmark.config.metric import DIRECTIONS, Metric, direction_of
+from leaderboard.ranking.axes import Axis
 from leaderboard.ranking.table import is_condition
-from leaderboard.run import Run
-
-Settings = tuple[tuple[str, str], ...]
+from leaderboard.run import Run, Settings
 
 
-def only(runs: Sequence[Run], experiment: Experiment, conditions: Mapping[str, Sequence[Any]]) -> list[Run]:
+def only(runs: Sequence[Run], axes: Sequence[Axis], conditions: Mapping[str, Sequence[Any]]) -> list[Run]:
     """The runs with these values of settings.
 
     Args:
         runs: of one experiment.
-        experiment: an axis of its grid may be selected by labels.
-        conditions: values or labels by axis or dotted setting.
+        axes: of its grid; `bernoulli` also selects the label `bernoulli#2`, as in `rollcall run --only`.
+        conditions: labels by axis, or values by dotted setting.
 
     Raises:
         SettingError: no run has one of the values.
     """
     kept = list(runs)
-    for axis, values in conditions.items():
-        matching = []
+    by_name = {axis.name: axis for axis in axes}
+    for name, values in conditions.items():
+        texts = [_texts(run, name, by_name.get(name)) for run in kept]
         for value in values:
-            settings = _settings(experiment, axis, value)
-            having = [run for run in kept if all(_same(run.settings.get(key), settings[key]) for key in settings)]
-            if not having:
-                present = sorted({run.settings[axis] for run in kept if axis in run.settings})
-                allowed = f"; must be of {', '.join(present)}" if present else "; no run has this setting"
-                raise SettingError(f"only {axis}: {value!r} is not allowed{allowed}")
-            matching += having
-        kept = [run for run in kept if any(run is one for one in matching)]
+            if not any(_is_among(value, own) for own in texts):
+                present = sorted({own[0] for own in texts if own})
+                allowed = f"must be one of {', '.join(present)}" if present else "no run has this setting"
+                raise SettingError(f"only {name}: {value!r} is not allowed; {allowed}")
+        kept = [run for run, own in zip(kept, texts, strict=True) if any(_is_among(value, own) for value in values)]
     return kept
 
 
@@ -50,13 +45,13 @@ def best_settings(runs: Sequence[Run], metric: Metric, last_rounds: int) -> tupl
     groups: dict[tuple[str, Settings], dict[Settings, list[Run]]] = {}
     for run in runs:
         conditions = tuple(pair for pair in run.cell if is_condition(pair[0]))
-        groups.setdefault((run.tags["algorithm"], conditions), {}).setdefault(run.cell, []).append(run)
+        groups.setdefault((run.settings["algorithm"], conditions), {}).setdefault(run.cell, []).append(run)
 
     def loss(cell: list[Run]) -> float:
-        """The mean, negative if high is better; infinite if it is not known."""
+        """What is lowest for the best settings; infinite if a run has no value."""
         values = [run.final(metric, last_rounds) for run in cell if run.has(metric) and not run.diverged]
         mean = sum(values) / len(values) if len(values) == len(cell) else math.nan
-        return math.inf if math.isnan(mean) else -mean if metric.direction == "max" else mean
+        return metric.penalty(mean)
 
     best = [run for cells in groups.values() for run in min(cells.values(), key=loss)]
     return best, max(map(len, groups.values()), default=0)
@@ -74,7 +69,7 @@ def measured(runs: Sequence[Run]) -> list[str]:
 
 
 def chooser(text: str, metrics: Sequence[Metric]) -> Metric:
-    """The metric of `--best-by NAME` or `NAME=max|min`.
+    """The metric of `--best-by NAME` or `NAME=max|min|zero`.
 
     Args:
         text: the value of the option.
@@ -83,25 +78,22 @@ def chooser(text: str, metrics: Sequence[Metric]) -> Metric:
     Raises:
         SettingError: the direction is not given and does not follow from the name.
     """
-    name, _, direction = text.partition("=") if text.endswith(("=max", "=min")) else (text, "", "")
-    if direction:
-        return Metric(name, "max" if direction == "max" else "min")
-    known = direction_of(name, metrics)
+    for direction in DIRECTIONS:
+        if text.endswith(f"={direction}"):
+            return Metric(text.removesuffix(f"={direction}"), direction)
+    known = direction_of(text, metrics)
     if known is not None:
-        return Metric(name, known)
-    raise SettingError(f"best-by: {text!r} is not allowed; must say which way is better: {text}=max or {text}=min")
+        return Metric(text, known)
+    raise SettingError(f"best-by: {text!r} is not allowed; must say which values are better: {text}=max, =min or =zero")
 
 
-def _settings(experiment: Experiment, axis: str, value: Any) -> dict[str, str]:
-    """The settings that a value of an axis stands for."""
-    for grid in (experiment.grid, *(panel.grid for panel in experiment.panels.values())):
-        labels = grid.get(axis, {})
-        if label_of(value) in labels and isinstance(labels[label_of(value)], Mapping):
-            chosen = labels[label_of(value)]
-            return flatten({axis: chosen} if "name" in chosen or "." in axis else dict(chosen))
-    return flatten({axis: value})
+def _texts(run: Run, name: str, axis: Axis | None) -> list[str]:
+    """What a run may be selected by: its label on the axis of this name, and the value of the setting of this name."""
+    label = axis.label(run.settings) if axis else None
+    return [text for text in (label, run.settings.get(name)) if text is not None]
 
 
-def _same(text: str | None, wanted: str) -> bool:
-    """Whether a setting has a value; a class of a user's file may be named without its file."""
-    return text is not None and wanted in (text, text.rpartition(":")[2])
+def _is_among(value: Any, texts: Sequence[str]) -> bool:
+    """Whether a value is one of these texts; a class of a user's file may be named without its file."""
+    wanted = value if isinstance(value, str) else flatten({"": value})[""]
+    return any(wanted in (text, text.rpartition("#")[0], text.rpartition(":")[2]) for text in texts)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from benchmark.config.metric import Metric
-from leaderboard.run import Run
-from leaderboard.table import Column, Entry, Number, Table, diverged_number, number
+from leaderboard.ranking.axes import Axis
+from leaderboard.ranking.distinctions import distinctions
+from leaderboard.run import Run, Settings
+from leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, number
 
 CONDITIONS = ("participation", "task", "rounds")
 """Rows compete if these settings and their options are equal."""
@@ -25,7 +27,7 @@ class Row:
 
     Attributes:
         method: the algorithm, with those of its options in which rows differ.
-        settings: the other settings in which rows differ.
+        settings: what else tells rows apart: labels by axis, or values by dotted setting.
         conditions: the settings of `CONDITIONS`. Rows compete if these are equal.
         seeds: number of runs, diverged ones included.
         which: the seeds of the runs.
@@ -37,7 +39,7 @@ class Row:
 
     method: str
     settings: dict[str, str]
-    conditions: tuple[tuple[str, str], ...]
+    conditions: Settings
     seeds: int
     which: str
     rounds: int
@@ -65,7 +67,7 @@ class Ranking:
 
     @property
     def settings(self) -> list[str]:
-        """The settings that vary between rows, apart from the method and the rounds."""
+        """The axes and settings that tell rows apart, besides the method and the rounds."""
         return list(dict.fromkeys(key for row in self.rows for key in row.settings))
 
     @property
@@ -93,9 +95,9 @@ class Ranking:
                 Column(metric.name, metric.name, measured=True, arrow=metric.arrow, group=metric.name)
                 for metric in self.metrics
             ),
-            Column("seeds", "seeds", group="size"),
-            *([Column("which seeds", "which_seeds", words=True, group="size")] if self.mixes_seeds else []),
-            Column("rounds", "rounds", group="size"),
+            Column("seeds", "seeds", group=SIZE),
+            *([Column("which seeds", "which_seeds", words=True, group=SIZE)] if self.mixes_seeds else []),
+            Column("rounds", "rounds", group=SIZE),
         ]
         rows: list[list[Entry]] = [
             [
@@ -119,19 +121,23 @@ class Ranking:
         return Table(columns, rows, caption)
 
 
-def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int) -> Ranking:
+def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes: Sequence[Axis] = ()) -> Ranking:
     """The ranking of an experiment.
 
     Args:
         runs: at least one, oldest first. The later one of two runs of a seed counts.
         metrics: at least one; the first one ranks.
         last_rounds: a final value is the mean over the evaluations of this many last rounds.
+        axes: of the experiment's grid, see `distinctions`.
     """
-    cells: dict[tuple[tuple[str, str], ...], dict[str, Run]] = {}
+    cells: dict[Settings, dict[str, Run]] = {}
     for run in runs:
         cells.setdefault(run.cell, {})[run.tags["seed"]] = run
-    varying = _varying([dict(cell) for cell in cells])
-    rows = [_row(dict(cell), by_seed, metrics, last_rounds, varying) for cell, by_seed in cells.items()]
+    told = distinctions([dict(cell) for cell in cells], axes)
+    rows = [
+        _row(method, settings, cell, by_seed, metrics, last_rounds)
+        for (method, settings), (cell, by_seed) in zip(told, cells.items(), strict=True)
+    ]
     rows.sort(key=lambda row: _order(row, metrics[0]))
     return Ranking(
         metrics=tuple(metrics),
@@ -142,9 +148,9 @@ def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int) -> Ra
     )
 
 
-def by_conditions(rows: Sequence[Row]) -> dict[tuple[tuple[str, str], ...], list[Row]]:
+def by_conditions(rows: Sequence[Row]) -> dict[Settings, list[Row]]:
     """Rows that compete, in groups sorted by their conditions."""
-    groups: dict[tuple[tuple[str, str], ...], list[Row]] = {}
+    groups: dict[Settings, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.conditions, []).append(row)
     return dict(sorted(groups.items()))
@@ -152,8 +158,7 @@ def by_conditions(rows: Sequence[Row]) -> dict[tuple[tuple[str, str], ...], list
 
 def _order(row: Row, metric: Metric) -> tuple[int, float]:
     """What rows are sorted by: fewer diverged runs first, then better values. A value that is not known is last."""
-    value = row.values[metric.name].mean
-    return row.diverged, math.inf if math.isnan(value) else -value if metric.direction == "max" else value
+    return row.diverged, metric.penalty(row.values[metric.name].mean)
 
 
 def _marked(rows: Sequence[Row], metrics: Sequence[Metric]) -> list[Row]:
@@ -169,30 +174,15 @@ def _marked(rows: Sequence[Row], metrics: Sequence[Metric]) -> list[Row]:
     return [replace(row, values={name: marked(row, name, value) for name, value in row.values.items()}) for row in rows]
 
 
-def _varying(cells: Sequence[dict[str, str]]) -> list[str]:
-    """The settings in which cells differ; an algorithm's option if cells of that algorithm differ in it."""
-    keys = sorted({key for cell in cells for key in cell} - {"algorithm", "rounds"})
-    varying = []
-    for key in keys:
-        is_option = key.startswith("algorithm.")
-        values: dict[str, set[str]] = {}
-        for cell in cells:
-            if key in cell or not is_option:
-                values.setdefault(cell["algorithm"] if is_option else "", set()).add(cell.get(key, ""))
-        if any(len(distinct) > 1 for distinct in values.values()):
-            varying.append(key)
-    return varying
-
-
 def _row(
-    cell: dict[str, str],
+    method: str,
+    settings: dict[str, str],
+    cell: Settings,
     by_seed: Mapping[str, Run],
     metrics: Sequence[Metric],
     last_rounds: int,
-    varying: Sequence[str],
 ) -> Row:
     runs = list(by_seed.values())
-    options = [key for key in varying if key.startswith("algorithm.")]
     values = {}
     ended = {seed: run for seed, run in by_seed.items() if not run.diverged}
     diverged = len(runs) - len(ended)
@@ -203,11 +193,10 @@ def _row(
             values[metric.name] = replace(mean, diverged=diverged, seeds=len(runs))
         else:
             values[metric.name] = diverged_number(len(runs))
-    chosen = [f"{key.removeprefix('algorithm.')}={cell[key]}" for key in options if key in cell]
     return Row(
-        method=" ".join([runs[0].tags["algorithm"], *chosen]),
-        settings={key: cell.get(key, "") for key in varying if key not in options},
-        conditions=tuple(sorted((key, value) for key, value in cell.items() if is_condition(key))),
+        method=method,
+        settings=settings,
+        conditions=tuple((key, value) for key, value in cell if is_condition(key)),
         seeds=len(runs),
         which=",".join(sorted(by_seed, key=int)),
         rounds=runs[0].rounds,

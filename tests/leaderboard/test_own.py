@@ -91,7 +91,11 @@ def test_no_mean_mixes_versions_of_the_users_code(store, tmp_path, capsys):
             simulate(trial, folder=store / "tiny" / trial.name)
     simulate(TRIAL, folder=store / "tiny" / TRIAL.name)
     assert [(run.tags["algorithm"], run.tags["seed"]) for run in own(store, "tiny")] == [("Mine", "0"), ("fedpbc", "3")]
-    assert "left out: 3 runs of an earlier version of your code (Mine)" in capsys.readouterr().err
+    assert "left out: 3 runs of another version of your code (Mine)" in capsys.readouterr().err
+    (tmp_path / "mine.py").write_text(method.format("version = 0"))  # the edit is taken back
+    assert [run.tags["seed"] for run in own(store, "tiny")] == ["0", "1", "2", "3"]
+    (tmp_path / "mine.py").unlink()
+    assert [run.tags["seed"] for run in own(store, "tiny")] == ["0", "3"]
 
 
 def test_a_server_that_does_not_answer_costs_seconds(store, silent, tmp_path, capsys):
@@ -146,7 +150,7 @@ def test_the_search_and_the_winners_rerun_are_told_apart(store, tmp_path, capsys
     assert "of each method the best of up to 2 settings by train/loss" in out
     assert out.count("fedavg") == 1
     code, _, err = rollcall(capsys, "leaderboard", file, "--only", "algorithm=fedpbc")
-    assert (code, err.startswith("error: only algorithm: 'fedpbc' is not allowed; must be of fedavg")) == (2, True)
+    assert (code, err.startswith("error: only algorithm: 'fedpbc' is not allowed; must be one of fedavg")) == (2, True)
 
 
 def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys, monkeypatch):

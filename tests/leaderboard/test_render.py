@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from leaderboard import render
-from leaderboard.table import Column, Number, Table
+from leaderboard.table import Column, Number, Table, number
 
 COLUMNS = [
     Column("method", "method", words=True),
@@ -89,7 +89,7 @@ def test_terminal_marks_the_best():
 def test_a_table_wider_than_the_terminal_is_split_between_groups():
     groups = ["", "one", "one", "two", "size"]
     columns = [Column(f"title{i}", f"key{i}", words=True, group=group) for i, group in enumerate(groups)]
-    table = Table(columns, [[letter * 10 for letter in "abcde"]], "how")
+    table = Table(columns, [[letter * 10 for letter in row] for row in ("abcde", "zbcdf")], "how")
     shown = {}
     for width in (80, 60, 40):
         console = Console(width=width, record=True, file=io.StringIO())
@@ -97,6 +97,31 @@ def test_a_table_wider_than_the_terminal_is_split_between_groups():
         shown[width] = ["".join(line.split()) for line in console.export_text().splitlines() if "aaa" in line]
     a, b, c, d, e = (letter * 10 for letter in "abcde")
     assert shown == {80: [a + b + c + d + e], 60: [a + b + c + d, a + e], 40: [a + b + c, a + d + e]}
+
+
+def test_sizes_that_would_fill_a_part_of_their_own_stand_in_the_caption_if_all_rows_have_them():
+    columns = [
+        Column(name, name, words=True, group=group) for name, group in [("m", ""), ("x", "x"), ("seeds", "size")]
+    ]
+    rows = [["a" * 10, "b" * 10, 2], ["c" * 10, "d" * 10, 2]]
+    shown = {}
+    for width, table in {20: Table(columns, rows, "how"), 60: Table(columns, rows, "how")}.items():
+        console = Console(width=width, record=True, file=io.StringIO())
+        console.print(render.terminal(table, "Title", width))
+        shown[width] = [line.split() for line in console.export_text().splitlines() if line.strip()]
+    assert shown[60][-1] == ["how"]
+    assert ["m", "x", "seeds"] in shown[60]
+    assert shown[20][-1] == ["seeds", "2;", "how"]
+    assert sum(line[0] == "m" for line in shown[20]) == 1
+
+
+def test_a_terminal_narrower_than_one_part_breaks_entries_and_loses_none():
+    columns = [Column("method", "m", words=True), Column("x", "x", measured=True, group="x")]
+    table = Table(columns, [["long words here", number(0.25, 0.5, "{:.4f}".format)]], "how")
+    console = Console(width=20, record=True, file=io.StringIO())
+    console.print(render.terminal(table, "Title", 20))
+    shown = console.export_text().split()
+    assert {"long", "words", "here", "0.2500", "0.5000"} <= set(shown)
 
 
 class Page(HTMLParser):

@@ -13,11 +13,12 @@ DECLARED = (Metric("test/f1", "max"), Metric("train/gap/accuracy", "min"), Metri
         ("validation/accuracy", "max"),
         ("validation/worst_10_accuracy", "max"),
         ("train/loss", "min"),
+        ("train/bias", "zero"),
         ("validation/f1", None),
         ("f1", None),
     ],
 )
-def test_the_name_tells_for_accuracies_and_losses_only(name, expected):
+def test_the_name_tells_for_accuracies_losses_and_biases(name, expected):
     assert direction_of(name) == expected
 
 

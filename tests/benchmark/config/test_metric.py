@@ -27,7 +27,9 @@ def test_the_parts_of_a_name(name, split, column, threshold, title):
 
 
 def test_the_better_end():
-    assert Metric("train/loss", "min").best([3.0, 1.0, 2.0]) == 1.0
+    assert Metric("train/loss", "min").best([3.0, 1.0, -2.0]) == -2.0
+    assert Metric("train/bias", "zero").best([3.0, 1.0, -0.5]) == -0.5
+    assert Metric("train/bias", "zero").best([math.nan, -3.0]) == -3.0
     assert Metric("train/loss", "max").best([3.0, 1.0, 2.0]) == 3.0
     assert (Metric("a", "min").arrow, Metric("a", "max").arrow) == ("↓", "↑")
     assert Metric("a", "min") == Metric("a", "max") != Metric("b", "max")
@@ -66,7 +68,7 @@ def test_settings_are_read_once_and_written_back_as_yaml_has_them():
     claim = validated(Claim, {"says": "so", "metric": "round_of:test/loss>=2", "least": 0})
     assert claim.metric == Metric("round_of:test/loss>=2")
     assert claim.model_dump()["metric"] == "round_of:test/loss>=2"
-    with pytest.raises(SettingError, match=r"^metrics.test/loss: 'big' is not allowed; must be 'max' or 'min'$"):
+    with pytest.raises(SettingError, match=r"^metrics.test/loss: 'big' is not allowed; must be one of max, min, zero$"):
         validated(Report, {"metrics": {"test/loss": "big"}})
     for metrics in ({}, ["test/loss"]):
         with pytest.raises(SettingError, match=r"^metrics"):

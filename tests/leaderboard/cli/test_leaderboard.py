@@ -59,3 +59,11 @@ def test_without_the_archive_nothing_was_run(file, capsys):
     code, _, err = rollcall(capsys, "leaderboard", file, "--archive", "elsewhere")
     assert code == 2
     assert "has no finished run in runs; first: rollcall run" in err
+
+
+def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file")
+    code, out, err = rollcall(capsys, "leaderboard", file, "--to", "taken")
+    assert code == 2
+    assert "- **holds**: FedPBC ends nearer" in out
+    assert err == "error: taken: the files cannot be written (File exists); choose a folder with --to DIR\n"

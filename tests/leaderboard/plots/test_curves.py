@@ -113,3 +113,23 @@ def test_figures_over_decades():
         for run in runs(decades, lambda labels, seed: [2.0, 1.0])
     ]
     assert len(paper_figure(decades, cells(decades, diverged)).axes[0].get_lines()) == 1
+
+
+def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
+    made = runs(COMPARED, ends)
+    for run in made:
+        if run.tags["seed"] == "0":
+            run.history.loc[5] = run.history.iloc[-1]
+    axes = paper_figure(COMPARED, cells(COMPARED, made)).axes[0]
+    assert 5 not in axes.get_lines()[0].get_xdata()
+    histories = {0: [0.0, 0.5, 1.0], 1: [0.0, None, 2.0]}
+    own = [
+        Run(
+            {"algorithm": "fedavg", "seed": str(seed), "commit": "abc", "version": "1"},
+            {"algorithm": "fedavg", "seed": str(seed), "rounds": "10"},
+            pd.DataFrame({"test/accuracy": values}, index=[0, 5, 10], dtype=float),
+        )
+        for seed, values in histories.items()
+    ]
+    (line,) = ranking_figure(rank(own, [Metric("test/accuracy")], last_rounds=1)).axes[0].lines
+    assert line.get_xydata().tolist() == [[0.0, 0.0], [10.0, 1.5]]
