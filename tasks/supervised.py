@@ -17,7 +17,7 @@ from tasks.holdings import Holdings
 from tasks.metrics import METRICS, Accumulated
 from tasks.partitions import PARTITIONS, Partition, iid
 from tasks.streams import stream, torch_stream
-from tasks.supervised_checks import check_network, check_task
+from tasks.supervised_checks import check_finite, check_network, check_task
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """From predictions and targets, [n, ...] each."""
@@ -217,6 +217,7 @@ def supervised(
         _check_test(samples, test_samples, classes)
     task = SupervisedTask(made, loss, classes, per_sample).eval()
     check_task(task, tuple(column[:2] for column in samples))
+    check_finite(task, {"train": samples} if test_samples is None else {"train": samples, "test": test_samples})
     return Supervised(
         train=samples,
         test=test_samples,

@@ -3,7 +3,7 @@
 import copy
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from tasks.base import Samples
+from tasks.finite import not_finite
 from tasks.streams import torch_stream
 
 if TYPE_CHECKING:
@@ -116,6 +117,26 @@ def check_task(task: "SupervisedTask", batch: Samples) -> None:
             ) from error
 
 
+def check_finite(task: "SupervisedTask", splits: Mapping[str, Samples]) -> None:
+    """Refuse samples with NaN or infinite values from which no finite loss follows, and such a loss of sound samples.
+
+    Args:
+        task: in evaluation mode.
+        splits: all samples, by split.
+
+    Raises:
+        ValueError: names the split and the number of samples.
+    """
+    for split, samples in splits.items():
+        bad = not_finite(task, split, samples)
+        if bad:
+            raise ValueError(f"{bad}; remove or replace them")
+    with torch.no_grad():
+        loss = task.loss(tuple(column[:2] for column in splits["train"]))
+    if not loss.isfinite():
+        raise ValueError(f"loss: gives {loss.item()} for the first samples; must be finite. Look for log(0) or 1 / 0")
+
+
 def _check_predictions(predictions: Any, targets: Tensor, classes: int | None) -> None:
     n = len(targets)
     if classes is None:
@@ -142,7 +163,7 @@ def _check_loss(loss: Callable[[Tensor, Tensor], Tensor], predictions: Tensor, t
             f"loss: cannot be computed from predictions {list(predictions.shape)} and targets {list(targets.shape)}: "
             f"{_line(error)}"
         ) from error
-    if not torch.allclose(whole, single.mean(), rtol=1e-4, atol=1e-6):
+    if not torch.allclose(whole, single.mean(), rtol=1e-4, atol=1e-6, equal_nan=True):  # NaN: see `check_finite`
         raise ValueError(
             f"loss: gives {whole:.4g} for samples whose own losses are {', '.join(f'{one:.4g}' for one in single)}; "
             "must be their mean, without sums or class weights"

@@ -17,6 +17,7 @@ from benchmark.config.registry import Choice
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.randomness import twice
 from tasks import ClientData, Task
+from tasks.finite import not_finite
 from tasks.partitions import Parts
 
 LABELS = np.random.default_rng(5).integers(0, 4, size=400)
@@ -109,9 +110,13 @@ def same_network(choice: Choice) -> None:
 
 
 def task_and_data(choice: Choice) -> None:
-    """the task and its data fit together: every client has samples, no sample has two clients"""
+    """the task and its data fit together: every client has samples, no sample has two clients, values are finite"""
     task, data = _task(choice)
     _rows_of(data)
+    for split, samples in data.splits.items():
+        bad = not_finite(task.eval(), split, samples)
+        if bad:
+            raise CheckFailed("samples with finite values, or finite losses of samples without", bad)
     values = task.metrics(_batch(data, 3))
     if "loss" not in values:
         raise CheckFailed("`metrics` with the key `loss`", f"the keys {', '.join(values) or 'none'}")
@@ -157,7 +162,7 @@ def pure_loss(choice: Choice) -> None:
     batch = _batch(data, 4)
     before = deepcopy([*task.state_dict().values(), *batch])
     first, second = twice(lambda: task.loss(batch).detach(), "nothing: the loss is a function of its inputs")
-    if any(not torch.equal(a, b) for a, b in zip(before, [*task.state_dict().values(), *batch], strict=True)):
+    if any(not _same(a, b) for a, b in zip(before, [*task.state_dict().values(), *batch], strict=True)):
         raise CheckFailed("parameters, buffers and the batch not to change", "one of them was modified in place")
     if not torch.equal(first, second):
         raise CheckFailed("the same loss twice", f"{first.item()} and {second.item()}")
@@ -170,8 +175,13 @@ def same_task(choice: Choice) -> None:
         if not torch.equal(a, b):
             raise CheckFailed("the initial model inside `with torch_stream(seed, 'init')`", "two initial models differ")
     for split in data.splits:
-        if any(not torch.equal(a, b) for a, b in zip(data.splits[split], again.splits[split], strict=True)):
+        if any(not _same(a, b) for a, b in zip(data.splits[split], again.splits[split], strict=True)):
             raise CheckFailed(f"random numbers from {STREAM}", f"two draws of the split {split} differ")
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are equal, where NaN equals NaN: it may stand for a missing value."""
+    return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
 def factors(choice: Choice) -> None:

@@ -325,6 +325,28 @@ def idle(seed):
     return Slope(), ClientData(data.splits, [np.arange(8), np.arange(0), np.arange(8, 12)], seed=seed)
 
 
+def holed(seed):
+    """Two of the test samples hold a value that is not finite."""
+    data = _data(seed)
+    inputs, targets = (column.clone() for column in data.splits["train"])
+    inputs[3, 1], targets[5] = torch.nan, torch.inf
+    return Slope(), ClientData({**data.splits, "test": (inputs, targets)}, np.split(np.arange(12), 3), seed=seed)
+
+
+class Patched(Slope):
+    """Sound: NaN stands for a missing input, which counts as 0."""
+
+    def metrics(self, batch):
+        return super().metrics((batch[0].nan_to_num(), batch[1]))
+
+
+def patched(seed):
+    data = _data(seed)
+    inputs, targets = (column.clone() for column in data.splits["train"])
+    inputs[[0, 7], 1] = torch.nan
+    return Patched(), ClientData({"train": (inputs, targets)}, np.split(np.arange(12), 3), seed=seed)
+
+
 def summed(seed):
     return Summed(), _data(seed)
 

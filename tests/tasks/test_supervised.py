@@ -21,6 +21,8 @@ X, Z = RNG.normal(size=(60, 3)), RNG.normal(size=(11, 3))
 SLOPE = np.array([1.0, -2.0, 0.5])
 NUMBERS = X @ SLOPE + 0.1 * RNG.normal(size=60), Z @ SLOPE
 LABELS = (X @ SLOPE > 0).astype(int) + (X[:, 0] > 1), (Z @ SLOPE > 0).astype(int)
+HOLED = X.copy()
+HOLED[[0, 40, 59], [0, 1, 1]] = np.nan, np.inf, np.nan
 REGRESSION = (X, NUMBERS[0]), (Z, NUMBERS[1])
 CLASSIFICATION = (X, LABELS[0]), (Z, LABELS[1])
 
@@ -261,6 +263,18 @@ WRONG = {
         r"train: a column of <U1 is not allowed; must be numbers",
     ),
     "labels from 1": (lambda: supervised((X, LABELS[0] - 1), None, line(2)), r"train: labels of shape \[60\] from -1"),
+    "holes": (
+        lambda: supervised((HOLED, NUMBERS[0]), None, line()),
+        "3 of 60 samples of train hold NaN or infinite values; the first is sample 0; remove or replace them",
+    ),
+    "holes in test": (
+        lambda: supervised(REGRESSION[0], (Z, np.full(11, np.inf)), line()),
+        "11 of 11 samples of test hold NaN or infinite values; the first is sample 0",
+    ),
+    "infinite loss": (
+        lambda: supervised(*REGRESSION, line(), loss=lambda p, y: (p - y).abs().mean() / 0),
+        "loss: gives inf for the first samples; must be finite",
+    ),
     "new label": (
         lambda: supervised(CLASSIFICATION[0], (Z, LABELS[1] + 2), line(3)),
         r"test: labels are not allowed that train",
@@ -295,6 +309,15 @@ for name in ("dirichlet", "dirichlet_by_class", "shards", "by_label"):
         lambda partition=partition: supervised(*REGRESSION, line(), partition=partition)(0),
         f"partition: {name} is not allowed; it divides",
     )
+
+
+def test_a_network_may_replace_missing_values():
+    class Zeros(nn.Module):
+        def forward(self, x):
+            return x.nan_to_num(posinf=0)
+
+    data = supervised((HOLED, NUMBERS[0]), None, nn.Sequential(Zeros(), line().double()))(0)[1]
+    assert int(data.splits["train"][0].isfinite().logical_not().sum()) == 3
 
 
 @pytest.mark.parametrize("mistake", WRONG)

@@ -23,7 +23,7 @@ SOUND = {
     "variation": ["staircase"],
     "partition": ["iid", "natural"],
     "model": ["linear", "mlp"],
-    "task": ["slope"],
+    "task": ["slope", "patched"],
     "schedule": ["constant", "faded"],
 }
 
@@ -64,6 +64,11 @@ BROKEN = {
     "Dropping": ("model", "a network draws its weights", "numbers from torch's global generator"),
     "unnamed": ("task", "the task and its data fit", "the keys error"),
     "idle": ("task", "the task and its data fit", "client 1 of 3 has none"),
+    "holed": (
+        "task",
+        "the task and its data fit",
+        "2 of 12 samples of test hold NaN or infinite values; the first is sample 3",
+    ),
     "summed": ("task", "the loss of a batch is the mean", "for 2 samples"),
     "scaling": ("task", "the loss is a function of", "one of them was modified in place"),
     "thrown_task": ("task", "the same seed gives the same data", "two draws of the split train differ"),
