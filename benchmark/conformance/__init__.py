@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from benchmark.config.contributed import Constant
 from benchmark.config.errors import SourceError
 from benchmark.config.registry import Choice
 from benchmark.config.source import contributed_line, told
@@ -39,7 +40,7 @@ def conform(choice: Choice) -> list[Outcome]:
         SettingError: an algorithm that cannot be built, or accepts neither one local step nor three.
     """
     subject: Any = Subject.of(choice) if choice.kind == "algorithm" else choice
-    part = subject.method() if choice.kind == "algorithm" else _of_the_user(choice).factory
+    part = subject.method() if choice.kind == "algorithm" else _code_of(choice)
     checks, first = (CHECKS, FIRST) if choice.kind == "algorithm" else (OF_KIND[choice.kind], OF_KIND[choice.kind][:1])
     outcomes = [_outcome(check, subject, part) for check in first]
     if all(outcome.passed for outcome in outcomes):
@@ -49,10 +50,11 @@ def conform(choice: Choice) -> list[Outcome]:
     return sorted(outcomes, key=lambda outcome: outcome.passed)
 
 
-def _of_the_user(choice: Choice) -> Choice:
-    """The user's function of a choice of the suite, such as that of the participation model `function`."""
+def _code_of(choice: Choice) -> Any:
+    """The class, function or object to name in failures: of the participation model `function`, the user's function."""
     options = [option for option in choice.options.values() if isinstance(option, Choice) and option.outside]
-    return options[0] if options and not choice.outside else choice
+    factory = (options[0] if options and not choice.outside else choice).factory
+    return factory.value if isinstance(factory, Constant) else factory
 
 
 def _outcome(check: Any, subject: Any, part: Any) -> Outcome:

@@ -1,9 +1,11 @@
 """The kind of a part, seen from what it is: one part of each sort."""
 
+import re
+
 import pytest
 
 from benchmark import SettingError
-from benchmark.config.kind_of import kind_of
+from benchmark.config.kind_of import Seen, kind_of
 
 PARTS = """
 import numpy as np
@@ -30,6 +32,10 @@ class Steps(torch.optim.SGD): ...
 class Blur:
     def __init__(self, seed): ...
 class Other: ...
+class WithoutBase:
+    def init(self, x, clients): ...
+    def round(self, state, x, call, work): ...
+class Problem(Task): ...
 
 def network(shape, classes, width=3): ...
 def parts(labels, clients, seed): ...
@@ -44,13 +50,14 @@ def annotated_task(seed, clients=3) -> tuple[Task, ClientData]: ...
 def table(seed) -> pd.DataFrame: ...
 def score() -> torchmetrics.Metric: ...
 def anything(*values): ...
+def renamed(labels, n_clients, seed): ...
 
 mask = np.ones((4, 3), bool)
 vector = np.ones(3)
 duck, kappa, count, net = Duck(), Kappa("multiclass", num_classes=3), Count(), nn.Linear(2, 2)
 """
 KINDS = {
-    "algorithm": ["Method"],
+    "algorithm": ["Method", "WithoutBase"],
     "participation": ["RollCall", "Duck", "duck", "roll_call", "lottery", "mask"],
     "model": ["Network", "net", "network"],
     "metric": ["Kappa", "kappa", "Count", "count", "score"],
@@ -60,7 +67,7 @@ KINDS = {
     "probability": ["source"],
     "schedule": ["decay"],
     "variation": ["season"],
-    "task": ["task", "annotated_task"],
+    "task": ["task", "annotated_task", "Problem"],
     "analysis": ["table"],
 }
 
@@ -72,13 +79,13 @@ def file(tmp_path):
 
 
 def test_each_part_is_of_its_kind(file):
-    seen = {kind: [name for name in names if kind_of(f"{file}:{name}") == kind] for kind, names in KINDS.items()}
+    seen = {kind: [name for name in names if kind_of(f"{file}:{name}").kind == kind] for kind, names in KINDS.items()}
     assert seen == KINDS
 
 
 def test_names_of_the_suite():
     names = ("mifa", "markov", "dirichlet", "auroc", "two_level", "crop_flip", "yogi", "uplink", "who_knows")
-    assert [kind_of(name) for name in names] == [
+    assert [kind_of(name).kind for name in names] == [
         "algorithm",
         "participation",
         "partition",
@@ -91,7 +98,33 @@ def test_names_of_the_suite():
     ]
 
 
-@pytest.mark.parametrize("name", ["Other", "anything", "vector"])
-def test_what_has_no_kind_says_how_to_name_it(name, file):
-    with pytest.raises(SettingError, match=r"its kind is not clear .*; say it with --kind, such as --kind partition"):
+def test_what_tells_the_kind(file):
+    """A base class tells it alone. Parameters are named, with the other kinds that have the same."""
+    seen = [kind_of(f"{file}:{name}") for name in ("Method", "decay", "source", "task", "Blur", "lottery", "optimizer")]
+    assert seen == [
+        Seen("algorithm"),
+        Seen("schedule", "t"),
+        Seen("probability", "population", ("participation",)),
+        Seen("task", "seed", ("augmentation", "analysis")),
+        Seen("augmentation", "seed", ("task", "analysis")),
+        Seen("participation", "t, rng"),
+        Seen("server_optimizer", "params, lr"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Other", "from its base class or its methods; say it with --kind. Classes are algorithm: a subclass of algo"),
+        ("anything", "from its parameters (); say it with --kind. With as many parameters there are metric ()"),
+        (
+            "renamed",
+            "from its parameters (labels, n_clients, seed); say it with --kind. With as many parameters there are "
+            "partition (labels, clients, seed)",
+        ),
+        ("vector", "it is an array [3]; must be a class, a function, a mask [rounds, clients], or an instance"),
+    ],
+)
+def test_what_has_no_kind_says_which_are_possible(name, message, file):
+    with pytest.raises(SettingError, match=re.escape(message)):
         kind_of(f"{file}:{name}")

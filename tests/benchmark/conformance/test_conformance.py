@@ -130,6 +130,31 @@ def test_the_report_begins_with_what_failed(capsys):
     assert "the optimum is" in " ".join(" ".join(lines).split())
 
 
+def test_the_report_says_what_a_part_was_taken_for(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def table(seed):\n    return 1\n\n\ndef late(t, seed):\n    return 1.0\n")
+    code, out, _ = rollcall(capsys, "check", "mine.py:table")
+    lines = out.splitlines()
+    assert code == 1
+    assert lines[0].startswith("mine.py:table (task) fails")
+    assert lines[-1] == (
+        "Taken for the kind task: its parameters are (seed), as those of the kinds augmentation, analysis are. For "
+        "another kind: --kind KIND"
+    )
+    code, _, err = rollcall(capsys, "check", "mine.py:late")
+    assert (code, err) == (
+        2,
+        "error: seed: is missing; it must be given. Taken for the kind schedule: its parameters are (t). For another "
+        "kind: --kind KIND\n",
+    )
+
+
+def test_two_variants_of_a_method_are_checked_both(capsys):
+    variants = ["{name: fedau, cutoff: 10}", "{name: fedau, cutoff: 20}"]
+    _, out, _ = rollcall(capsys, "check", *variants)
+    assert [line.split(" (")[0] for line in out.splitlines() if "passes" in line] == variants
+
+
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [("fedavgg", "must be one of local_sgd"), ("none.py:X", "there is no file"), ("{capacity: 2}", "name: is missing")],
