@@ -14,6 +14,7 @@ import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
 
+from benchmark.config.base import load_yaml
 from benchmark.config.errors import SettingError
 from benchmark.config.trial import Trial
 from benchmark.engines.threads import kernels_of_one_thread
@@ -173,9 +174,12 @@ def load(folder: Path | str) -> Result:
     run = RunFolder(Path(folder))
     if not (run.path / "trial.yaml").is_file():
         raise SettingError(f"{run.path} is not a run folder; it has no trial.yaml")
+    settings = load_yaml(run.path / "trial.yaml")
+    if "analysis" in settings:
+        raise SettingError(f"{run.path} is the run folder of an analysis, which trains no model; see its metrics.jsonl")
     if not (run.path / "model.npz").is_file():
         raise SettingError(f"{run.path} has no model; its state is {run.state}. Only a finished trial has a model")
-    trial = Trial.read(run.path / "trial.yaml")
+    trial = Trial.read(settings)
     # A finished run that is being continued for more rounds keeps the model of the rounds that are done.
     return _stored(run, trial.model_copy(update={"rounds": run.finished or trial.rounds}))
 

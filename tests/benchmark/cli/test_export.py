@@ -36,3 +36,13 @@ def test_a_run_without_a_model(capsys, tmp_path):
     code, _, err = rollcall(capsys, "export", str(tmp_path))
     assert code == 2
     assert "is not a run folder" in err
+
+
+def test_a_run_of_an_analysis(capsys, tmp_path):
+    experiment = tmp_path / "weights.yaml"
+    experiment.write_text("title: Weights\npanels: {a: {analysis: {name: class_weights_sorted}}}\n")
+    rollcall(capsys, "run", str(experiment), "--executor", "inline", "--store", str(tmp_path))
+    (folder,) = (file.parent for file in (tmp_path / "weights").glob("*/trial.yaml"))
+    code, _, err = rollcall(capsys, "export", str(folder))
+    assert code == 2
+    assert err == (f"error: {folder} is the run folder of an analysis, which trains no model; see its metrics.jsonl\n")
