@@ -7,6 +7,7 @@ import typer
 
 from benchmark.cli.options import STORE, Json, out
 from benchmark.config.errors import SettingError
+from benchmark.config.next_step import command
 
 
 def doctor(
@@ -37,5 +38,6 @@ def doctor(
     if not as_json:
         out.print(f"{len(folders)} run folders, {len(damaged)} damaged", highlight=False)
         if damaged and not fix:
-            out.print(f"To set them aside: rollcall doctor {store} --fix", highlight=False, soft_wrap=True)
+            line = f"To set them aside: {command('doctor', store, '--fix')}"
+            out.print(line, highlight=False, markup=False, soft_wrap=True)
     raise typer.Exit(1 if damaged and not fix else 0)

@@ -40,6 +40,7 @@ from benchmark.cli.strict_json import strict_json
 from benchmark.cli.tables import write_tables
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
+from benchmark.config.next_step import command
 
 if TYPE_CHECKING:
     from benchmark.sweep.jobs import Job, SweepCallback
@@ -123,7 +124,7 @@ def run(
             print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
             continue
         if not as_json:
-            _tell(view, jobs, todo, store / plan.experiment.home)
+            _tell(view, jobs, todo, store, plan.experiment.home)
         _tell_ends(view, jobs)
         failed |= bool(view.failed)
         interrupted = view.stopped
@@ -191,7 +192,7 @@ def _tell_ends(view: "View", jobs: list["Job"]) -> None:
             print(f"diverged: {name}: {view.diverged[name].removeprefix('diverged: ')}", file=sys.stderr)
 
 
-def _tell(view: "View", jobs: list["Job"], todo: list["Job"], folder: Path) -> None:
+def _tell(view: "View", jobs: list["Job"], todo: list["Job"], store: Path, home: str) -> None:
     """Print how many trials ran, how they ended, and which share of their time went into evaluations."""
     counts = [f"{view.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(view.failed)} failed"]
     if view.diverged:
@@ -204,7 +205,7 @@ def _tell(view: "View", jobs: list["Job"], todo: list["Job"], folder: Path) -> N
         sum(job.folder.status.get(key, 0) for job in todo) for key in ("evaluation_seconds", "seconds")
     )
     share = f"; {evaluating / seconds:.0%} of the time in evaluations" if evaluating else ""
-    out.print(f"{len(jobs)} trials: {', '.join(counts)}; in {folder}{share}", highlight=False, soft_wrap=True)
+    out.print(f"{len(jobs)} trials: {', '.join(counts)}; in {store / home}{share}", highlight=False, soft_wrap=True)
     if view.stopped:
         out.print(
             "Interrupted. The running trials have saved their last round. Rerun the command to resume.",
@@ -214,7 +215,7 @@ def _tell(view: "View", jobs: list["Job"], todo: list["Job"], folder: Path) -> N
     if not find_spec("mlflow"):
         out.print(
             "MLflow is not installed: results are in the run folders only. To have them in MLflow too: "
-            f"{INSTALL_MLFLOW}, then rollcall sync",
+            f"{INSTALL_MLFLOW}, then {command('sync', store=store)}",
             highlight=False,
             soft_wrap=True,
         )

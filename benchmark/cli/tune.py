@@ -31,6 +31,7 @@ from benchmark.cli.selection import plans_of, writable
 from benchmark.cli.strict_json import strict_json
 from benchmark.config.errors import SettingError
 from benchmark.config.nested import parse
+from benchmark.config.next_step import command, repeated
 
 if TYPE_CHECKING:
     from benchmark.search.api import Tuning
@@ -142,7 +143,9 @@ def tune(
     if as_json:
         print(strict_json({"best": tuning.best}))
     else:
-        _tell(tuning, f"{experiment} --variant {variant}" if variant else experiment)
+        words = ["run", experiment, *(["--variant", variant] if variant else []), "--tuned", tuning.file]
+        words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
+        _tell(tuning, command(*words, store=store))
     if figures:
         for name in ("search_settings", "search_progress", "search_budget", "search_parallel"):
             file = tuning.file.parent / "search" / f"{name.removeprefix('search_')}.png"
@@ -157,12 +160,12 @@ def _seeds(text: str) -> list[int]:
     return seeds
 
 
-def _tell(tuning: "Tuning", experiment: str) -> None:
+def _tell(tuning: "Tuning", next_step: str) -> None:
     """Print the best settings of each cell, and the next step.
 
     Args:
         tuning: the result of the search.
-        experiment: as on the command line, with its variant.
+        next_step: the command for the final table.
     """
     from rich.table import Column, Table
 
@@ -184,8 +187,5 @@ def _tell(tuning: "Tuning", experiment: str) -> None:
             duration(seconds[name]),
         )
     out.print(table)
-    out.print(
-        f"In {tuning.file}. Final table: rollcall run {experiment} --tuned {tuning.file}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    line = f"In {tuning.file}. Final table: {next_step}"
+    out.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.config.errors import SettingError
+from benchmark.config.next_step import command
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The error numbers of a full disk and of an exhausted quota."""
@@ -29,7 +30,8 @@ class Damaged(SettingError):
 
     def __init__(self, file: Path, reason: str) -> None:
         super().__init__(
-            f"{file} is damaged ({reason}). Set it aside: rollcall doctor {file.parent} --fix; then rerun the command"
+            f"{file} is damaged ({reason}). Set it aside: {command('doctor', file.parent, '--fix')}; then rerun "
+            "the command"
         )
         self.file = file
         self.reason = reason

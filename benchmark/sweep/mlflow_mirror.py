@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from yaml import YAMLError
 
+from benchmark.config.next_step import command
 from benchmark.federation.run_files import Damaged, run_folders
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.mlflow_client import probe
@@ -115,7 +116,7 @@ class Mirror:
         if not self.down:
             print(
                 f"MLflow cannot be updated ({_reason(error)}). Results are in the run folders. They are copied when it "
-                "answers again; after the sweep, run: rollcall sync",
+                f"answers again; after the sweep, run: {command('sync', store=self.store)}",
                 file=sys.stderr,
             )
         self.down = True

@@ -13,6 +13,7 @@ from benchmark.config.base import validated
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.nested import parse, parse_all
+from benchmark.config.next_step import command
 from benchmark.config.report import Report
 from leaderboard.cli.shared import FOLDER, RESULTS
 
@@ -86,10 +87,13 @@ def leaderboard(
     """
     chosen = _with_metrics(Experiment.read(experiment), metric)
     conditions = parse_all(only or [])
-    if chosen.source and not best_by:
-        board = _paper(chosen.only(conditions), store, None if mine else archive, hide_diverged)
-    else:
-        board = _ranking(chosen, store, conditions, best_by, hide_diverged)
+    try:
+        if chosen.source and not best_by:
+            board = _paper(chosen.only(conditions), store, None if mine else archive, hide_diverged)
+        else:
+            board = _ranking(chosen, store, conditions, best_by, hide_diverged)
+    except NoRuns as error:
+        raise SettingError(f"{error}; first: {command('run', experiment, store=store)}") from None
     folder = to or store / chosen.name
     texts = _texts(board, chosen)
     if as_json:
@@ -177,7 +181,7 @@ def _ranking(
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     runs = own(store, experiment.home)
     if not runs:
-        raise _nothing(experiment, store)
+        raise NoRuns(experiment, store)
     grid = axes(experiment)
     runs = selection.only(runs, grid, conditions)
     notes = [f"runs: your own, in {store}"]
@@ -204,10 +208,11 @@ def _ranking(
     return Board(experiment.title, table, all_digits(table), "", figure, ("leaderboard.png",), ranking.origin)
 
 
-def _nothing(experiment: Experiment, store: Path) -> SettingError:
-    return SettingError(
-        f"experiment: {experiment.name!r} has no finished run in {store}; first: rollcall run {experiment.name}"
-    )
+class NoRuns(SettingError):
+    """An experiment has no finished run in a store."""
+
+    def __init__(self, experiment: Experiment, store: Path) -> None:
+        super().__init__(f"experiment: {experiment.name!r} has no finished run in {store}")
 
 
 def _not_measured(metrics: "Sequence[Metric]", runs: "Sequence[Run]") -> SettingError:
@@ -245,7 +250,7 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     all_cells = cells(experiment, loaded)
     runs = [run for cell in all_cells for run in cell.runs.values()]
     if not runs:
-        raise _nothing(experiment, store)
+        raise NoRuns(experiment, store)
     if not any(run.has(metric) for run in runs for metric in experiment.report.metrics):
         raise _not_measured(experiment.report.metrics, runs)
     sources = {"own": f"own: in {store}", "kept": "kept: archived results"}

@@ -1,6 +1,7 @@
 """`rollcall tune`: its options, its output, and running side by side with Ray."""
 
 import json
+import shlex
 
 import pytest
 import yaml
@@ -37,6 +38,31 @@ def test_json_and_write(tmp_path, store, capsys):
     assert code == 0
     assert f"local.lr={best['fedavg']['settings']['local.lr']}" in output
     assert f"rollcall run {file} --tuned {store / 'tiny' / 'tuned.yaml'}" in output
+
+
+def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypatch):
+    """With the user's own method, settings and store."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path)
+    (tmp_path / "mine.py").write_text("from algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    options = [
+        "--algorithm",
+        "mine.py:Mine",
+        "--only",
+        "algorithm=Mine",
+        "--set",
+        "local.steps=3",
+        "--store",
+        "my runs",
+    ]
+    arguments = ["tune", "tiny.yaml", "--space", "local.lr=0.1", "--rounds", "2", "--executor", "inline"]
+    _, output, _ = rollcall(capsys, *arguments, *ARGUMENTS, *options)
+    next_step = output.partition("Final table: ")[2].strip()
+    assert next_step.startswith("rollcall run tiny.yaml --tuned 'my runs/tiny/tuned.yaml' --algorithm mine.py:Mine")
+    code, output, _ = rollcall(capsys, *shlex.split(next_step)[1:], "--executor", "inline", "--rounds", "2")
+    assert code == 0
+    assert "2 trials" in output
+    assert "in my runs/tiny" in output
 
 
 def test_a_variant_is_in_the_answer_and_is_not_written_into_the_file(tmp_path, store, capsys):

@@ -58,7 +58,13 @@ def test_forms_and_metrics(file, capsys):
 def test_without_the_archive_nothing_was_run(file, capsys):
     code, _, err = rollcall(capsys, "leaderboard", file, "--archive", "elsewhere")
     assert code == 2
-    assert "has no finished run in runs; first: rollcall run" in err
+    assert err == f"error: experiment: 'mine' has no finished run in runs; first: rollcall run {file}\n"
+
+
+def test_the_next_step_can_be_copied(file, capsys):
+    """The file's path, and the store if it is not the default; quoted for a shell."""
+    _, _, err = rollcall(capsys, "leaderboard", file, "--archive", "elsewhere", "--store", "my runs")
+    assert err.endswith(f"first: rollcall run {file} --store 'my runs'\n")
 
 
 def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, capsys):
