@@ -7,6 +7,7 @@ stands for an empty round.
 
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -73,13 +74,8 @@ def load(path: str | Path) -> np.ndarray:
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{str(path)!r} is not allowed; there is no such file")
-    if path.suffix == ".npy":
-        return np.load(path, allow_pickle=False)
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as arrays:
-            if len(arrays.files) != 1:
-                raise ValueError(f"{str(path)!r} is not allowed; must hold one array, not {len(arrays.files)}")
-            return arrays[arrays.files[0]]
+    if path.suffix in (".npy", ".npz"):
+        return _array(path)
     if path.suffix == ".csv":
         # As text and with blank lines, so that the line of each row is known.
         table = pd.read_csv(path, dtype=str, skip_blank_lines=False, keep_default_na=False, skipinitialspace=True)
@@ -87,6 +83,21 @@ def load(path: str | Path) -> np.ndarray:
     if path.suffix == ".parquet":
         return _rows(pd.read_parquet(path), lambda row: f"row {row + 1}", path)
     raise _unknown(path)
+
+
+def _array(path: Path) -> np.ndarray:
+    """The array of a .npy file, or the only one of a .npz file."""
+    try:
+        content = np.load(path, allow_pickle=False)
+        if path.suffix == ".npy":
+            return content
+        with content as arrays:
+            names = arrays.files
+            if len(names) == 1:
+                return arrays[names[0]]
+    except (ValueError, OSError, EOFError, BadZipFile):
+        raise ValueError(f"{str(path)!r} is not allowed; must be a {path.suffix} file of numbers") from None
+    raise ValueError(f"{str(path)!r} is not allowed; must hold one array, not {len(names)}")
 
 
 def mask_of(table: np.ndarray, clients: int, round_length: float | None) -> Bool[np.ndarray, "T m"]:

@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from benchmark.config.errors import SettingError, from_pydantic
 
+DATA_FILES = (".npy", ".npz", ".csv", ".parquet")
+"""The endings of data files that an experiment file may name."""
+
 NUMBERS = frozenset({int, float})
 
 
@@ -133,6 +136,6 @@ def _beside(value: Any, folder: Path) -> Any:
         return {key: _beside(item, folder) for key, item in value.items()}
     if isinstance(value, list):
         return [_beside(item, folder) for item in value]
-    if isinstance(value, str) and value.endswith((".npy", ".npz", ".csv", ".parquet")):
+    if isinstance(value, str) and value.endswith(DATA_FILES):
         return str(folder / value)
     return value

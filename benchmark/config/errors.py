@@ -14,6 +14,10 @@ class SourceError(SettingError):
     """An error in a file of the user's own. It begins with the file and the line."""
 
 
+class CompleteError(ValueError):
+    """An error of a value, raised while pydantic reads it, that names the value itself."""
+
+
 @contextmanager
 def at(field: str) -> Iterator[None]:
     """Prefix the errors of what is built from a field with the name of the field."""
@@ -37,6 +41,8 @@ def from_pydantic(error: ValidationError) -> SettingError:
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, SettingError):
         return type(cause)(prefixed(field, cause) if field else str(cause))
+    if isinstance(cause, CompleteError):
+        return SettingError(f"{field}: {cause}")
     if first["type"] == "missing":
         return SettingError(f"{field}: is missing; it must be given")
     allowed = str(cause) if cause else first["msg"].replace("Input should be", "must be")

@@ -121,9 +121,11 @@ class Experiment(Settings):
             SettingError: the experiment does not exist, or one of its keys is not allowed.
         """
         path = file_of(name)
+        if not path.is_file() and Path(name).suffix in (".yaml", ".yml"):
+            raise SettingError(f"experiment: {name!r} is not allowed; there is no file {Path(name).resolve()}")
         if not path.is_file():
             raise SettingError(
-                f"experiment: {name!r} is not known; must be one of {', '.join(names())}, or a .yaml file"
+                f"experiment: {name!r} is not allowed; must be one of {', '.join(names())}, or a .yaml file"
             )
         content = load_yaml(path)
         if not isinstance(content, dict):

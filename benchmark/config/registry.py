@@ -17,9 +17,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
 from benchmark.config import contributed, guarded
-from benchmark.config.base import check_kind
+from benchmark.config.base import DATA_FILES, check_kind
 from benchmark.config.contributed import Outside
-from benchmark.config.errors import SettingError, from_pydantic
+from benchmark.config.errors import CompleteError, SettingError, from_pydantic
 from benchmark.config.forms import FORMS
 from benchmark.config.kinds import KINDS, Kind
 from benchmark.config.source import Source
@@ -199,7 +199,10 @@ def _read_option(key: str, members: tuple[Any, ...], value: Any) -> Any:
     if isinstance(value, str) and str in members and Path(value).is_file():
         from participation import recording
 
-        return recording.load(value)
+        try:
+            return recording.load(value)
+        except ValueError as error:
+            raise CompleteError(str(error)) from None
     if np.ndarray in members:
         return _array(value)
     raise ValueError(f"must be {_names(key)}")
@@ -214,9 +217,14 @@ def _names_choice(kind: str, value: Any) -> bool:
 def _array(value: Any) -> np.ndarray:
     """Numbers in the file itself, or the path of a .npy file."""
     if isinstance(value, str | Path):
+        if Path(value).suffix not in DATA_FILES:
+            raise ValueError("must be numbers, or the path of a .npy file")
         if not Path(value).is_file():
-            raise ValueError("must be numbers, or the path of a file that exists")
-        return typing.cast(np.ndarray, np.load(value, allow_pickle=False))
+            raise CompleteError(f"{str(value)!r} is not allowed; there is no file {Path(value).resolve()}")
+        try:
+            return typing.cast(np.ndarray, np.load(value, allow_pickle=False))
+        except (ValueError, OSError, EOFError):
+            raise CompleteError(f"{str(value)!r} is not allowed; must be a .npy file of numbers") from None
     try:
         numbers = np.asarray(value)
     except ValueError:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from yaml import YAMLError
 
+from benchmark.config.errors import SettingError
 from benchmark.config.next_step import command
 from benchmark.federation.run_files import Damaged, run_folders
 from benchmark.federation.run_folder import RunFolder
@@ -132,9 +133,16 @@ def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None
 
     Returns:
         the number of run folders by experiment.
+
+    Raises:
+        SettingError: an experiment has no run folder in the store.
     """
-    counts = {}
-    for experiment, paths in _folders(store).items():
+    counts, folders = {}, _folders(store)
+    for name in experiments:
+        if name not in folders:
+            listed = ", ".join(folders) or "no experiment"
+            raise SettingError(f"experiment: {name!r} is not allowed; {store} has runs of {listed}")
+    for experiment, paths in folders.items():
         if experiments and experiment not in experiments:
             continue
         runs, states = Runs(store, experiment), []

@@ -5,7 +5,7 @@ import pytest
 
 from participation import MODELS, Population, Trace
 from participation.probabilities import coupling, halves, mixture, power_law, two_level
-from participation.recording import record, write
+from participation.recording import load, record, write
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz", "csv", "parquet"])
@@ -76,3 +76,11 @@ def test_coupling_keeps_the_mean(mean):
     # p is an affine function of the class distributions and of nothing else.
     residual = full - nu @ np.linalg.lstsq(nu, full, rcond=None)[0]
     assert np.abs(residual).max() < 1e-12
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+def test_a_file_that_is_no_array(tmp_path, ending):
+    file = tmp_path / f"mask.{ending}"
+    file.write_text("hello")
+    with pytest.raises(ValueError, match=f"^'{file}' is not allowed; must be a .{ending} file of numbers$"):
+        load(file)

@@ -388,8 +388,12 @@ def test_unknown_experiments_and_missing_runs(store, tmp_path, capsys):
     code, _, err = rollcall(capsys, "run", "quickstrat")
     assert code == 2
     assert (
-        err == f"error: experiment: 'quickstrat' is not known; must be one of {', '.join(names())}, or a .yaml file\n"
+        err == f"error: experiment: 'quickstrat' is not allowed; must be one of {', '.join(names())}, or a .yaml file\n"
     )
+    for command in ("run", "show", "leaderboard", "participation", "status", "clean"):
+        code, _, err = rollcall(capsys, command, str(tmp_path / "none.yaml"))
+        file = tmp_path / "none.yaml"
+        assert (code, err) == (2, f"error: experiment: '{file}' is not allowed; there is no file {file}\n")
     code, _, err = rollcall(capsys, "leaderboard", write(tmp_path))
     assert code == 2
     assert "has no finished run in" in err

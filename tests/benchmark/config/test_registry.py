@@ -85,7 +85,7 @@ def test_a_value_is_read_as_the_first_type_that_fits(tmp_path):
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ({"probability": "halfs"}, "probability: 'halfs' is not allowed; must be numbers, or the path of a file"),
+        ({"probability": "halfs"}, "probability: 'halfs' is not allowed; must be numbers, or the path of a .npy file"),
         ({"probability": None}, "probability: None is not allowed; must be numbers, or the path of a .npy file"),
         ({"rows": [[1], [1, 2]]}, r"rows: \[\[1\], \[1, 2\]\] is not allowed; must be numbers in rows of equal length"),
         ({"probability": {"name": "constant", "q": 1}}, "probability.q: is not an option of constant; allowed: p"),

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 from command import TINY
 
-from benchmark import Trial, simulate
+from benchmark import SettingError, Trial, simulate
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.jobs import Job, Outcome
 from benchmark.sweep.mlflow_mirror import Mirror, sync
@@ -94,7 +95,8 @@ def test_sync_copies_all_and_ends_what_has_died(store):
     }
     assert runs.client.get_run(runs.parent).info.status == "KILLED"
     assert written == ["tiny"]
-    assert sync(store, ["other"], lambda *_: None) == {}
+    with pytest.raises(SettingError, match=r"^experiment: 'other' is not allowed; .* has runs of tiny$"):
+        sync(store, ["other"], lambda *_: None)
 
 
 def test_the_users_own_file_is_an_artifact(store, tmp_path):
