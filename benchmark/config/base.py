@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from benchmark.config.errors import SettingError, from_pydantic
+from benchmark.config.errors import SettingError, from_pydantic, in_yaml
 
 DATA_FILES = (".npy", ".npz", ".csv", ".parquet")
 """The endings of data files that an experiment file may name."""
@@ -23,7 +23,7 @@ class Settings(BaseModel):
     A number must be written as a number, and a truth value as `true` or `false`.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -110,8 +110,7 @@ def check_kind(model: type[BaseModel], key: str, value: Any) -> None:
             allowed = "true or false"
         else:
             continue
-        shown = str(item).lower() if isinstance(item, bool) else repr(item)
-        raise SettingError(f"{key}: {shown} is not allowed; must be {allowed}")
+        raise SettingError(f"{key}: {in_yaml(item)} is not allowed; must be {allowed}")
 
 
 @cache

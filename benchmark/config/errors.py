@@ -2,8 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+ALLOWED = {
+    "dataclass": "must be the name of a metric",
+    "bool": "must be true or false",
+    "dict": "must be a mapping, such as {key: value}",
+    "finite": "must be a finite number",
+    "float": "must be a number",
+    "int": "must be a whole number",
+    "model": "must be a mapping of settings to values",
+    "string": "must be a text",
+    "tuple": "must be a list",
+}
+"""What is allowed, by the first word of a type of pydantic's errors."""
 
 
 class SettingError(ValueError):
@@ -45,5 +60,21 @@ def from_pydantic(error: ValidationError) -> SettingError:
         return SettingError(f"{field}: {cause}")
     if first["type"] == "missing":
         return SettingError(f"{field}: is missing; it must be given")
-    allowed = str(cause) if cause else first["msg"].replace("Input should be", "must be")
-    return SettingError(f"{field}: {first['input']!r} is not allowed; {allowed[0].lower()}{allowed[1:]}")
+    return SettingError(f"{field}: {in_yaml(first['input'])} is not allowed; {cause or _allowed(first)}")
+
+
+def _allowed(error: ErrorDetails) -> str:
+    """What pydantic says is allowed, in the words of an experiment file."""
+    if error["type"] == "too_short":
+        return f"must have {error['ctx']['min_length']} or more values"
+    if error["type"] == "too_long":
+        return f"must have {error['ctx']['max_length']} or fewer values"
+    kind = error["type"].partition("_")[0]
+    return ALLOWED.get(kind, error["msg"].replace("Input should be", "must be"))
+
+
+def in_yaml(value: Any) -> str:
+    """A value in an error, as an experiment file has it where that differs from Python: `null`, `true`, `false`."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -101,7 +101,7 @@ class Experiment(Settings):
                 for name in names:
                     if name not in axes.get(axis, {}):
                         raise SettingError(
-                            f"{axis}: {name!r} is not allowed; must be of {', '.join(axes.get(axis, axes))}"
+                            f"{axis}: {name!r} is not allowed; must be one of {', '.join(axes.get(axis, axes))}"
                         )
         shown = [axis for axis in axes if axis != "seed"]  # what tables and figures show is a mean over seeds
         for field, names in {"columns": self.report.columns, "pictures": self.report.pictures}.items():

@@ -67,7 +67,7 @@ def selected(axis: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dic
     for value in wanted:
         matching = {label for label in values if label_of(value) in (label, label.rpartition("#")[0])}
         if not matching:
-            raise SettingError(f"only {axis}: {value!r} is not allowed; must be of {', '.join(values)}")
+            raise SettingError(f"only {axis}: {value!r} is not allowed; must be one of {', '.join(values)}")
         labels |= matching
     return {label: value for label, value in values.items() if label in labels}
 

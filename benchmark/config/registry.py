@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, cre
 from benchmark.config import contributed, guarded
 from benchmark.config.base import DATA_FILES, check_kind
 from benchmark.config.contributed import Outside
-from benchmark.config.errors import CompleteError, SettingError, from_pydantic
+from benchmark.config.errors import CompleteError, SettingError, from_pydantic, in_yaml
 from benchmark.config.forms import FORMS
 from benchmark.config.kinds import KINDS, Kind
 from benchmark.config.source import Source
@@ -95,7 +95,7 @@ def read(kind: str, value: Any) -> Choice:
     written, value = value, value if isinstance(value, Mapping) else {"name": value}
     name = value.get("name")
     if name is None or isinstance(name, bool | int | float | list | Mapping):
-        raise SettingError(f"name: is missing in {written!r}; must be {_names(kind)}")
+        raise SettingError(f"name: is missing in {in_yaml(written)}; must be {_names(kind)}")
     name, factory, outside, held = _chosen(kind, name)
     options = held | {key: option for key, option in value.items() if key != "name"}
     model = _model(factory, 1 if isinstance(factory, contributed.Constant) else KINDS[kind].supplied)

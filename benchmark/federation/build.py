@@ -118,7 +118,7 @@ def sample_groups(trial: Trial, data: ClientData, participation: Participation) 
         if split not in data.splits:
             raise SettingError(
                 f"evaluation.splits: {split!r} is not allowed with {trial.task.name}; "
-                f"must be of {', '.join(data.splits)}"
+                f"must be one of {', '.join(data.splits)}"
             )
     with at("evaluation"):
         groups = [group(by, split, data, availability(participation)) for by in trial.evaluation.by for split in splits]

@@ -113,7 +113,7 @@ def tune(
     if samples < 1:
         raise SettingError(f"samples: {samples} is not allowed; must be at least 1")
     if scheduler not in PROMOTED:
-        raise SettingError(f"scheduler: {scheduler!r} is not allowed; must be of {', '.join(PROMOTED)}")
+        raise SettingError(f"scheduler: {scheduler!r} is not allowed; must be one of {', '.join(PROMOTED)}")
     space, judged = Space.read(space), metric_of(metric, mode, allow_test, experiment.report.metrics)
     cells = cells_of(with_seeds(experiment, seeds), space, per, judged, rounds, scheduler)
     ray = ray or RayOptions()

@@ -91,7 +91,7 @@ def cells_of(
     axes = list(dict.fromkeys(axis for draft in places for axis in draft.labels))
     for axis in per:
         if axis not in axes:
-            raise SettingError(f"per: {axis!r} is not allowed; must be of {', '.join(axes)}")
+            raise SettingError(f"per: {axis!r} is not allowed; must be one of {', '.join(axes)}")
     chosen = [axis for axis in axes if (axis in per if per else axis not in space.settings)]
     groups: dict[tuple[tuple[str, str], ...], list[Draft]] = {}
     for draft in places:

@@ -221,7 +221,7 @@ def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(paper, store, 
     arguments = ("jones", "--executor", "inline", "--only", "algorithm=fedavg")
     code, out, err = rollcall(capsys, "run", *arguments)
     assert code == 1, err
-    assert "failed: jones/fig1: evaluation.splits: 'test' is not allowed with quadratic; must be of train" in err
+    assert "failed: jones/fig1: evaluation.splits: 'test' is not allowed with quadratic; must be one of train" in err
     assert "2 trials: 2 run now, 0 before, 0 failed" in out
     assert len(list(store.glob("jones/**/model.npz"))) == 2
     reports = json.loads(rollcall(capsys, "run", *arguments, "--json")[1])
@@ -348,12 +348,12 @@ WIDE = {"name": "trace", "mask": [[1, 0, 1, 1]]}
         ({"trial": QUADRATIC | {"participation": WIDE}}, [], "participation.mask: shape (1, 4) is not allowed; must be [rounds, 3]"),
         ({}, ["--set", "local.lr=-1"], "local.lr: -1 is not allowed; must be greater than 0"),
         ({}, ["--rounds", "0"], "rounds: 0 is not allowed; must be greater than 0"),
-        ({}, ["--only", "algorithm=mifa"], "only algorithm: 'mifa' is not allowed; must be of fedavg, fedpbc"),
+        ({}, ["--only", "algorithm=mifa"], "only algorithm: 'mifa' is not allowed; must be one of fedavg, fedpbc"),
         ({}, ["--only", "rounds=3"], "only: 'rounds' is not allowed; must be an axis of the grid: seed, algorithm"),
         ({}, ["--set", "nonsense"], "'nonsense' is not allowed; must be SETTING=VALUE"),
         ({}, ["--algorithm", "nowhere.py:Mine"], "algorithm.name: 'nowhere.py:Mine' is not allowed; there is no file"),
         ({}, ["--set", "server.lr=0.5"], "server: another optimizer is not allowed with fedpbc"),
-        ({"trial": QUADRATIC | {"evaluation": {"splits": ["test"]}}}, [], "evaluation.splits: 'test' is not allowed with quadratic; must be of train"),
+        ({"trial": QUADRATIC | {"evaluation": {"splits": ["test"]}}}, [], "evaluation.splits: 'test' is not allowed with quadratic; must be one of train"),
         ({}, ["--set", "numerics.device=cuda"], "numerics.device: 'cuda' needs a GPU, but torch finds no GPU"),
     ],
 )  # fmt: skip

@@ -53,7 +53,7 @@ def test_an_axis_is_joined_where_it_stands():
 def test_axes_can_be_cut_by_name():
     experiment = Experiment.model_validate(BASE).only({"algorithm": ["mifa"], "seed": [1]})
     assert cells(experiment) == [(1, "mifa")]
-    with pytest.raises(SettingError, match="only seed: 5 is not allowed; must be of 0, 1"):
+    with pytest.raises(SettingError, match="only seed: 5 is not allowed; must be one of 0, 1"):
         Experiment.model_validate(BASE).only({"seed": [5]})
 
 
@@ -146,7 +146,7 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
     assert (found.title, found.claims, found.home) == ("O", (), "base")
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"subset": {"algorithm": "scaffold"}}))
     with pytest.raises(
-        SettingError, match=r"other.yaml: only algorithm: 'scaffold' is not allowed; must be of fedavg, mifa"
+        SettingError, match=r"other.yaml: only algorithm: 'scaffold' is not allowed; must be one of fedavg, mifa"
     ):
         Experiment.read(str(tmp_path / "other.yaml"))
 

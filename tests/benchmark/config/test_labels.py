@@ -19,5 +19,7 @@ def test_a_name_selects_all_values_with_this_name_in_the_order_of_the_axis():
     axis = {"full": 1, "bernoulli": 2, "markov": 3, "bernoulli#2": 4}
     assert selected("participation", axis, ["bernoulli", "full"]) == {"full": 1, "bernoulli": 2, "bernoulli#2": 4}
     assert selected("participation", axis, ["bernoulli#2"]) == {"bernoulli#2": 4}
-    with pytest.raises(SettingError, match="only participation: 'bern' is not allowed; must be of full, bernoulli,"):
+    with pytest.raises(
+        SettingError, match="only participation: 'bern' is not allowed; must be one of full, bernoulli,"
+    ):
         selected("participation", axis, ["bern"])

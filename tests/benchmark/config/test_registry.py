@@ -43,7 +43,7 @@ def test_an_option_that_is_a_number_must_be_written_as_one(size):
     with pytest.raises(SettingError, match=r"^size: (true|'2') is not allowed; must be a number$"):
         read("toy", {"name": "plain", "size": size})
     if size is True:
-        with pytest.raises(SettingError, match=r"^probability: True is not allowed; must be a number"):
+        with pytest.raises(SettingError, match=r"^probability: true is not allowed; must be a number"):
             read("toy", {"name": "mixed", "probability": size})
 
 
@@ -86,7 +86,7 @@ def test_a_value_is_read_as_the_first_type_that_fits(tmp_path):
     ("values", "complaint"),
     [
         ({"probability": "halfs"}, "probability: 'halfs' is not allowed; must be numbers, or the path of a .npy file"),
-        ({"probability": None}, "probability: None is not allowed; must be numbers, or the path of a .npy file"),
+        ({"probability": None}, "probability: null is not allowed; must be numbers, or the path of a .npy file"),
         ({"rows": [[1], [1, 2]]}, r"rows: \[\[1\], \[1, 2\]\] is not allowed; must be numbers in rows of equal length"),
         ({"probability": {"name": "constant", "q": 1}}, "probability.q: is not an option of constant; allowed: p"),
     ],

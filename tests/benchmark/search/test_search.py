@@ -234,7 +234,9 @@ def test_per_chooses_what_is_searched_together(store):
     assert list(apart.best) == ["fedavg/1", "fedavg/2"]
     mean = (apart.best["fedavg/1"]["score"] + apart.best["fedavg/2"]["score"]) / 2
     assert together.best["fedavg"]["score"] == pytest.approx(mean)
-    with pytest.raises(SettingError, match=r"^per: 'task' is not allowed; must be of panel, algorithm, local\.steps$"):
+    with pytest.raises(
+        SettingError, match=r"^per: 'task' is not allowed; must be one of panel, algorithm, local\.steps$"
+    ):
         tune(store, tiny(grid=grid), {"local.lr": [0.1]}, per=["task"])
 
 

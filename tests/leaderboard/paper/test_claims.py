@@ -209,7 +209,7 @@ def test_what_cannot_be_decided_is_refused():
         validated(Claim, ABOVE | {"says": "so", "along": "seed"})
     with pytest.raises(SettingError, match="at: is missing; must be given beside per"):
         validated(Claim, ABOVE | {"says": "so", "per": "cost/floats_up"})
-    with pytest.raises(SettingError, match=r"algorithm: 'fedsgd' is not allowed; must be of fedavg, mifa"):
+    with pytest.raises(SettingError, match=r"algorithm: 'fedsgd' is not allowed; must be one of fedavg, mifa"):
         validated(
             type(experiment()),
             experiment().model_dump() | {"claims": [{"says": "", "of": {"algorithm": "fedsgd"}, "least": 0}]},
