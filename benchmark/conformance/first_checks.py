@@ -4,12 +4,14 @@ Each check returns nothing, or raises `CheckFailed`. Its docstring is its title 
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from algorithms import Round
+from algorithms.returned import WrongReturnError, check_init, check_round
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.subject import EVERYONE, MASK, Subject, U
 
@@ -55,25 +57,27 @@ def runs(subject: Subject) -> None:
     """rounds with active clients return (update [d] or None, state) with finite numbers"""
     method, x = subject.method(), torch.zeros(2, dtype=torch.float64)
     state = method.init(x, len(U))
-    if not dataclasses.is_dataclass(state):
-        raise CheckFailed("a dataclass of tensors from `init`", f"a {type(state).__name__}")
+    _refuse(check_init, method, state)
     for t, active in enumerate(MASK[MASK.any(axis=1)]):
         call = subject.call(t, active)
         returned = method.round(state, x, call, subject.work())
-        if not isinstance(returned, tuple) or len(returned) != 2:
-            seen = f"{len(returned)} values" if isinstance(returned, tuple) else f"a {type(returned).__name__}"
-            raise CheckFailed("`round` to return two values: update, state", seen.replace("a NoneType", "None"))
+        _refuse(check_round, method, returned, state, x)
         update, state = returned
         if update is None:
             continue
-        if update.shape != x.shape:
-            hint = "; average over the clients with .mean(dim=0)" if update.shape[1:] == x.shape else ""
-            raise CheckFailed("an update [2], as x is", f"{list(update.shape)} in round {t}{hint}")
         if not update.isfinite().all():
             raise CheckFailed(
                 "finite numbers", f"update {update.tolist()} in round {t}; look for a division by 0, or log or sqrt"
             )
         x = x + update.detach()
+
+
+def _refuse(check: Callable[..., None], *arguments: Any) -> None:
+    """A check of what a method returned, as a check of the report."""
+    try:
+        check(*arguments)
+    except WrongReturnError as error:
+        raise CheckFailed(error.expected, error.seen) from None
 
 
 def returns_the_update(subject: Subject) -> None:

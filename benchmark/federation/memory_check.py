@@ -10,6 +10,7 @@ import torch
 from algorithms import Algorithm
 from benchmark.config.errors import SettingError
 from benchmark.config.trial import Numerics
+from benchmark.federation.method_calls import first_state
 from benchmark.federation.state import StateBuffers, stored_rows
 from participation import Participation
 
@@ -29,7 +30,7 @@ class Need:
     @classmethod
     def of(cls, algorithm: Algorithm[Any], d: int, clients: int, dtype: torch.dtype) -> "Need":
         """Computed with tensors on the `meta` device, which take no memory."""
-        state = StateBuffers(algorithm.init(torch.empty(d, dtype=dtype, device="meta"), clients))
+        state = StateBuffers(first_state(algorithm, torch.empty(d, dtype=dtype, device="meta"), clients))
         row = sum(buffer.numel() * buffer.element_size() for buffer in stored_rows(state))
         return cls(sum(buffer.numel() * buffer.element_size() for buffer in state.buffers()) - row, row)
 

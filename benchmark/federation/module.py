@@ -20,6 +20,7 @@ from benchmark.engines.peers import Peers
 from benchmark.federation.client_weights import Classes, Weights
 from benchmark.federation.costs import Costs, floats
 from benchmark.federation.evaluation import Groups, Tally
+from benchmark.federation.method_calls import first_state, one_round
 from benchmark.federation.metrics import Metrics, Scores
 from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
@@ -113,7 +114,7 @@ class Federation(LightningModule):
         self.evaluator: Evaluator | DistributedEvaluator = Evaluator(task, workers)
         self.server = nn.Parameter(self.model.vector())
         on_host = client_memory == "host"
-        self.state = StateBuffers(algorithm.init(self.server.detach(), data.clients), host=on_host)
+        self.state = StateBuffers(first_state(algorithm, self.server.detach(), data.clients), host=on_host)
         self.momentum: StateBuffers | None = None
         if local.keep_momentum:
             at_rest = Rows.begin(torch.zeros_like(self.server.detach()), data.clients)
@@ -154,7 +155,7 @@ class Federation(LightningModule):
         work = self.engine.round(self.t, call.lr, None if self.momentum is None else self.momentum.get())
         observed = Observed(work)
         with torch.no_grad():
-            update, state = self.algorithm.round(self.state.get(), self.server.detach(), call, observed)
+            update, state = one_round(self.algorithm, self.state.get(), self.server.detach(), call, observed)
             self._average_buffers(work, call)
             if self.weights is not None:
                 self.weights.round(call, observed)
