@@ -92,23 +92,20 @@ class Experiment(Settings):
                 _check_axis(f"variants.{name}.grid", axis, [axis for axis in axes if axis != "panel"])
         for variant in self.variants.values():
             _add(axes, variant.grid)
-        mentioned = [override.when for override in self.overrides]
-        claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
-        for claim in claims:
-            mentioned += [labels for labels in (claim.where, claim.of, claim.minus, claim.over) if labels]
-        for labels in mentioned:
-            for axis, names in labels.items():
-                for name in names:
-                    if name not in axes.get(axis, {}):
-                        raise SettingError(
-                            f"{axis}: {name!r} is not allowed; must be one of {', '.join(axes.get(axis, axes))}"
-                        )
+        parts: dict[str, Experiment | Variant] = {"": self}
+        parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
+        for path, part in parts.items():
+            for number, override in enumerate(part.overrides):
+                _check_labels(f"{path}overrides.{number}.when", override.when, axes)
+            for number, claim in enumerate(part.claims):
+                for key in ("where", "of", "minus", "over"):
+                    _check_labels(f"{path}claims.{number}.{key}", getattr(claim, key) or {}, axes)
         shown = [axis for axis in axes if axis != "seed"]  # what tables and figures show is a mean over seeds
         for field, names in {"columns": self.report.columns, "pictures": self.report.pictures}.items():
             for axis in names:
                 _check_axis(f"report.{field}", axis, shown)
         _check_axis("report.x", self.report.x, ["round", *(axis for axis in shown if all(map(is_number, axes[axis])))])
-        for claim in claims:
+        for claim in (claim for part in parts.values() for claim in part.claims):
             if claim.along is not None:
                 _check_axis("claims: along", claim.along, shown)
         return self
@@ -246,6 +243,16 @@ def _add(axes: dict[str, dict[str, Any]], grid: Mapping[str, dict[str, Any]]) ->
     """Add the axes of a grid, or their labels, to axes."""
     for axis, values in grid.items():
         axes[axis] = axes.get(axis, {}) | values
+
+
+def _check_labels(path: str, labels: Labels, axes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a part of the grid that does not exist: an axis that is none, or a label that its axis does not have."""
+    named = {axis: known for axis, known in axes.items() if any(known)}  # without panels, `panel` has no label
+    for axis, names in labels.items():
+        _check_axis(path, axis, list(named))
+        for name in names:
+            if name not in named[axis]:
+                raise SettingError(f"{path}.{axis}: {name!r} is not allowed; must be one of {', '.join(named[axis])}")
 
 
 def _check_axis(field: str, axis: str, allowed: Iterable[str]) -> None:

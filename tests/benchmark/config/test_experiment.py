@@ -124,6 +124,33 @@ def test_every_experiment_of_the_suite_is_valid(name):
     assert experiment.about
 
 
+@pytest.mark.parametrize(
+    ("when", "complaint"),
+    [
+        ({"algorithm": "fedav"}, "when.algorithm: 'fedav' is not allowed; must be one of fedavg, fedpbc"),
+        ({"algo": "fedavg"}, "when: 'algo' is not allowed; must be one of algorithm, seed"),
+        ({"panel": "a"}, "when: 'panel' is not allowed; must be one of algorithm, seed"),
+        ({"seed": 2}, "when.seed: '2' is not allowed; must be one of 0, 1"),
+    ],
+)
+def test_an_override_of_nothing_is_refused(when, complaint):
+    """In the experiment and in its variants: it would never apply."""
+    content = {
+        "name": "e",
+        "title": "E",
+        "trial": {"rounds": 1},
+        "grid": {"algorithm": ["fedavg", "fedpbc"], "seed": [0, 1]},
+    }
+    overrides = [{"when": {"seed": 0}, "set": {"rounds": 2}}, {"when": when, "set": {"rounds": 3}}]
+    for place, changes in (
+        ("overrides.1.", {"overrides": overrides}),
+        ("variants.v.overrides.1.", {"variants": {"v": {"about": "more", "overrides": overrides}}}),
+    ):
+        with pytest.raises(SettingError) as caught:
+            validated(Experiment, content | changes)
+        assert str(caught.value) == place + complaint
+
+
 def test_readable_errors(tmp_path):
     (tmp_path / "broken.yaml").write_text("title: [")
     with pytest.raises(SettingError, match=r"broken.yaml: is not YAML"):
