@@ -18,7 +18,7 @@ Notation in all files of this package::
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -120,6 +120,10 @@ class Traffic:
     down: int
 
 
+Limit: TypeAlias = Literal["optimum", "optimum on average", "shares", "probabilities", "elsewhere"]
+Step: TypeAlias = Literal["mean", "sum", "some", "coordinates"]
+
+
 @dataclass(frozen=True)
 class Properties:
     """What a method declares about itself; `rollcall check` tests it. The defaults suit a debiasing method.
@@ -137,11 +141,24 @@ class Properties:
             tested by `rollcall check`.
     """
 
-    limit: Literal["optimum", "optimum on average", "shares", "probabilities", "elsewhere"] = "optimum on average"
+    limit: Limit = "optimum on average"
     asks_all: bool = False
     ages: tuple[str, ...] = ()
-    step: Literal["mean", "sum", "some", "coordinates"] = "mean"
+    step: Step = "mean"
     linear: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse values that no check knows.
+
+        Raises:
+            ValueError: names the field, the value and what is allowed.
+        """
+        for name, allowed in (("limit", get_args(Limit)), ("step", get_args(Step))):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"Properties.{name}: {value!r} is not allowed; must be one of {', '.join(allowed)}")
+        if isinstance(self.ages, str):
+            raise ValueError(f"Properties.ages: {self.ages!r} is not allowed; must be a tuple of names")
 
 
 State = TypeVar("State")

@@ -15,6 +15,7 @@ from benchmark.config.errors import SettingError, SourceError
 from benchmark.config.fingerprint import fingerprint
 from benchmark.config.kinds import GROUP, KINDS
 from benchmark.config.source import (
+    SUITE,
     Source,
     at_line,
     definition,
@@ -176,6 +177,7 @@ def _checked(kind: str, name: str, thing: Any, source: Source) -> Outside:
     if KINDS[kind].subclass:
         if not (isinstance(thing, type) and issubclass(thing, KINDS[kind].result or object)):
             raise SettingError(f"name: {label!r} is not allowed; must be {needs}; it is {in_words(thing)}")
+        _check_fields(label, thing)
     elif _is_result(kind, thing):
         remember(thing, source)
         return Outside(name, Constant(thing), source, mark=fingerprint(thing))
@@ -185,6 +187,24 @@ def _checked(kind: str, name: str, thing: Any, source: Source) -> Outside:
         _check_parameters(kind, label, thing)
     remember(thing, source)
     return Outside(name, thing, source)
+
+
+def _check_fields(label: str, cls: type) -> None:
+    """Refuse a class whose body names options that are none, because `@dataclass` is missing."""
+    fields = getattr(cls, "__dataclass_fields__", {})
+    for base in cls.__mro__:
+        if base.__module__.partition(".")[0] in SUITE or "__init__" in vars(base):
+            return
+        named = [
+            name
+            for name, annotation in inspect.get_annotations(base).items()
+            if name not in fields and "ClassVar" not in str(annotation) and not hasattr(KINDS["algorithm"].result, name)
+        ]
+        if named:
+            raise SourceError(
+                f"{definition(base)}: {label.rpartition(':')[2]} names the options {', '.join(named)}, but it is no "
+                "dataclass; must have @dataclass(frozen=True) above the class"
+            )
 
 
 def _check_parameters(kind: str, label: str, thing: Callable[..., Any]) -> None:

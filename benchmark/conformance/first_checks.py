@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from algorithms import Round
+from algorithms import Properties, Round
 from algorithms.returned import WrongReturnError, check_init, check_round
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.subject import EVERYONE, MASK, Subject, U
@@ -27,6 +27,11 @@ def declared_knowledge(subject: Subject) -> None:
     for name in required:
         if name not in KNOWLEDGE:
             raise CheckFailed(f"names of {', '.join(KNOWLEDGE)} in `requires`", repr(name))
+    declared = subject.method().properties
+    if not isinstance(declared, Properties):
+        raise CheckFailed(
+            "properties = Properties(...) of algorithms", f"properties of the type {type(declared).__name__}"
+        )
     absent: set[str] = set()
 
     class Watched(Round):

@@ -51,6 +51,26 @@ MISTAKES = {
     "misspelt name": (method("return D.mean(dim=0), state"), ("check", "mine.py:Mien"), ["mine.py must define Mien; it defines Mine"]),
     "returns the model": (method("return x + D.mean(dim=0), state", HERE), CHECK, ["returns the update of x, not the new model", "subtract x"]),
     "forgotten requires": (method("return (D / call.probability[A, None]).mean(dim=0), state", HERE), CHECK, ['requires = ("probability",)', "call.probability is None"]),
+    "forgotten dataclass": (
+        "from algorithms import FedAvg\n\nclass Mine(FedAvg):  # here\n    damping: float = 0.5\n",
+        run(algorithm={"name": "mine.py:Mine", "damping": 0.3}),
+        ["Mine names the options damping, but it is no dataclass; must have @dataclass(frozen=True) above the class"],
+    ),
+    "misspelt limit": (
+        "from algorithms import FedAvg, Properties\n\nclass Mine(FedAvg):\n    properties = Properties(limit='optimun')  # here\n",
+        CHECK,
+        ["Properties.limit: 'optimun' is not allowed; must be one of optimum, optimum on average, shares"],
+    ),
+    "misspelt step": (
+        "from algorithms import FedAvg, Properties\n\nclass Mine(FedAvg):\n    properties = Properties(step='avg')  # here\n",
+        CHECK,
+        ["Properties.step: 'avg' is not allowed; must be one of mean, sum, some, coordinates"],
+    ),
+    "properties of another type": (
+        "from algorithms import FedAvg\n\nclass Mine(FedAvg):\n    properties = 'optimum'\n",
+        CHECK,
+        ["expected  properties = Properties(...) of algorithms", "seen      properties of the type str"],
+    ),
     "wrong shape": (method("return D, state", HERE), CHECK, ["expected  an update [2]", "Take the mean over the clients: .mean(dim=0)"]),
     "wrong shape in a run": (method("return D, state", HERE), OWN, ["Mine.round returned an update [", "must return an update [2], as x is"]),
     "wrong order in a run": (method("return state, D.mean(dim=0)", HERE), OWN, ["Mine.round returned (a Nothing, a Tensor [2]); must return (update, state): a float32 tensor [2] or None, and the state, of class Nothing as from init"]),
