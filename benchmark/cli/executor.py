@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from benchmark.cli.options import err
 from benchmark.config.errors import SettingError
 from benchmark.sweep.executor import executor_of as choose
+from benchmark.sweep.executor import needed_by
 
 if TYPE_CHECKING:
     from benchmark.sweep.jobs import Job
@@ -19,18 +20,20 @@ class Executor(StrEnum):
     inline = "inline"
 
 
-def executor_of(executor: Executor | None, storage: str = "", ray_address: str = "") -> Executor:
+def executor_of(
+    executor: Executor | None, storage: str = "", ray_address: str = "", gpus_per_trial: str = "0", retries: int = 1
+) -> Executor:
     """The executor to use, as `benchmark.sweep.executor.executor_of` chooses it. A note for the user goes to stderr.
 
     Args:
         executor: what the user chose.
-        storage, ray_address: options that only Ray has; empty if they are not used.
+        storage, ray_address, gpus_per_trial, retries: options that only Ray has, as they are written.
 
     Raises:
         SettingError: the executor cannot be used here.
     """
-    needed_by = "--storage" if storage else "--ray-address" if ray_address else ""
-    name, note = choose(None if executor is None else executor.value, needed_by)
+    option = needed_by(storage, ray_address, gpus_per_trial != "0", retries)
+    name, note = choose(None if executor is None else executor.value, option)
     if note:
         err.print(note, highlight=False, soft_wrap=True)
     return Executor(name)

@@ -77,7 +77,7 @@ def run(
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
-    chosen = executor_of(executor, storage, ray_address)
+    chosen = executor_of(executor, storage, ray_address, gpus_per_trial, retries)
     unfinished = sum(plan.unfinished(store) for plan in plans)
     if chosen is Executor.ray and unfinished:
         from benchmark.sweep import ray_start

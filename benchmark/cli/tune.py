@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from benchmark.search.api import Tuning
 
 
+SAMPLES = 30
+"""Samples of each cell, unless the command says how many."""
+
+
 class Strategy(StrEnum):
     random = "random"
     optuna = "optuna"
@@ -56,7 +60,7 @@ class Mode(StrEnum):
 def tune(
     experiment: Name,
     space: Annotated[str, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")],
-    samples: Annotated[int, typer.Option(min=1, help="Samples of each cell, at most.")] = 30,
+    samples: Annotated[int | None, typer.Option(min=1, help="Samples of each cell, at most. Default: 30.")] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Try all combinations instead of samples.")] = False,
     search: Annotated[Strategy, typer.Option(help="Random samples, or Optuna's TPE.")] = Strategy.random,
     scheduler: Annotated[
@@ -99,17 +103,22 @@ def tune(
 
     if write:
         refuse_variant(variant)
+    if grid and samples is not None:
+        raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
+    if grid and search is Strategy.optuna:
+        raise SettingError("--search optuna is not allowed with --grid; must be left out")
     every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
     chosen = plans_of(experiment, variant, "", only, settings, None, methods)
     if len(chosen) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
     writable(store)
+    runner = executor_of(executor, storage, ray_address, gpus_per_trial, retries)
     gpus = gpus_of(gpus_per_trial, [chosen[0].jobs(store)] if gpus_per_trial == "auto" else [])
     try:
         tuning = search_for(
             chosen[0].experiment,
             space,
-            samples=samples,
+            samples=SAMPLES if samples is None else samples,
             grid=grid,
             search=search.value,
             scheduler=scheduler.value,
@@ -120,7 +129,7 @@ def tune(
             per=[axis for axis in per.split(",") if axis],
             budget=budget,
             store=store,
-            executor=executor_of(executor, storage, ray_address).value,
+            executor=runner.value,
             ray=RayOptions(gpus, retries, every, storage_of(storage, store), ray_address),
             allow_test=allow_test,
             console=err,

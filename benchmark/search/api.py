@@ -117,7 +117,7 @@ def tune(
     space, judged = Space.read(space), metric_of(metric, mode, allow_test, experiment.report.metrics)
     cells = cells_of(with_seeds(experiment, seeds), space, per, judged, rounds, scheduler)
     ray = ray or RayOptions()
-    name, note = executor_of(executor, "--storage" if ray.storage else "--ray-address" if ray.address else "")
+    name, note = executor_of(executor, ray.needed_by)
     if note and console:
         console.print(note, highlight=False, soft_wrap=True)
     execution = Execution(name, ray, console, mlflow)

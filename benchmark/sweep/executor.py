@@ -11,6 +11,17 @@ INSTALL_RAY = "pip install 'rollcall[ray]'"
 Name = Literal["ray", "inline"]
 
 
+def needed_by(storage: object, address: str, gpus_per_trial: float, retries: int) -> str:
+    """The first of these options that differs from its default, as on the command line; empty if none does."""
+    used = {
+        "--storage": storage,
+        "--ray-address": address,
+        "--gpus-per-trial": gpus_per_trial,
+        "--retries": retries > 1,
+    }
+    return next((option for option, value in used.items() if value), "")
+
+
 def executor_of(asked: Name | None, needed_by: str = "") -> tuple[Name, str]:
     """The executor to use: by default Ray if it is installed, otherwise inline.
 

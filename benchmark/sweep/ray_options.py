@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from benchmark.federation.simulation import CHECKPOINT_EVERY
+from benchmark.sweep.executor import needed_by
 
 if TYPE_CHECKING:
     from benchmark.sweep.storage import Storage
@@ -28,3 +29,8 @@ class RayOptions:
     checkpoint_every: timedelta = CHECKPOINT_EVERY
     storage: "Storage | None" = None
     address: str = ""
+
+    @property
+    def needed_by(self) -> str:
+        """The option of the command line that only Ray has and that is used; empty if none is."""
+        return needed_by(self.storage, self.address, self.gpus_per_trial, self.retries)

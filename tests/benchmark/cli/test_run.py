@@ -60,6 +60,11 @@ def test_options_of_ray_choose_ray_and_refuse_inline(monkeypatch):
     assert executor_of(None, storage="s3://bucket") is Executor.ray
     with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --storage; must be ray$"):
         executor_of(Executor.inline, storage="s3://bucket")
+    assert executor_of(None, gpus_per_trial="0.5") is Executor.ray
+    for options, name in (({"gpus_per_trial": "0.5"}, "gpus-per-trial"), ({"retries": 2}, "retries")):
+        with pytest.raises(SettingError, match=f"^--executor inline is not allowed with --{name}; must be ray$"):
+            executor_of(Executor.inline, **options)
+    assert executor_of(Executor.inline, retries=0) is Executor.inline
 
 
 @pytest.mark.parametrize(

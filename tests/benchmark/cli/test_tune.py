@@ -114,12 +114,28 @@ def test_python_chooses_the_executor_as_the_command_does(torchrun, tmp_path, mon
 
 
 def test_gpus_per_trial_is_as_in_run(tmp_path, store, capsys):
-    options = ["--space", "local.lr=0.1", "--only", "algorithm=fedavg", "--rounds", "1", "--executor", "inline"]
-    arguments = ["tune", write(tmp_path), *options, *ARGUMENTS]
+    arguments = ["tune", write(tmp_path), "--space", "local.lr=0.1", "--only", "algorithm=fedavg", *ARGUMENTS]
     code, _, error = rollcall(capsys, *arguments, "--gpus-per-trial", "half")
     assert (code, error[:60]) == (2, "error: gpus-per-trial: 'half' is not allowed; must be a numb")
-    code, _, error = rollcall(capsys, *arguments, "--gpus-per-trial", "auto")
-    assert (code, "gpus-per-trial auto: " in error) == (0, True)
+    code, _, error = rollcall(capsys, *arguments, "--gpus-per-trial", "auto", "--executor", "inline")
+    assert (code, error) == (2, "error: --executor inline is not allowed with --gpus-per-trial; must be ray\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (
+            ["--samples", "5", "--grid"],
+            "--samples is not allowed with --grid, which tries all combinations; must be left",
+        ),
+        (["--search", "optuna", "--grid"], "--search optuna is not allowed with --grid; must be left out"),
+        (["--retries", "2", "--executor", "inline"], "--executor inline is not allowed with --retries; must be ray"),
+    ],
+)
+def test_options_that_would_have_no_effect_are_refused(options, complaint, tmp_path, store, capsys):
+    code, _, error = rollcall(capsys, "tune", write(tmp_path), "--space", "local.lr=0.1", *options)
+    assert (code, error.startswith(f"error: {complaint}")) == (2, True)
+    assert not store.exists()
 
 
 def test_errors_are_one_line(tmp_path, store, capsys):
