@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from benchmark.config.counted import counted
 from benchmark.config.digest import flatten
 from benchmark.config.renamed import current
 from benchmark.config.source import Source
@@ -68,17 +69,18 @@ def _of_one_version(runs: list[Run]) -> list[Run]:
     Args:
         runs: oldest first.
     """
-    counted: dict[Settings, str] = {}
+    version: dict[Settings, str] = {}
     for run in [run for run in runs if not _is_present(run)] + [run for run in runs if _is_present(run)]:
-        counted[run.settings_without("seed", "rounds")] = run.tags.get("rollcall.sources", "")
+        version[run.settings_without("seed", "rounds")] = run.tags.get("rollcall.sources", "")
 
     def counts(run: Run) -> bool:
-        return run.tags.get("rollcall.sources", "") == counted[run.settings_without("seed", "rounds")]
+        return run.tags.get("rollcall.sources", "") == version[run.settings_without("seed", "rounds")]
 
     left = [run for run in runs if not counts(run)]
     if left:
         methods = ", ".join(sorted({run.tags["algorithm"] for run in left}))
-        print(f"left out: {len(left)} runs of another version of your code ({methods})", file=sys.stderr)
+        runs_of = f"{counted(len(left), 'run')} of another version of your code"
+        print(f"left out: {runs_of} ({methods})", file=sys.stderr)
     return [run for run in runs if counts(run)]
 
 

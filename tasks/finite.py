@@ -28,4 +28,4 @@ def not_finite(task: Task, split: str, samples: Samples) -> str:
         loss = task.loss(tuple(column[rows[:TRIED]] for column in samples))
     if loss.isfinite():
         return ""
-    return f"{len(rows)} of {len(bad)} samples of {split} hold NaN or infinite values; the first is sample {rows[0]}"
+    return f"NaN or infinite values in {len(rows)} of {len(bad)} samples of {split}; the first is sample {rows[0]}"

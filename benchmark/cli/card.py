@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
+from benchmark.config.counted import counted
 from benchmark.config.digest import flatten
 from benchmark.config.experiment import Experiment, Override
 from benchmark.config.grid import drafts
@@ -43,11 +44,12 @@ def _panel(experiment: Experiment, name: str) -> list[tuple[str, str]]:
     specs = [draft.spec for draft in drafts(experiment) if draft.labels["panel"] == name]
     if panel.analysis is not None:
         axes = [(axis, _labels(list(grid[axis]))) for axis in grid if axis.startswith("analysis.")]
-        return [*_settings({"analysis": panel.analysis}), *axes, ("", f"{len(specs):,} analyses")]
+        size = "1 analysis" if len(specs) == 1 else f"{len(specs):,} analyses"
+        return [*_settings({"analysis": panel.analysis}), *axes, ("", size)]
     axes = [(axis, _labels(list(grid[axis]))) for axis in grid]
     numbers = sorted({spec["rounds"] for spec in specs if isinstance(spec.get("rounds"), int)})
     rounds = ", ".join(f"{number:,}" for number in numbers)
-    return [*_settings(panel.trial), *axes, ("", f"{len(specs):,} trials of {rounds} rounds")]
+    return [*_settings(panel.trial), *axes, ("", f"{counted(len(specs), 'trial')} of {rounds} rounds")]
 
 
 def _table(title: str, rows: Iterable[tuple[str, ...]]) -> list[RenderableType]:
@@ -96,4 +98,5 @@ def _override(override: Override) -> tuple[str, str, str]:
 
 def _report(report: Report) -> str:
     metrics = ", ".join(f"{metric.name} {metric.arrow}" for metric in report.metrics)
-    return f"{metrics}; mean of the last {report.last_rounds} rounds"
+    last = report.last_rounds
+    return f"{metrics}; {'at the last evaluation' if last == 1 else f'mean of the last {last:,} rounds'}"

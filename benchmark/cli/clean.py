@@ -9,6 +9,7 @@ from rich.table import Table as Grid
 
 from benchmark.cli.options import STORE, Methods, Name, Only, Rounds, Seeds, Set, Store, Tuned, out
 from benchmark.cli.selection import plans_of
+from benchmark.config.counted import counted
 from benchmark.config.experiment import Experiment, names
 
 
@@ -41,11 +42,11 @@ def clean(
         table.add_row(folder.name, reason)
     out.print(table)
     if dry_run:
-        out.print(f"{len(stale)} run folders in {store / home}. To delete them: add --yes", soft_wrap=True)
+        out.print(f"{counted(len(stale), 'run folder')} in {store / home}. To delete: add --yes", soft_wrap=True)
         return
     for folder in stale:
         shutil.rmtree(folder)
-    out.print(f"{len(stale)} run folders deleted in {store / home}.", highlight=False, soft_wrap=True)
+    out.print(f"{counted(len(stale), 'run folder')} deleted in {store / home}.", highlight=False, soft_wrap=True)
 
 
 def digests(home: str, experiment: Experiment) -> set[str]:

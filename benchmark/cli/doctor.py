@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from benchmark.cli.options import STORE, Json, out
+from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.next_step import command
 
@@ -36,7 +37,7 @@ def doctor(
         if not as_json:
             out.print(f"set aside: {aside}", markup=False, highlight=False, soft_wrap=True)
     if not as_json:
-        out.print(f"{len(folders)} run folders, {len(damaged)} damaged", highlight=False)
+        out.print(f"{counted(len(folders), 'run folder')}, {len(damaged)} damaged", highlight=False)
         if damaged and not fix:
             line = f"To set them aside: {command('doctor', store, '--fix')}"
             out.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from benchmark.cli.options import out
+from benchmark.config.counted import counted
 
 
 def export(
@@ -23,7 +24,8 @@ def export(
     file = Path(f"{run.resolve().name}.pt") if to is None else to
     torch.save(state, file)
     numbers = sum(tensor.numel() for tensor in state.values())
-    out.print(f"Wrote {file}: {len(state)} tensors, {numbers:,} numbers.", highlight=False, soft_wrap=True)
+    line = f"Wrote {file}: {counted(len(state), 'tensor')}, {counted(numbers, 'number')}."
+    out.print(line, highlight=False, soft_wrap=True)
     out.print("To load it into the task's module:", highlight=False)
     out.print(f'  module = benchmark.load("{run}").module()', highlight=False, markup=False, soft_wrap=True)
     out.print(f'  module.load_state_dict(torch.load("{file}"))', highlight=False, markup=False, soft_wrap=True)

@@ -11,6 +11,7 @@ from rich.table import Table as Grid
 from benchmark.cli.options import Json, Only, err, out
 from benchmark.cli.plots import draw
 from benchmark.cli.strict_json import strict_json
+from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.nested import parse_all
 
@@ -58,7 +59,7 @@ def participation(
             recording.write(mask, record)
         except ValueError as error:
             raise SettingError(f"record: {error}") from None
-        err.print(f"{rounds} rounds: {record}", highlight=False, soft_wrap=True)
+        err.print(f"{counted(rounds, 'round')}: {record}", highlight=False, soft_wrap=True)
 
 
 def _content(picture: Picture, model: "Participation", mask: "Bool[np.ndarray, 'T m']") -> tuple[Any, ...]:
@@ -97,9 +98,8 @@ def _table(name: str, summary: "Summary") -> Grid:
         )
         + " from uniform",
     }
-    grid = Grid(
-        title=f"{name}: {summary.clients} clients, {summary.rounds} rounds", title_justify="left", show_header=False
-    )
+    title = f"{name}: {counted(summary.clients, 'client')}, {counted(summary.rounds, 'round')}"
+    grid = Grid(title=title, title_justify="left", show_header=False)
     for name, value in rows.items():
         grid.add_row(name, value)
     return grid

@@ -38,6 +38,7 @@ from benchmark.cli.options import (
 from benchmark.cli.selection import plans_of, within, writable
 from benchmark.cli.strict_json import strict_json
 from benchmark.cli.tables import write_tables
+from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.next_step import command
@@ -141,8 +142,8 @@ def _changed(jobs: list["Job"], redo: bool, storage: "Storage | None") -> None:
     if not changed:
         return
     modules = ", ".join(sorted({module for _, names in changed for module in names}))
-    todo = "they run again" if redo else "their results are kept. To run them again: --redo-changed"
-    line = f"{len(changed)} finished trials were computed by other code of {modules}; {todo}"
+    todo = "run again now" if redo else "results are kept. To run again: --redo-changed"
+    line = f"Computed by other code of {modules}: {counted(len(changed), 'finished trial')}; {todo}"
     err.print(line, highlight=False, soft_wrap=True)
     for job, _ in changed if redo else ():
         rmtree(job.folder.path)
@@ -205,7 +206,8 @@ def _tell(view: "View", jobs: list["Job"], todo: list["Job"], store: Path, home:
         sum(job.folder.status.get(key, 0) for job in todo) for key in ("evaluation_seconds", "seconds")
     )
     share = f"; {evaluating / seconds:.0%} of the time in evaluations" if evaluating else ""
-    out.print(f"{len(jobs)} trials: {', '.join(counts)}; in {store / home}{share}", highlight=False, soft_wrap=True)
+    line = f"{counted(len(jobs), 'trial')}: {', '.join(counts)}; in {store / home}{share}"
+    out.print(line, highlight=False, soft_wrap=True)
     if view.stopped:
         out.print(
             "Interrupted. The running trials have saved their last round. Rerun the command to resume.",

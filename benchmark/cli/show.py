@@ -13,6 +13,7 @@ from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, See
 from benchmark.cli.plots import draw
 from benchmark.cli.selection import how_long, plans_of
 from benchmark.cli.strict_json import strict_json
+from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError, at
 
 
@@ -46,7 +47,7 @@ def show(
         total = sum(job.trial.rounds for job in jobs)
         where = store / plan.experiment.home
         out.print(
-            f"{len(jobs)} trials, {total:,} rounds in all; {finished} finished in {where}",
+            f"{counted(len(jobs), 'trial')}, {counted(total, 'round')} in all; {finished} finished in {where}",
             highlight=False,
             soft_wrap=True,
         )
@@ -66,7 +67,7 @@ def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
     if as_json:
         print(strict_json(asdict(summary)))
     else:
-        title = f"{trial.task.name}, seed {trial.seed}: {summary.clients} clients, {summary.classes} classes"
+        title = f"{trial.task.name}, seed {trial.seed}: {counted(summary.clients, 'client')}, {summary.classes} classes"
         grid = Grid("of each client", "least", "median", "largest", title=title, title_justify="left")
         grid.add_row("samples", *(f"{value:,.0f}" for value in summary.samples))
         grid.add_row("classes", *(f"{value:g}" for value in summary.held))

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from benchmark.cli.options import STORE, Store, need_mlflow, out
+from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 
@@ -28,4 +29,4 @@ def sync(
             write_tables(Experiment.read(claimed(store / home) or home), store, folder)
 
     for name, count in copy(store, experiments or [], tables).items():
-        out.print(f"{name}: {count} run folders", highlight=False)
+        out.print(f"{name}: {counted(count, 'run folder')}", highlight=False)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from yaml import YAMLError
 
+from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.next_step import command
 from benchmark.federation.run_files import Damaged, run_folders
@@ -94,7 +95,7 @@ class Mirror:
                 self.runs = Runs(self.store, self.experiment)
             if self.down:
                 self.runs.begin()
-                print(f"MLflow answers again. Now copied: {len(self.missed)} run folders", file=sys.stderr)
+                print(f"MLflow answers again. Now copied: {counted(len(self.missed), 'run folder')}", file=sys.stderr)
                 self.down = False
             self._push_missed(self.runs)
             action(self.runs)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from benchmark.cli.options import STORE, Store, out
+from benchmark.config.counted import counted
 from leaderboard.cli.shared import FOLDER, RESULTS, papers
 
 
@@ -32,7 +33,7 @@ def archive(
         runs = own(store, home, metrics)
         if runs:
             file = results.archive(runs, home, metrics, to / RESULTS)
-            out.print(f"{home}: {len(runs)} runs in {file}", highlight=False, soft_wrap=True)
+            out.print(f"{home}: {counted(len(runs), 'run')} in {file}", highlight=False, soft_wrap=True)
             kept += len(runs)
     if not kept:
         out.print(f"No finished runs of these experiments in {store}.", highlight=False, soft_wrap=True)

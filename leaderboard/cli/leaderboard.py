@@ -10,6 +10,7 @@ import typer
 
 from benchmark.cli.options import STORE, Json, Name, Only, Store, out
 from benchmark.config.base import validated
+from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.nested import parse, parse_all
@@ -189,7 +190,7 @@ def _ranking(
     if not any(run.has(metrics[0]) for run in complete):
         raise _not_measured([metric for metric in metrics if not any(run.has(metric) for run in runs)] or metrics, runs)
     if len(complete) < len(runs):
-        notes.append(f"{len(runs) - len(complete)} runs without these metrics left out")
+        notes.append(f"{counted(len(runs) - len(complete), 'run')} without these metrics left out")
     runs = complete
     if hide_diverged:
         runs, hidden = selection.without_diverged(runs)

@@ -102,7 +102,7 @@ def test_a_server_that_does_not_answer_costs_seconds(store, silent, tmp_path, ca
     file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
     start = time.monotonic()
     code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
-    assert (code, "1 trials: 1 run now" in out) == (0, True)
+    assert (code, "1 trial: 1 run now" in out) == (0, True)
     assert "after the sweep, run: rollcall sync" in err
     code, out, err = rollcall(capsys, "leaderboard", file, "--format", "csv")
     assert code == 0

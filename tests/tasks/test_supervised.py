@@ -265,11 +265,11 @@ WRONG = {
     "labels from 1": (lambda: supervised((X, LABELS[0] - 1), None, line(2)), r"train: labels of shape \[60\] from -1"),
     "holes": (
         lambda: supervised((HOLED, NUMBERS[0]), None, line()),
-        "3 of 60 samples of train hold NaN or infinite values; the first is sample 0; remove or replace them",
+        "NaN or infinite values in 3 of 60 samples of train; the first is sample 0; remove or replace them",
     ),
     "holes in test": (
         lambda: supervised(REGRESSION[0], (Z, np.full(11, np.inf)), line()),
-        "11 of 11 samples of test hold NaN or infinite values; the first is sample 0",
+        "NaN or infinite values in 11 of 11 samples of test; the first is sample 0",
     ),
     "infinite loss": (
         lambda: supervised(*REGRESSION, line(), loss=lambda p, y: (p - y).abs().mean() / 0),

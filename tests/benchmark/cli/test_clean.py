@@ -20,7 +20,7 @@ def test_stale_and_failed_trials_are_deleted_when_told(store, tmp_path, capsys):
     assert code == 0
     assert out.count("not in the experiment file") == 2
     assert [line.split()[1] for line in out.splitlines() if line.startswith(failed.name)] == ["failed"]
-    assert "To delete them: add --yes" in out
+    assert "To delete: add --yes" in out
     assert {path.name for path in home.iterdir() if path.is_dir()} == before  # listed only
     kept = rollcall(capsys, "clean", file, "--set", "local.lr=0.2")[1]
     assert kept.count("not in the experiment file") == 1

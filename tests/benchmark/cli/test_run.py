@@ -42,12 +42,12 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
     other["code"]["algorithms.fedpbc"] = "0123456789"
     files["fedpbc-seed1"].write_text(json.dumps(other))
     _, out, err = rollcall(capsys, *arguments)
-    assert "1 finished trials were computed by other code of algorithms.fedpbc; their results are kept" in err
+    assert "Computed by other code of algorithms.fedpbc: 1 finished trial; results are kept" in err
     assert "0 run now, 4 before" in out
     assert json.loads(files["fedpbc-seed1"].read_text()) == other
 
     _, out, err = rollcall(capsys, *arguments, "--redo-changed")
-    assert "computed by other code of algorithms.fedpbc; they run again" in err
+    assert "Computed by other code of algorithms.fedpbc: 1 finished trial; run again now" in err
     assert "1 run now, 3 before" in out
     after = {name: json.loads(file.read_text()) for name, file in files.items()}
     assert after["fedpbc-seed1"]["code"] == written["fedpbc-seed1"]["code"]

@@ -24,6 +24,6 @@ def test_a_sweep_and_a_sync_keep_the_table(store, tmp_path, capsys, monkeypatch)
     assert kept == rollcall(capsys, "leaderboard", file, "--format", "csv")[1]
     other = tmp_path / "other"
     shutil.copytree(store / "tiny", other / "tiny")
-    assert rollcall(capsys, "sync", "--store", str(other))[1] == "tiny: 1 run folders\n"
+    assert rollcall(capsys, "sync", "--store", str(other))[1] == "tiny: 1 run folder\n"
     runs = Runs(other, "tiny")
     assert Path(runs.client.download_artifacts(runs.parent, "tiny/leaderboard.csv")).read_text() == kept

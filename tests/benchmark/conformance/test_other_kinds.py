@@ -67,7 +67,7 @@ BROKEN = {
     "holed": (
         "task",
         "the task and its data fit",
-        "2 of 12 samples of test hold NaN or infinite values; the first is sample 3",
+        "NaN or infinite values in 2 of 12 samples of test; the first is sample 3",
     ),
     "summed": ("task", "the loss of a batch is the mean", "for 2 samples"),
     "scaling": ("task", "the loss is a function of", "one of them was modified in place"),
