@@ -14,6 +14,9 @@ from benchmark.config.nested import parse
 EDGE = 0.05
 """The share of a range, at each end, that counts as its edge."""
 
+SEARCHED = ("algorithm", "local", "server")
+"""The parts of a trial whose settings can be searched. Others decide how hard the problem is, or how it is measured."""
+
 FORMS = "uniform(a,b), loguniform(a,b), randint(a,b) or choice(a,b,...)"
 
 
@@ -113,7 +116,7 @@ class Space:
         In a text, `fedau:algorithm.cutoff=randint(10,100)` is a setting of one method.
 
         Raises:
-            SettingError: a domain cannot be read.
+            SettingError: a domain cannot be read, or the setting cannot be searched.
         """
         if isinstance(space, Space):
             return space
@@ -124,8 +127,8 @@ class Space:
         if not isinstance(space, Mapping) or not space:
             raise SettingError(f"space: {space!r} is not allowed; must map settings to {FORMS}")
         own = {name: value for name, value in space.items() if isinstance(value, Mapping)}
-        common = {path: domain(path, value) for path, value in space.items() if path not in own}
-        methods = {name: {path: domain(path, one) for path, one in value.items()} for name, value in own.items()}
+        common = domains({path: value for path, value in space.items() if path not in own})
+        methods = {name: domains(value) for name, value in own.items()}
         return cls(common, methods, {key: _plain(value) for key, value in space.items()})
 
     @property
@@ -161,6 +164,21 @@ def assignments(text: str) -> dict[str, Any]:
             raise SettingError(f"space: {method}: is a setting and a method; must be one of them")
         own[setting.strip()] = values[0] if len(values) == 1 else f"choice({','.join(values)})"
     return space
+
+
+def domains(written: Mapping[str, Any]) -> dict[str, Domain]:
+    """Domains by dotted setting, from what a user wrote.
+
+    Raises:
+        SettingError: a domain cannot be read; or the setting is of the task, the participation model, the rounds and so
+            on, of which a search would choose the easiest.
+    """
+    for path in written:
+        part, _, setting = str(path).partition(".")
+        if part not in SEARCHED or setting in ("", "name"):
+            parts = f"{', '.join(SEARCHED[:-1])} or {SEARCHED[-1]}"
+            raise SettingError(f"space: {path} is not allowed; must be a setting of {parts}, such as local.lr")
+    return {path: domain(path, value) for path, value in written.items()}
 
 
 def domain(path: str, value: Any) -> Domain:

@@ -34,6 +34,18 @@ def test_what_is_no_domain_is_refused_with_the_setting(text):
         domain("local.lr", text)
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["seed", "rounds", "target", "task.clients", "participation.p", "evaluation.every", "algorithm.name", "local"],
+)
+def test_only_settings_of_the_method_and_its_optimizers_are_searched(path):
+    """A search over the task, the participation model or the seed would choose the easiest problem."""
+    message = f"^space: {path} is not allowed; must be a setting of algorithm, local or server, such as local.lr$"
+    for space in ({path: [1, 2]}, {"local.lr": [0.1], "fedau": {path: [1, 2]}}):
+        with pytest.raises(SettingError, match=message):
+            Space.read(space)
+
+
 def test_commas_in_parentheses_do_not_separate_settings():
     assert assignments("local.lr=loguniform(1e-3,1),server.lr=0.3,1") == {
         "local.lr": "loguniform(1e-3,1)",
@@ -55,11 +67,11 @@ def test_a_mapping_is_the_space_of_one_method(tmp_path):
 def test_a_domain_in_braces_needs_no_quotes(tmp_path):
     file = tmp_path / "space.yaml"
     file.write_text(
-        "local.lr: loguniform(1e-3, 1)  # not choice(1, 2)\nfedau: {algorithm.cutoff: randint(10,100), a: choice(1,3)}"
+        "local.lr: loguniform(1e-3, 1)  # not choice(1, 2)\nfedau: {algorithm.cutoff: randint(10,100), algorithm.a: choice(1,3)}"
     )
     space = Space.read(file)
     assert space.common == {"local.lr": Range(1e-3, 1, log=True)}
-    assert space.methods == {"fedau": {"algorithm.cutoff": Range(10, 100, whole=True), "a": Options((1, 3))}}
+    assert space.methods == {"fedau": {"algorithm.cutoff": Range(10, 100, whole=True), "algorithm.a": Options((1, 3))}}
 
 
 def test_a_text_names_the_method_before_a_colon():
