@@ -66,7 +66,7 @@ class Plan:
         return [Job(trial, self.experiment.home, store) for trial in distinct(self.places)]
 
     def check_metrics(self) -> None:
-        """Refuse a metric of the report that no trial records. The default metric is not checked.
+        """Refuse a metric of the report or of a claim that no trial records. The default metric is not checked.
 
         Raises:
             SettingError: names the metric and the columns that are recorded.
@@ -74,11 +74,13 @@ class Plan:
         from benchmark.config.grid import distinct, trials
         from benchmark.sweep.metric_names import check_metrics
 
-        report = self.experiment.report
-        if "metrics" in report.model_fields_set:
-            check_metrics(
-                report.metrics, distinct(self.places), (trial for whole in [self.whole] for trial in trials(whole))
-            )
+        report, claims = self.experiment.report, self.experiment.judged
+        metrics = {
+            "report.metrics": report.metrics if "metrics" in report.model_fields_set else (),
+            "claims: metric": [claim.metric for claim in claims if claim.metric],
+            "claims: per": [claim.per for claim in claims if claim.per],
+        }
+        check_metrics(metrics, distinct(self.places), (trial for whole in [self.whole] for trial in trials(whole)))
 
     def claim(self, store: Path) -> None:
         """Record in the folder of the runs which file they belong to.

@@ -150,6 +150,11 @@ class Experiment(Settings):
         return self._variant
 
     @property
+    def judged(self) -> tuple[Claim, ...]:
+        """The claims about its results: of a variant its own."""
+        return self.variants[self.variant].claims if self.variant else self.claims
+
+    @property
     def metrics(self) -> list[str]:
         """The columns of a run's history that its report and its claims read."""
         claimed = [metric for claim in self.claims for metric in (claim.metric, claim.per) if metric]

@@ -86,7 +86,7 @@ class Search:
                     check(jobs)
                     tasks |= {trial.task.label: trial for trial in self._trials(cell, sample, cell.rungs[-1])}
         for trial in tasks.values():
-            check_metrics([self.metric], [trial], field="metric")
+            check_metrics({"metric": [self.metric]}, [trial])
 
     def _climb(self, cells: Sequence[Cell], samples: dict[str, list[Sample]], execute: Execute) -> None:
         """Run every sample as far as the scheduler lets it. The cells climb side by side, each its own rungs."""

@@ -1,6 +1,6 @@
 """The columns that a trial will record, known before it runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 import torch
 
@@ -13,20 +13,20 @@ from benchmark.federation.costs import Costs
 from benchmark.federation.module import Federation
 
 
-def check_metrics(
-    metrics: Sequence[Metric], *sweeps: Iterable[Trial | Analysis], field: str = "report.metrics"
-) -> None:
+def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Trial | Analysis]) -> None:
     """Refuse a metric that no trial will record. The columns of an analysis are not known in advance.
 
     Args:
-        metrics: of the report, or of a search.
+        metrics: by the setting that names them, such as `report.metrics`.
         sweeps: the trials that will run; then further trials of the experiment, which are not run now.
-        field: the setting that names the metrics.
 
     Raises:
         SettingError: names the metric and the columns that are recorded.
     """
-    unknown = {metric.column for metric in metrics}
+    unknown: dict[str, str] = {}
+    for field, named in metrics.items():
+        for metric in named:
+            unknown.setdefault(metric.column, field)
     recorded: dict[str, None] = {}
     seen = set()
     for sweep, trials in enumerate(sweeps):
@@ -45,11 +45,14 @@ def check_metrics(
                 raise
             names, whole = columns(federation, trial), over_whole_splits(federation, trial)
             recorded |= dict.fromkeys([*names, *whole])
-            unknown = {one for one in unknown - {*names, *whole} if not one.startswith(tuple(f"{w}/" for w in whole))}
-    if unknown:
-        raise SettingError(
-            f"{field}: {min(unknown)!r} is not allowed; no trial records it. Recorded: {', '.join(recorded)}"
-        )
+            groups = tuple(f"{name}/" for name in whole)
+            unknown = {
+                column: field
+                for column, field in unknown.items()
+                if column not in (*names, *whole) and not column.startswith(groups)
+            }
+    for column, field in unknown.items():
+        raise SettingError(f"{field}: {column!r} is not allowed; no trial records it. Recorded: {', '.join(recorded)}")
 
 
 def columns(federation: Federation, trial: Trial) -> list[str]:

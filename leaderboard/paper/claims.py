@@ -42,12 +42,14 @@ class ClaimResult:
         metric: that it is about.
         places: one result for each cell or pair of cells.
         reduced: whether a run was shorter, or the seeds were fewer, than the experiment's file asks for.
+        unmeasured: the metrics of the claim that no run of its cells measured, although there are runs.
     """
 
     claim: Claim
     metric: Metric
     places: tuple[PlaceResult, ...]
     reduced: bool
+    unmeasured: tuple[Metric, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -105,15 +107,19 @@ def check_claim(claim: Claim, report: Report, cells: Sequence[Cell]) -> ClaimRes
         cells: of the experiment.
     """
     metric = claim.metric or report.metrics[0]
+    pairs = list(_pairs(claim, cells))
     places, reduced = [], False
-    for cell, other in _pairs(claim, cells):
+    for cell, other in pairs:
         quantity = _quantity(claim, metric, report, cell, other)
         reduced |= quantity is not None and (cell.reduced or (other is not None and other.reduced))
         diverged = cell.diverged + (0 if other is None else other.diverged)
         both_ran = bool(cell.runs) and (other is None or bool(other.runs))
         verdict = "undecided" if diverged and both_ran else _verdict(claim, quantity)
         places.append(PlaceResult(_pair_labels(cell, other), quantity, verdict, diverged))
-    return ClaimResult(claim, metric, tuple(_without_shared_labels(places)), reduced)
+    ran = [cell for pair in pairs for cell in pair if cell is not None and len(cell.runs) > cell.diverged]
+    metrics = [metric] if claim.per is None else [metric, claim.per]
+    unmeasured = tuple(one for one in metrics if ran and not any(cell.measured(one) for cell in ran))
+    return ClaimResult(claim, metric, tuple(_without_shared_labels(places)), reduced, unmeasured)
 
 
 def _pairs(claim: Claim, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell | None]]:

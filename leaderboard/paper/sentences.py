@@ -29,6 +29,8 @@ def claim_item(result: ClaimResult) -> str:
         lines.append(f"  {quantity}: {_places(run, unit)}")
     if result.seeds_to_decide is not None:
         lines.append(f"  seeds that would decide it: {result.seeds_to_decide:,}")
+    if result.unmeasured:
+        lines.append(f"  no run measured {' and '.join(metric.column for metric in result.unmeasured)}")
     diverged = sum(place.diverged for place in result.places)
     if diverged:
         lines.append(f"  diverged runs, left out of the numbers: {diverged}")

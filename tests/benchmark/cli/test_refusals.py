@@ -52,6 +52,23 @@ def test_a_metric_with_a_typo_is_found_before_anything_runs(store, tmp_path, cap
     assert not list(store.rglob("status.json"))
 
 
+@pytest.mark.parametrize(
+    ("where", "claim"), [("claims: metric", {"metric": "train/dist"}), ("claims: per", {"at": 3, "per": "cost/flots"})]
+)
+@pytest.mark.parametrize("variant", [False, True])
+def test_a_claim_about_a_metric_with_a_typo_is_refused_before_anything_runs(
+    where, claim, variant, store, tmp_path, capsys
+):
+    claims = [{"says": "So.", "least": 0, "metric": "train/loss"} | claim]
+    options = {"variants": {"more": {"about": "The same.", "claims": claims}}} if variant else {"claims": claims}
+    file = write(tmp_path, **options)
+    chosen = ["--variant", "more"] if variant else []
+    name = list(claim.values())[-1]
+    error = refused(capsys, "run", file, "--executor", "inline", *chosen)
+    assert f"error: {where}: {name!r} is not allowed; no trial records it. Recorded: train/loss" in error
+    assert not list(store.rglob("status.json"))
+
+
 @pytest.mark.parametrize("command", ["run", "show"])
 def test_json_includes_the_settings(command, store, tmp_path, capsys):
     file = write(tmp_path, grid={"seed": [3], "algorithm": ["fedavg"]})

@@ -15,6 +15,10 @@ TRIAL = TINY["trial"] | {
 }
 
 
+def named(*names: str) -> dict[str, list[Metric]]:
+    return {"report.metrics": [Metric(name) for name in names]}
+
+
 def test_columns_are_those_of_the_history():
     trial = Trial.read(TRIAL)
     assert {"round", *columns(build(trial), trial)} == set(simulate(trial).history)
@@ -22,11 +26,12 @@ def test_columns_are_those_of_the_history():
 
 def test_a_metric_that_no_trial_records_is_refused():
     trial = Trial.read(TRIAL)
-    check_metrics([Metric("train/distance"), Metric("round_of:train/loss>=0.5"), Metric("cost/memory")], [trial])
+    allowed = ["train/distance", "round_of:train/loss>=0.5", "cost/memory"]
+    check_metrics(named(*allowed), [trial])
     with pytest.raises(SettingError, match=r"^report.metrics: 'train/dist' is not allowed; .* train/distance, "):
-        check_metrics([Metric("train/loss"), Metric("train/dist")], [trial])
+        check_metrics(named("train/loss", "train/dist"), [trial])
     other = Trial.read(TRIAL | {"evaluation": {"weights": []}})
-    check_metrics([Metric("weight/often")], [other], [trial])  # recorded by a trial that is not run now
+    check_metrics(named("weight/often"), [other], [trial])  # recorded by a trial that is not run now
 
 
 def test_metrics_over_whole_splits_are_recorded():
@@ -41,6 +46,6 @@ def test_metrics_over_whole_splits_are_recorded():
     assert history - {"round", *columns(federation, trial), *whole} == {
         f"{split}/f1/class{number}" for split in ("train", "test") for number in range(10)
     }
-    check_metrics([Metric("test/f1"), Metric("test/f1/class3"), Metric("train/client_variance")], [trial])
+    check_metrics(named("test/f1", "test/f1/class3", "train/client_variance"), [trial])
     with pytest.raises(SettingError, match=r"^report.metrics: 'test/auroc' is not allowed; .* test/f1"):
-        check_metrics([Metric("test/auroc")], [trial])
+        check_metrics(named("test/auroc"), [trial])

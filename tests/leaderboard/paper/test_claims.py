@@ -11,6 +11,7 @@ from benchmark.config.base import validated
 from benchmark.config.report import Claim, Report
 from leaderboard.paper.cells import Estimate, cells
 from leaderboard.paper.claims import check_claim
+from leaderboard.paper.sentences import claim_item
 from tests.support.results import experiment, runs
 
 REPORT = Report()
@@ -214,3 +215,20 @@ def test_what_cannot_be_decided_is_refused():
             type(experiment()),
             experiment().model_dump() | {"claims": [{"says": "", "of": {"algorithm": "fedsgd"}, "least": 0}]},
         )
+
+
+@pytest.mark.parametrize(
+    ("claim", "unmeasured"),
+    [
+        (ABOVE, []),
+        (ABOVE | {"metric": "test/acuracy"}, ["test/acuracy"]),
+        (ABOVE | {"at": 5, "per": "cost/flots"}, ["cost/flots"]),
+    ],
+)
+def test_a_metric_that_no_run_measured_is_named(claim, unmeasured):
+    """Such as a misspelt one about an analysis, whose columns are not known before."""
+    result = decide(claim, scattered)
+    assert [metric.name for metric in result.unmeasured] == unmeasured
+    lines = claim_item(result).splitlines()
+    assert [line for line in lines if "no run" in line] == [f"  no run measured {name}" for name in unmeasured]
+    assert decide(claim, scattered, skip=(0, 1, 2)).unmeasured == ()
