@@ -1,13 +1,18 @@
 """An analysis: a computation without any training, such as the distribution of the active clients."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PlainValidator
 
 from benchmark.config.base import validated
 from benchmark.config.digest import Spec
+from benchmark.config.errors import SourceError
 from benchmark.config.registry import Choice, read
+from benchmark.config.source import definition
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Analysis(Spec):
@@ -26,6 +31,22 @@ class Analysis(Spec):
     def rounds(self) -> int:
         """1: an analysis has no rounds and is computed in one step."""
         return 1
+
+    def table(self) -> "pd.DataFrame":
+        """Compute it: numbers by `round`, which is what it runs over.
+
+        Raises:
+            SourceError: the table is not that, of an analysis that is not the suite's.
+        """
+        from benchmark.config.analysis_table import fault_of_table  # here, because pandas takes long to import
+
+        table: pd.DataFrame = self.analysis.build(self.seed)
+        fault = fault_of_table(table)
+        if fault is not None:
+            expected, seen = fault
+            place = definition(self.analysis.factory) or self.label
+            raise SourceError(f"{place}: the table of an analysis must have {expected}; it has {seen}")
+        return table
 
     @classmethod
     def read(cls, spec: dict[str, Any]) -> "Analysis":

@@ -3,9 +3,9 @@
 Each check takes the choice and returns a remark or nothing, or raises `CheckFailed`. Its docstring is its title.
 """
 
-import numpy as np
 import pandas as pd
 
+from benchmark.config.analysis_table import fault_of_table
 from benchmark.config.registry import Choice
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.randomness import twice
@@ -16,17 +16,10 @@ SEED = 3
 def numbers_by_round(choice: Choice) -> str:
     """a table of numbers with a column `round` of different whole numbers"""
     table: pd.DataFrame = choice.build(SEED)
-    if "round" not in table.columns:
-        raise CheckFailed("a column `round`: what the analysis runs over", f"columns {_names(table)}")
-    if len(table) == 0 or len(table.columns) < 2:
-        raise CheckFailed("a row, and a column besides `round`", f"{len(table)} rows of {_names(table)}")
-    text = [str(name) for name in table.columns if table[name].dtype.kind not in "iufb"]
-    if text:
-        raise CheckFailed("numbers in all columns", f"other values in {', '.join(text)}")
-    rounds = table["round"].to_numpy()
-    if not np.array_equal(rounds, np.round(rounds)) or len(np.unique(rounds)) < len(rounds):
-        raise CheckFailed("different whole numbers in `round`", str(rounds[:8].tolist()))
-    return f"{len(table)} rows of {_names(table)}"
+    fault = fault_of_table(table)
+    if fault is not None:
+        raise CheckFailed(*fault)
+    return f"{len(table)} rows of {', '.join(map(str, table.columns))}"
 
 
 def same_table(choice: Choice) -> None:
@@ -35,7 +28,3 @@ def same_table(choice: Choice) -> None:
     one, other = twice(lambda: choice.build(SEED), source)
     if not one.equals(other):
         raise CheckFailed(f"random numbers from {source}", "two tables of one seed differ")
-
-
-def _names(table: pd.DataFrame) -> str:
-    return ", ".join(map(str, table.columns))

@@ -155,12 +155,16 @@ def check(jobs: Iterable[Job]) -> None:
 
 
 def conduct(analysis: Analysis, run: RunFolder) -> None:
-    """Compute an analysis and write its run folder. `round` in its history is what the analysis runs over."""
+    """Compute an analysis and write its run folder. `round` in its history is what the analysis runs over.
+
+    Raises:
+        SettingError: the analysis returns something else than numbers by round. Nothing but the failure is written.
+    """
     if run.finished:
         return
     with run.running(analysis, device="cpu", threads=torch.get_num_threads()):
         run.metrics.unlink(missing_ok=True)  # of an interrupted computation
-        for row in analysis.analysis.build(analysis.seed).to_dict("records"):
+        for row in analysis.table().to_dict("records"):
             run.append({str(name): value for name, value in row.items()})
 
 

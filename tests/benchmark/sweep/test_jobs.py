@@ -8,6 +8,7 @@ import pytest
 from command import TINY
 
 from benchmark import SettingError, Trial, simulate
+from benchmark.config.analysis import Analysis
 from benchmark.federation.module import Federation
 from benchmark.federation.run_files import Damaged
 from benchmark.federation.run_folder import RunFolder
@@ -40,6 +41,47 @@ def test_an_error_before_the_run_starts_is_recorded(error, text, store, monkeypa
     (run,) = runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")
     assert (run.info.status, run.data.tags["rollcall.error"]) == ("FAILED", text)
     assert tried(folder) == Outcome("finished")
+
+
+ANALYSES = """
+import pandas as pd
+
+def words(seed):
+    return "a text"
+
+def texts(seed):
+    return pd.DataFrame({"round": [0, 1], "value": ["high", "low"]})
+
+def unnumbered(seed):
+    return pd.DataFrame({"value": [1.0, 2.0]})
+
+def doubled(seed):
+    return pd.DataFrame([[0, 1.0, 2.0]], columns=["round", "value", "value"])
+
+def squares(seed):
+    return pd.DataFrame({"round": [0, 2], "value": [0.0, 4.0]})
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("words", "4: must return a pandas.DataFrame; returned a str"),
+        ("texts", "7: the table of an analysis must have numbers in all columns; it has other values in value"),
+        ("unnumbered", "10: the table of an analysis must have a column `round`: what the analysis runs over; it has "),
+        ("doubled", "13: the table of an analysis must have a name of its own for each column; it has columns round, "),
+    ],
+)
+def test_an_analysis_that_returns_something_else_than_numbers_by_round_fails(name, said, store, tmp_path):
+    (tmp_path / "own.py").write_text(ANALYSES)
+    wrong, right = (Analysis.read({"analysis": f"{tmp_path}/own.py:{one}"}) for one in (name, "squares"))
+    folder = RunFolder(store / "own")
+    outcome = carry_out(wrong, folder.path, lambda _: None, lambda: False)
+    assert (outcome.state, folder.state) == ("failed", "failed")
+    assert f"own.py:{said}" in outcome.error
+    assert not folder.metrics.exists()
+    assert carry_out(right, folder.path, lambda _: None, lambda: False) == Outcome("finished")
+    assert folder.history().to_dict("list") == {"round": [0, 2], "value": [0.0, 4.0]}
 
 
 def test_a_damaged_folder_is_left_as_it_is(store, monkeypatch):
