@@ -6,14 +6,15 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 
-import yaml
+from yaml import YAMLError
 
 from benchmark.config.counted import counted
 from benchmark.config.digest import flatten
 from benchmark.config.renamed import current
 from benchmark.config.source import Source
+from benchmark.config.yaml_text import parsed
 from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_runs import Loader, tags
+from benchmark.sweep.mlflow_runs import tags
 from leaderboard.results import load
 from leaderboard.run import Run, Settings
 
@@ -55,7 +56,7 @@ def of_folders(store: Path, experiment: str, metrics: Collection[str] | None = N
             continue
         try:
             run = _run(folder, experiment, metrics)
-        except (OSError, ValueError, KeyError, yaml.YAMLError) as error:
+        except (OSError, ValueError, KeyError, YAMLError) as error:
             print(f"left out: {folder.path}: {' '.join(str(error).split())}", file=sys.stderr)
             continue
         if run is not None:
@@ -100,7 +101,7 @@ def _run(folder: RunFolder, experiment: str, metrics: Collection[str] | None) ->
         rounds = status["rounds"]
     if not rounds:
         return None
-    settings = current(flatten(yaml.load((folder.path / "trial.yaml").read_text(encoding="utf-8"), Loader)))
+    settings = current(flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8"))))
     history = folder.history().set_index("round")
     if metrics is not None:
         history = history[[metric for metric in history if metric in metrics]]

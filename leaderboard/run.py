@@ -6,11 +6,11 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from benchmark.config.digest import known_since
 from benchmark.config.metric import Metric
 from benchmark.config.trial import Evaluation, LastRounds
+from benchmark.config.yaml_text import parsed
 
 Settings = tuple[tuple[str, str], ...]
 """Settings as text, sorted by dotted name."""
@@ -70,7 +70,7 @@ class Run:
         evaluation = Evaluation(
             every=int(self.settings.get("evaluation.every", 1)),
             last=LastRounds.model_validate(last) if last else None,
-            at=yaml.safe_load(self.settings.get("evaluation.at", "[]")),
+            at=parsed(self.settings.get("evaluation.at", "[]")),
         )
         due = [evaluation.due(int(t), self.rounds) for t in self.history.index]
         return replace(self, history=self.history[np.array(due, dtype=bool)])

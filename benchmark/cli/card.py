@@ -47,7 +47,7 @@ def _panel(experiment: Experiment, name: str) -> list[tuple[str, str]]:
         size = "1 analysis" if len(specs) == 1 else f"{len(specs):,} analyses"
         return [*_settings({"analysis": panel.analysis}), *axes, ("", size)]
     axes = [(axis, _labels(list(grid[axis]))) for axis in grid]
-    numbers = sorted({spec["rounds"] for spec in specs if isinstance(spec.get("rounds"), int)})
+    numbers = sorted({int(spec["rounds"]) for spec in specs if isinstance(spec.get("rounds"), int | float)})
     rounds = ", ".join(f"{number:,}" for number in numbers)
     return [*_settings(panel.trial), *axes, ("", f"{counted(len(specs), 'trial')} of {rounds} rounds")]
 

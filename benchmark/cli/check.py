@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 from rich.console import Group
 from rich.markup import escape
 from rich.progress import track
@@ -13,6 +12,7 @@ from rich.table import Table as Grid
 
 from benchmark.cli.options import Json, err, out
 from benchmark.config.errors import SettingError, SourceError
+from benchmark.config.nested import parse_part
 
 if TYPE_CHECKING:
     from benchmark.config.kind_of import Seen
@@ -35,7 +35,7 @@ def check(
     from benchmark.config.registry import KINDS
     from benchmark.conformance import conform
 
-    choices = {text: _choice(yaml.safe_load(text), kind) for text in parts or KINDS["algorithm"].known}
+    choices = {text: _choice(parse_part("part", text), kind) for text in parts or KINDS["algorithm"].known}
     outcomes = {
         name: conform(choice)
         for name, (choice, _) in track(

@@ -7,14 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
-import yaml
 from rich.progress import track
 
 from benchmark.cli.claim import claim
 from benchmark.cli.options import err
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, file_of, names
-from benchmark.config.nested import parse, parse_all
+from benchmark.config.nested import parse, parse_all, parse_part
 
 if TYPE_CHECKING:
     from benchmark.config.grid import Place
@@ -130,7 +129,7 @@ def plans_of(
         if variant:
             chosen = chosen.as_(variant)
         if methods:
-            chosen = chosen.joined("algorithm", map(yaml.safe_load, methods))
+            chosen = chosen.joined("algorithm", [parse_part("algorithm", text) for text in methods])
         if seeds:
             chosen = chosen.varied(dict([parse(f"seed={seeds}")]))
         if tuned is not None:

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from benchmark.config.errors import SettingError, from_pydantic, in_yaml
+from benchmark.config.yaml_text import parsed
 
 DATA_FILES = (".npy", ".npz", ".csv", ".parquet")
 """The endings of data files that an experiment file may name."""
@@ -50,21 +51,6 @@ def validated(kind: type[S], data: Any) -> S:
         raise from_pydantic(error) from None
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses a mapping that has a key twice; plain YAML would take the last value."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        lines: dict[Any, int] = {}
-        for key_node, _ in node.value:
-            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key, line = self.construct_object(key_node), key_node.start_mark.line + 1
-            if key in lines:
-                raise SettingError(f"line {line}: {key!r} is already set in line {lines[key]}; remove one of the two")
-            lines[key] = line
-        return super().construct_mapping(node, deep)
-
-
 def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
     """The content of a YAML file. Data files that it names are relative to its folder.
 
@@ -76,7 +62,7 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
         SettingError: the file does not exist, is not YAML, or sets a key twice.
     """
     try:
-        content = yaml.load(edited(path.read_text(encoding="utf-8")), _Loader)
+        content = parsed(edited(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise SettingError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import yaml
 
 from benchmark.config.base import Settings
 from benchmark.config.registry import Choice
 from benchmark.config.renamed import FORMER
 from benchmark.config.source import Source, suite_code
+from benchmark.config.yaml_text import dumped
 
 SINCE: dict[tuple[str, ...], Any] = {
     ("numerics", "client_memory"): "device",
@@ -121,7 +121,7 @@ class Spec(Settings):
             np.save(folder / file, array)
             return file
 
-        (folder / "trial.yaml").write_text(yaml.safe_dump(self.spec(beside), sort_keys=False))
+        (folder / "trial.yaml").write_text(dumped(self.spec(beside)))
         for source in self.sources:
             copy = folder / "source" / Path(source.file).name
             if copy.exists() and copy.read_text(encoding="utf-8") != source.text:  # two files of one name
@@ -164,7 +164,7 @@ def _scalar(kind: str, value: Hashable) -> str:
 
 
 def _text(value: Any) -> str:
-    return yaml.safe_dump(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()
+    return dumped(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()
 
 
 def _plain(value: Any, array: Callable[[np.ndarray], Any], name: Callable[[Choice], Any]) -> Any:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
-from benchmark.config.labels import folder_name, is_number, labelled, not_empty, selected
+from benchmark.config.labels import folder_name, is_number, labelled, named, not_empty, selected
 from benchmark.config.nested import merged
 from benchmark.config.renamed import current_experiment
 from benchmark.config.report import Claim, Labels, Report, Reported
@@ -30,7 +30,9 @@ class Panel(Settings):
 
     title: str = Field("", description="heading of the panel")
     trial: dict[str, Any] = Field({}, description="settings that replace or extend those of the experiment's `trial`")
-    analysis: dict[str, Any] | None = Field(None, description="an analysis to compute instead of training")
+    analysis: Annotated[dict[str, Any] | None, BeforeValidator(named)] = Field(
+        None, description="an analysis to compute instead of training: its name, or a mapping of `name` and options"
+    )
     grid: dict[str, Axis] = Field({}, description="axes that replace or extend those of the experiment's `grid`")
 
 

@@ -27,6 +27,11 @@ def labelled(values: Any) -> Any:
     return axis
 
 
+def named(choice: Any) -> Any:
+    """A choice as a mapping; a bare name, or a callable, is its `name`. Anything else is returned as it is."""
+    return {"name": choice} if isinstance(choice, str) or callable(choice) else choice
+
+
 def not_empty(axis: dict[str, Any]) -> dict[str, Any]:
     """Refuse an axis without values, since no trial would be run."""
     if not axis:

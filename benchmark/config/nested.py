@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from benchmark.config.errors import SettingError
+from benchmark.config.yaml_text import parsed
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,6 +38,24 @@ def put(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
     return {**spec, first: put(inner, rest, value)}
 
 
+def parse_part(field: str, text: str) -> Any:
+    """A part on a command line, as its name or as a mapping: `{name: mifa, memory: updates}`.
+
+    Args:
+        field: the option, for the error.
+        text: YAML.
+
+    Raises:
+        SettingError: it is not YAML.
+    """
+    try:
+        return parsed(text)
+    except yaml.YAMLError:
+        raise SettingError(
+            f"{field}: {text!r} is not allowed; must be NAME or '{{name: NAME, OPTION: VALUE}}'"
+        ) from None
+
+
 def parse(assignment: str) -> tuple[str, list[Any]]:
     """`local.lr=0.1,0.05` as ("local.lr", [0.1, 0.05]); the values are YAML.
 
@@ -45,12 +64,12 @@ def parse(assignment: str) -> tuple[str, list[Any]]:
     """
     path, equals, values = assignment.partition("=")
     try:
-        parsed = yaml.safe_load(f"[{values}]")
+        content = parsed(f"[{values}]")
     except yaml.YAMLError:
-        parsed = []
-    if not (path and equals and parsed):
+        content = []
+    if not (path and equals and content):
         raise SettingError(f"{assignment!r} is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE")
-    return path, [_number(value) for value in parsed]
+    return path, content
 
 
 def parse_all(assignments: Iterable[str]) -> dict[str, list[Any]]:
@@ -62,17 +81,10 @@ def parse_all(assignments: Iterable[str]) -> dict[str, list[Any]]:
     values: dict[str, list[Any]] = {}
     for text in assignments:
         for assignment in re.split(r",(?=\s*[A-Za-z_][\w.]*=)", text):
-            path, parsed = parse(assignment.strip())
-            values[path] = values.get(path, []) + parsed
+            path, more = parse(assignment.strip())
+            values[path] = values.get(path, []) + more
     return values
 
 
 def _same_choice(below: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
     return bool(over.get("name", below.get("name")) == below.get("name"))
-
-
-def _number(value: Any) -> Any:
-    try:
-        return float(value) if isinstance(value, str) else value  # YAML reads 1e-3 as a word
-    except ValueError:
-        return value

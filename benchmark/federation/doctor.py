@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
+from yaml import YAMLError
 
 from benchmark.config.base import validated
 from benchmark.config.trial import Evaluation
+from benchmark.config.yaml_text import parsed
 from benchmark.federation.run_files import Damaged, fault_of_archive, read_rows, read_status, set_aside
 from benchmark.federation.run_lock import is_running
 
@@ -94,23 +95,23 @@ def _files(folder: Path) -> Iterator[Finding]:
 
 def _is_mapping(file: Path) -> bool:
     try:
-        return isinstance(yaml.safe_load(file.read_text()), dict)
-    except (yaml.YAMLError, UnicodeDecodeError):
+        return isinstance(parsed(file.read_text()), dict)
+    except (YAMLError, ValueError):  # not YAML, a key twice, or not UTF-8
         return False
 
 
 def _is_analysis(folder: Path) -> bool:
     """Whether the folder holds an analysis, which has no rounds, checkpoints and models."""
     settings = folder / "trial.yaml"
-    return settings.exists() and _is_mapping(settings) and "analysis" in yaml.safe_load(settings.read_text())
+    return settings.exists() and _is_mapping(settings) and "analysis" in parsed(settings.read_text())
 
 
 def _lost(folder: Path, rows: list[int]) -> list[int]:
     """The rounds before the last row that have no row and should; none if the settings cannot be read."""
     try:
-        settings = yaml.safe_load((folder / "trial.yaml").read_text())
+        settings = parsed((folder / "trial.yaml").read_text())
         evaluation, rounds = validated(Evaluation, settings["evaluation"]), int(settings["rounds"])
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):  # damaged, or of an earlier version
+    except (OSError, ValueError, KeyError, TypeError, YAMLError):  # damaged, or of an earlier version
         return []
     return sorted({t for t in range(max(rows, default=0)) if evaluation.due(t, rounds)} - set(rows))
 

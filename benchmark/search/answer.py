@@ -6,13 +6,13 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-import yaml
 from pydantic import Field
 
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, Override
 from benchmark.config.metric import Metric
+from benchmark.config.yaml_text import dumped
 from benchmark.federation.run_files import replacing
 from benchmark.search.cells import Cell
 from benchmark.search.record import Sample
@@ -87,7 +87,7 @@ class Tuned(Settings):
     def write(self, file: Path) -> None:
         """Write the content to a file, which is replaced as a whole."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        text = yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        text = dumped(self.model_dump(mode="json"), allow_unicode=True)
         with replacing(file) as scratch:
             scratch.write_text(text, encoding="utf-8")
 

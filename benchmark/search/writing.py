@@ -5,10 +5,9 @@ from pathlib import Path
 from shutil import copymode
 from tempfile import TemporaryDirectory
 
-import yaml
-
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, Override, file_of
+from benchmark.config.yaml_text import dumped, parsed
 from benchmark.federation.run_files import replacing
 from benchmark.search.answer import Tuned
 
@@ -35,7 +34,7 @@ def write_overrides(name: str, tuned: Tuned) -> Path:
     refuse_variant(tuned.variant)
     file = file_of(name)
     before = file.read_text(encoding="utf-8")
-    content = yaml.safe_load(before)
+    content = parsed(before)
     if "base" in content and "overrides" not in content:
         raise SettingError(f"{file}: takes its overrides from {content['base']}; run tune --write on that experiment")
     try:
@@ -74,8 +73,8 @@ def with_overrides(text: str, overrides: Sequence[Override]) -> str:
         SettingError: the overrides of the file are written in one line.
     """
     entries = [one.model_dump(mode="json") for one in overrides]
-    dumped = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=120)
-    block = [BEGIN, *(f"  {line}" for line in dumped.splitlines()), END]
+    rows = dumped(entries, allow_unicode=True, width=120).splitlines()
+    block = [BEGIN, *(f"  {row}" for row in rows), END]
     lines = text.splitlines()
     marks = [row for row, line in enumerate(lines) if line.strip() in (BEGIN.strip(), END.strip())]
     if len(marks) == 2:

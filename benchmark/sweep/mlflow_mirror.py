@@ -174,7 +174,7 @@ def _folders(store: Path) -> dict[str, list[Path]]:
 def _is_of_folder(error: Exception) -> bool:
     """Whether a run folder, not MLflow, is the reason that the folder cannot be copied."""
     refused = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"  # such as a tag that is too long
-    return refused or isinstance(error, Damaged | FileNotFoundError | KeyError | YAMLError)
+    return refused or isinstance(error, Damaged | SettingError | FileNotFoundError | KeyError | YAMLError)
 
 
 def _reason(error: Exception) -> str:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from jaxtyping import Float
 
 from benchmark.config.digest import array_file, flatten, known_since
 from benchmark.config.experiment import Experiment
 from benchmark.config.grid import Place, distinct, places
 from benchmark.config.metric import Metric
+from benchmark.config.yaml_text import parsed
 from leaderboard.run import Run, Settings
 
 Labels = tuple[tuple[str, str], ...]
@@ -255,7 +255,7 @@ def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment
         name = run.settings.get("algorithm", "")
         if _is_own_and_there(name):
             options = {
-                key.removeprefix("algorithm."): yaml.safe_load(value)
+                key.removeprefix("algorithm."): parsed(value)
                 for key, value in run.settings.items()
                 if key.startswith("algorithm.")
             }

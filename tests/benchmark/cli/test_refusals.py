@@ -46,6 +46,13 @@ def test_an_experiment_file_that_is_binary(tmp_path, capsys):
     assert "is not YAML" in refused(capsys, "run", str(tmp_path / "a.yaml"))
 
 
+@pytest.mark.parametrize("text", ["{name: mifa", "[", "name: a: b"])
+def test_a_part_on_the_command_line_that_is_not_yaml(text, tmp_path, capsys):
+    said = f"{text!r} is not allowed; must be NAME or '{{name: NAME, OPTION: VALUE}}'\n"
+    assert refused(capsys, "run", write(tmp_path), "--algorithm", text) == f"error: algorithm: {said}"
+    assert refused(capsys, "check", text) == f"error: part: {said}"
+
+
 def test_a_metric_with_a_typo_is_found_before_anything_runs(store, tmp_path, capsys):
     file = write(tmp_path, report={"metrics": {"train/dist": "min"}})
     assert "report.metrics: 'train/dist' is not allowed" in refused(capsys, "run", file, "--executor", "inline")

@@ -2,6 +2,7 @@
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from benchmark import SettingError
 from benchmark.config.base import validated
@@ -211,3 +212,19 @@ def test_numbers_of_a_trial_are_numbers():
     for local, field in (({"steps": True}, "steps: true"), ({"momentum": False}, "momentum: false")):
         with pytest.raises(SettingError, match=f"^local.{field} is not allowed; must be a number"):
             trials(Experiment.model_validate(BASE | {"trial": BASE["trial"] | {"local": local}}))
+
+
+def test_an_analysis_may_be_a_bare_name():
+    def analyses(analysis):
+        panels = {"law": {"analysis": analysis, "grid": {"analysis.classes": [3, 4]}}}
+        return trials(Experiment.model_validate({"name": "law", "title": "Law", "panels": panels}))
+
+    bare = analyses("class_weights_sorted")
+    assert [one.analysis.options["classes"] for one in bare] == [3, 4]
+    assert [one.digest for one in bare] == [one.digest for one in analyses({"name": "class_weights_sorted"})]
+    with pytest.raises(
+        SettingError, match=r"^panel law: analysis.name: 'class_weigths' is not allowed; must be one of"
+    ):
+        analyses("class_weigths")
+    with pytest.raises(ValidationError, match=r"panels\.law\.analysis"):
+        analyses(3)

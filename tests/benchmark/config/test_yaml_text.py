@@ -1,0 +1,37 @@
+"""Numbers with an exponent in experiment files, space files and on the command line."""
+
+import pytest
+import yaml
+
+from benchmark.config.base import load_yaml
+from benchmark.config.nested import parse
+from benchmark.config.yaml_text import dumped, parsed
+from benchmark.search.space import Options, Space
+
+NUMBERS = {"1e-2": 0.01, "1E5": 100000.0, "-2e3": -2000.0, "+1.e+2": 100.0, ".5e1": 5.0, "1.5e-3": 0.0015, "3": 3}
+WORDS = ["e5", "1e", "1e-", "12e4f", "1.2.3", "1e5 x", ".", ".e5"]
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_number_with_an_exponent_is_a_number(text, tmp_path):
+    (tmp_path / "a.yaml").write_text(f"local: {{lr: {text}}}\nlist: [{text}]\n")
+    assert load_yaml(tmp_path / "a.yaml") == {"local": {"lr": NUMBERS[text]}, "list": [NUMBERS[text]]}
+    assert parse(f"local.lr={text},{{name: x, lr: {text}}}")[1] == [NUMBERS[text], {"name": "x", "lr": NUMBERS[text]}]
+    (tmp_path / "space.yaml").write_text(f"local.lr: [{text}, 7]\n")
+    expected = {"local.lr": Options((NUMBERS[text], 7))}
+    assert Space.read(tmp_path / "space.yaml").common == expected
+    assert Space.read(f"local.lr={text},7").common == expected
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_other_texts_stay_texts(text):
+    assert parsed(f"a: {text}") == {"a": text}
+    assert parsed(f"a: '{text}'") == {"a": text}
+
+
+@pytest.mark.parametrize("text", [*NUMBERS, *WORDS, "12e4567890", "true", ""])
+def test_what_is_written_is_read_as_it_was(text):
+    """A digest such as 12e4567890 is a text."""
+    content = {"text": text, "number": 1e-5, "list": [text]}
+    assert parsed(dumped(content)) == content
+    assert yaml.safe_load(dumped(content)) == content
