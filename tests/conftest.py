@@ -1,8 +1,6 @@
 """Fixtures shared by all tests."""
 
-import os
 import shutil
-from contextlib import contextmanager
 from importlib.metadata import version
 
 import pytest
@@ -10,7 +8,7 @@ import torch
 import typecheck  # before the modules that it watches
 from filelock import FileLock
 
-from benchmark.sweep import mlflow_client
+from benchmark.sweep import mlflow_database
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -37,28 +35,16 @@ def _memory():
 def _database(tmp_path_factory):
     # MLflow takes seconds to create its tables: new databases of this process are copies of one with empty tables.
     empty = tmp_path_factory.getbasetemp().parent / f"mlflow-{version('mlflow')}.db"
-    locked = mlflow_client._locked
+    create = mlflow_database._create
 
-    def create(database):
+    def copied(database):
         with FileLock(f"{empty}.lock"):
-            if empty.exists():
-                shutil.copy(empty, database)
-                return
-            from mlflow import MlflowClient
-
-            MlflowClient(f"sqlite:///{database}")
-            shutil.copy(database, empty)
-
-    @contextmanager
-    def with_tables(store):
-        database = store / "mlflow.db"
-        with locked(store):
-            if not (database.exists() or "MLFLOW_TRACKING_URI" in os.environ):
-                create(database)
-            yield
+            if not empty.exists():
+                create(empty)
+        shutil.copy(empty, database)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mlflow_client, "_locked", with_tables)
+        patch.setattr(mlflow_database, "_create", copied)
         yield
 
 

@@ -16,17 +16,23 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Rename damaged files and folders to NAME.damaged.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find damaged files in run folders, and set them aside with --fix.
+    """Find damaged files in run folders, and a damaged mlflow.db, and set them aside with --fix.
 
     The exit code is 1 if damaged files are left. Nothing is deleted. Trials that run now are left alone.
     """
     from benchmark.federation import doctor as examination
     from benchmark.federation.run_files import run_folders
+    from benchmark.sweep.mlflow_client import address
+    from benchmark.sweep.mlflow_database import fault_of_database, file_of
 
     if not store.is_dir():
         raise SettingError(f"store: {str(store)!r} is not allowed; must be a folder")
     folders = run_folders(store, begun=False)
     findings = [finding for folder in folders for finding in examination.examine(folder)]
+    database = file_of(address(store))
+    fault = fault_of_database(database, whole=True) if database is not None and database.exists() else ""
+    if database is not None and fault:
+        findings.append(examination.Finding(database, fault, "rollcall sync makes it again from the run folders"))
     damaged = [finding for finding in findings if finding.aside]
     if as_json:
         print(examination.as_json(findings))

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock
 
+from benchmark.sweep.mlflow_database import NAME, file_of, make_sure_of
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
@@ -26,13 +28,19 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "5")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 
 
+def address(store: Path) -> str:
+    """What MLFLOW_TRACKING_URI names; by default a SQLite file in the store."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / NAME}"
+
+
 def client(store: Path) -> "MlflowClient":
     """A client of what MLFLOW_TRACKING_URI names, a server or a database; by default of a SQLite file in the store.
 
     Raises:
         ConnectionError: the server does not answer.
+        Damaged: the SQLite file cannot be read, or its creation was interrupted.
     """
-    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / 'mlflow.db'}"
+    uri = address(store)
     probe(uri)
     from mlflow import MlflowClient
 
@@ -40,7 +48,10 @@ def client(store: Path) -> "MlflowClient":
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its errors are raised too
     if not _is_database(uri):
         return MlflowClient(uri)
-    with _locked(store):  # two processes must not create the tables at once
+    file = file_of(uri)
+    with _locked(store if file is None else file.parent):  # two processes must not create the tables at once
+        if file is not None:
+            make_sure_of(file)
         return MlflowClient(uri)
 
 

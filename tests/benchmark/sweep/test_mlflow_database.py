@@ -1,0 +1,108 @@
+"""MLflow's SQLite file: a killed creation leaves none, and a damaged one is named with the next step."""
+
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+from command import TINY, rollcall
+
+from benchmark import Trial, simulate
+from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep.mlflow_client import client
+from benchmark.sweep.mlflow_database import file_of
+from benchmark.sweep.mlflow_runs import Runs
+
+TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg"})
+
+CREATE = (
+    "import sys; from pathlib import Path; from benchmark.sweep.mlflow_client import client; client(Path(sys.argv[1]))"
+)
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """A store without a database."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return tmp_path
+
+
+def test_a_creation_that_is_killed_leaves_no_database(bare):
+    process = subprocess.Popen([sys.executable, "-c", CREATE, str(bare)])
+    begun = bare / "mlflow.db.new"
+    while process.poll() is None and not (begun.exists() and _tables(begun) > 5):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert (begun.exists(), (bare / "mlflow.db").exists()) == (True, False)
+    subprocess.run([sys.executable, "-c", CREATE, str(bare)], check=True)
+    assert [one.name for one in client(bare).search_experiments()] == ["Default"]
+    assert not list(bare.glob("mlflow.db?*"))
+
+
+def _tables(file) -> int:
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
+        try:
+            return database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        except sqlite3.OperationalError:  # locked
+            return 0
+
+
+def half(file):
+    """As a creation that was killed by an earlier version left it: tables, and no experiment."""
+    with closing(sqlite3.connect(file)) as database:
+        database.executescript("DELETE FROM experiments; DROP TABLE metrics;")
+
+
+def cut(file):
+    file.write_bytes(file.read_bytes()[:10_000])
+
+
+def overwritten(file):
+    file.write_bytes(b"text" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (half, "its creation was interrupted"),
+        (cut, "database disk image is malformed"),
+        (overwritten, "file is not a database"),
+    ],
+)
+def test_a_damaged_database_is_set_aside_and_made_again(damage, said, store, capsys):
+    simulate(TRIAL, folder=store / "tiny" / TRIAL.name)
+    Runs(store, "tiny").client._tracking_client.store.engine.dispose()
+    file = store / "mlflow.db"
+    damage(file)
+    code, _, error = rollcall(capsys, "sync", "--store", str(store))
+    line = f"error: {file} is damaged ({said}). Set it aside: rollcall doctor {store} --fix; then rerun the command\n"
+    assert (code, error) == (2, line)
+    code, out, _ = rollcall(capsys, "doctor", str(store))
+    assert code == 1
+    assert f"{file}: {said}; rollcall sync makes it again from the run folders" in out
+    assert rollcall(capsys, "doctor", str(store), "--fix")[0] == 0
+    assert (store / "mlflow.db.damaged").exists()
+    assert rollcall(capsys, "sync", "--store", str(store))[0] == 0
+    runs = Runs(store, "tiny")
+    (run,) = runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")
+    assert run.data.tags["rollcall.trial"] == RunFolder(store / "tiny" / TRIAL.name).status["digest"]
+    assert rollcall(capsys, "doctor", str(store))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("uri", "file"),
+    [
+        ("sqlite:////runs/a%20b/mlflow.db", "/runs/a b/mlflow.db"),
+        ("sqlite:///runs/mlflow.db", "runs/mlflow.db"),
+        ("sqlite+pysqlite:////x.db?timeout=9", "/x.db"),
+        ("sqlite:///:memory:", None),
+        ("postgresql://host/x.db", None),
+        ("http://host/x.db", None),
+    ],
+)
+def test_the_file_of_an_address(uri, file):
+    found = file_of(uri)
+    assert (None if found is None else str(found)) == file
