@@ -4,7 +4,18 @@ from typing import Any
 
 from algorithms.adafed import AdaFed
 from algorithms.amplified_fedavg import AmplifiedFedAvg
-from algorithms.base import Algorithm, LocalWork, Memoryless, Nothing, Properties, Round, Setting, Traffic, local_steps
+from algorithms.base import (
+    KNOWLEDGE,
+    Algorithm,
+    LocalWork,
+    Memoryless,
+    Nothing,
+    Properties,
+    Round,
+    Setting,
+    Traffic,
+    local_steps,
+)
 from algorithms.ca_fed import CAFed
 from algorithms.f3ast import F3AST
 from algorithms.fedau import FedAU
@@ -64,6 +75,7 @@ ALGORITHMS: dict[str, type[Algorithm[Any]]] = {
 __all__ = [
     "ALGORITHMS",
     "F3AST",
+    "KNOWLEDGE",
     "MIFA",
     "AdaFed",
     "Algorithm",

@@ -17,7 +17,7 @@ Notation in all files of this package::
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Generic, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -107,6 +107,10 @@ class Round:
         return torch.Generator().manual_seed(int(key[0] >> 1))
 
 
+KNOWLEDGE = tuple(field.name for field in fields(Round) if field.default is None)
+"""Oracle knowledge: the fields of `Round` that are None unless an algorithm names them in `requires`."""
+
+
 @dataclass(frozen=True)
 class Traffic:
     """Number of vectors of the model's length that are sent in a round; single numbers are not counted.
@@ -179,7 +183,7 @@ class Algorithm(ABC, Generic[State]):
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """Oracle knowledge that the method needs: names of fields of `Round` that are None by default."""
+        """Oracle knowledge that the method needs: names out of `KNOWLEDGE`."""
         return ()
 
     def check(self, setting: Setting) -> None:

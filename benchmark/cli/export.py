@@ -22,7 +22,9 @@ def export(
 
     state = load(run).state_dict()
     file = Path(f"{run.resolve().name}.pt") if to is None else to
-    torch.save(state, file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as stream:
+        torch.save(state, stream)
     numbers = sum(tensor.numel() for tensor in state.values())
     line = f"Wrote {file}: {counted(len(state), 'tensor')}, {counted(numbers, 'number')}."
     out.print(line, highlight=False, soft_wrap=True)

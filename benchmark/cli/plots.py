@@ -20,7 +20,7 @@ def draw(name: str, file: Path, *content: Any) -> None:
         content: what the function draws.
 
     Raises:
-        SettingError: no installed package draws this picture.
+        SettingError: no installed package draws this picture, or the ending is of no format.
     """
     entries = entry_points(group=GROUP, name=name)
     if not entries:
@@ -28,6 +28,9 @@ def draw(name: str, file: Path, *content: Any) -> None:
             f"no installed package draws {name!r}; reinstall rollcall, which has it as an entry point of {GROUP}"
         )
     figure = next(iter(entries)).load()(*content)
+    endings = figure.canvas.get_supported_filetypes()
+    if file.suffix.lower().removeprefix(".") not in endings:
+        raise SettingError(f"plot: {str(file)!r} is not allowed; must end in one of .{', .'.join(sorted(endings))}")
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=150)
     err.print(f"{name}: {file}", highlight=False, soft_wrap=True)

@@ -22,6 +22,7 @@ class Kind:
         returns: address of the class of what a choice makes; empty if it is a number or an array.
         returned: what a choice makes, in words.
         subclass: whether a choice must be a subclass of `returns`.
+        entries: addresses of the classes of the entries, if a choice makes a tuple.
         method: name of a method; an object that has it needs no base class.
         also: other forms of a choice, in words.
     """
@@ -32,6 +33,7 @@ class Kind:
     returns: str = ""
     returned: str = ""
     subclass: bool = False
+    entries: tuple[str, ...] = ()
     method: str = ""
     also: str = ""
 
@@ -54,12 +56,17 @@ class Kind:
 
     def fits(self, value: Any) -> bool:
         """Whether a value is what a choice makes; of numbers and arrays nothing is known."""
-        return self.result is None or isinstance(value, self.result) or self._has_method(value)
+        right = self.result is None or (isinstance(value, self.result) and self._holds_entries(value))
+        return right or self._has_method(value)
 
     def may_make(self, cls: type) -> bool:
         """Whether an instance of a class is what a choice makes."""
         protocol = getattr(self.result, "_is_protocol", False)
         return self.result is None or protocol or issubclass(cls, self.result) or self._has_method(cls)
+
+    def _holds_entries(self, value: Any) -> bool:
+        classes = [resolve_name(address) for address in self.entries]
+        return not classes or (len(value) == len(classes) and all(map(isinstance, value, classes)))
 
     def _has_method(self, value: Any) -> bool:
         return bool(self.method) and callable(getattr(value, self.method, None))
@@ -72,6 +79,7 @@ KINDS = {
         "seed",
         "builtins:tuple",
         "(tasks.Task, tasks.ClientData)",
+        entries=("tasks:Task", "tasks:ClientData"),
         also="; tasks.supervised(train, test, network) makes one, also from a LightningModule",
     ),
     "model": Kind("tasks.models:MODELS", 2, "shape, classes", "torch.nn:Module", "a torch.nn.Module"),

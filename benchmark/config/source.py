@@ -172,6 +172,8 @@ def in_words(value: Any) -> str:
     if inspect.isroutine(value):
         place = definition(value)
         return f"a function{f', at {place}' if place else ''}"
+    if isinstance(value, tuple):
+        return f"({', '.join(type(entry).__name__ for entry in value)})"
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 

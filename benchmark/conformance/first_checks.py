@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from algorithms import Properties, Round
+from algorithms import KNOWLEDGE, Properties, Round
 from algorithms.returned import WrongReturnError, check_init, check_round
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.subject import EVERYONE, MASK, Subject, U
-
-KNOWLEDGE = tuple(field.name for field in dataclasses.fields(Round) if field.default is None)
-"""Fields of `Round` that are None unless a method requires them."""
 
 
 def declared_knowledge(subject: Subject) -> None:

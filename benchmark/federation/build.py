@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from algorithms import Algorithm
-from benchmark.config.errors import SettingError, at
+from algorithms import KNOWLEDGE, Algorithm
+from benchmark.config.errors import SettingError, SourceError, at
 from benchmark.config.optimization import Local, Server
 from benchmark.config.registry import Choice
+from benchmark.config.source import definition
 from benchmark.config.trial import Trial
 from benchmark.engines import Adam, LocalTraining
 from benchmark.engines.local_optimizers import ClientOptimizer
@@ -85,6 +86,7 @@ def check_device(trial: Trial) -> None:
 
 def check_knowledge(trial: Trial, task: Task, participation: Participation, algorithm: Algorithm[Any]) -> None:
     """Refuse an algorithm that requires what neither the task nor the participation model provides."""
+    check_names(trial.algorithm, algorithm.requires)
     for knowledge in algorithm.requires:
         if knowledge == "least_loss":
             source, provided = trial.task.label, type(task).least_losses is not Task.least_losses
@@ -97,6 +99,17 @@ def check_knowledge(trial: Trial, task: Task, participation: Participation, algo
                 f"algorithm.name: {trial.algorithm.label!r} is not allowed with {source}, which does not provide "
                 f"{knowledge}; must be a method that does not need it{what_to_add(trial, knowledge)}"
             )
+
+
+def check_names(choice: Choice, requires: Any) -> None:
+    """Refuse `requires` of a class if it is not a tuple of names of oracle knowledge."""
+    listed = isinstance(requires, tuple | list)
+    wrong = [name for name in requires if name not in KNOWLEDGE] if listed else [requires]
+    if wrong:
+        must = "one of" if listed else "a tuple of names, such as ('probability',), out of"
+        names = ", ".join(KNOWLEDGE)
+        place = definition(choice.factory)
+        raise SourceError(f"{place}: requires: {wrong[0]!r} is not allowed; must be {must} {names}")
 
 
 def what_to_add(trial: Trial, knowledge: str) -> str:

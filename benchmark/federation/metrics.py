@@ -12,6 +12,7 @@ from torch import Tensor
 
 from benchmark.config.errors import SettingError
 from benchmark.config.registry import Choice
+from benchmark.config.source import contributed_line
 from benchmark.federation.evaluation import Groups
 from tasks import ClientData, Samples, Task
 from tasks.metrics import Accumulated, ClassScores, OverClients
@@ -85,10 +86,11 @@ def _try(name: str, metric: Any, task: Task, sample: Samples, measured: Mapping[
         ) from None
     try:
         _fresh(metric).update(predictions, targets)
-    except (ValueError, RuntimeError, TypeError, IndexError) as error:
+    except Exception as error:
         raise SettingError(
             f"evaluation.metrics: {name} cannot be computed from predictions {list(predictions.shape)} and targets "
-            f"{list(targets.shape)} ({targets.dtype}): {' '.join(str(error).split())}"
+            f"{list(targets.shape)} ({targets.dtype}): {contributed_line(error)}"
+            f"{type(error).__name__}: {' '.join(str(error).split())}"
         ) from error
 
 

@@ -136,6 +136,28 @@ MISTAKES = {
         ("check", "mine.py:Mine"),
         ["logits [1, 10] for 1 inputs [1, 8, 8] of 10 classes", "[1, 3]"],
     ),
+    "knowledge that is misspelt": (
+        "from algorithms.fedavg import FedAvg\n\nclass Mine(FedAvg):  # here\n    requires = ('probabilty',)\n",
+        OWN,
+        ["requires: 'probabilty' is not allowed; must be one of probability, stationary,"],
+    ),
+    "knowledge that is a text": (
+        "from algorithms.fedavg import FedAvg\n\nclass Mine(FedAvg):  # here\n    requires = 'probability'\n",
+        OWN,
+        ["requires: 'probability' is not allowed; must be a tuple of names, such as ('probability',), out of probability,"],
+    ),
+    "the data before the task": (
+        "from tasks import TASKS\n\ndef Mine(seed):  # here\n    task, data = TASKS['digits'](seed, clients=3)\n"
+        "    return data, task\n",
+        run(task="mine.py:Mine"),
+        ["task: mine.py:3: must return (tasks.Task, tasks.ClientData); returned (ClientData, "],
+    ),
+    "an error in a metric": (
+        "class Mine:\n    def reset(self):\n        pass\n    def compute(self):\n        return 0.0\n"
+        "    def update(self, predictions, targets):\n        {}['no such key']  # here\n",
+        run(task=DIGITS, evaluation={"metrics": ["mine.py:Mine"]}),
+        ["evaluation.metrics: Mine cannot be computed from predictions [1, 10]", "KeyError: 'no such key'"],
+    ),
     "an option that is misspelt": (
         "def Mine(t, *, rate: float = 0.5):\n    return rate\n",
         run(local={"schedule": {"name": "mine.py:Mine", "rat": 1}}),

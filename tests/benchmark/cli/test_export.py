@@ -46,3 +46,12 @@ def test_a_run_of_an_analysis(capsys, tmp_path):
     code, _, err = rollcall(capsys, "export", str(folder))
     assert code == 2
     assert err == (f"error: {folder} is the run folder of an analysis, which trains no model; see its metrics.jsonl\n")
+
+
+def test_the_folder_of_the_file_is_made(capsys, tmp_path):
+    simulate(TRIAL, folder=tmp_path / "run")
+    file = tmp_path / "new" / "model.pt"
+    assert rollcall(capsys, "export", str(tmp_path / "run"), "--to", str(file))[0] == 0
+    assert set(torch.load(file)) == {"network.1.weight", "network.1.bias"}
+    code, _, err = rollcall(capsys, "export", str(tmp_path / "run"), "--to", str(tmp_path / "new"))
+    assert (code, err) == (2, f"error: {tmp_path}/new: cannot be read or written (Is a directory)\n")

@@ -12,7 +12,10 @@ class Recorded:
     """Stands for a matplotlib figure; writes what it was drawn from."""
 
     def __init__(self, *content):
-        self.content = content
+        self.content, self.canvas = content, self
+
+    def get_supported_filetypes(self):
+        return {"png": "", "svg": ""}
 
     def savefig(self, file, dpi):
         file.write_text(f"{self.content} at {dpi}")
@@ -37,3 +40,13 @@ def test_without_an_entry_point_the_error_says_what_to_do(tmp_path, monkeypatch)
     with pytest.raises(SettingError, match="no installed package draws 'partition'; reinstall rollcall"):
         plots.draw("partition", tmp_path / "a.png")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a", "a.png.gz"])
+def test_a_format_that_cannot_be_drawn_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(plots, "Recorded", Recorded, raising=False)
+    installed(monkeypatch, EntryPoint("partition", "benchmark.cli.plots:Recorded", plots.GROUP))
+    with pytest.raises(SettingError, match=rf"^plot: '.*{name}' is not allowed; must end in one of \.png, \.svg$"):
+        plots.draw("partition", tmp_path / "new" / name)
+    assert not list(tmp_path.iterdir())
+    plots.draw("partition", tmp_path / "A.PNG")
