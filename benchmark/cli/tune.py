@@ -142,8 +142,7 @@ def tune(
     if not tuning.best:
         if as_json:
             print(strict_json({"best": {}}))
-        errors = tuning.file.parent / "search" / "samples.json"
-        line = f"No answer: all {len(tuning.samples)} samples failed. Their errors: {errors}"
+        line = f"No answer: all {len(tuning.samples)} samples failed. Their errors: {tuning.beside('samples.json')}"
         err.print(line, highlight=False, soft_wrap=True)
         raise typer.Exit(1)
     if write:
@@ -157,7 +156,7 @@ def tune(
         _tell(tuning, command(*words, store=store))
     if figures:
         for name in ("search_settings", "search_progress", "search_budget", "search_parallel"):
-            file = tuning.file.parent / "search" / f"{name.removeprefix('search_')}.png"
+            file = tuning.beside(f"{name.removeprefix('search_')}.png")
             draw(name, file, tuning.samples, tuning.settings, tuning.tuned.metric, tuning.tuned.mode)
 
 

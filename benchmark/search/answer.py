@@ -46,7 +46,7 @@ class Best(Settings):
 
 
 class Tuned(Settings):
-    """The answer of a search, and how it was found: the content of `tuned.yaml`.
+    """The answer of a search, and how it was found: the content of `tuned.yaml`, or of `tuned-VARIANT.yaml`.
 
     Attributes:
         experiment, variant: what was searched; no variant: the experiment as the paper states it.
@@ -94,6 +94,11 @@ class Tuned(Settings):
     def as_json(self) -> dict[str, Any]:
         """The part that `--json` prints."""
         return {"best": {name: one.model_dump(mode="json") for name, one in self.best.items()}}
+
+    @property
+    def suffix(self) -> str:
+        """What the names of its files end with: nothing, or the variant, so that no variant overwrites another."""
+        return f"-{self.variant}" if self.variant else ""
 
     @property
     def how(self) -> str:

@@ -38,7 +38,7 @@ class Tuning:
     Attributes:
         tuned: the answer, as in `tuned.yaml`.
         samples: a row for each sample: cell, index, settings, score, rounds, state, gradients, seconds.
-        file: `tuned.yaml`. A search without an answer does not write it: an earlier answer stays.
+        file: `tuned.yaml`, or `tuned-VARIANT.yaml`. A search without an answer leaves it as it is.
         notes: what the user should know, a sentence each.
     """
 
@@ -46,6 +46,11 @@ class Tuning:
     samples: pd.DataFrame
     file: Path
     notes: tuple[str, ...]
+
+    def beside(self, name: str) -> Path:
+        """The path of another file of the search, such as `samples.json`."""
+        path = Path(name)
+        return self.file.parent / "search" / f"{path.stem}{self.tuned.suffix}{path.suffix}"
 
     @property
     def settings(self) -> list[str]:
@@ -143,18 +148,18 @@ def tune(
         cut=tuple(cell.name for cell in cells if propose(cell, by_cell[cell.name])),
         space=space.text,
     )
-    folder = Path(store) / experiment.home
+    file = Path(store) / experiment.home / f"tuned{tuned.suffix}.yaml"
+    tuning = Tuning(tuned, samples_table(cells, by_cell), file, notes(experiment, cells, tuned, judged))
     if tuned.best:
-        tuned.write(folder / "tuned.yaml")
+        tuned.write(file)
     if search == "optuna" and not grid:
         from benchmark.search.tpe import export
 
-        export(folder / "search" / "optuna.db", experiment.home, cells, by_cell, judged.direction)
-    table = samples_table(cells, by_cell)
-    table.to_json(folder / "search" / "samples.json", orient="records", indent=1)
-    files = [*([folder / "tuned.yaml"] if tuned.best else []), folder / "search" / "samples.json"]
-    execution.publish(Path(store), plan.folder, files)
-    return Tuning(tuned, table, folder / "tuned.yaml", notes(experiment, cells, tuned, judged))
+        export(tuning.beside("optuna.db"), experiment.home, cells, by_cell, judged.direction)
+    table = tuning.beside("samples.json")
+    tuning.samples.to_json(table, orient="records", indent=1)
+    execution.publish(Path(store), plan.folder, [file, table] if tuned.best else [table])
+    return tuning
 
 
 def metric_of(name: str, mode: Direction | None, allow_test: bool, declared: Sequence[Metric]) -> Metric:

@@ -5,6 +5,7 @@ from pathlib import Path
 from shutil import copymode
 from tempfile import TemporaryDirectory
 
+from benchmark.config.base import validated
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, Override, file_of
 from benchmark.config.yaml_text import dumped, parsed
@@ -18,7 +19,7 @@ END = "  # End of what `rollcall tune` chose."
 def write_overrides(name: str, tuned: Tuned) -> Path:
     """Add the overrides of a search to the file of an experiment, after the others, so that they have the last word.
 
-    Overrides that an earlier search wrote are replaced. All other text of the file stays as it is.
+    Overrides that an earlier search wrote are replaced where this one has an answer. All other text stays as it is.
 
     Args:
         name: of an experiment of the suite, or the path of a YAML file.
@@ -72,13 +73,17 @@ def with_overrides(text: str, overrides: Sequence[Override]) -> str:
     Raises:
         SettingError: the overrides of the file are written in one line.
     """
-    entries = [one.model_dump(mode="json") for one in overrides]
-    rows = dumped(entries, allow_unicode=True, width=120).splitlines()
-    block = [BEGIN, *(f"  {row}" for row in rows), END]
     lines = text.splitlines()
     marks = [row for row, line in enumerate(lines) if line.strip() in (BEGIN.strip(), END.strip())]
+    earlier: list[Override] = []
     if len(marks) == 2:
+        written = parsed("\n".join(lines[marks[0] : marks[1] + 1]))
+        earlier = [validated(Override, one) for one in written]
         del lines[marks[0] : marks[1] + 1]
+    kept = [one for one in earlier if not any(_covers(other, one) for other in overrides)]
+    entries = [one.model_dump(mode="json") for one in (*kept, *overrides)]
+    rows = dumped(entries, allow_unicode=True, width=120).splitlines()
+    block = [BEGIN, *(f"  {row}" for row in rows), END]
     starts = [row for row, line in enumerate(lines) if line.split("#")[0].rstrip() in ("overrides:", "overrides: []")]
     if not starts and any(line.startswith("overrides:") for line in lines):
         raise SettingError("they must be a list with an entry a line")
@@ -93,3 +98,8 @@ def with_overrides(text: str, overrides: Sequence[Override]) -> str:
     if any(line.startswith("- ") for line in lines[starts[0] + 1 : end]):  # the list is not indented
         block = [line[2:] if line.startswith("  ") else line for line in block]
     return "\n".join(lines[:end] + block + lines[end:]) + "\n"
+
+
+def _covers(one: Override, other: Override) -> bool:
+    """Whether an override applies wherever another one does."""
+    return all(axis in other.when and set(other.when[axis]) <= set(names) for axis, names in one.when.items())

@@ -75,13 +75,35 @@ def test_a_variant_is_in_the_answer_and_is_not_written_into_the_file(tmp_path, s
     assert not list(store.rglob("status.json"))
     code, output, _ = rollcall(capsys, *arguments)
     assert code == 0
-    assert f"rollcall run {file} --variant more --tuned {store / 'tiny' / 'tuned.yaml'}" in output
-    assert yaml.safe_load((store / "tiny" / "tuned.yaml").read_text())["variant"] == "more"
+    answer = store / "tiny" / "tuned-more.yaml"
+    assert f"rollcall run {file} --variant more --tuned {answer}" in output
+    assert yaml.safe_load(answer.read_text())["variant"] == "more"
     assert (tmp_path / "tiny.yaml").read_text() == text
-    run = ["run", file, "--tuned", str(store / "tiny" / "tuned.yaml"), "--executor", "inline", "--rounds", "2"]
+    run = ["run", file, "--tuned", str(answer), "--executor", "inline", "--rounds", "2"]
     code, _, error = rollcall(capsys, *run)
     assert (code, error) == (2, "error: tuned: the file is of tiny --variant more; must be of tiny\n")
     assert rollcall(capsys, *run, "--variant", "more", "--only", "algorithm=fedavg", "--seeds", "1")[0] == 0
+
+
+def test_a_variant_has_files_of_its_own(tmp_path, store, capsys):
+    """The answer of one would replace that of another: 5 steps against 2."""
+    file = write(tmp_path, variants={"more": {"about": "More steps.", "trial": {"local": {"steps": 5}}}})
+    options = ["--space", "local.lr=0.1", "--only", "algorithm=fedavg", "--rounds", "2", "--executor", "inline"]
+    arguments = ["tune", file, *options, "--metric", "train/distance"]
+    scores = {}
+    for variant in ("", "more"):
+        assert rollcall(capsys, *arguments, "--json", *(["--variant", variant] if variant else []))[0] == 0
+        suffix = f"-{variant}" if variant else ""
+        answer = yaml.safe_load((store / "tiny" / f"tuned{suffix}.yaml").read_text())
+        (sample,) = json.loads((store / "tiny" / "search" / f"samples{suffix}.json").read_text())
+        assert (answer["variant"], answer["best"]["fedavg"]["score"]) == (variant, pytest.approx(sample["score"]))
+        scores[variant] = sample["score"]
+        pictures = {path.name for path in (store / "tiny" / "search").glob("*.png")}
+        assert {f"{name}{suffix}.png" for name in ("settings", "progress", "budget", "parallel")} <= pictures
+    assert scores[""] > scores["more"]
+    assert yaml.safe_load((store / "tiny" / "tuned.yaml").read_text())["best"]["fedavg"]["score"] == pytest.approx(
+        scores[""]
+    )
 
 
 def test_a_search_without_an_answer_says_so(tmp_path, store, capsys):

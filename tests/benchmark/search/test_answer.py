@@ -114,9 +114,38 @@ def test_written_overrides_keep_the_text_and_replace_those_of_an_earlier_search(
     )
     write_overrides(str(file), tuned())
     assert file.read_text() == first
-    other = tuned(best={"fedavg": tuned().best["fedavg"]})
-    write_overrides(str(file), other)
-    assert rates(Experiment.read(str(file)))["fedpbc"] == (0.1, 2)
+    better = tuned().best["fedavg"].model_copy(update={"settings": {"local.lr": 0.75}})
+    write_overrides(str(file), tuned(best={"fedavg": better}))  # the other cell keeps what was written
+    assert rates(Experiment.read(str(file))) == {"fedavg": (0.75, 2), "fedpbc": (0.25, 3)}
+    assert file.read_text().count("set:") == first.count("set:")
+
+
+def test_a_search_of_whole_methods_replaces_those_of_their_cells(tmp_path):
+    """Settings of two searches must not be mixed in one cell."""
+    file = write(tmp_path, panels={"a": {}, "b": {}})
+
+    def best(settings, **when):
+        return Best(when=when, settings=settings, **CELL)
+
+    fine = {
+        "a": best({"local.lr": 0.5, "local.steps": 7}, panel="a", algorithm="fedavg"),
+        "b": best({"local.lr": 0.25}, panel="a", algorithm="fedpbc"),
+    }
+    write_overrides(file, tuned(best=fine))
+    write_overrides(file, tuned(best={"fedavg": best({"local.lr": 0.125}, algorithm="fedavg")}))
+    found = {
+        (place.labels["panel"], place.trial.algorithm.name): (place.trial.local.lr, place.trial.local.steps)
+        for place in places(Experiment.read(file))
+    }
+    assert found == {
+        ("a", "fedavg"): (0.125, 2),
+        ("b", "fedavg"): (0.125, 2),
+        ("a", "fedpbc"): (0.25, 2),
+        ("b", "fedpbc"): (0.1, 2),
+    }
+    write_overrides(file, tuned(best={"a": fine["a"]}))  # narrower ones come after
+    assert places(Experiment.read(file))[0].trial.local.steps == 7
+    assert len(Experiment.read(file).overrides) == 3
 
 
 def test_a_file_that_would_not_be_valid_stays_as_it_was(tmp_path):
