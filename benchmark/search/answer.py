@@ -11,6 +11,7 @@ from pydantic import Field
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, Override
+from benchmark.config.grid import drafts
 from benchmark.config.metric import Metric
 from benchmark.config.yaml_text import dumped
 from benchmark.federation.run_files import replacing
@@ -153,11 +154,8 @@ class Tuned(Settings):
 
 
 def seeds_of(experiment: Experiment) -> list[Any]:
-    """All seeds of an experiment."""
-    seeds = [experiment.trial["seed"]] if "seed" in experiment.trial else []
-    for grid in (experiment.grid, *(panel.grid for panel in experiment.panels.values())):
-        seeds += grid.get("seed", {}).values()
-    return list(dict.fromkeys(seeds)) or [0]
+    """All seeds of the trials of an experiment."""
+    return list(dict.fromkeys(draft.spec.get("seed", 0) for draft in drafts(experiment)))
 
 
 def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric) -> Best | None:

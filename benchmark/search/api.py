@@ -10,11 +10,10 @@ from rich.console import Console
 
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
-from benchmark.config.grid import drafts
 from benchmark.config.metric import Direction, Metric, direction_of
 from benchmark.search.answer import Tuned, seeds_of, tuned_of
 from benchmark.search.budget import Budget
-from benchmark.search.cells import VALIDATION, Cell, cells_of, holds_out
+from benchmark.search.cells import VALIDATION, Cell, cells_of
 from benchmark.search.execution import Execution
 from benchmark.search.halving import PROMOTED, Scheduler
 from benchmark.search.proposals import proposals
@@ -149,7 +148,7 @@ def tune(
         space=space.text,
     )
     file = Path(store) / experiment.home / f"tuned{tuned.suffix}.yaml"
-    tuning = Tuning(tuned, samples_table(cells, by_cell), file, notes(experiment, cells, tuned, judged))
+    tuning = Tuning(tuned, samples_table(cells, by_cell), file, notes(cells, tuned, judged))
     if tuned.best:
         tuned.write(file)
     if search == "optuna" and not grid:
@@ -227,13 +226,12 @@ def samples_table(cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Sample]]
     )
 
 
-def notes(experiment: Experiment, cells: Sequence[Cell], tuned: Tuned, metric: Metric) -> tuple[str, ...]:
+def notes(cells: Sequence[Cell], tuned: Tuned, metric: Metric) -> tuple[str, ...]:
     """What the user should know about a search."""
     lines = []
     if metric.split == "test":
         lines.append("Warning: the settings were chosen on test data. Test results with them are too good.")
-    specs = [draft.spec for draft in drafts(experiment) if "analysis" not in draft.spec]
-    if metric.split == "validation" and not all(map(holds_out, specs)):
+    if any(cell.held_out for cell in cells):
         lines.append(f"The search held out {VALIDATION:.0%} of the training samples (task.validation: {VALIDATION}).")
     for cell in cells:
         left_out = [path for path in Space.read(tuned.space).common if path not in cell.space]

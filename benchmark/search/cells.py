@@ -10,8 +10,7 @@ from benchmark.config.grid import Draft, drafts
 from benchmark.config.labels import label_of
 from benchmark.config.metric import Metric
 from benchmark.config.nested import put
-from benchmark.config.registry import KINDS, options
-from benchmark.config.trial import Evaluation, Trial
+from benchmark.config.trial import Trial
 from benchmark.search.halving import Scheduler, rungs
 from benchmark.search.space import Domain, Space
 
@@ -30,6 +29,7 @@ class Cell:
         space: the settings to search, in the order of the space.
         rungs: the numbers of rounds after which its samples are compared, ascending; the last is of whole samples.
         share: the share of the last rounds over which the metric is averaged; 0 for the last evaluation alone.
+        held_out: whether the search holds out validation samples although the experiment does not.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Cell:
     space: dict[str, Domain]
     rungs: list[int]
     share: float
+    held_out: bool
 
     def trials(self, settings: dict[str, Any], rounds: int) -> list[Trial]:
         """The trials of a sample, each once.
@@ -100,30 +101,36 @@ def cells_of(
             groups.setdefault(labels, []).append(draft)
     if not groups:
         raise SettingError(f"experiment: {experiment.name!r} is not allowed; it has no trials to search")
-    cells = []
+    cells: list[Cell] = []
     last = experiment.report.last_rounds
     for group, drafts_ in groups.items():
         # An axis that `--set` made with one value tells nothing.
         shown = [label for axis, label in group if "." not in axis or len({d.labels.get(axis) for d in places}) > 1]
         name = "/".join(shown) or "all"
-        lengths = sorted({int(draft.spec.get("rounds", 1)) for draft in drafts_})
+        trials = [Trial.read(({} if rounds is None else {"rounds": rounds}) | draft.spec) for draft in drafts_]
+        lengths = sorted({trial.rounds for trial in trials})
         if rounds is None and len(lengths) > 1:
             raise SettingError(
                 f"rounds: cell {name} has trials of {' and '.join(map(str, lengths))} rounds; give the rounds of all "
                 "samples (--rounds), or other axes that make a cell (--per)"
             )
         compared = rungs(rounds or lengths[-1], scheduler)
-        specs = [searched(draft.spec, metric, compared) for draft in drafts_]
+        pairs = zip(drafts_, trials, strict=True)
+        specs = [searched(draft.spec, trial, metric, compared) for draft, trial in pairs]
         share = min(1.0, last / lengths[-1]) if last > 1 else 0.0
-        cells.append(Cell(name, dict(group), specs, {}, compared, share))
+        if any(cell.name == name for cell in cells):
+            raise SettingError(f"per: two cells have the name {name!r}; choose other axes that make a cell")
+        held_out = any(spec["task"] != draft.spec["task"] for spec, draft in zip(specs, drafts_, strict=True))
+        cells.append(Cell(name, dict(group), specs, {}, compared, share, held_out))
     return _with_spaces(cells, space)
 
 
-def searched(spec: dict[str, Any], metric: Metric, compared: Sequence[int]) -> dict[str, Any]:
+def searched(spec: dict[str, Any], trial: Trial, metric: Metric, compared: Sequence[int]) -> dict[str, Any]:
     """The settings of a trial of the search: it evaluates the metric's split only, which is held out if need be.
 
     Args:
         spec: of a trial of the experiment.
+        trial: the same, validated.
         metric: of the search.
         compared: the rounds after which samples are compared. The trial is evaluated after each of them, even if its
             run goes on, so a run without these evaluations has another digest and is not reused.
@@ -131,21 +138,24 @@ def searched(spec: dict[str, Any], metric: Metric, compared: Sequence[int]) -> d
     Raises:
         SettingError: the method or the task cannot be searched by this metric.
     """
-    evaluation = spec.get("evaluation") or {}
-    every = min(evaluation.get("every", Evaluation().every), compared[0])
+    every = min(trial.evaluation.every, compared[0])
     at = [rounds for rounds in compared if rounds % every]
-    spec = spec | {"evaluation": {"every": every, "at": at, "splits": [metric.split], **read_by(metric, evaluation)}}
+    read = read_by(metric, spec.get("evaluation") or {})
+    spec = spec | {"evaluation": {"every": every, "at": at, "splits": [metric.split], **read}}
     if metric.split != "validation":
         return spec
-    method = spec["algorithm"]
-    if isinstance(method, dict) and "test" in method.values():
-        raise SettingError(f"algorithm: {label_of(method)} trains with the test split here; a search must not read it")
-    name = label_of(spec["task"])
-    if name in KINDS["task"].known and "validation" not in options(KINDS["task"].known[name], KINDS["task"].supplied):
+    if "test" in trial.algorithm.options.values():
         raise SettingError(
-            f"task: {name} cannot hold out validation data; use --metric with another split, such as train/loss"
+            f"algorithm: {trial.algorithm.label} trains with the test split here; a search must not read it"
         )
-    return spec if holds_out(spec) else put(spec, "task.validation", VALIDATION)
+    if "validation" in trial.task.options:
+        return spec if trial.task.options["validation"] else put(spec, "task.validation", VALIDATION)
+    if trial.task.outside is None:
+        raise SettingError(
+            f"task: {trial.task.label} cannot hold out validation data; use --metric with another split, such as "
+            "train/loss"
+        )
+    return spec  # a task of the user's own may have a validation split anyway
 
 
 def read_by(metric: Metric, evaluation: dict[str, Any]) -> dict[str, Any]:
@@ -156,11 +166,6 @@ def read_by(metric: Metric, evaluation: dict[str, Any]) -> dict[str, Any]:
         **({"metrics": metrics} if metrics else {}),
         **({"by": evaluation["by"]} if group and "by" in evaluation else {}),
     }
-
-
-def holds_out(spec: dict[str, Any]) -> bool:
-    """Whether the task of these settings holds out validation samples."""
-    return isinstance(spec["task"], dict) and bool(spec["task"].get("validation"))
 
 
 def _with_spaces(cells: list[Cell], space: Space) -> list[Cell]:

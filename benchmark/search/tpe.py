@@ -8,6 +8,7 @@ import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 from zlib import crc32
 
@@ -20,7 +21,7 @@ from benchmark.config.metric import Metric
 from benchmark.search.budget import BATCH
 from benchmark.search.cells import Cell
 from benchmark.search.record import Sample
-from benchmark.search.sampling import sample as random_sample
+from benchmark.search.sampling import random_samples
 from benchmark.search.space import Domain, Range
 
 STARTUP = 10
@@ -44,16 +45,23 @@ class Tpe:
 
     def __call__(self, cell: Cell, samples: list[Sample]) -> list[dict[str, Any]]:
         begun, left = len(samples), self.count - len(samples)
-        if begun < STARTUP:
-            return [random_sample(cell.space, self.seed, cell.name, i) for i in range(begun, min(STARTUP, self.count))]
+        first = random_samples(cell.space, self.seed, cell.name, min(STARTUP, self.count))
+        if begun < len(first) or len(first) < STARTUP:  # of a small space they are all combinations
+            return first[begun:]
         sampler = optuna.samplers.TPESampler(
             seed=(self.seed + crc32(f"{cell.name}/{begun}".encode())) % 2**32, n_startup_trials=0, constant_liar=True
         )
         study = optuna.create_study(direction=DIRECTIONS[self.metric.direction], sampler=sampler)
-        study.add_trials([frozen(cell.space, one) for one in samples])
+        study.add_trials([frozen(cell.space, one, LEARNT[one.state(cell.rungs[-1])]) for one in samples])
         asked = [study.ask(distributions(cell.space)) for _ in range(min(BATCH, left))]
         return [settings_of(cell.space, trial.params) for trial in asked]
 
+
+LEARNT = {"finished": TrialState.COMPLETE, "stopped": TrialState.PRUNED, "failed": TrialState.PRUNED}
+"""By the state of a sample, as what TPE sees it. TPE ignores failed trials; it would propose their values again."""
+
+SHOWN = LEARNT | {"failed": TrialState.FAIL}
+"""By the state of a sample, as what the studies in the file show it."""
 
 DIRECTIONS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
 
@@ -82,11 +90,12 @@ def _setting(domain: Domain, value: Any) -> Any:
     return value if domain.whole else min(max(float(f"{value:.4g}"), domain.low), domain.high)
 
 
-def frozen(space: Mapping[str, Domain], sample: Sample, last: int | None = None) -> FrozenTrial:
-    """A sample as a trial of Optuna. With `last`, the top rung, a stopped sample is pruned; else it is complete."""
-    state = {"failed": TrialState.FAIL, "stopped": TrialState.PRUNED}.get(
-        sample.state(sample.rounds if last is None else last), TrialState.COMPLETE
-    )
+def frozen(space: Mapping[str, Domain], sample: Sample, state: TrialState) -> FrozenTrial:
+    """A sample as a trial of Optuna.
+
+    TPE ranks pruned trials behind complete ones, by their steps and then by their last value: scores after different
+    numbers of rounds are not compared. Without intermediate values, as a failed sample is, they come last.
+    """
     params = {
         path: sample.settings[path] if isinstance(domain, Range) else domain.values.index(sample.settings[path])
         for path, domain in space.items()
@@ -95,7 +104,9 @@ def frozen(space: Mapping[str, Domain], sample: Sample, last: int | None = None)
         params=params,
         distributions=distributions(space),
         value=sample.score if state is TrialState.COMPLETE else None,
-        intermediate_values={rounds: sum(by_seed.values()) / len(by_seed) for rounds, by_seed in sample.scores.items()},
+        intermediate_values={}
+        if sample.error
+        else {rounds: fmean(by_seed.values()) for rounds, by_seed in sample.scores.items()},
         state=state,
         user_attrs={"settings": {key: str(value) for key, value in sample.settings.items()}, "error": sample.error},
     )
@@ -121,4 +132,4 @@ def export(file: Path, name: str, cells: Sequence[Cell], samples: Mapping[str, l
             if title in existing:
                 optuna.delete_study(study_name=title, storage=storage)
             study = optuna.create_study(storage=storage, study_name=title, direction=DIRECTIONS[best])
-            study.add_trials([frozen(cell.space, one, cell.rungs[-1]) for one in samples[cell.name]])
+            study.add_trials([frozen(cell.space, one, SHOWN[one.state(cell.rungs[-1])]) for one in samples[cell.name]])

@@ -181,8 +181,10 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
     assert (spec["task"]["validation"], spec["evaluation"]["splits"]) == (0.2, ["validation"])
     held_out = "The search held out 20% of the training samples (task.validation: 0.2)."
     assert held_out in tuning.notes
-    own = digits().varied({"task.validation": [0.3]})
-    assert held_out not in notes(own, [], tuning.tuned, Metric("validation/accuracy"))
+    accuracy = Metric("validation/accuracy")
+    for experiment, says in ((digits(), True), (digits().varied({"task.validation": [0.3]}), False)):
+        cells = cells_of(experiment, Space.read(RATES), (), accuracy)
+        assert (held_out in notes(cells, tuning.tuned, accuracy)) == says
     with pytest.raises(SettingError, match=r"^metric: 'test/accuracy' is not allowed; .* add --allow-test$"):
         benchmark.tune(digits(), RATES, metric="test/accuracy", **options)
     on_test = benchmark.tune(digits(), RATES, metric="test/accuracy", allow_test=True, **options)
@@ -245,6 +247,64 @@ def test_seeds_of_the_table_are_refused(store):
         tune(store, seeds=(1, 2))
     validation = tiny(report={"metrics": {"validation/loss": "min"}})  # itself a search
     assert tune(store, validation, samples=1, rounds=1, seeds=(1, 2), mode="min").tuned.seeds == (1, 2)
+
+
+def test_seeds_of_a_panel_are_seeds_of_the_table(store):
+    panels = {"a": {"trial": {"seed": 1000}}, "b": {}}
+    experiment = tiny(panels=panels, grid={"algorithm": ["fedavg"]})
+    with pytest.raises(SettingError, match=r"^seeds: 1000 is not allowed in a search"):
+        tune(store, experiment)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rounds": 2.5}, r"rounds: 2\.5 is not allowed"),
+        ({"rounds": None}, r"rounds: is missing"),
+        ({"evaluation": {"every": "often"}}, r"evaluation\.every: 'often' is not allowed"),
+        ({"task": None}, r"task: is missing"),
+    ],
+)
+def test_wrong_settings_of_the_experiment_are_refused_as_in_a_run(change, message, store):
+    trial = {key: value for key, value in (TINY["trial"] | change).items() if value is not None}
+    with pytest.raises(SettingError, match=f"^{message}"):
+        tune(store, tiny(trial=trial))
+
+
+def test_two_cells_of_one_name_are_refused():
+    """They would share their samples."""
+    panels = {
+        "a": {"grid": {"local.steps": [1, 2]}},
+        "b": {"grid": {"local.epochs": [1, 2]}, "trial": {"local": {"steps": None, "batch_size": "full"}}},
+    }
+    experiment = tiny(panels=panels, grid={"algorithm": ["fedavg"]})
+    with pytest.raises(SettingError, match=r"^per: two cells have the name '1'; choose other axes that make a cell$"):
+        cells_of(experiment, Space.read(RATES), ["local.steps", "local.epochs"], Metric("train/loss", "min"))
+
+
+OWN_TASK = """
+from tasks import TASKS
+from tasks.models import MODELS
+
+def own(seed):
+    task, data = TASKS["digits"](seed, clients=4, model=MODELS["linear"])
+    data.splits["SPLIT"] = data.splits.pop("test")
+    return task, data
+"""
+
+
+def test_a_task_of_ones_own_may_have_a_validation_split(store, tmp_path):
+    (tmp_path / "own.py").write_text(OWN_TASK.replace("SPLIT", "validation"))
+    experiment = digits(task=f"{tmp_path}/own.py:own")
+    options = {"store": store, "executor": "inline", "mlflow": False}
+    tuning = benchmark.tune(experiment, {"local.lr": [0.1]}, **options)
+    assert tuning.best["all"]["score"] > 0
+    assert tuning.notes == ()
+    (tmp_path / "own.py").write_text(OWN_TASK.replace("SPLIT", "other"))
+    with pytest.raises(
+        SettingError, match=r"evaluation\.splits: 'validation' is not allowed with .*; must be of train, other"
+    ):
+        benchmark.tune(digits(task=f"{tmp_path}/own.py:own"), {"local.lr": [0.1]}, **options)
 
 
 def test_a_budget_of_gradients_is_the_same_for_every_cell(store):

@@ -1,0 +1,56 @@
+"""TPE: what it learns from failed and from stopped samples, and small spaces."""
+
+import pytest
+
+from benchmark.config.metric import Metric
+from benchmark.search.cells import Cell
+from benchmark.search.record import Sample
+from benchmark.search.space import Options, Range
+from benchmark.search.tpe import STARTUP, Tpe
+
+pytest.importorskip("optuna")
+
+
+def cell(space, rungs=(9,)) -> Cell:
+    return Cell("a", {}, [], space, list(rungs), 0.0, held_out=False)
+
+
+def samples(rates, outcome) -> list[Sample]:
+    """Samples of these rates; `outcome` gives their scores by rounds, none for a failed one."""
+    made = []
+    for index, rate in enumerate(rates):
+        scores = {rounds: {0: score} for rounds, score in outcome(rate).items()}
+        made.append(Sample("a", index, {"local.lr": rate}, scores=scores, error="" if scores else "diverged"))
+    return made
+
+
+def proposed(history, rungs=(9,)) -> list[float]:
+    """The next 4 rates after a history, by each of 10 seeds."""
+    searches = [Tpe(seed, 100, Metric("train/loss", "min")) for seed in range(10)]
+    space = {"local.lr": Range(0.0, 1.0)}
+    return [one["local.lr"] for search in searches for one in search(cell(space, rungs), history)]
+
+
+RATES = [(i + 0.5) / 20 for i in range(20)]
+
+
+def test_rates_that_diverge_are_not_proposed_again():
+    """Above 0.3 all diverge. Without them, TPE would see nothing but equal scores below."""
+    rates = proposed(samples(RATES, lambda rate: {9: 1.0} if rate < 0.3 else {}))
+    assert sum(rate > 0.4 for rate in rates) < len(rates) / 4
+
+
+def test_a_stopped_sample_ranks_behind_those_that_reached_the_end():
+    """The loss rises with the rounds. Rates below 0.5 were stopped early, at a lower loss than the others have later."""
+    early = proposed(samples(RATES, lambda rate: {1: 0.1} if rate < 0.5 else {1: 0.05, 9: 0.5 - 0.3 * rate}), (1, 9))
+    assert sum(rate > 0.5 for rate in early) > len(early) * 3 / 4
+
+
+def test_a_small_space_is_tried_once():
+    space = {"local.lr": Options((0.1, 0.2, 0.3)), "local.steps": Options((1, 2))}
+    search = Tpe(0, 30, Metric("train/loss", "min"))
+    first = search(cell(space), [])
+    assert len({tuple(one.values()) for one in first}) == len(first) == 6 < STARTUP
+    done = [Sample("a", i, one, scores={9: {0: 1.0}}) for i, one in enumerate(first)]
+    assert search(cell(space), done) == []
+    assert search(cell(space), done[:4]) == first[4:]  # a search that was killed
