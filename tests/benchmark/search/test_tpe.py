@@ -6,9 +6,9 @@ from benchmark.config.metric import Metric
 from benchmark.search.cells import Cell
 from benchmark.search.record import Sample
 from benchmark.search.space import Options, Range
-from benchmark.search.tpe import STARTUP, Tpe
 
-pytest.importorskip("optuna")
+optuna = pytest.importorskip("optuna")
+from benchmark.search.tpe import STARTUP, Tpe, distributions, settings_of  # noqa: E402
 
 
 def cell(space, rungs=(9,)) -> Cell:
@@ -54,3 +54,21 @@ def test_a_small_space_is_tried_once():
     done = [Sample("a", i, one, scores={9: {0: 1.0}}) for i, one in enumerate(first)]
     assert search(cell(space), done) == []
     assert search(cell(space), done[:4]) == first[4:]  # a search that was killed
+
+
+def test_domains_as_distributions_and_back():
+    space = {
+        "rate": Range(0.12344, 1.0, log=True),
+        "steps": Range(1, 9, whole=True),
+        "lists": Options(([1, 2], "word")),
+        "share": Range(-1, 0.87654),
+    }
+    assert distributions(space) == {
+        "rate": optuna.distributions.FloatDistribution(0.12344, 1.0, log=True),
+        "steps": optuna.distributions.IntDistribution(1, 9),
+        "lists": optuna.distributions.CategoricalDistribution((0, 1)),
+        "share": optuna.distributions.FloatDistribution(-1, 0.87654),
+    }
+    params = {"rate": 0.123441, "steps": 9, "lists": 0, "share": 0.876539}
+    assert settings_of(space, params) == {"rate": 0.12344, "steps": 9, "lists": [1, 2], "share": 0.8765}
+    assert settings_of({"share": Range(-1, 0.87656)}, {"share": 0.87656}) == {"share": 0.87656}  # rounding stays inside
