@@ -14,6 +14,7 @@ from benchmark.cli.options import err
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, file_of, names
 from benchmark.config.nested import parse, parse_all, parse_part
+from benchmark.config.next_step import command
 
 if TYPE_CHECKING:
     from benchmark.config.grid import Place
@@ -200,7 +201,7 @@ def how_long(places: list["Place"]) -> str:
     trials = distinct(places)
     absent = missing(trials)
     if absent:
-        return f"No estimate: {', '.join(absent)} is not here. To download it: rollcall data fetch {' '.join(absent)}"
+        return f"No estimate without {', '.join(absent)}. To download: {command('data', 'fetch', *absent)}"
     machine = by_ray()
     costs = estimates(trials, machine, _probing)
     seconds = [

@@ -300,7 +300,7 @@ def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeyp
     assert "about 35 s with 2 at once on this machine, 70 s one after another (estimated from short probes)" in out
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
     out = rollcall(capsys, "show", "mnist")[1]
-    assert "No estimate: mnist is not here. To download it: rollcall data fetch mnist" in out
+    assert "No estimate without mnist. To download: rollcall data fetch mnist" in out
     assert not (tmp_path / "empty").exists()
 
 

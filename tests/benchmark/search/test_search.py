@@ -302,7 +302,7 @@ def test_a_task_of_ones_own_may_have_a_validation_split(store, tmp_path):
     assert tuning.notes == ()
     (tmp_path / "own.py").write_text(OWN_TASK.replace("SPLIT", "other"))
     with pytest.raises(
-        SettingError, match=r"evaluation\.splits: 'validation' is not allowed with .*; must be of train, other"
+        SettingError, match=r"evaluation\.splits: 'validation' is not allowed with .*; must be one of train, other"
     ):
         benchmark.tune(digits(task=f"{tmp_path}/own.py:own"), {"local.lr": [0.1]}, **options)
 
