@@ -102,6 +102,15 @@ class Single(FedAvg):
 
 
 @dataclass(frozen=True)
+class Double(FedAvg):
+    """Computes in float64, whatever it is given."""
+
+    def round(self, state, x, call, work):
+        update, state = super().round(state, x, call, work)
+        return None if update is None else update.double(), state
+
+
+@dataclass(frozen=True)
 class Overconfident(FedAvg):
     """FedAvg that says it is unbiased."""
 
