@@ -11,7 +11,7 @@ from benchmark.config.metric import Metric
 from leaderboard.paper.cells import Cell, after_equal_rounds, cells, estimate
 from leaderboard.paper.claims import check_claim
 from leaderboard.paper.reported import Printed, printed_for
-from leaderboard.paper.sentences import change, claim_item, counted, interval
+from leaderboard.paper.sentences import change, claim_item, interval, tally_of
 from leaderboard.render import markdown
 from leaderboard.run import Run
 from leaderboard.table import Column, Entry, Table
@@ -33,7 +33,7 @@ def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequenc
                 differing.append(f"- {cell.where}, {metric.name}: {quantity}, printed {metric.text(number.value)}")
     if not verdicts:
         return []
-    return [f"Printed numbers: {counted(verdicts)}.", "", *differing, *([""] if differing else [])]
+    return [f"Printed numbers: {tally_of(verdicts)}.", "", *differing, *([""] if differing else [])]
 
 
 def _agrees(cell: Cell, values: pd.Series, number: Printed) -> str:

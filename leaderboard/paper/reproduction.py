@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmark.config.counted import counted
 from benchmark.config.experiment import Experiment
 from leaderboard.paper.cells import Cell, cells
 from leaderboard.paper.claims import ClaimResult, check_claim
 from leaderboard.paper.comparison import agreement, orders, variants
 from leaderboard.paper.reported import printed
-from leaderboard.paper.sentences import claim_item, counted
+from leaderboard.paper.sentences import claim_item, tally_of
 from leaderboard.paper.table import paper_table
 from leaderboard.render import markdown
 from leaderboard.results import PACKAGE, unarchive
@@ -71,7 +72,7 @@ def _summary(experiment: Experiment, all_cells: Sequence[Cell], claims: Sequence
     if any(cell.reduced for cell in run):
         state += ", reduced"
     anchor = experiment.name.replace("/", "")
-    verdicts = counted(claim.verdict for claim in claims)
+    verdicts = tally_of(claim.verdict for claim in claims)
     return f"| [{experiment.name}](#{anchor}) | {experiment.source} | {state} | {verdicts} |"
 
 
@@ -122,7 +123,7 @@ def _origin(runs: Sequence[Run]) -> str:
 
     seconds = sum(float(run.tags.get("rollcall.seconds", 0.0)) for run in runs)
     return (
-        f"{len(runs)} runs, {seconds / 3600:.2f} hours in total; commit {values('commit')}; "
+        f"{counted(len(runs), 'run')}, {seconds / 3600:.2f} hours in total; commit {values('commit')}; "
         f"Rollcall {values('version')}; device {values('device')}; machine {values('machine')}; "
         f"threads {values('threads')}."
     )

@@ -62,7 +62,7 @@ def change(quantity: Estimate, metric: Metric) -> str:
     return f"{text(quantity.mean)} [{text(quantity.low)}, {text(quantity.high)}]"
 
 
-def counted(verdicts: Iterable[str]) -> str:
+def tally_of(verdicts: Iterable[str]) -> str:
     """`2 hold, 1 fails`: verdicts and how often each occurs."""
     plural = {"holds": "hold", "fails": "fail", "agrees": "agree", "differs": "differ"}
     return ", ".join(

@@ -9,7 +9,7 @@ from benchmark.config.metric import Metric
 from benchmark.config.report import Claim
 from leaderboard.paper.cells import Estimate
 from leaderboard.paper.claims import ClaimResult, PlaceResult
-from leaderboard.paper.sentences import change, claim_item, counted, interval
+from leaderboard.paper.sentences import change, claim_item, interval, tally_of
 
 ACCURACY, LOSS = Metric("test/accuracy"), Metric("train/loss")
 WIDE = Estimate(0.1, 0.05, -0.1, 0.3, 3)
@@ -30,9 +30,9 @@ def test_intervals(quantity, metric, text, signed):
 
 
 def test_counted_verdicts():
-    assert counted(["holds", "fails", "holds", "not run"]) == "2 hold, 1 fails, 1 not run"
-    assert counted(["fails", "fails", "undecided", "undecided"]) == "2 fail, 2 undecided"
-    assert counted([]) == ""
+    assert tally_of(["holds", "fails", "holds", "not run"]) == "2 hold, 1 fails, 1 not run"
+    assert tally_of(["fails", "fails", "undecided", "undecided"]) == "2 fail, 2 undecided"
+    assert tally_of([]) == ""
 
 
 def result(places, **claim):
