@@ -66,8 +66,7 @@ def _draw_methods(axes: Axes, rows: Sequence[Row], methods: Sequence[str]) -> No
 def _conditions(ranking: Ranking, group: Sequence[Row]) -> str:
     """What tells a group of competing rows from the others."""
     common = {key: text for key, text in group[0].settings.items() if all(row.settings[key] == text for row in group)}
-    telling = [key for key in common if any(row.settings[key] != common[key] for row in ranking.rows)]
-    parts = [f"{ranking.short(key)}={common[key]}" for key in telling if common[key]]
+    parts = [f"{ranking.short(key)}={text}" for key, text in common.items() if text]
     return "\n".join(textwrap.wrap(", ".join(parts), TITLE_WIDTH))
 
 

@@ -54,3 +54,9 @@ def test_panels_are_told_apart_by_their_settings():
     mine = experiment(grid={"seed": [0], "algorithm": ["fedavg"]}, panels=panels)
     panel = axes(mine)[0]
     assert [panel.label(settings) for settings, _ in settings_of(mine)] == ["one", "two"]
+
+
+def test_an_axis_covers_a_setting_and_what_is_below_it():
+    axis = axes(experiment(grid={"seed": [0], "local.lr": [0.1, 0.2], "algorithm": ["fedavg"]}))[1]
+    covered = [name for name in ("local.lr", "local.lr.decay", "local.lr_decay", "local", "lr") if axis.covers(name)]
+    assert (axis.name, covered) == ("local.lr", ["local.lr", "local.lr.decay"])
