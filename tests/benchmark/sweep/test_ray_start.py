@@ -33,6 +33,7 @@ class Ray:
 
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ray]:
+    ray_start.end()  # the Ray that an earlier test of this process may have left
     fake = Ray()
     monkeypatch.setattr(ray_start, "ray", fake)
     for name in ray_start.PRELOAD:  # so that the variables are removed after the test
