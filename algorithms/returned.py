@@ -41,16 +41,15 @@ def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
     Raises:
         WrongReturnError: names the class, what was returned and what must be.
     """
-    method, dtype, d = f"{type(algorithm).__name__}.round", str(x.dtype).removeprefix("torch."), list(x.shape)
-    kind = type(state)
-    pair = f"(update, state): a {dtype} tensor {d} or None, and the state, of class {kind.__name__} as from init"
-    if not isinstance(returned, tuple) or len(returned) != 2:
-        raise WrongReturnError(method, pair, _in_words(returned))
-    update, after = returned
-    if not isinstance(update, Tensor | None) or type(after) is not kind:
-        raise WrongReturnError(method, pair, _in_words(returned))
-    if update is None or (update.shape == x.shape and update.dtype == x.dtype and update.device == x.device):
+    update, after = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+    is_pair = isinstance(update, Tensor | None) and type(after) is type(state)
+    if is_pair and (update is None or (update.shape, update.dtype, update.device) == (x.shape, x.dtype, x.device)):
         return
+    method, dtype, d = f"{type(algorithm).__name__}.round", str(x.dtype).removeprefix("torch."), list(x.shape)
+    if not is_pair:
+        kind = type(state).__name__
+        pair = f"(update, state): a {dtype} tensor {d} or None, and the state, of class {kind} as from init"
+        raise WrongReturnError(method, pair, _in_words(returned))
     if update.shape != x.shape:
         hint = ". Take the mean over the clients: .mean(dim=0)" if update.shape[1:] == x.shape else ""
         raise WrongReturnError(method, f"an update {d}, as x is{hint}", f"an update {list(update.shape)}")

@@ -16,7 +16,7 @@ from benchmark.config.yaml_text import parsed
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.mlflow_runs import tags
 from leaderboard.results import load
-from leaderboard.run import Run, Settings
+from leaderboard.run import Run
 
 
 def own(store: Path, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
@@ -70,9 +70,8 @@ def _of_one_version(runs: list[Run]) -> list[Run]:
     Args:
         runs: oldest first.
     """
-    version: dict[Settings, str] = {}
-    for run in [run for run in runs if not _is_present(run)] + [run for run in runs if _is_present(run)]:
-        version[run.settings_without("seed", "rounds")] = run.tags.get("rollcall.sources", "")
+    present_last = sorted(runs, key=_is_present)
+    version = {run.settings_without("seed", "rounds"): run.tags.get("rollcall.sources", "") for run in present_last}
 
     def counts(run: Run) -> bool:
         return run.tags.get("rollcall.sources", "") == version[run.settings_without("seed", "rounds")]

@@ -60,7 +60,9 @@ class Mode(StrEnum):
 def tune(
     experiment: Name,
     space: Annotated[str, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")],
-    samples: Annotated[int | None, typer.Option(min=1, help="Samples of each cell, at most. Default: 30.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help=f"Samples of each cell, at most. Default: {SAMPLES}.")
+    ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Try all combinations instead of samples.")] = False,
     search: Annotated[Strategy, typer.Option(help="Random samples, or Optuna's TPE.")] = Strategy.random,
     scheduler: Annotated[

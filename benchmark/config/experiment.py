@@ -254,11 +254,11 @@ def _add(axes: dict[str, dict[str, Any]], grid: Mapping[str, dict[str, Any]]) ->
 
 def _check_labels(path: str, labels: Labels, axes: Mapping[str, Mapping[str, Any]]) -> None:
     """Refuse a part of the grid that does not exist: an axis that is none, or a label that its axis does not have."""
-    named = [axis for axis, known in axes.items() if any(known)]  # without panels, the label of `panel` is empty
+    allowed = [axis for axis, known in axes.items() if any(known)]  # without panels, the label of `panel` is empty
     for axis, names in labels.items():
         for name in names:
             if name not in axes.get(axis, {}):
-                _check_axis(path, axis, named)
+                _check_axis(path, axis, allowed)
                 raise SettingError(f"{path}.{axis}: {name!r} is not allowed; must be one of {', '.join(axes[axis])}")
 
 

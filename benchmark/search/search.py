@@ -108,8 +108,9 @@ class Search:
         if rung == 0:
             return left
         below = cell.rungs[rung - 1]
-        sign = 1 if self.metric.direction == "max" else -1
-        scores = {one.index: sign * fmean(one.scores[below].values()) for one in samples if below in one.scores}
+        scores = {
+            one.index: -self.metric.penalty(fmean(one.scores[below].values())) for one in samples if below in one.scores
+        }
         promoted = set(PROMOTED[self.scheduler](scores))
         return [sample for sample in left if sample.index in promoted]
 
@@ -128,7 +129,7 @@ def waves(jobs: Sequence[Job]) -> list[list[Job]]:
 
 def best(samples: Sequence[Sample], metric: Metric) -> Sample | None:
     """The best of the samples that reached the highest rung; None if all failed."""
-    sign = 1 if metric.direction == "max" else -1
     working = [sample for sample in samples if sample.scores and not sample.error]
     top = max((sample.rounds for sample in working), default=0)
-    return max((one for one in working if one.rounds == top), key=lambda one: sign * one.score, default=None)
+    whole = (sample for sample in working if sample.rounds == top)
+    return min(whole, key=lambda sample: metric.penalty(sample.score), default=None)

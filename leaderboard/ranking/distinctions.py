@@ -20,14 +20,11 @@ def distinctions(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[
     differing = [key for key in _differing(rest) if not _is_method(key)]
     options = [key for key in _differing(cells) if _is_method(key) and key != METHOD]
     columns = [axis for axis in shown if axis.name != METHOD and len({axis.label(cell) for cell in cells}) > 1]
-    names = {axis.name: axis for axis in shown}
-    return [
-        (
-            names[METHOD].label(cell) or "" if METHOD in names else _method(cell, cells, options),
-            {axis.name: axis.label(cell) or "" for axis in columns} | {key: cell.get(key, "") for key in differing},
-        )
-        for cell in cells
-    ]
+    named = next((axis for axis in shown if axis.name == METHOD), None)
+    methods = [(named and named.label(cell)) or _method(cell, cells, options) for cell in cells]
+    labels = [{axis.name: axis.label(cell) or "" for axis in columns} for cell in cells]
+    settings = [{key: cell.get(key, "") for key in differing} for cell in cells]
+    return [(method, own | other) for method, own, other in zip(methods, labels, settings, strict=True)]
 
 
 def _is_shown(axis: Axis, cells: Sequence[dict[str, str]]) -> bool:

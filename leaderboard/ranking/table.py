@@ -133,10 +133,10 @@ def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes:
     cells: dict[Settings, dict[str, Run]] = {}
     for run in runs:
         cells.setdefault(run.cell, {})[run.tags["seed"]] = run
-    told = distinctions([dict(cell) for cell in cells], axes)
+    differences = distinctions([dict(cell) for cell in cells], axes)
     rows = [
         _row(method, settings, cell, by_seed, metrics, last_rounds)
-        for (method, settings), (cell, by_seed) in zip(told, cells.items(), strict=True)
+        for (method, settings), (cell, by_seed) in zip(differences, cells.items(), strict=True)
     ]
     rows.sort(key=lambda row: _order(row, metrics[0]))
     return Ranking(
