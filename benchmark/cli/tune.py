@@ -159,7 +159,7 @@ def tune(
     if figures:
         for name in ("search_settings", "search_progress", "search_budget", "search_parallel"):
             file = tuning.beside(f"{name.removeprefix('search_')}.png")
-            draw(name, file, tuning.samples, tuning.settings, tuning.tuned.metric, tuning.tuned.mode)
+            draw(name, file, tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
 
 
 def _seeds(text: str) -> list[int]:
@@ -181,11 +181,10 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
 
     from benchmark.sweep.estimate import duration
 
-    tuned = tuning.tuned
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
     names = [Column(name, overflow="fold") for name in ("cell", "best settings")]  # never cut off
-    table = Table(*names, tuned.metric, "samples", "client gradients", "time", title=tuned.how)
-    for name, one in tuned.best.items():
+    table = Table(*names, tuning.how.metric, "samples", "client gradients", "time", title=tuning.found)
+    for name, one in tuning.tuned.best.items():
         settings = ", ".join(f"{path}={value}" for path, value in one.settings.items())
         spread = "" if one.spread is None else f" (sd over seeds {one.spread:.2g})"
         table.add_row(

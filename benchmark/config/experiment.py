@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
-from benchmark.config.labels import folder_name, is_number, labelled, named, not_empty, selected
+from benchmark.config.labels import file_name, folder_name, is_number, labelled, named, not_empty, selected
 from benchmark.config.nested import merged
 from benchmark.config.renamed import current_experiment
 from benchmark.config.report import Claim, Labels, Report, Reported
@@ -23,6 +23,7 @@ Axis = Annotated[
 ]
 
 FolderName = Annotated[str, AfterValidator(folder_name)]
+FileName = Annotated[str, AfterValidator(file_name)]
 
 
 class Panel(Settings):
@@ -75,7 +76,7 @@ class Experiment(Settings):
     panels: dict[str, Panel] = Field({"": Panel()}, min_length=1, description="parts of the table or figure, by name")
     overrides: tuple[Override, ...] = Field((), description="settings for a part of the grid")
     choices: dict[str, str] = Field({}, description="settings that the paper does not state, and why they are as here")
-    variants: dict[str, Variant] = Field({}, description="named variants, such as `as_released`")
+    variants: dict[FileName, Variant] = Field({}, description="named variants, such as `as_released`")
     report: Report = Field(Report(), description="what the table and the figure show")
     reported: tuple[Reported, ...] = Field((), description="numbers that the paper prints")
     claims: tuple[Claim, ...] = Field((), description="claims of the paper that are checked")

@@ -46,6 +46,13 @@ def folder_name(name: str) -> str:
     return name
 
 
+def file_name(name: str) -> str:
+    """Refuse a name that cannot be part of the name of a file."""
+    if "/" in folder_name(name):
+        raise ValueError("must be a name without /, such as as_released")
+    return name
+
+
 def label_of(value: Any) -> str:
     """The label of one value: a choice's name, the class of a user's file, or the value as text."""
     name = value.get("name", value) if isinstance(value, Mapping) else value

@@ -1,12 +1,9 @@
 """The answer of a search: `tuned.yaml`, with the best settings of each cell, and the overrides that it stands for."""
 
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import stdev
 from typing import Any
-
-from pydantic import Field
 
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
@@ -18,6 +15,24 @@ from benchmark.federation.run_files import replacing
 from benchmark.search.cells import Cell
 from benchmark.search.record import Sample
 from benchmark.search.search import best
+
+
+class How(Settings):
+    """How a search was made.
+
+    Attributes:
+        budget: what the search could cost; empty for no limit.
+        space: what was searched, by dotted setting.
+    """
+
+    date: str
+    metric: str
+    mode: str
+    search: str
+    scheduler: str
+    seeds: tuple[int, ...]
+    budget: str = ""
+    space: dict[str, Any]
 
 
 class Best(Settings):
@@ -33,6 +48,8 @@ class Best(Settings):
         samples, failed: the samples of the cell, and those of them that failed or diverged.
         gradients: that the clients computed for all samples of the cell.
         at_edge: the settings whose value lies at the edge of the space.
+        cut: whether the budget ended the search of the cell.
+        how: the search.
     """
 
     when: dict[str, str]
@@ -44,31 +61,21 @@ class Best(Settings):
     failed: int = 0
     gradients: float
     at_edge: tuple[str, ...] = ()
+    cut: bool = False
+    how: How
 
 
 class Tuned(Settings):
-    """The answer of a search, and how it was found: the content of `tuned.yaml`, or of `tuned-VARIANT.yaml`.
+    """The answers of searches: the content of `tuned.yaml`, or of `tuned-VARIANT.yaml`.
 
     Attributes:
         experiment, variant: what was searched; no variant: the experiment as the paper states it.
-        budget: what the search could cost; empty for no limit.
-        cut: the cells whose search the budget ended.
-        without_answer: the cells whose samples all failed, each with the error of its first sample.
+        best: the answer of each cell, those of the last search at the end.
     """
 
     experiment: str
     variant: str = ""
-    date: str
-    metric: str
-    mode: str
-    search: str
-    scheduler: str
-    seeds: tuple[int, ...]
-    budget: str = ""
-    cut: tuple[str, ...] = ()
-    space: dict[str, Any]
     best: dict[str, Best]
-    without_answer: dict[str, str] = Field({})
 
     @classmethod
     def read(cls, file: Path) -> "Tuned":
@@ -92,25 +99,14 @@ class Tuned(Settings):
         with replacing(file) as scratch:
             scratch.write_text(text, encoding="utf-8")
 
-    def as_json(self) -> dict[str, Any]:
-        """The part that `--json` prints."""
-        return {"best": {name: one.model_dump(mode="json") for name, one in self.best.items()}}
-
-    @property
-    def suffix(self) -> str:
-        """What the names of its files end with: nothing, or the variant, so that no variant overwrites another."""
-        return f"-{self.variant}" if self.variant else ""
-
-    @property
-    def how(self) -> str:
-        """How the settings were found, in a sentence."""
-        samples, rounds = (_span([getattr(one, key) for one in self.best.values()]) for key in ("samples", "rounds"))
-        stops = {"none": "", "asha": ", successive halving", "median": ", median stopping"}[self.scheduler]
-        return (
-            f"rollcall tune, {self.date}: best of {samples} samples by {self.metric}, {self.search} search{stops}, "
-            f"{rounds} rounds, seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}"
-            f"{f'; ended by the budget of {self.budget}' if self.cut else ''}"
-        )
+    def after(self, earlier: "Tuned") -> "Tuned":
+        """These answers after those of earlier searches, without the cells that these cover."""
+        kept = {
+            name: one
+            for name, one in earlier.best.items()
+            if name not in self.best and not any(new.when.items() <= one.when.items() for new in self.best.values())
+        }
+        return self.model_copy(update={"best": kept | self.best})
 
     def overrides(self, experiment: Experiment) -> tuple[Override, ...]:
         """The settings of each cell as overrides of an experiment. Axes that it does not have are left out.
@@ -126,7 +122,7 @@ class Tuned(Settings):
             if tuple(when.items()) in result:
                 raise SettingError(f"tuned: {name} cannot be told from another cell by an axis of {experiment.name}")
             labels = {axis: (label,) for axis, label in when.items()}
-            result[tuple(when.items())] = Override(when=labels, set=one.settings, found=self.how)
+            result[tuple(when.items())] = Override(when=labels, set=one.settings, found=found([one]))
         return tuple(result.values())
 
     def applied(self, experiment: Experiment) -> Experiment:
@@ -146,7 +142,7 @@ class Tuned(Settings):
         Raises:
             SettingError: a seed was used to choose the settings.
         """
-        used = sorted({seed for seed in seeds if seed in self.seeds})
+        used = sorted({seed for seed in seeds for one in self.best.values() if seed in one.how.seeds})
         if used:
             raise SettingError(
                 f"seeds: {used[0]} is not allowed with --tuned; the settings were chosen with this seed. Use others"
@@ -158,7 +154,7 @@ def seeds_of(experiment: Experiment) -> list[Any]:
     return list(dict.fromkeys(draft.spec.get("seed", 0) for draft in drafts(experiment)))
 
 
-def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric) -> Best | None:
+def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, cut: bool, how: How) -> Best | None:
     """The best sample of a cell; None if all failed."""
     chosen = best(samples, metric)
     if chosen is None:
@@ -174,23 +170,20 @@ def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric) -> Best | N
         failed=sum(bool(sample.error) for sample in samples),
         gradients=sum(sample.gradients for sample in samples),
         at_edge=tuple(path for path, value in chosen.settings.items() if cell.at_edge(path, value)),
+        cut=cut,
+        how=how,
     )
 
 
-def tuned_of(
-    experiment: Experiment, cells: Sequence[Cell], samples: Mapping[str, Sequence[Sample]], metric: Metric, **how: Any
-) -> Tuned:
-    """The answer of a search; `how` holds the other fields of `Tuned`."""
-    answers = {cell.name: answer_of(cell, samples[cell.name], metric) for cell in cells}
-    return Tuned(
-        experiment=experiment.home,
-        variant=experiment.variant,
-        date=date.today().isoformat(),
-        metric=metric.name,
-        mode=metric.direction,
-        best={name: one for name, one in answers.items() if one is not None},
-        without_answer={name: samples[name][0].error for name, one in answers.items() if one is None},
-        **how,
+def found(answers: Sequence[Best]) -> str:
+    """How the settings of cells of one search were found, in a sentence."""
+    how = answers[0].how
+    samples, rounds = (_span([getattr(one, key) for one in answers]) for key in ("samples", "rounds"))
+    stops = {"none": "", "asha": ", successive halving", "median": ", median stopping"}[how.scheduler]
+    return (
+        f"rollcall tune, {how.date}: best of {samples} samples by {how.metric}, {how.search} search{stops}, "
+        f"{rounds} rounds, seed{'s' if len(how.seeds) > 1 else ''} {', '.join(map(str, how.seeds))}"
+        f"{f'; ended by the budget of {how.budget}' if any(one.cut for one in answers) else ''}"
     )
 
 

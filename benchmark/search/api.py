@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from rich.console import Console
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Direction, Metric, direction_of
-from benchmark.search.answer import Tuned, seeds_of, tuned_of
+from benchmark.search.answer import How, Tuned, answer_of, found, seeds_of
 from benchmark.search.budget import Budget
 from benchmark.search.cells import VALIDATION, Cell, cells_of
 from benchmark.search.execution import Execution
@@ -35,12 +36,14 @@ class Tuning:
     """The result of `tune`.
 
     Attributes:
-        tuned: the answer, as in `tuned.yaml`.
+        how: the search.
+        tuned: its answers; there is none for a cell whose samples all failed.
         samples: a row for each sample: cell, index, settings, score, rounds, state, gradients, seconds.
-        file: `tuned.yaml`, or `tuned-VARIANT.yaml`. A search without an answer leaves it as it is.
+        file: `tuned.yaml`, or `tuned-VARIANT.yaml`: these answers, and those of earlier searches for other cells.
         notes: what the user should know, a sentence each.
     """
 
+    how: How
     tuned: Tuned
     samples: pd.DataFrame
     file: Path
@@ -49,7 +52,12 @@ class Tuning:
     def beside(self, name: str) -> Path:
         """The path of another file of the search, such as `samples.json`."""
         path = Path(name)
-        return self.file.parent / "search" / f"{path.stem}{self.tuned.suffix}{path.suffix}"
+        return self.file.parent / "search" / f"{path.stem}{_suffix(self.tuned.variant)}{path.suffix}"
+
+    @property
+    def found(self) -> str:
+        """How the settings were found, in a sentence."""
+        return found(list(self.tuned.best.values()))
 
     @property
     def settings(self) -> list[str]:
@@ -59,8 +67,7 @@ class Tuning:
     @property
     def best(self) -> dict[str, Any]:
         """For each cell, the best settings, their score and so on, as plain data."""
-        content: dict[str, Any] = self.tuned.as_json()["best"]
-        return content
+        return {name: one.model_dump(mode="json") for name, one in self.tuned.best.items()}
 
 
 def tune(
@@ -132,32 +139,39 @@ def tune(
         scheduler,
         Budget.read(budget, execution.at_once) if budget else None,
     )
+    file = Path(store) / experiment.name / f"tuned{_suffix(experiment.variant)}.yaml"
+    if file.is_file():
+        Tuned.read(file)  # what cannot be read is refused before the search
     propose = proposals("grid" if grid else search, seeds[0], samples, judged, may_end_early=bool(budget))
     with execution as execute:
         by_cell = plan.run(cells, propose, execute)
-    tuned = tuned_of(
-        experiment,
-        cells,
-        by_cell,
-        judged,
+    how = How(
+        date=date.today().isoformat(),
+        metric=judged.name,
+        mode=judged.direction,
         search="grid" if grid else search,
         scheduler=scheduler,
         seeds=tuple(seeds),
         budget=budget,
-        cut=tuple(cell.name for cell in cells if propose(cell, by_cell[cell.name])),
         space=space.text,
     )
-    file = Path(store) / experiment.home / f"tuned{tuned.suffix}.yaml"
-    tuning = Tuning(tuned, samples_table(cells, by_cell), file, notes(cells, tuned, judged))
-    if tuned.best:
-        tuned.write(file)
+    answers = {
+        cell.name: answer_of(cell, by_cell[cell.name], judged, cut=bool(propose(cell, by_cell[cell.name])), how=how)
+        for cell in cells
+    }
+    best = {name: one for name, one in answers.items() if one is not None}
+    tuned = Tuned(experiment=experiment.home, variant=experiment.variant, best=best)
+    tuning = Tuning(how, tuned, samples_table(cells, by_cell), file, notes(cells, by_cell, tuned, how, judged))
+    if best:
+        (tuned.after(Tuned.read(file)) if file.is_file() else tuned).write(file)
+    table = tuning.beside("samples.json")
+    table.parent.mkdir(parents=True, exist_ok=True)
+    tuning.samples.to_json(table, orient="records", indent=1)
     if search == "optuna" and not grid:
         from benchmark.search.tpe import export
 
         export(tuning.beside("optuna.db"), experiment.home, cells, by_cell, judged.direction)
-    table = tuning.beside("samples.json")
-    tuning.samples.to_json(table, orient="records", indent=1)
-    execution.publish(Path(store), plan.folder, [file, table] if tuned.best else [table])
+    execution.publish(Path(store), plan.folder, [file, table] if best else [table])
     return tuning
 
 
@@ -226,7 +240,9 @@ def samples_table(cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Sample]]
     )
 
 
-def notes(cells: Sequence[Cell], tuned: Tuned, metric: Metric) -> tuple[str, ...]:
+def notes(
+    cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Sample]], tuned: Tuned, how: How, metric: Metric
+) -> tuple[str, ...]:
     """What the user should know about a search."""
     lines = []
     if metric.split == "test":
@@ -234,7 +250,7 @@ def notes(cells: Sequence[Cell], tuned: Tuned, metric: Metric) -> tuple[str, ...
     if any(cell.held_out for cell in cells):
         lines.append(f"The search held out {VALIDATION:.0%} of the training samples (task.validation: {VALIDATION}).")
     for cell in cells:
-        left_out = [path for path in Space.read(tuned.space).common if path not in cell.space]
+        left_out = [path for path in Space.read(how.space).common if path not in cell.space]
         if left_out:
             lines.append(f"{cell.name}: has no {', '.join(left_out)}; left out of its space.")
     for name, one in tuned.best.items():
@@ -250,9 +266,17 @@ def notes(cells: Sequence[Cell], tuned: Tuned, metric: Metric) -> tuple[str, ...
             f"The cells took unequal numbers of client gradients: {low} {costs[low]:.2g}, {high} {costs[high]:.2g}. "
             f"For equal ones: --budget {costs[low]:.2g}gradients"
         )
-    if tuned.cut:
-        cut = "the search" if len(tuned.cut) == len(cells) else f"the search of {', '.join(tuned.cut)}"
-        lines.append(f"The budget of {tuned.budget} ended {cut}. Rerun with a larger budget to continue.")
-    for name, error in tuned.without_answer.items():
-        lines.append(f"Warning: {name}: all samples failed; there is no answer. The first: {error}")
+    cut = [name for name, one in tuned.best.items() if one.cut]
+    if cut:
+        ended = "the search" if len(cut) == len(cells) else f"the search of {', '.join(cut)}"
+        lines.append(f"The budget of {how.budget} ended {ended}. Rerun with a larger budget to continue.")
+    for cell in cells:
+        if cell.name not in tuned.best:
+            error = by_cell[cell.name][0].error
+            lines.append(f"Warning: {cell.name}: all samples failed; there is no answer. The first: {error}")
     return tuple(lines)
+
+
+def _suffix(variant: str) -> str:
+    """The end of the names of the files of a search: no variant overwrites the files of another."""
+    return f"-{variant}" if variant else ""

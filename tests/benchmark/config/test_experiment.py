@@ -202,6 +202,11 @@ def test_a_name_that_leads_out_of_the_store_is_refused(name):
     assert validated(Experiment, BASE | {"name": "a/b c.2"}).home == "a/b c.2"
 
 
+def test_the_name_of_a_variant_is_part_of_a_file_name():
+    with pytest.raises(SettingError, match=r"^variants\.a/b: 'a/b' is not allowed; must be a name without /"):
+        validated(Experiment, BASE | {"variants": {"a/b": {"about": "x"}}})
+
+
 @pytest.mark.parametrize("empty", [[], {}])
 def test_an_axis_without_values_is_refused(empty):
     with pytest.raises(SettingError, match=r"^grid.seed: .* is not allowed; must have at least one value"):

@@ -12,10 +12,19 @@ from command import TINY, rollcall, write
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.grid import places
-from benchmark.search.answer import Best, Tuned
+from benchmark.search.answer import Best, How, Tuned
 from benchmark.search.writing import write_overrides
 
-CELL = {"rounds": 20, "samples": 3, "gradients": 5.0, "score": 0.5}
+HOW = How(
+    date="2026-01-01",
+    metric="validation/loss",
+    mode="min",
+    search="random",
+    scheduler="asha",
+    seeds=(1000,),
+    space={"local.lr": "1"},
+)
+CELL = {"rounds": 20, "samples": 3, "gradients": 5.0, "score": 0.5, "how": HOW}
 
 
 def tuned(**changes) -> Tuned:
@@ -23,9 +32,7 @@ def tuned(**changes) -> Tuned:
         "fedavg": Best(when={"panel": "", "algorithm": "fedavg"}, settings={"local.lr": 0.5}, **CELL),
         "fedpbc": Best(when={"algorithm": "fedpbc"}, settings={"local.lr": 0.25, "local.steps": 3}, **CELL),
     }
-    fields = {"experiment": "tiny", "date": "2026-01-01", "metric": "validation/loss", "mode": "min", "best": best}
-    fields |= {"search": "random", "scheduler": "asha", "seeds": (1000,), "space": {"local.lr": "1"}}
-    return Tuned(**fields | changes)
+    return Tuned(**{"experiment": "tiny", "best": best} | changes)
 
 
 def rates(experiment: Experiment) -> dict:

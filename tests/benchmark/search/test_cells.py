@@ -4,12 +4,22 @@ from command import TINY
 
 from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Metric
-from benchmark.search.answer import answer_of
+from benchmark.search.answer import How, answer_of, found
 from benchmark.search.cells import Cell, cells_of
 from benchmark.search.record import Sample
 from benchmark.search.space import Options, Space
 
 DISTANCE = Metric("train/distance", "min")
+HOW = How(
+    date="2026-01-01",
+    metric=DISTANCE.name,
+    mode="min",
+    search="random",
+    scheduler="none",
+    seeds=(1000, 1001),
+    budget="1h",
+    space={"local.lr": [0.1]},
+)
 
 
 def cells(space=None, **changes) -> dict[str, Cell]:
@@ -42,7 +52,12 @@ def test_an_answer_counts_the_samples_that_failed():
         Sample("fedavg", 1, {"local.lr": 0.2}, gradients=8.0, scores=scores),
         Sample("fedavg", 2, {"local.lr": 0.3}, gradients=9.0, error="diverged"),
     ]
-    assert answer_of(cell, samples[:1], DISTANCE) is None
-    best = answer_of(Cell("fedavg", {}, cell.specs, {"local.lr": Options((0.2,))}, [20], 0.0, False), samples, DISTANCE)
+    assert answer_of(cell, samples[:1], DISTANCE, False, HOW) is None
+    cell = Cell("fedavg", {}, cell.specs, {"local.lr": Options((0.2,))}, [20], 0.0, False)
+    best = answer_of(cell, samples, DISTANCE, True, HOW)
     assert (best.samples, best.failed, best.gradients) == (3, 2, 24.0)
     assert (best.score, best.spread, best.settings) == (4.0, 2**0.5, {"local.lr": 0.2})
+    assert found([best]) == (
+        "rollcall tune, 2026-01-01: best of 3 samples by train/distance, random search, 20 rounds, seeds 1000, 1001; "
+        "ended by the budget of 1h"
+    )

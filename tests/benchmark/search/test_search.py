@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from command import TINY
+from command import TINY, write
 
 import benchmark
 from benchmark.config.errors import SettingError
@@ -14,6 +14,7 @@ from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Metric
 from benchmark.federation.run_folder import RunFolder
 from benchmark.search import execution
+from benchmark.search.answer import Tuned
 from benchmark.search.api import notes
 from benchmark.search.cells import cells_of
 from benchmark.search.space import Space
@@ -184,13 +185,13 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
     accuracy = Metric("validation/accuracy")
     for experiment, says in ((digits(), True), (digits().varied({"task.validation": [0.3]}), False)):
         cells = cells_of(experiment, Space.read(RATES), (), accuracy)
-        assert (held_out in notes(cells, tuning.tuned, accuracy)) == says
+        assert (held_out in notes(cells, {}, tuning.tuned, tuning.how, accuracy)) == says
     with pytest.raises(SettingError, match=r"^metric: 'test/accuracy' is not allowed; .* add --allow-test$"):
         benchmark.tune(digits(), RATES, metric="test/accuracy", **options)
     on_test = benchmark.tune(digits(), RATES, metric="test/accuracy", allow_test=True, **options)
     assert on_test.samples["error"].tolist() == ["Touched: "]
     assert on_test.notes[0].startswith("Warning: the settings were chosen on test data.")
-    assert on_test.tuned.without_answer == {"all": "Touched: "}
+    assert on_test.notes[-1] == "Warning: all: all samples failed; there is no answer. The first: Touched: "
 
 
 def test_a_method_that_trains_with_test_data_is_refused(store):
@@ -229,6 +230,43 @@ def test_an_edge_is_a_warning(store):
     assert "Warning: fedavg: the best local.lr, 0.002, is at the edge of its space. Widen the space." in tuning.notes
 
 
+def test_a_search_keeps_the_answers_of_earlier_ones(store):
+    other = {"metric": "train/loss", "seeds": [2000]}
+    first = tune(store, grid=True)
+    second = tune(store, tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": [0.05]}, **other)
+    assert list(second.best) == ["fedavg"]
+    kept = Tuned.read(second.file)
+    assert list(kept.best) == ["fedpbc", "fedavg"]  # the last search at the end: its overrides have the last word
+    assert kept.best["fedpbc"] == first.tuned.best["fedpbc"]
+    assert kept.best["fedavg"].settings == {"local.lr": 0.05}
+    lines = [one.found for one in kept.overrides(tiny())]
+    assert ["4 samples by train/distance" in line for line in lines] == [True, False]
+    assert ["1 samples by train/loss" in line for line in lines] == [False, True]
+    for seed in (1000, 2000):
+        with pytest.raises(SettingError, match=rf"^seeds: {seed} is not allowed with --tuned"):
+            kept.check_seeds([seed])
+    steps = tiny(grid={"algorithm": ["fedavg"], "local.steps": [1, 2]})
+    tune(store, steps, {"local.lr": [0.05]})
+    tune(store, steps, {"local.lr": [0.05]}, per=["algorithm"])  # covers the cells of each number of steps
+    assert list(Tuned.read(second.file).best) == ["fedpbc", "fedavg"]
+
+
+def test_an_answer_that_cannot_be_read_is_refused_before_the_search(store):
+    (store / "tiny").mkdir(parents=True)
+    (store / "tiny" / "tuned.yaml").write_text("best: {}")
+    with pytest.raises(SettingError, match=r"tuned\.yaml: experiment: is missing"):
+        tune(store)
+    assert not list(store.rglob("status.json"))
+
+
+def test_experiments_that_share_runs_have_their_own_answers(store, tmp_path):
+    file = write(tmp_path, name="more", base=write(tmp_path), grid={"algorithm": ["fedavg"]})
+    first, second = tune(store, Experiment.read(str(tmp_path / "tiny.yaml"))), tune(store, Experiment.read(file))
+    assert (first.file, second.file) == (store / "tiny" / "tuned.yaml", store / "more" / "tuned.yaml")
+    first.tuned.applied(Experiment.read(file))  # the answers of the base are allowed for the other
+    assert {path.parts[-4] for path in store.rglob("status.json")} == {"tiny"}
+
+
 def test_per_chooses_what_is_searched_together(store):
     grid = {"algorithm": ["fedavg"], "local.steps": [1, 2]}
     together = tune(store, tiny(grid=grid), {"local.lr": [0.1]}, per=["algorithm"])
@@ -246,7 +284,7 @@ def test_seeds_of_the_table_are_refused(store):
     with pytest.raises(SettingError, match=r"^seeds: 1 is not allowed in a search"):
         tune(store, seeds=(1, 2))
     validation = tiny(report={"metrics": {"validation/loss": "min"}})  # itself a search
-    assert tune(store, validation, samples=1, rounds=1, seeds=(1, 2), mode="min").tuned.seeds == (1, 2)
+    assert tune(store, validation, samples=1, rounds=1, seeds=(1, 2), mode="min").how.seeds == (1, 2)
 
 
 def test_seeds_of_a_panel_are_seeds_of_the_table(store):
@@ -316,9 +354,9 @@ def test_a_budget_of_gradients_is_the_same_for_every_cell(store):
         "1/full/fedavg": (16, 96.0),
         "2/full/fedavg": (8, 96.0),
     }
-    assert tuning.tuned.cut == ("1/full/fedavg", "2/full/fedavg")
+    assert [one.cut for one in tuning.tuned.best.values()] == [True, True]
     assert "The budget of 100gradients ended the search. Rerun with a larger budget to continue." in tuning.notes
-    assert tuning.tuned.how.endswith("; ended by the budget of 100gradients")
+    assert tuning.found.endswith("; ended by the budget of 100gradients")
     # The grid is tried in random order.
     assert tuning.samples["local.lr"][:16].is_monotonic_increasing is False
 
@@ -331,7 +369,8 @@ def test_a_time_gives_all_cells_equally_many_samples(search, store):
     kept = ["cell", "index", "local.lr", "score"]
     pd.testing.assert_frame_equal(tune(store, **options).samples[kept], tuning.samples[kept])
     more = tune(store, **options | {"budget": "1h", "samples": 6})
-    assert (more.tuned.cut, len(more.samples)) == ((), 12)
+    assert not any(one.cut for one in more.tuned.best.values())
+    assert len(more.samples) == 12
     assert more.samples[more.samples["index"] < 4]["local.lr"].tolist() == tuning.samples["local.lr"].tolist()
 
 
@@ -378,7 +417,7 @@ def test_a_metric_of_unknown_direction_needs_a_mode(store):
         benchmark.tune(experiment, RATES, **options)
     assert not store.exists()
     reported = Experiment.model_validate(experiment.model_dump() | {"report": {"metrics": {"test/f1": "max"}}})
-    assert benchmark.tune(reported, {"local.lr": [0.1]}, **options).tuned.mode == "max"
+    assert benchmark.tune(reported, {"local.lr": [0.1]}, **options).how.mode == "max"
 
 
 @pytest.mark.parametrize(
