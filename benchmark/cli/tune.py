@@ -182,8 +182,8 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
     from benchmark.sweep.estimate import duration
 
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
-    names = [Column(name, overflow="fold") for name in ("cell", "best settings")]  # never cut off
-    table = Table(*names, tuning.how.metric, "samples", "client gradients", "time", title=tuning.found)
+    names = [Column(name, overflow="fold") for name in ("cell", "best settings", tuning.how.metric)]  # never cut off
+    table = Table(*names, "samples", "client gradients", "time", title=tuning.found)
     for name, one in tuning.tuned.best.items():
         settings = ", ".join(f"{path}={value}" for path, value in one.settings.items())
         spread = "" if one.spread is None else f" (sd over seeds {one.spread:.2g})"

@@ -5,6 +5,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from ray.cluster_utils import Cluster
 
 from benchmark import Trial, simulate
 from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.jobs import CallbackList, Job
-from benchmark.sweep.ray_executor import run_ray
+from benchmark.sweep.jobs import CallbackList, Job, Outcome
+from benchmark.sweep.ray_executor import _Relay, run_ray
 from benchmark.sweep.ray_options import RayOptions
 from benchmark.sweep.storage import Storage
 
@@ -118,3 +119,20 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
         done = [int(t) for seed, t in rounds if int(seed) == job.trial.seed]
         assert done.count(0) == 1  # it went on from a checkpoint
         assert set(done) == set(range(60))
+
+
+def test_without_retries_a_trial_whose_process_dies_has_failed(tmp_path):
+    job = Job(
+        Trial.read({"task": {"name": "quadratic", "targets": [0.0]}, "algorithm": "fedavg", "rounds": 1}),
+        "tiny",
+        tmp_path,
+    )
+    ended = []
+    callback = Mock(ended=lambda job, outcome: ended.append(outcome))
+    relay = _Relay([job], callback, lambda: False, retries=0, storage=None)
+    trial = Mock(config={"job": 0}, **{"get_pickled_error.return_value": "killed"})
+    relay.on_trial_start(0, [trial], trial)
+    relay.on_trial_error(0, [trial], trial)
+    error = "its process died once; memory may have run out. Rerun the command to resume from its checkpoint"
+    assert ended == [Outcome("failed", error)]
+    assert job.folder.error_file.read_text() == f"{error}\n\nRay's report:\nkilled\n"
