@@ -237,7 +237,7 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     from leaderboard.paper.cells import cells
     from leaderboard.paper.claims import check_claim
     from leaderboard.paper.reported import printed
-    from leaderboard.paper.sentences import claim_item
+    from leaderboard.paper.sentences import claims_list
     from leaderboard.paper.table import paper_table
     from leaderboard.plots.curves import paper_figure
     from leaderboard.ranking.selection import without_diverged
@@ -258,7 +258,7 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     notes.insert(
         0, "runs: " + ", ".join(text for source, text in sources.items() if source in {r.source for r in runs})
     )
-    claims = [claim_item(check_claim(claim, experiment.report, all_cells)) for claim in experiment.claims]
+    claims = claims_list([check_claim(claim, experiment.report, all_cells) for claim in experiment.claims])
     table = _noted(paper_table(experiment, all_cells, printed(experiment)), notes)
     versions, commits = (", ".join(sorted({run.tags[tag] for run in runs})) for tag in ("version", "commit"))
     return Board(

@@ -11,7 +11,7 @@ from benchmark.config.metric import Metric
 from leaderboard.paper.cells import Cell, after_equal_rounds, cells, estimate
 from leaderboard.paper.claims import check_claim
 from leaderboard.paper.reported import Printed, printed_for
-from leaderboard.paper.sentences import change, claim_item, interval, tally_of
+from leaderboard.paper.sentences import change, claims_list, interval, tally_of
 from leaderboard.render import markdown
 from leaderboard.run import Run
 from leaderboard.table import Column, Entry, Table
@@ -64,7 +64,7 @@ def variants(experiment: Experiment, runs: Sequence[Run], paper: Sequence[Cell])
         table = _changes(name, metric, experiment.report.last_rounds, paper, changed)
         if table.rows:
             lines += [f"`{name}`: {' '.join(variant.about.split())}", "", markdown(table)]
-            lines += [claim_item(check_claim(claim, experiment.report, changed)) for claim in variant.claims]
+            lines += claims_list([check_claim(claim, experiment.report, changed) for claim in variant.claims])
             lines += [""] if variant.claims else []
     return lines
 

@@ -9,7 +9,7 @@ from leaderboard.paper.cells import Cell, cells
 from leaderboard.paper.claims import ClaimResult, check_claim
 from leaderboard.paper.comparison import agreement, orders, variants
 from leaderboard.paper.reported import printed
-from leaderboard.paper.sentences import claim_item, tally_of
+from leaderboard.paper.sentences import claims_list, tally_of
 from leaderboard.paper.table import paper_table
 from leaderboard.render import markdown
 from leaderboard.results import PACKAGE, unarchive
@@ -89,7 +89,7 @@ def _section(
         "",
     ]
     if claims:
-        lines += ["Claims:", "", *map(claim_item, claims), ""]
+        lines += ["Claims:", "", *claims_list(claims), ""]
     if experiment.findings:
         lines += ["Findings:", "", *(f"- {_one_line(finding)}" for finding in experiment.findings), ""]
     if any(cell.runs for cell in all_cells):

@@ -16,29 +16,45 @@ MOST_PLACES = 6
 """Places that a claim's item lists; those against it come first."""
 
 
-def claim_item(result: ClaimResult) -> str:
-    """A claim with its verdict, the quantities behind it, and the cause if it does not hold: an item of a list."""
+def claims_list(results: Sequence[ClaimResult]) -> list[str]:
+    """Claims with their verdicts, the quantities behind them and the causes: the lines of a numbered list.
+
+    A cause that several claims share is written once.
+    """
+    lines: list[str] = []
+    first: dict[str, int] = {}
+    for number, result in enumerate(results, 1):
+        mark = f"**{result.verdict}**{' (reduced)' if result.reduced else ''}"
+        tally = _tally(result.places)
+        lines.append(f"{number}. {mark}{f' ({tally})' if tally else ''}: {result.claim.says}")
+        details = _details(result)
+        cause = result.claim.cause
+        if cause:
+            of = first.setdefault(cause, number)
+            details.append(f"cause: {cause}" if of == number else f"cause: as of claim {of}")
+        lines += [f"   - {detail}" for detail in details]
+    return lines
+
+
+def _details(result: ClaimResult) -> list[str]:
+    """The quantities behind a verdict, and what else is to be known of it."""
     claim = result.claim
     unit = RATIO if claim.over else result.metric
-    mark = f"**{result.verdict}**{' (reduced)' if result.reduced else ''}"
-    tally = _tally(result.places)
-    lines = [f"- {mark}{f' ({tally})' if tally else ''}: {claim.says}"]
+    details = []
     run = [place for place in result.places if place.quantity is not None]
     if run:
         quantity = f"{result.metric.name}{' %' if unit.percent else ''}{_comparison(claim)}, {_bounds(claim, unit)}"
-        lines.append(f"  {quantity}: {_places(run, unit)}")
+        details.append(f"{quantity}: {_places(run, unit)}")
     if result.seeds_to_decide is not None:
-        lines.append(f"  seeds that would decide it: {result.seeds_to_decide:,}")
+        details.append(f"seeds that would decide it: {result.seeds_to_decide:,}")
     if result.unmeasured:
-        lines.append(f"  no run measured {' and '.join(metric.column for metric in result.unmeasured)}")
+        details.append(f"no run measured {' and '.join(metric.column for metric in result.unmeasured)}")
     diverged = sum(place.diverged for place in result.places)
     if diverged:
-        lines.append(f"  diverged runs, left out of the numbers: {diverged}")
+        details.append(f"diverged runs, left out of the numbers: {diverged}")
     if claim.printed is not None:
-        lines.append(f"  printed: {unit.text(claim.printed)}")
-    if claim.cause:
-        lines.append(f"  {claim.cause}")
-    return "\n".join(lines)
+        details.append(f"printed: {unit.text(claim.printed)}")
+    return details
 
 
 def interval(quantity: Estimate, metric: Metric) -> str:

@@ -34,13 +34,13 @@ def file(tmp_path, monkeypatch):
 def test_the_files_of_a_papers_table(file, tmp_path, capsys):
     code, out, _ = rollcall(capsys, "leaderboard", file)
     assert code == 0
-    assert "- **holds**: FedPBC ends nearer" in out
+    assert "1. **holds**: FedPBC ends nearer" in out
     folder = tmp_path / "runs" / "mine"
     names = {path.name for path in folder.iterdir() if path.is_file()}
     assert names >= {*(f"leaderboard.{end}" for end in ("md", "csv", "tex", "html")), "figure.png", "figure.pdf"}
     text = (folder / "leaderboard.md").read_text()
     assert text.startswith("# Tiny\n\n| algorithm |")
-    assert "- **holds**: FedPBC ends nearer" in text
+    assert "1. **holds**: FedPBC ends nearer" in text
     page = (folder / "leaderboard.html").read_text()
     assert "Tiny ([X] Fig. 1)" in page
     assert "Nearer &amp; nearer" in page
@@ -71,5 +71,5 @@ def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, 
     (tmp_path / "taken").write_text("a file")
     code, out, err = rollcall(capsys, "leaderboard", file, "--to", "taken")
     assert code == 2
-    assert "- **holds**: FedPBC ends nearer" in out
+    assert "1. **holds**: FedPBC ends nearer" in out
     assert err == "error: taken: the files cannot be written (File exists); choose a folder with --to DIR\n"

@@ -11,7 +11,7 @@ from benchmark.config.base import validated
 from benchmark.config.report import Claim, Report
 from leaderboard.paper.cells import Estimate, cells
 from leaderboard.paper.claims import check_claim
-from leaderboard.paper.sentences import claim_item
+from leaderboard.paper.sentences import claims_list
 from tests.support.results import experiment, runs
 
 REPORT = Report()
@@ -229,6 +229,6 @@ def test_a_metric_that_no_run_measured_is_named(claim, unmeasured):
     """Such as a misspelt one about an analysis, whose columns are not known before."""
     result = decide(claim, scattered)
     assert [metric.name for metric in result.unmeasured] == unmeasured
-    lines = claim_item(result).splitlines()
-    assert [line for line in lines if "no run" in line] == [f"  no run measured {name}" for name in unmeasured]
+    lines = claims_list([result])
+    assert [line for line in lines if "no run" in line] == [f"   - no run measured {name}" for name in unmeasured]
     assert decide(claim, scattered, skip=(0, 1, 2)).unmeasured == ()

@@ -17,7 +17,7 @@ def test_reproduction_tells_what_was_found(tmp_path, numbers):
     text = reproduction([COMPARED], tmp_path)
     assert text == reproduction([COMPARED], tmp_path)
     assert "| [paper/fig](#paperfig) | [X] Fig. 1 | 4 of 4 cells | 1 holds |" in text
-    assert "- **holds** (holds at 2): mifa leads\n  test/accuracy %, difference, at least 10.0: often: 20.0" in text
+    assert "1. **holds** (holds at 2): mifa leads\n   - test/accuracy %, difference, at least 10.0: often: 20.0" in text
     # fedavg 0.5, 0.6, 0.7: 0.6 +- 0.248, printed 0.615; mifa 0.8 +- 0.248: 0.615 agrees, 0.4 does not
     assert "Printed numbers: 2 agree, 1 differs." in text
     assert "- seldom, mifa, test/accuracy: 80.0 [55.2, 104.8], printed 40.0" in text

@@ -9,7 +9,7 @@ from benchmark.config.metric import Metric
 from benchmark.config.report import Claim
 from leaderboard.paper.cells import Estimate
 from leaderboard.paper.claims import ClaimResult, PlaceResult
-from leaderboard.paper.sentences import change, claim_item, interval, tally_of
+from leaderboard.paper.sentences import change, claims_list, interval, tally_of
 
 ACCURACY, LOSS = Metric("test/accuracy"), Metric("train/loss")
 WIDE = Estimate(0.1, 0.05, -0.1, 0.3, 3)
@@ -39,36 +39,45 @@ def result(places, **claim):
     return ClaimResult(validated(Claim, {"says": "So.", "least": 0.0} | claim), ACCURACY, tuple(places), reduced=False)
 
 
-def test_an_item_of_a_claim():
+def test_a_list_of_claims():
     places = [
         PlaceResult({"panel": "a"}, Estimate(0.2, 0.05, 0.1, 0.3, 3), "holds"),
         PlaceResult({"panel": "b"}, WIDE, "undecided"),
         PlaceResult({"panel": "c"}, None, "not run"),
     ]
-    assert claim_item(result(places, most=0.5, printed=0.123, cause="Because.")).splitlines() == [
-        "- **undecided** (holds at 1, undecided at 1; 1 of 3 places not run): So.",
-        "  test/accuracy %, at least 0.0 and at most 50.0: b: 10.0 [-10.0, 30.0]; a: 20.0 [10.0, 30.0]",
-        "  seeds that would decide it: 4",  # panel b: ((1.96 + 0.842) 0.05 / 0.1)^2 + 1.92 = 3.9
-        "  printed: 12.3",
-        "  Because.",
+    assert claims_list([result(places, most=0.5, printed=0.123, cause="Because.")]) == [
+        "1. **undecided** (holds at 1, undecided at 1; 1 of 3 places not run): So.",
+        "   - test/accuracy %, at least 0.0 and at most 50.0: b: 10.0 [-10.0, 30.0]; a: 20.0 [10.0, 30.0]",
+        "   - seeds that would decide it: 4",  # panel b: ((1.96 + 0.842) 0.05 / 0.1)^2 + 1.92 = 3.9
+        "   - printed: 12.3",
+        "   - cause: Because.",
     ]
-    assert claim_item(result(places[2:])) == "- **not run**: So."
+    assert claims_list([result(places[2:])]) == ["1. **not run**: So."]
+
+
+def test_a_cause_of_several_claims_is_written_once():
+    claims = [result([], cause=cause) for cause in ("", "This.", "That.", "This.")]
+    assert [line for line in claims_list(claims) if "cause" in line] == [
+        "   - cause: This.",
+        "   - cause: That.",
+        "   - cause: as of claim 2",
+    ]
 
 
 @pytest.mark.parametrize(
     ("relation", "line"),
     [
-        ({"minus": {"panel": "x"}}, "  test/accuracy %, difference, at least 0.0: 10.0 [-10.0, 30.0]"),
-        ({"along": "panel"}, "  test/accuracy %, step, at least 0.0: 10.0 [-10.0, 30.0]"),
-        ({"over": {"panel": "x"}}, "  test/accuracy, ratio, at least 0: 0.10 [-0.10, 0.30]"),  # no percent
+        ({"minus": {"panel": "x"}}, "   - test/accuracy %, difference, at least 0.0: 10.0 [-10.0, 30.0]"),
+        ({"along": "panel"}, "   - test/accuracy %, step, at least 0.0: 10.0 [-10.0, 30.0]"),
+        ({"over": {"panel": "x"}}, "   - test/accuracy, ratio, at least 0: 0.10 [-0.10, 0.30]"),  # no percent
     ],
 )
 def test_a_claim_about_one_comparison(relation, line):
-    assert claim_item(result([PlaceResult({}, WIDE, "undecided")], **relation)).splitlines()[1] == line
+    assert claims_list([result([PlaceResult({}, WIDE, "undecided")], **relation)])[1] == line
 
 
 def test_long_lists_of_places_are_cut():
     places = [PlaceResult({"panel": str(n)}, WIDE, "undecided") for n in range(8)]
-    line = claim_item(result(places)).splitlines()[1]
+    line = claims_list([result(places)])[1]
     assert line.count("30.0]") == 6
     assert line.endswith("; ...")
