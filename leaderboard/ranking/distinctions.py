@@ -17,7 +17,9 @@ def distinctions(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[
     """
     shown = [axis for axis in axes if _is_shown(axis, cells)]
     columns = [axis for axis in shown if axis.name != METHOD and len({axis.label(cell) for cell in cells}) > 1]
-    rest = [{key: text for key, text in cell.items() if not any(axis.covers(key) for axis in columns)} for cell in cells]
+    rest = [
+        {key: text for key, text in cell.items() if not any(axis.covers(key) for axis in columns)} for cell in cells
+    ]
     differing = [key for key in _differing(rest) if not _is_method(key)]
     options = [key for key in _differing(cells) if _is_method(key) and key != METHOD]
     named = next((axis for axis in shown if axis.name == METHOD), None)
