@@ -177,20 +177,25 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
         tuning: the result of the search.
         next_step: the command for the final table.
     """
+    from rich import box
     from rich.table import Column, Table
 
     from benchmark.sweep.estimate import duration
 
     tuned = tuning.tuned
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
-    names = [Column(name, overflow="fold") for name in ("cell", "best settings")]  # never cut off
-    table = Table(*names, tuned.metric, "samples", "client gradients", "time", title=tuned.how)
+    settings = {name: [f"{path}={value}" for path, value in one.settings.items()] for name, one in tuned.best.items()}
+    longest = max((len(text) for texts in settings.values() for text in texts), default=0)
+    are_whole = max(map(len, settings), default=0) + longest <= out.width // 2  # otherwise broken, never cut off
+    names = [Column(name, overflow="fold", no_wrap=are_whole) for name in ("cell", "best settings")]
+    measured = (tuned.metric, "samples", "client gradients", "time")
+    numbers = [Column(name, justify="right") for name in measured]
+    table = Table(*names, *numbers, box=box.SIMPLE_HEAD, collapse_padding=True, title=tuned.how)
     for name, one in tuned.best.items():
-        settings = ", ".join(f"{path}={value}" for path, value in one.settings.items())
         spread = "" if one.spread is None else f" (sd over seeds {one.spread:.2g})"
         table.add_row(
             name,
-            settings,
+            "\n".join(settings[name]),
             f"{one.score:.4g}{spread}",
             str(one.samples),
             f"{one.gradients:,.0f}",
