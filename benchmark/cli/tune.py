@@ -162,6 +162,9 @@ def tune(
             draw(name, file, tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
 
 
+SPREAD = "score: mean ± standard deviation over the seeds of the search"
+
+
 def _seeds(text: str) -> list[int]:
     _, seeds = parse(f"seeds={text}")
     for seed in seeds:
@@ -177,19 +180,35 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
         tuning: the result of the search.
         next_step: the command for the final table.
     """
+    from rich import box
     from rich.table import Column, Table
 
     from benchmark.sweep.estimate import duration
 
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
-    names = [Column(name, overflow="fold") for name in ("cell", "best settings", tuning.how.metric)]  # never cut off
-    table = Table(*names, "samples", "client gradients", "time", title=tuning.found)
+    settings = {
+        name: [f"{path}={value}" for path, value in one.settings.items()] for name, one in tuning.tuned.best.items()
+    }
+    longest = max((len(text) for texts in settings.values() for text in texts), default=0)
+    is_short = longest <= out.width // 2  # a broken number cannot be copied
+    names = [Column("cell", overflow="fold"), Column("best settings", overflow="fold", no_wrap=is_short)]
+    score = Column("score", justify="right", no_wrap=True)
+    costs = [Column(name, justify="right") for name in ("samples", "client gradients", "time")]
+    table = Table(
+        *names,
+        score,
+        *costs,
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+        title=tuning.found,
+        caption=SPREAD if len(tuning.how.seeds) > 1 else None,
+    )
     for name, one in tuning.tuned.best.items():
-        settings = ", ".join(f"{path}={value}" for path, value in one.settings.items())
-        spread = "" if one.spread is None else f" (sd over seeds {one.spread:.2g})"
+        spread = "" if one.spread is None else f" ± {one.spread:.2g}"
         table.add_row(
             name,
-            settings,
+            "\n".join(settings[name]),
             f"{one.score:.4g}{spread}",
             str(one.samples),
             f"{one.gradients:,.0f}",

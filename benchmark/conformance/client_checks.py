@@ -3,6 +3,8 @@
 Each check returns nothing, or raises `CheckFailed`. Its docstring is its title in the report.
 """
 
+from itertools import chain
+
 import numpy as np
 import torch
 
@@ -24,7 +26,8 @@ def renumbering(subject: Subject) -> None:
 
 def only_the_active_work(subject: Subject) -> None:
     """only active clients compute (unless properties.asks_all)"""
-    for step in subject.rounds():
+    # In mirrored rounds, client 0 is inactive first: ids that are positions in A show.
+    for step in chain(subject.rounds(), subject.rounds(MASK[:, ::-1])):
         inactive = step.work.asked - set(step.call.active.tolist())
         if inactive and not step.method.properties.asks_all:
             raise CheckFailed(

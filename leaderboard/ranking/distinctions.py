@@ -16,10 +16,12 @@ def distinctions(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[
             settings of the axis in which cells differ.
     """
     shown = [axis for axis in axes if _is_shown(axis, cells)]
-    rest = [{key: text for key, text in cell.items() if not any(axis.covers(key) for axis in shown)} for cell in cells]
+    columns = [axis for axis in shown if axis.name != METHOD and len({axis.label(cell) for cell in cells}) > 1]
+    rest = [
+        {key: text for key, text in cell.items() if not any(axis.covers(key) for axis in columns)} for cell in cells
+    ]
     differing = [key for key in _differing(rest) if not _is_method(key)]
     options = [key for key in _differing(cells) if _is_method(key) and key != METHOD]
-    columns = [axis for axis in shown if axis.name != METHOD and len({axis.label(cell) for cell in cells}) > 1]
     named = next((axis for axis in shown if axis.name == METHOD), None)
     methods = [(named and named.label(cell)) or _method(cell, cells, options) for cell in cells]
     labels = [{axis.name: axis.label(cell) or "" for axis in columns} for cell in cells]

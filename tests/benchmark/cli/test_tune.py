@@ -2,12 +2,15 @@
 
 import json
 import shlex
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 import yaml
 from command import rollcall, write
 from filelock import FileLock
 
+from benchmark.cli import tune
 from benchmark.cli.executor import executor_of
 from benchmark.config.errors import SettingError
 from benchmark.search import api
@@ -38,6 +41,19 @@ def test_json_and_write(tmp_path, store, capsys):
     assert code == 0
     assert f"local.lr={best['fedavg']['settings']['local.lr']}" in output
     assert f"rollcall run {file} --tuned {store / 'tiny' / 'tuned.yaml'}" in output
+
+
+def test_settings_of_the_answer_are_not_broken(monkeypatch, capsys):
+    """In a terminal of 80 columns; a rate in two pieces cannot be copied."""
+    monkeypatch.setenv("COLUMNS", "80")
+    settings = {"local.lr": 0.01866, "server.momentum": 0.1234}
+    answer = {"settings": settings, "score": 0.7456, "spread": 0.012, "samples": 30, "gradients": 3.45e6}
+    cells = {name: SimpleNamespace(**answer) for name in ("fedavg", "fedavg_known")}
+    samples = pd.DataFrame({"cell": list(cells), "seconds": [4.0, 400.0]})
+    found = {"found": "best of 30", "how": SimpleNamespace(seeds=(1000, 1001)), "tuned": SimpleNamespace(best=cells)}
+    tune._tell(SimpleNamespace(**found, samples=samples, file="tuned.yaml"), "rollcall run")
+    words = capsys.readouterr().out.split()
+    assert [words.count(word) for word in ("local.lr=0.01866", "server.momentum=0.1234")] == [2, 2]
 
 
 def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypatch):

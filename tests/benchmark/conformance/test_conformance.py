@@ -156,6 +156,15 @@ def test_two_variants_of_a_method_are_checked_both(capsys):
     assert [line.split(" (")[0] for line in out.splitlines() if "passes" in line] == variants
 
 
+def test_the_released_selection_of_f3ast_computes_at_inactive_clients(capsys):
+    """It takes positions in the list of active clients for ids, as docs/algorithms.md says."""
+    code, out, _ = rollcall(capsys, "check", "{name: f3ast, selection: released, capacity: 2}", "--json")
+    (outcomes,) = json.loads(out).values()
+    failed = [outcome["check"] for outcome in outcomes if not outcome["passed"]]
+    assert code == 1
+    assert "only active clients compute (unless properties.asks_all)" in failed
+
+
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [("fedavgg", "must be one of local_sgd"), ("none.py:X", "there is no file"), ("{capacity: 2}", "name: is missing")],

@@ -38,6 +38,13 @@ def test_labels_stand_for_the_settings_behind_them():
     assert shown[1] == {"local.lr": "2", "participation": "bernoulli", "participation.p": "0.9"}
 
 
+def test_an_axis_with_one_label_hides_no_setting():
+    """As the panel of a file without panels: overrides give its methods rates of their own."""
+    cells = [{"algorithm": name, "local.lr": lr} for name, lr in (("a", "1"), ("b", "3"))]
+    panel = Axis("panel", frozenset({"algorithm", "local"}), {tuple(sorted(cell.items())): "" for cell in cells})
+    assert distinctions(cells, [panel]) == [("a", {"local.lr": "1"}), ("b", {"local.lr": "3"})]
+
+
 def test_methods_show_their_options_unless_the_file_names_them():
     cells = [{"algorithm": "fedau", "algorithm.cutoff": cutoff} for cutoff in ("5", "50")]
     parts = [tuple(sorted(cell.items())) for cell in cells]
