@@ -13,12 +13,14 @@ class CheckFailed(Exception):
     Attributes:
         expected: by the check.
         seen: instead.
+        method: the name of the method that is wrong; empty if it is not known.
     """
 
-    def __init__(self, expected: str, seen: str) -> None:
+    def __init__(self, expected: str, seen: str, method: str = "") -> None:
         super().__init__(f"expected {expected}; seen: {seen}")
         self.expected = expected
         self.seen = seen
+        self.method = method
 
 
 def location(part: Any, error: Exception) -> str:
@@ -29,7 +31,8 @@ def location(part: Any, error: Exception) -> str:
         error: of the check.
     """
     thing = plain(part)
-    work = next((vars(thing)[name] for name in ("round", "active", "loss") if name in vars(thing)), None)
+    methods = (getattr(error, "method", ""), "round", "active", "loss")
+    work = next((vars(thing)[name] for name in methods if name in vars(thing)), None)
     try:
         file = inspect.getfile(thing)
     except TypeError:  # a class that is not in a file

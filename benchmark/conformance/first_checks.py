@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from algorithms import KNOWLEDGE, Properties, Round
-from algorithms.returned import WrongReturnError, check_init, check_round
+from algorithms.returned import WrongReturnError, check_eval_model, check_init, check_round, check_traffic
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.subject import EVERYONE, MASK, Subject, U
 
@@ -56,7 +56,7 @@ def declared_knowledge(subject: Subject) -> None:
 
 
 def runs(subject: Subject) -> None:
-    """rounds with active clients return (update [d] or None, state) with finite numbers"""
+    """all methods return what they must: `round` (update [d] or None, state), with finite numbers"""
     method, x = subject.method(), torch.zeros(2, dtype=torch.float64)
     state = method.init(x, len(U))
     _refuse(check_init, method, state)
@@ -65,6 +65,7 @@ def runs(subject: Subject) -> None:
         returned = method.round(state, x, call, subject.work())
         _refuse(check_round, method, returned, state, x)
         update, state = returned
+        _refuse(check_traffic, method, method.traffic(state, call))
         if update is None:
             continue
         if not update.isfinite().all():
@@ -72,6 +73,7 @@ def runs(subject: Subject) -> None:
                 "finite numbers", f"update {update.tolist()} in round {t}; look for a division by 0, or log or sqrt"
             )
         x = x + update.detach()
+    _refuse(check_eval_model, method, method.eval_model(state, x), x)
 
 
 def _refuse(check: Callable[..., None], *arguments: Any) -> None:
@@ -79,7 +81,7 @@ def _refuse(check: Callable[..., None], *arguments: Any) -> None:
     try:
         check(*arguments)
     except WrongReturnError as error:
-        raise CheckFailed(error.expected, error.seen) from None
+        raise CheckFailed(error.expected, error.seen, error.method) from None
 
 
 def returns_the_update(subject: Subject) -> None:

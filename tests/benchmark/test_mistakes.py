@@ -42,6 +42,19 @@ def run(**settings):
 
 
 OWN = run(algorithm={"name": "mine.py:Mine"})
+AFTER = "from algorithms import FedAvg\n\nclass Mine(FedAvg):\n"
+EVALUATED = AFTER + "    def eval_model(self, state, x):  # here\n        {}\n"
+COUNTED = """from dataclasses import dataclass
+from algorithms import FedAvg
+
+@dataclass(frozen=True)
+class Count:
+    rounds: int
+
+class Mine(FedAvg):
+    def init(self, x, clients):  # here
+        return Count(0)
+"""
 # For each mistake: the file, the command, and parts of the message.
 MISTAKES = {
     "syntax error": ("class Mine(:  # here\n    pass\n", CHECK, ["this is not Python: invalid syntax"]),
@@ -78,6 +91,12 @@ MISTAKES = {
     "no state before a run": ("from algorithms import FedAvg\n\nclass Mine(FedAvg):\n    def init(self, x, clients):  # here\n        return {'x': x}\n", OWN, ["Mine.init returned a dict; must return a dataclass of tensors"]),
     "no return in a run": (method("D.mean(dim=0)", HERE), OWN, ["Mine.round returned None; must return (update, state)"]),
     "no state in a run": (method("return D.mean(dim=0), None", HERE), OWN, ["Mine.round returned (a Tensor [2], None); must return (update, state)"]),
+    "no model to evaluate in a run": (EVALUATED.format("pass"), OWN, ["Mine.eval_model returned None; must return the model to evaluate: a float32 tensor [2]"]),
+    "no model to evaluate": (EVALUATED.format("pass"), CHECK, ["expected  the model to evaluate: a float64 tensor [2]", "seen      None"]),
+    "all models to evaluate": (EVALUATED.format("return x.expand(3, -1)"), OWN, ["Mine.eval_model returned a model [3, 2]; must return a model [2], as x is. Take the mean over the clients: .mean(dim=0)"]),
+    "a number as traffic": (AFTER + "    def traffic(self, state, call):  # here\n        return 3\n", OWN, ["Mine.traffic returned an int; must return an algorithms.Traffic(up, down)"]),
+    "a number in the state": (COUNTED, OWN, ["Mine.init returned a Count whose rounds is an int; must return a dataclass of tensors"]),
+    "a number in the state, checked": (COUNTED, CHECK, ["expected  a dataclass of tensors", "seen      a Count whose rounds is an int"]),
     "forgets the state": (method("return D.mean(dim=0)", HERE), CHECK, ["expected  (update, state): a float64 tensor [2] or None", "seen      a Tensor [2]"]),
     "in-place change": (method("x += D.mean(dim=0)\nreturn torch.zeros_like(x), state", HERE), CHECK, ["x not to change", "it was modified in round 0"]),
     "global randomness": (method("return D.mean(dim=0) * torch.rand(()), state", HERE), CHECK, ["call.generator()", "torch's global generator"]),
