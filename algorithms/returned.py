@@ -9,7 +9,7 @@ from algorithms.base import Traffic
 
 
 class WrongReturnError(ValueError):
-    """A method of an algorithm returned something else than it must.
+    """A method of an algorithm, or of a task, returned something else than it must.
 
     Attributes:
         method: its name, such as `round`.
@@ -17,8 +17,8 @@ class WrongReturnError(ValueError):
         seen: what it returned.
     """
 
-    def __init__(self, algorithm: Any, method: str, expected: str, seen: str) -> None:
-        super().__init__(f"{type(algorithm).__name__}.{method} returned {seen}; must return {expected}")
+    def __init__(self, part: Any, method: str, expected: str, seen: str) -> None:
+        super().__init__(f"{type(part).__name__}.{method} returned {seen}; must return {expected}")
         self.method = method
         self.expected = expected
         self.seen = seen
@@ -31,7 +31,7 @@ def check_init(algorithm: Any, state: Any) -> None:
         WrongReturnError: names the class, and the field that is no tensor.
     """
     if not _is_dataclass(state):
-        raise WrongReturnError(algorithm, "init", "a dataclass of tensors", _in_words(state))
+        raise WrongReturnError(algorithm, "init", "a dataclass of tensors", in_words(state))
     _check_fields(algorithm, "init", state)
 
 
@@ -50,7 +50,7 @@ def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
     if not isinstance(update, Tensor | None) or type(after) is not type(state):
         kind = type(state).__name__
         pair = f"(update, state): {_like(x)} or None, and the state, of class {kind} as from init"
-        raise WrongReturnError(algorithm, "round", pair, _in_words(returned))
+        raise WrongReturnError(algorithm, "round", pair, in_words(returned))
     if update is not None:
         _check_alike(algorithm, "round", "an update", update, x)
     _check_fields(algorithm, "round", after)
@@ -63,7 +63,7 @@ def check_eval_model(algorithm: Any, model: Any, x: Tensor) -> None:
         WrongReturnError: names the class, what was returned and what must be.
     """
     if not isinstance(model, Tensor):
-        raise WrongReturnError(algorithm, "eval_model", f"the model to evaluate: {_like(x)}", _in_words(model))
+        raise WrongReturnError(algorithm, "eval_model", f"the model to evaluate: {_like(x)}", in_words(model))
     _check_alike(algorithm, "eval_model", "a model", model, x)
 
 
@@ -74,7 +74,7 @@ def check_traffic(algorithm: Any, traffic: Any) -> None:
         WrongReturnError: names the class and what was returned.
     """
     if not isinstance(traffic, Traffic):
-        raise WrongReturnError(algorithm, "traffic", "an algorithms.Traffic(up, down)", _in_words(traffic))
+        raise WrongReturnError(algorithm, "traffic", "an algorithms.Traffic(up, down)", in_words(traffic))
 
 
 def _check_fields(algorithm: Any, method: str, state: Any) -> None:
@@ -84,7 +84,7 @@ def _check_fields(algorithm: Any, method: str, state: Any) -> None:
         if _is_dataclass(value):
             _check_fields(algorithm, method, value)
         elif not isinstance(value, Tensor):
-            seen = f"a {type(state).__name__} whose {field.name} is {_in_words(value)}"
+            seen = f"a {type(state).__name__} whose {field.name} is {in_words(value)}"
             raise WrongReturnError(algorithm, method, "a dataclass of tensors, such as torch.tensor(0)", seen)
 
 
@@ -112,11 +112,12 @@ def _dtype(x: Tensor) -> str:
     return str(x.dtype).removeprefix("torch.")
 
 
-def _in_words(value: Any) -> str:
+def in_words(value: Any) -> str:
+    """A returned value in words, with the shape of a tensor."""
     if value is None:
         return "None"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_in_words, value))})"
+        return f"({', '.join(map(in_words, value))})"
     name = type(value).__name__
     shape = f" {list(value.shape)}" if hasattr(value, "shape") else ""
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}{shape}"
