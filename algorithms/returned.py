@@ -1,33 +1,38 @@
-"""Whether `Algorithm.init` and `Algorithm.round` returned what they must."""
+"""Whether the methods of an algorithm returned what they must."""
 
 import dataclasses
 from typing import Any
 
 from torch import Tensor
 
+from algorithms.base import Traffic
+
 
 class WrongReturnError(ValueError):
-    """A method of an algorithm returned something else than it must.
+    """A method of an algorithm, or of a task, returned something else than it must.
 
     Attributes:
+        method: its name, such as `round`.
         expected: what it must return.
         seen: what it returned.
     """
 
-    def __init__(self, method: str, expected: str, seen: str) -> None:
-        super().__init__(f"{method} returned {seen}; must return {expected}")
+    def __init__(self, part: Any, method: str, expected: str, seen: str) -> None:
+        super().__init__(f"{type(part).__name__}.{method} returned {seen}; must return {expected}")
+        self.method = method
         self.expected = expected
         self.seen = seen
 
 
 def check_init(algorithm: Any, state: Any) -> None:
-    """Refuse a first state that is no dataclass.
+    """Refuse a first state that is no dataclass of tensors.
 
     Raises:
-        WrongReturnError: names the class.
+        WrongReturnError: names the class, and the field that is no tensor.
     """
-    if not dataclasses.is_dataclass(state) or isinstance(state, type):
-        raise WrongReturnError(f"{type(algorithm).__name__}.init", "a dataclass of tensors", _in_words(state))
+    if not _is_dataclass(state):
+        raise WrongReturnError(algorithm, "init", "a dataclass of tensors", in_words(state))
+    _check_fields(algorithm, "init", state)
 
 
 def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
@@ -42,28 +47,77 @@ def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
         WrongReturnError: names the class, what was returned and what must be.
     """
     update, after = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
-    is_pair = isinstance(update, Tensor | None) and type(after) is type(state)
-    if is_pair and (update is None or (update.shape, update.dtype, update.device) == (x.shape, x.dtype, x.device)):
-        return
-    method, dtype, d = f"{type(algorithm).__name__}.round", str(x.dtype).removeprefix("torch."), list(x.shape)
-    if not is_pair:
+    if not isinstance(update, Tensor | None) or type(after) is not type(state):
         kind = type(state).__name__
-        pair = f"(update, state): a {dtype} tensor {d} or None, and the state, of class {kind} as from init"
-        raise WrongReturnError(method, pair, _in_words(returned))
-    if update.shape != x.shape:
-        hint = ". Take the mean over the clients: .mean(dim=0)" if update.shape[1:] == x.shape else ""
-        raise WrongReturnError(method, f"an update {d}, as x is{hint}", f"an update {list(update.shape)}")
-    if update.dtype != x.dtype:
-        seen = str(update.dtype).removeprefix("torch.")
-        raise WrongReturnError(method, f"an update of {dtype}, as x is", f"an update of {seen}")
-    raise WrongReturnError(method, f"an update on {x.device}, as x is", f"an update on {update.device}")
+        pair = f"(update, state): {_like(x)} or None, and the state, of class {kind} as from init"
+        raise WrongReturnError(algorithm, "round", pair, in_words(returned))
+    if update is not None:
+        _check_alike(algorithm, "round", "an update", update, x)
+    _check_fields(algorithm, "round", after)
 
 
-def _in_words(value: Any) -> str:
+def check_eval_model(algorithm: Any, model: Any, x: Tensor) -> None:
+    """Refuse what is no model like x.
+
+    Raises:
+        WrongReturnError: names the class, what was returned and what must be.
+    """
+    if not isinstance(model, Tensor):
+        raise WrongReturnError(algorithm, "eval_model", f"the model to evaluate: {_like(x)}", in_words(model))
+    _check_alike(algorithm, "eval_model", "a model", model, x)
+
+
+def check_traffic(algorithm: Any, traffic: Any) -> None:
+    """Refuse what is no `Traffic`.
+
+    Raises:
+        WrongReturnError: names the class and what was returned.
+    """
+    if not isinstance(traffic, Traffic):
+        raise WrongReturnError(algorithm, "traffic", "an algorithms.Traffic(up, down)", in_words(traffic))
+
+
+def _check_fields(algorithm: Any, method: str, state: Any) -> None:
+    """Refuse a field of a state that is neither a tensor nor a dataclass of tensors."""
+    for field in dataclasses.fields(state):
+        value = getattr(state, field.name)
+        if _is_dataclass(value):
+            _check_fields(algorithm, method, value)
+        elif not isinstance(value, Tensor):
+            seen = f"a {type(state).__name__} whose {field.name} is {in_words(value)}"
+            raise WrongReturnError(algorithm, method, "a dataclass of tensors, such as torch.tensor(0)", seen)
+
+
+def _check_alike(algorithm: Any, method: str, what: str, vector: Tensor, x: Tensor) -> None:
+    """Refuse a vector whose shape, type or device is not that of x."""
+    d = list(x.shape)
+    if vector.shape != x.shape:
+        hint = ". Take the mean over the clients: .mean(dim=0)" if vector.shape[1:] == x.shape else ""
+        raise WrongReturnError(algorithm, method, f"{what} {d}, as x is{hint}", f"{what} {list(vector.shape)}")
+    if vector.dtype != x.dtype:
+        raise WrongReturnError(algorithm, method, f"{what} of {_dtype(x)}, as x is", f"{what} of {_dtype(vector)}")
+    if vector.device != x.device:
+        raise WrongReturnError(algorithm, method, f"{what} on {x.device}, as x is", f"{what} on {vector.device}")
+
+
+def _is_dataclass(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def _like(x: Tensor) -> str:
+    return f"a {_dtype(x)} tensor {list(x.shape)}"
+
+
+def _dtype(x: Tensor) -> str:
+    return str(x.dtype).removeprefix("torch.")
+
+
+def in_words(value: Any) -> str:
+    """A returned value in words, with the shape of a tensor."""
     if value is None:
         return "None"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_in_words, value))})"
+        return f"({', '.join(map(in_words, value))})"
     name = type(value).__name__
     shape = f" {list(value.shape)}" if hasattr(value, "shape") else ""
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}{shape}"

@@ -58,23 +58,27 @@ def _check_lightning(module: LightningModule) -> None:
 
 
 def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None:
-    """Refuse a LightningModule as the network of an image task if clients cannot train it as it trains itself.
+    """Refuse a network of an image task that gives no logits, or that clients cannot train as it trains itself.
 
     Args:
-        module: a network; what is no LightningModule passes.
+        module: the network.
         shape: of an input.
         classes: C.
 
     Raises:
-        ValueError: it has no `forward`, optimizes manually, or its training_step is not the cross-entropy.
+        ValueError: it gives no logits; or, of a LightningModule, it has no `forward`, optimizes manually, or its
+            training_step is not the cross-entropy.
     """
-    if not isinstance(module, LightningModule):
-        return
-    _check_lightning(module)
+    if isinstance(module, LightningModule):
+        _check_lightning(module)
     batch = torch.randn(2, *shape, generator=torch.Generator().manual_seed(0)), torch.arange(2) % classes
     module = copy.deepcopy(module).eval()
-    with torch.no_grad():
-        loss = cross_entropy(module(batch[0]), batch[1])
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        logits = module(batch[0])
+        _check_predictions(logits, batch[1], classes)
+        if not isinstance(module, LightningModule):
+            return
+        loss = cross_entropy(logits, batch[1])
         own = _own_loss(module, batch)
     if own is not None and not torch.allclose(own.to(loss.dtype), loss, rtol=1e-4, atol=1e-6):
         raise ValueError(

@@ -74,12 +74,9 @@ class Plan:
         from benchmark.config.grid import distinct, trials
         from benchmark.sweep.metric_names import check_metrics
 
-        report, claims = self.experiment.report, self.experiment.judged
-        metrics = {
-            "report.metrics": report.metrics if "metrics" in report.model_fields_set else (),
-            "claims: metric": [claim.metric for claim in claims if claim.metric],
-            "claims: per": [claim.per for claim in claims if claim.per],
-        }
+        metrics = self.experiment.named_metrics(self.experiment.judged)
+        if "metrics" not in self.experiment.report.model_fields_set:
+            del metrics["report.metrics"]
         check_metrics(metrics, distinct(self.places), (trial for whole in [self.whole] for trial in trials(whole)))
 
     def claim(self, store: Path) -> None:

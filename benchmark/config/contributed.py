@@ -215,9 +215,20 @@ def _check_parameters(kind: str, label: str, thing: Callable[..., Any]) -> None:
         raise SourceError(f"{definition(thing)}: {told(error)}") from None
     first = parameters[:count]
     positional = [one for one in first if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    if len(positional) < count or (count and any(one.kind is one.VAR_KEYWORD for one in parameters[count:])):
+    taken = dict(zip(KINDS[kind].parameters.split(", "), positional, strict=False))
+    if (
+        len(positional) < count
+        or (count and any(one.kind is one.VAR_KEYWORD for one in parameters[count:]))
+        or any(_is_option(thing, parameter) and parameter.name != name for name, parameter in taken.items())
+    ):
         names = ", ".join(str(one).partition(":")[0] for one in parameters)
         raise SettingError(
             f"name: {label!r} is not allowed; must be {needs}; it takes ({names}), at {definition(thing)}. Parameters "
             "after the first ones are its options, each by name"
         )
+
+
+def _is_option(thing: Callable[..., Any], parameter: inspect.Parameter) -> bool:
+    """Whether a parameter is an option, unless it has the name of what the suite supplies: it has a default, or is a
+    field."""
+    return dataclasses.is_dataclass(thing) or parameter.default is not parameter.empty

@@ -1,6 +1,6 @@
 """An experiment: the grid of trials behind one table or figure, read from a YAML file."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
 from benchmark.config.labels import file_name, folder_name, is_number, labelled, named, not_empty, selected
+from benchmark.config.metric import Metric
 from benchmark.config.nested import merged
 from benchmark.config.renamed import current_experiment
 from benchmark.config.report import Claim, Labels, Report, Reported
@@ -157,12 +158,21 @@ class Experiment(Settings):
         """The claims about its results: of a variant its own."""
         return self.variants[self.variant].claims if self.variant else self.claims
 
+    def named_metrics(self, claims: Sequence[Claim]) -> dict[str, Sequence[Metric]]:
+        """The metrics of the report and of these claims, by the setting that names them."""
+        return {
+            "report.metrics": self.report.metrics,
+            "report.drawn": self.report.drawn,
+            "claims: metric": [claim.metric for claim in claims if claim.metric],
+            "claims: per": [claim.per for claim in claims if claim.per],
+        }
+
     @property
     def metrics(self) -> list[str]:
-        """The columns of a run's history that its report and its claims read."""
-        claimed = [metric for claim in self.claims for metric in (claim.metric, claim.per) if metric]
-        metrics = [*self.report.metrics, *claimed]
-        return list(dict.fromkeys(metric.column for metric in metrics))
+        """The columns of a run's history that its report and all claims read, those of its variants included."""
+        claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
+        named = self.named_metrics(claims).values()
+        return list(dict.fromkeys(metric.column for metrics in named for metric in metrics))
 
     def as_(self, variant: str) -> "Experiment":
         """The experiment with the changes of a variant.

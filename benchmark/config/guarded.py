@@ -64,6 +64,8 @@ class Guarded:
             check_model(network, shape, classes)
         except ValueError as error:
             raise SourceError(f"{self._place}{error}") from None
+        except Exception as error:
+            raise SourceError(f"{contributed_line(error) or self._place}{told(error)}") from error
 
     def _roll_call(self, result: Any, population: Any) -> Any:
         """A participation model from what the callable made."""

@@ -2,8 +2,10 @@
 
 import inspect
 import traceback
+from collections.abc import Callable
 from typing import Any
 
+from algorithms.returned import WrongReturnError
 from benchmark.config.source import definition, plain, shown
 
 
@@ -13,12 +15,22 @@ class CheckFailed(Exception):
     Attributes:
         expected: by the check.
         seen: instead.
+        method: the name of the method that is wrong; empty if it is not known.
     """
 
-    def __init__(self, expected: str, seen: str) -> None:
+    def __init__(self, expected: str, seen: str, method: str = "") -> None:
         super().__init__(f"expected {expected}; seen: {seen}")
         self.expected = expected
         self.seen = seen
+        self.method = method
+
+
+def refuse(check: Callable[..., None], *arguments: Any) -> None:
+    """A check of what a method returned, as a check of the report."""
+    try:
+        check(*arguments)
+    except WrongReturnError as error:
+        raise CheckFailed(error.expected, error.seen, error.method) from None
 
 
 def location(part: Any, error: Exception) -> str:
@@ -29,7 +41,8 @@ def location(part: Any, error: Exception) -> str:
         error: of the check.
     """
     thing = plain(part)
-    work = next((vars(thing)[name] for name in ("round", "active", "loss") if name in vars(thing)), None)
+    methods = (getattr(error, "method", ""), "round", "active", "loss")
+    work = next((vars(thing)[name] for name in methods if name in vars(thing)), None)
     try:
         file = inspect.getfile(thing)
     except TypeError:  # a class that is not in a file

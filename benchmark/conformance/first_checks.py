@@ -4,15 +4,14 @@ Each check returns nothing, or raises `CheckFailed`. Its docstring is its title 
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from algorithms import KNOWLEDGE, Properties, Round
-from algorithms.returned import WrongReturnError, check_init, check_round
-from benchmark.conformance.failure import CheckFailed
+from algorithms.returned import check_eval_model, check_init, check_round, check_traffic
+from benchmark.conformance.failure import CheckFailed, refuse
 from benchmark.conformance.subject import EVERYONE, MASK, Subject, U
 
 
@@ -56,15 +55,16 @@ def declared_knowledge(subject: Subject) -> None:
 
 
 def runs(subject: Subject) -> None:
-    """rounds with active clients return (update [d] or None, state) with finite numbers"""
+    """all methods return what they must: `round` (update [d] or None, state), with finite numbers"""
     method, x = subject.method(), torch.zeros(2, dtype=torch.float64)
     state = method.init(x, len(U))
-    _refuse(check_init, method, state)
+    refuse(check_init, method, state)
     for t, active in enumerate(MASK[MASK.any(axis=1)]):
         call = subject.call(t, active)
         returned = method.round(state, x, call, subject.work())
-        _refuse(check_round, method, returned, state, x)
+        refuse(check_round, method, returned, state, x)
         update, state = returned
+        refuse(check_traffic, method, method.traffic(state, call))
         if update is None:
             continue
         if not update.isfinite().all():
@@ -72,14 +72,7 @@ def runs(subject: Subject) -> None:
                 "finite numbers", f"update {update.tolist()} in round {t}; look for a division by 0, or log or sqrt"
             )
         x = x + update.detach()
-
-
-def _refuse(check: Callable[..., None], *arguments: Any) -> None:
-    """A check of what a method returned, as a check of the report."""
-    try:
-        check(*arguments)
-    except WrongReturnError as error:
-        raise CheckFailed(error.expected, error.seen) from None
+    refuse(check_eval_model, method, method.eval_model(state, x), x)
 
 
 def returns_the_update(subject: Subject) -> None:

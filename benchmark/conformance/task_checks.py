@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from benchmark.config.errors import SettingError
 from benchmark.config.registry import Choice
-from benchmark.conformance.failure import CheckFailed
+from benchmark.conformance.failure import CheckFailed, refuse
 from benchmark.conformance.randomness import twice
+from benchmark.federation.task_calls import check_loss, check_metrics
 from tasks import ClientData, Task
 from tasks.finite import not_finite
 from tasks.partitions import Parts
@@ -117,12 +118,9 @@ def task_and_data(choice: Choice) -> None:
         bad = not_finite(task.eval(), split, samples)
         if bad:
             raise CheckFailed("samples with finite values, or finite losses of samples without", bad)
-    values = task.metrics(_batch(data, 3))
-    if "loss" not in values:
-        raise CheckFailed("`metrics` with the key `loss`", f"the keys {', '.join(values) or 'none'}")
-    for name, value in values.items():
-        if value.shape not in ((3,), ()):
-            raise CheckFailed(f"metric {name} [n] with a value for each sample", f"{list(value.shape)} for 3 samples")
+    batch = _batch(data, 3)
+    refuse(check_metrics, task, task.metrics(batch), batch)
+    refuse(check_loss, task, task.loss(batch), batch)
 
 
 def _rows_of(data: ClientData) -> None:
@@ -145,8 +143,6 @@ def mean_loss(choice: Choice) -> None:
         with torch.no_grad():
             together = task.loss(batch)
             singles = torch.stack([task.loss(tuple(c[i : i + 1] for c in batch)) for i in range(len(batch[0]))])
-        if together.shape != ():
-            raise CheckFailed("one number, such as loss.mean()", f"a loss of shape {list(together.shape)}")
         if not together.isfinite():
             raise CheckFailed("a finite loss", f"{together.item()}; look for log(0), a division by 0, or bad inputs")
         if not torch.allclose(together.double(), singles.double().mean(), rtol=1e-4, atol=1e-6):

@@ -24,6 +24,7 @@ from benchmark.federation.metrics import metrics_of
 from benchmark.federation.module import Federation
 from benchmark.federation.precision import PRECISIONS
 from benchmark.federation.server_optimizers import OPTIMIZERS
+from benchmark.federation.task_calls import refuse_wrong_returns
 from participation import Participation, Population
 from tasks import ClientData, Minibatches, Task
 
@@ -51,14 +52,18 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     client_classes = weight_classes(trial, alpha, participation)
     dtype = PRECISIONS[trial.numerics.dtype].dtype
     cast_samples(data, dtype)
-    metrics = metrics_of(trial.evaluation.metrics, task.to(dtype), data)
+    task.to(dtype)
+    if trial.task.source is not None:
+        with at("task"):
+            refuse_wrong_returns(task, tuple(column[:2] for column in data.splits["train"]))
+    metrics = metrics_of(trial.evaluation.metrics, task, data)
     if metrics.over_clients:
         groups += client_groups(groups, evaluated_splits(trial, data), data)
     check_memory(trial, task, data, participation, algorithm)
     minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
     schedule = trial.local.schedule.bound()
     return Federation(
-        task.to(dtype),
+        task,
         data,
         participation,
         algorithm,

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from algorithms import Algorithm, Round
 from benchmark.config.trial import Alike
 from benchmark.federation.evaluation import is_often
+from benchmark.federation.method_calls import evaluated_model
 from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
 
@@ -107,7 +108,8 @@ class Weights(nn.Module):
 
         All are 0 before the first update.
         """
-        weights = self.algorithm.eval_model(self.state.get(), self.cumulative.detach()).double().cpu().numpy()
+        model = evaluated_model(self.algorithm, self.state.get(), self.cumulative.detach())
+        weights = model.double().cpu().numpy()
         total = weights.sum()
         parts = np.bincount(self.classes.of, weights / total if total else weights)
         return {

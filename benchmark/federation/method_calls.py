@@ -1,13 +1,13 @@
-"""Calls of an algorithm's `init` and `round`, whose return values are checked."""
+"""Calls of the methods of an algorithm, whose return values are checked."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor
 
-from algorithms import Algorithm, LocalWork, Round
-from algorithms.returned import WrongReturnError, check_init, check_round
+from algorithms import Algorithm, LocalWork, Round, Traffic
+from algorithms.returned import WrongReturnError, check_eval_model, check_init, check_round, check_traffic
 from benchmark.config.errors import SourceError
 from benchmark.config.source import definition
 
@@ -16,10 +16,10 @@ def first_state(algorithm: Algorithm[Any], x: Tensor, clients: int) -> Any:
     """The state before round 0.
 
     Raises:
-        SourceError: it is no dataclass; names the line of the method and the class.
+        SourceError: it is no dataclass of tensors; names the line of the method and the class.
     """
     state = algorithm.init(x, clients)
-    with _with_line(type(algorithm).init):
+    with _with_line(algorithm):
         check_init(algorithm, state)
     return state
 
@@ -33,15 +33,39 @@ def one_round(
         SourceError: the method returned something else; names the line of the method and the class.
     """
     returned = algorithm.round(state, x, call, work)
-    with _with_line(type(algorithm).round):
+    with _with_line(algorithm):
         check_round(algorithm, returned, state, x)
     return returned
 
 
+def evaluated_model(algorithm: Algorithm[Any], state: Any, x: Tensor) -> Tensor:
+    """The model to evaluate.
+
+    Raises:
+        SourceError: it is not like x; names the line of the method and the class.
+    """
+    model = algorithm.eval_model(state, x)
+    with _with_line(algorithm):
+        check_eval_model(algorithm, model, x)
+    return model
+
+
+def traffic_of(algorithm: Algorithm[Any], state: Any, call: Round) -> Traffic:
+    """The vectors sent in the round that ended in this state.
+
+    Raises:
+        SourceError: it is no `Traffic`; names the line of the method and the class.
+    """
+    traffic = algorithm.traffic(state, call)
+    with _with_line(algorithm):
+        check_traffic(algorithm, traffic)
+    return traffic
+
+
 @contextmanager
-def _with_line(method: Callable[..., Any]) -> Iterator[None]:
+def _with_line(algorithm: Algorithm[Any]) -> Iterator[None]:
     """Prefix what is wrong with a return value with the file and the line of the method."""
     try:
         yield
     except WrongReturnError as error:
-        raise SourceError(f"{definition(method)}: {error}") from None
+        raise SourceError(f"{definition(getattr(type(algorithm), error.method))}: {error}") from None

@@ -20,7 +20,7 @@ from benchmark.engines.peers import Peers
 from benchmark.federation.client_weights import Classes, Weights
 from benchmark.federation.costs import Costs, floats
 from benchmark.federation.evaluation import Groups, Tally
-from benchmark.federation.method_calls import first_state, one_round
+from benchmark.federation.method_calls import evaluated_model, first_state, one_round, traffic_of
 from benchmark.federation.metrics import Metrics, Scores
 from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
@@ -127,7 +127,7 @@ class Federation(LightningModule):
     @property
     def eval_model(self) -> Tensor:
         """The model [d] that is evaluated: see `algorithms.Algorithm.eval_model`."""
-        return self.algorithm.eval_model(self.state.get(), self.server.detach())
+        return evaluated_model(self.algorithm, self.state.get(), self.server.detach())
 
     def share(self, peers: Peers) -> None:
         """Share the clients' work and the evaluations with other processes, before the first of them."""
@@ -159,7 +159,7 @@ class Federation(LightningModule):
             self._average_buffers(work, call)
             if self.weights is not None:
                 self.weights.round(call, observed)
-        self.costs.add(observed.gradient_count, self.algorithm.traffic(state, call), len(self.server))
+        self.costs.add(observed.gradient_count, traffic_of(self.algorithm, state, call), len(self.server))
         # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.
         self.server.grad = None if update is None else -update
         self.optimizers().step()  # type: ignore[union-attr]

@@ -42,6 +42,40 @@ def run(**settings):
 
 
 OWN = run(algorithm={"name": "mine.py:Mine"})
+AFTER = "from algorithms import FedAvg\n\nclass Mine(FedAvg):\n"
+EVALUATED = AFTER + "    def eval_model(self, state, x):  # here\n        {}\n"
+COUNTED = """from dataclasses import dataclass
+from algorithms import FedAvg
+
+@dataclass(frozen=True)
+class Count:
+    rounds: int
+
+class Mine(FedAvg):
+    def init(self, x, clients):  # here
+        return Count(0)
+"""
+TASK = """from tasks import TASKS
+
+def Mine(seed):
+    task, data = TASKS["quadratic"](seed, targets=[[0.0], [1.0]])
+    task.__class__ = Other
+    return task, data
+
+class Other(type(TASKS["quadratic"](0, targets=[[0.0]])[0])):
+    def {}(self, batch):  # here
+        {}
+"""
+OF_TASK = run(task="mine.py:Mine")
+NETWORK = """from torch import nn
+
+class Network(nn.Linear):
+    def forward(self, images):
+        return super().forward(images.flatten(1)), 1
+
+def Mine(shape, classes):  # here
+    return Network(64, classes)
+"""
 # For each mistake: the file, the command, and parts of the message.
 MISTAKES = {
     "syntax error": ("class Mine(:  # here\n    pass\n", CHECK, ["this is not Python: invalid syntax"]),
@@ -78,6 +112,17 @@ MISTAKES = {
     "no state before a run": ("from algorithms import FedAvg\n\nclass Mine(FedAvg):\n    def init(self, x, clients):  # here\n        return {'x': x}\n", OWN, ["Mine.init returned a dict; must return a dataclass of tensors"]),
     "no return in a run": (method("D.mean(dim=0)", HERE), OWN, ["Mine.round returned None; must return (update, state)"]),
     "no state in a run": (method("return D.mean(dim=0), None", HERE), OWN, ["Mine.round returned (a Tensor [2], None); must return (update, state)"]),
+    "no model to evaluate in a run": (EVALUATED.format("pass"), OWN, ["Mine.eval_model returned None; must return the model to evaluate: a float32 tensor [2]"]),
+    "no model to evaluate": (EVALUATED.format("pass"), CHECK, ["expected  the model to evaluate: a float64 tensor [2]", "seen      None"]),
+    "all models to evaluate": (EVALUATED.format("return x.expand(3, -1)"), OWN, ["Mine.eval_model returned a model [3, 2]; must return a model [2], as x is. Take the mean over the clients: .mean(dim=0)"]),
+    "a number as traffic": (AFTER + "    def traffic(self, state, call):  # here\n        return 3\n", OWN, ["Mine.traffic returned an int; must return an algorithms.Traffic(up, down)"]),
+    "a number in the state": (COUNTED, OWN, ["Mine.init returned a Count whose rounds is an int; must return a dataclass of tensors"]),
+    "a number in the state, checked": (COUNTED, CHECK, ["expected  a dataclass of tensors", "seen      a Count whose rounds is an int"]),
+    "no metrics in a run": (TASK.format("metrics", "pass"), OF_TASK, ["task: mine.py:9: Other.metrics returned None; must return a dict of tensors with the key `loss`"]),
+    "no metrics": (TASK.format("metrics", "pass").replace(HERE, ""), ("check", "mine.py:Mine", "--kind", "task"), ["expected  a dict of tensors with the key `loss`", "seen      None"]),
+    "metrics of another number of samples": (TASK.format("metrics", "return {'loss': batch[0].new_zeros(3)}"), OF_TASK, ["Other.metrics returned 'loss': a Tensor [3]; must return 'loss': a tensor [2] with a value for each sample"]),
+    "a loss for each sample": (TASK.format("loss", "return batch[0].new_zeros(2)"), OF_TASK, ["Other.loss returned a Tensor [2]; must return one number, the mean over the samples"]),
+    "a network that returns a tuple": (NETWORK, run(task=DIGITS | {"model": "mine.py:Mine"}), ["network: gives a tuple for 2 samples; must give [2, 10], a logit for each class"]),
     "forgets the state": (method("return D.mean(dim=0)", HERE), CHECK, ["expected  (update, state): a float64 tensor [2] or None", "seen      a Tensor [2]"]),
     "in-place change": (method("x += D.mean(dim=0)\nreturn torch.zeros_like(x), state", HERE), CHECK, ["x not to change", "it was modified in round 0"]),
     "global randomness": (method("return D.mean(dim=0) * torch.rand(()), state", HERE), CHECK, ["call.generator()", "torch's global generator"]),
@@ -134,7 +179,7 @@ MISTAKES = {
     "not the classes": (
         "from torch import nn\n\ndef Mine(shape, classes):  # here\n    return nn.Sequential(nn.Flatten(), nn.LazyLinear(3))\n",
         ("check", "mine.py:Mine"),
-        ["logits [1, 10] for 1 inputs [1, 8, 8] of 10 classes", "[1, 3]"],
+        ["mine.py:3: network: gives a tensor [2, 3] for 2 samples; must give [2, 10], a logit for each class"],
     ),
     "knowledge that is misspelt": (
         "from algorithms.fedavg import FedAvg\n\nclass Mine(FedAvg):  # here\n    requires = ('probabilty',)\n",

@@ -53,9 +53,11 @@ def test_a_part_on_the_command_line_that_is_not_yaml(text, tmp_path, capsys):
     assert refused(capsys, "check", text) == f"error: part: {said}"
 
 
-def test_a_metric_with_a_typo_is_found_before_anything_runs(store, tmp_path, capsys):
-    file = write(tmp_path, report={"metrics": {"train/dist": "min"}})
-    assert "report.metrics: 'train/dist' is not allowed" in refused(capsys, "run", file, "--executor", "inline")
+@pytest.mark.parametrize(("field", "named"), [("metrics", {"train/dist": "min"}), ("drawn", ["train/dist"])])
+def test_a_metric_with_a_typo_is_found_before_anything_runs(field, named, store, tmp_path, capsys):
+    file = write(tmp_path, report=TINY["report"] | {field: named})
+    error = refused(capsys, "run", file, "--executor", "inline")
+    assert f"report.{field}: 'train/dist' is not allowed; no trial records it. Recorded: train/loss" in error
     assert not list(store.rglob("status.json"))
 
 

@@ -238,6 +238,26 @@ def test_a_class_and_an_object_with_active_are_participation_models(roll_calls):
         simulate(quadratic(module.Longer))
 
 
+@pytest.mark.parametrize(
+    ("parameters", "complaint"),
+    [("every: int", r"it takes \(every\)"), ("every: int = 2", r"it takes \(every\)"), ("population: object", "")],
+)
+@pytest.mark.parametrize("dataclass", [True, False])
+def test_no_option_takes_what_the_suite_supplies(parameters, complaint, dataclass, tmp_path):
+    head = (
+        "@dataclass\nclass Mine:\n    {}\n" if dataclass else "class Mine:\n    def __init__(self, {}):\n        pass\n"
+    )
+    text = (
+        f"from dataclasses import dataclass\n\n{head.format(parameters)}    def active(self, t):\n        return [0]\n"
+    )
+    (tmp_path / "mine.py").write_text(text)
+    if complaint and (dataclass or "=" in parameters):  # without a default, a parameter may have any name
+        with pytest.raises(SettingError, match=rf"must be a function of \(population\) .*; {complaint}, at .*mine.py"):
+            quadratic(f"{tmp_path}/mine.py:Mine")
+    else:
+        assert quadratic(f"{tmp_path}/mine.py:Mine").participation.build(Population(3)).active(0).tolist() == [0]
+
+
 def test_a_mask_of_a_file_is_a_trace(roll_calls):
     file, module = roll_calls
     by_name, by_object = quadratic(f"{file}:MASK"), quadratic(module.MASK)

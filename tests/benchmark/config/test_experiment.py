@@ -233,3 +233,20 @@ def test_an_analysis_may_be_a_bare_name():
         analyses("class_weigths")
     with pytest.raises(ValidationError, match=r"panels\.law\.analysis"):
         analyses(3)
+
+
+def test_the_columns_that_are_read_are_those_of_the_table_the_figure_and_all_claims():
+    def claim(**metrics):
+        return {"says": "So.", "least": 0} | metrics
+
+    experiment = validated(
+        Experiment,
+        BASE
+        | {
+            "report": {"metrics": {"test/accuracy": "max"}, "drawn": ["test/loss"]},
+            "claims": [claim(metric="round_of:train/loss>=2")],
+            "variants": {"more": {"about": "More.", "claims": [claim(at=3, per="cost/floats_up")]}},
+        },
+    )
+    columns = ["test/accuracy", "test/loss", "train/loss", "cost/floats_up"]
+    assert experiment.metrics == experiment.as_("more").metrics == columns

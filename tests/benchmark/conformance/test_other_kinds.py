@@ -60,7 +60,7 @@ BROKEN = {
     "doubled": ("variation", "probabilities stay in [0, 1]", "it was modified in round 0"),
     "overlapping": ("partition", "every client has samples", "sample 7 belongs to"),
     "thrown_parts": ("partition", "the same seed gives the same partition", "NumPy's global generator"),
-    "no_classes": ("model", "the network maps inputs", "[1, 2]"),
+    "no_classes": ("model", "the network maps inputs", "[2, 2]"),
     "Dropping": ("model", "a network draws its weights", "numbers from torch's global generator"),
     "unnamed": ("task", "the task and its data fit", "the keys error"),
     "idle": ("task", "the task and its data fit", "client 1 of 3 has none"),
