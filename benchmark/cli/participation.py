@@ -34,13 +34,15 @@ def participation(
     only: Only = None,
     rounds: Annotated[int, typer.Option(min=2, help="Number of rounds to summarise.")] = 2000,
     plot: Annotated[Path | None, typer.Option(help="Draw a picture into this file.", metavar="FILE")] = None,
-    picture: Annotated[Picture, typer.Option(help="Which picture --plot draws.")] = Picture.uplinks,
+    picture: Annotated[Picture | None, typer.Option(help="Which picture --plot draws. Default: uplinks.")] = None,
     record: Annotated[
         Path | None, typer.Option(help="Write the rounds as a trace: .npy, .npz, .csv or .parquet.", metavar="FILE")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Summarise, draw or record the rounds of a participation model, without any learning."""
+    if picture is not None and plot is None:
+        raise SettingError("--picture is not allowed without --plot; add --plot FILE")
     from benchmark.cli.participation_spec import load
     from participation import recording
     from participation.summary import summarise
@@ -53,7 +55,8 @@ def participation(
     else:
         out.print(_table(f"{spec}, panel {panel}" if panel else spec, summary))
     if plot is not None:
-        draw(picture.value, plot, *_content(picture, model, mask))
+        drawn = picture or Picture.uplinks
+        draw(drawn.value, plot, *_content(drawn, model, mask))
     if record is not None:
         try:
             recording.write(mask, record)

@@ -68,6 +68,8 @@ def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> tuple[Partic
     """
     content: Any = load_yaml(Path(spec)) if Path(spec).is_file() else None
     if isinstance(content, dict) and "trial" not in content:
+        if only:
+            raise SettingError("--only is not allowed with a file of a participation model; it has no panels")
         return validated(RollCall, content).model(), ""
     name, _, wanted = spec.partition(":")
     experiment = Experiment.read(name).only(only or {})

@@ -13,6 +13,7 @@ from rich.table import Table as Grid
 
 from benchmark.cli.options import STORE, Json, Store, out
 from benchmark.cli.strict_json import strict_json
+from benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
     from benchmark.sweep.entries import Entry
@@ -31,6 +32,8 @@ def status(
 
     It reads the run folders only, so it can be called from another terminal while trials run.
     """
+    if follow and as_json:
+        raise SettingError("--follow is not allowed with --json; leave one of them out")
     from benchmark.config.experiment import Experiment
     from benchmark.sweep.entries import read
 

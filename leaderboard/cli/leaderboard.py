@@ -72,11 +72,15 @@ def leaderboard(
     hide_diverged: Annotated[
         bool, typer.Option("--hide-diverged", help="Hide settings of which a run diverged.")
     ] = False,
-    form: Annotated[Form, typer.Option("--format", help="Format of the printed table.")] = Form.terminal,
+    form: Annotated[
+        Form | None, typer.Option("--format", help="Format of the printed table. Default: terminal.")
+    ] = None,
     to: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the files. Default: STORE/EXPERIMENT.")
     ] = None,
-    archive: Annotated[Path, typer.Option(metavar="DIR", help="Folder that `rollcall archive` wrote.")] = FOLDER,
+    archive: Annotated[
+        Path | None, typer.Option(metavar="DIR", help=f"Folder that `rollcall archive` wrote. Default: {FOLDER}.")
+    ] = None,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
@@ -86,11 +90,16 @@ def leaderboard(
     own runs, from the run folders in the store and the MLflow server if one is set, replace kept results of the same
     cell. For other experiments, and with --best-by, it is a ranking of your own runs.
     """
+    if as_json and form is not None:
+        raise SettingError("--format is not allowed with --json; leave one of them out")
     chosen = _with_metrics(Experiment.read(experiment), metric)
+    own_alone = "--mine" if mine else "--best-by" if best_by else "" if chosen.source else "an experiment of no paper"
+    if own_alone and archive is not None:
+        raise SettingError(f"--archive is not allowed with {own_alone}; only your own runs are shown")
     conditions = parse_all(only or [])
     try:
         if chosen.source and not best_by:
-            board = _paper(chosen.only(conditions), store, None if mine else archive, hide_diverged)
+            board = _paper(chosen.only(conditions), store, None if mine else archive or FOLDER, hide_diverged)
         else:
             board = _ranking(chosen, store, conditions, best_by, hide_diverged)
     except NoRuns as error:
@@ -101,8 +110,8 @@ def leaderboard(
         from leaderboard.render import as_json as rendered
 
         print(rendered(board.table))
-    elif form is not Form.terminal:
-        print(texts["tex" if form is Form.latex else form.value], end="")
+    elif form not in (None, Form.terminal):
+        print(texts["tex" if form is Form.latex else str(form)], end="")
     else:
         from leaderboard.render import terminal
 
@@ -115,7 +124,7 @@ def leaderboard(
         raise SettingError(
             f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
         ) from None
-    if form is Form.terminal and not as_json:
+    if form in (None, Form.terminal) and not as_json:
         files = ", ".join([f"leaderboard.{end}" for end in texts] + list(board.figure_files))
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
 
