@@ -92,6 +92,7 @@ def leaderboard(
     """
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
+    shown = form or Form.terminal
     chosen = _with_metrics(Experiment.read(experiment), metric)
     own_alone = "--mine" if mine else "--best-by" if best_by else "" if chosen.source else "an experiment of no paper"
     if own_alone and archive is not None:
@@ -110,8 +111,8 @@ def leaderboard(
         from leaderboard.render import as_json as rendered
 
         print(rendered(board.table))
-    elif form not in (None, Form.terminal):
-        print(texts["tex" if form is Form.latex else str(form)], end="")
+    elif shown is not Form.terminal:
+        print(texts["tex" if shown is Form.latex else shown.value], end="")
     else:
         from leaderboard.render import terminal
 
@@ -124,7 +125,7 @@ def leaderboard(
         raise SettingError(
             f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
         ) from None
-    if form in (None, Form.terminal) and not as_json:
+    if shown is Form.terminal and not as_json:
         files = ", ".join([f"leaderboard.{end}" for end in texts] + list(board.figure_files))
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
 
