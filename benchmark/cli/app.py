@@ -14,6 +14,7 @@ from benchmark.cli.data import data
 from benchmark.cli.doctor import doctor
 from benchmark.cli.export import export
 from benchmark.cli.list import list_
+from benchmark.cli.options import INTERRUPTED
 from benchmark.cli.participation import participation
 from benchmark.cli.run import run
 from benchmark.cli.show import show
@@ -21,6 +22,7 @@ from benchmark.cli.status import status
 from benchmark.cli.sync import sync
 from benchmark.cli.tune import tune
 from benchmark.config.errors import SettingError
+from benchmark.federation.interruption import Interrupted
 
 app = typer.Typer(
     help="Federated learning with partial client participation: run experiments, compare methods, reproduce tables.",
@@ -37,7 +39,10 @@ for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and
 
 
 def main() -> None:
-    """Run the command. A `SettingError`, or a file that cannot be read or written, ends it with one line and code 2.
+    """Run the command.
+
+    A `SettingError`, or a file that cannot be read or written, ends it with one line and code 2; a request to stop ends
+    it with one line and code 130.
 
     Under torchrun, rank 0 runs the command, and the other processes take part in its trials.
     """
@@ -54,6 +59,9 @@ def main() -> None:
     except SettingError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except Interrupted as reason:
+        print(reason, file=sys.stderr)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:  # the reader, such as `head`, has read enough
         sys.exit(1)
     except OSError as error:

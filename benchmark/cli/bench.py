@@ -52,8 +52,8 @@ def bench(
         task,
         engine.split(","),
         device,
-        _numbers("clients", clients or ("100" if quick else "100,10000")),
-        _numbers("active", active or ("10" if quick else "1,10,100")),
+        _numbers("clients", ("100" if quick else "100,10000") if clients is None else clients),
+        _numbers("active", ("10" if quick else "1,10,100") if active is None else active),
         _numbers("steps", steps),
         _numbers("batch", batch),
     )

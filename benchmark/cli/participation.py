@@ -47,7 +47,7 @@ def participation(
     from participation import recording
     from participation.summary import summarise
 
-    model, panel = load(spec, parse_all(only or []))
+    model, panel = load(spec, parse_all("only", only or []))
     mask = recording.record(model, rounds)
     summary = summarise(model, mask)
     if as_json:

@@ -13,7 +13,7 @@ from benchmark.cli.claim import claim
 from benchmark.cli.options import err
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, file_of, names
-from benchmark.config.nested import parse, parse_all, parse_part
+from benchmark.config.nested import parse_all, parse_part, parse_values
 from benchmark.config.next_step import command
 
 if TYPE_CHECKING:
@@ -129,14 +129,14 @@ def plans_of(
         if methods:
             chosen = chosen.joined("algorithm", [parse_part("algorithm", text) for text in methods])
         if seeds:
-            chosen = chosen.varied(dict([parse(f"seed={seeds}")]))
+            chosen = chosen.varied({"seed": parse_values("seeds", seeds)})
         if tuned is not None:
             chosen = with_tuned(chosen, tuned)
         if rounds is not None:
             chosen = chosen.varied({"rounds": [rounds]})
-        chosen = chosen.varied(parse_all(settings or []))
+        chosen = chosen.varied(parse_all("set", settings or []))
         file = Path(one) if Path(one).is_file() else None
-        plans.append(Plan(chosen.only(parse_all(only or [])), chosen, file))
+        plans.append(Plan(chosen.only(parse_all("only", only or [])), chosen, file))
     return plans
 
 

@@ -43,6 +43,8 @@ def status(
         print(strict_json([asdict(entry) | {"seconds_left": entry.left} for entry in entries]))
         return
     if not entries:
+        if name:
+            Experiment.read(experiment)  # a misspelt name is refused
         out.print(f"No run folders in {store / name}.", highlight=False, soft_wrap=True)
         return
     if not follow:

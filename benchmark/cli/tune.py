@@ -8,7 +8,6 @@ import typer
 
 from benchmark.cli.executor import Executor, executor_of, gpus_of, storage_of
 from benchmark.cli.options import (
-    INTERRUPTED,
     STORE,
     CheckpointEvery,
     GpusPerTrial,
@@ -30,7 +29,7 @@ from benchmark.cli.plots import draw
 from benchmark.cli.selection import plans_of, writable
 from benchmark.cli.strict_json import strict_json
 from benchmark.config.errors import SettingError
-from benchmark.config.nested import parse
+from benchmark.config.nested import parse_values
 from benchmark.config.next_step import command, repeated
 
 if TYPE_CHECKING:
@@ -97,7 +96,6 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Search hyper-parameters, for every cell alike. Rerunning resumes."""
-    from benchmark.federation.interruption import Interrupted
     from benchmark.search.api import tune as search_for
     from benchmark.search.writing import refuse_variant, write_overrides
     from benchmark.sweep.budget import read_time
@@ -116,29 +114,25 @@ def tune(
     writable(store)
     runner = executor_of(executor, storage, ray_address, gpus_per_trial, retries)
     gpus = gpus_of(gpus_per_trial, [chosen[0].jobs(store)] if gpus_per_trial == "auto" else [])
-    try:
-        tuning = search_for(
-            chosen[0].experiment,
-            space,
-            samples=SAMPLES if samples is None else samples,
-            grid=grid,
-            search=search.value,
-            scheduler=scheduler.value,
-            metric=metric,
-            mode=None if mode is None else mode.value,
-            seeds=_seeds(seeds),
-            rounds=rounds,
-            per=[axis for axis in per.split(",") if axis],
-            budget=budget,
-            store=store,
-            executor=runner.value,
-            ray=RayOptions(gpus, retries, every, storage_of(storage, store), ray_address),
-            allow_test=allow_test,
-            console=err,
-        )
-    except Interrupted as reason:
-        err.print(str(reason), highlight=False, soft_wrap=True)
-        raise typer.Exit(INTERRUPTED) from None
+    tuning = search_for(
+        chosen[0].experiment,
+        space,
+        samples=SAMPLES if samples is None else samples,
+        grid=grid,
+        search=search.value,
+        scheduler=scheduler.value,
+        metric=metric,
+        mode=None if mode is None else mode.value,
+        seeds=_seeds(seeds),
+        rounds=rounds,
+        per=[axis for axis in per.split(",") if axis],
+        budget=budget,
+        store=store,
+        executor=runner.value,
+        ray=RayOptions(gpus, retries, every, storage_of(storage, store), ray_address),
+        allow_test=allow_test,
+        console=err,
+    )
     for note in tuning.notes:
         err.print(note, highlight=False, soft_wrap=True)
     if not tuning.best:
@@ -166,7 +160,7 @@ SPREAD = "score: mean ± standard deviation over the seeds of the search"
 
 
 def _seeds(text: str) -> list[int]:
-    _, seeds = parse(f"seeds={text}")
+    seeds = parse_values("seeds", text)
     for seed in seeds:
         if not isinstance(seed, int) or seed < 0:
             raise SettingError(f"seeds: {seed!r} is not allowed; must be whole numbers from 0")

@@ -56,24 +56,47 @@ def parse_part(field: str, text: str) -> Any:
         ) from None
 
 
-def parse(assignment: str) -> tuple[str, list[Any]]:
-    """`local.lr=0.1,0.05` as ("local.lr", [0.1, 0.05]); the values are YAML.
+def parse_values(field: str, text: str) -> list[Any]:
+    """`0.1,0.05` as [0.1, 0.05]; the values are YAML.
+
+    Args:
+        field: the option, for the error.
+        text: the values.
+
+    Raises:
+        SettingError: it is empty, or not YAML.
+    """
+    try:
+        content: list[Any] = parsed(f"[{text}]")
+    except yaml.YAMLError:
+        content = []
+    if not content:
+        raise SettingError(f"{field}: {text!r} is not allowed; must be VALUE or VALUE,VALUE")
+    return content
+
+
+def parse(field: str, assignment: str) -> tuple[str, list[Any]]:
+    """`local.lr=0.1,0.05` as ("local.lr", [0.1, 0.05]).
+
+    Args:
+        field: the option, for the error.
+        assignment: the text.
 
     Raises:
         SettingError: the text does not have this form.
     """
     path, equals, values = assignment.partition("=")
-    try:
-        content = parsed(f"[{values}]")
-    except yaml.YAMLError:
-        content = []
-    if not (path and equals and content):
-        raise SettingError(f"{assignment!r} is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE")
-    return path, content
+    if not (path and equals):
+        raise SettingError(f"{field}: {assignment!r} is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE")
+    return path, parse_values(f"{field} {path}", values)
 
 
-def parse_all(assignments: Iterable[str]) -> dict[str, list[Any]]:
+def parse_all(field: str, assignments: Iterable[str]) -> dict[str, list[Any]]:
     """Assignments by their path. `panel=cifar10,local.lr=0.1,0.05` holds two; values of a repeated path are joined.
+
+    Args:
+        field: the option, for the error.
+        assignments: the texts.
 
     Raises:
         SettingError: a text does not have this form.
@@ -81,7 +104,7 @@ def parse_all(assignments: Iterable[str]) -> dict[str, list[Any]]:
     values: dict[str, list[Any]] = {}
     for text in assignments:
         for assignment in re.split(r",(?=\s*[A-Za-z_][\w.]*=)", text):
-            path, more = parse(assignment.strip())
+            path, more = parse(field, assignment.strip())
             values[path] = values.get(path, []) + more
     return values
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmark.config.base import load_yaml
 from benchmark.config.errors import SettingError
-from benchmark.config.nested import parse
+from benchmark.config.nested import parse_values
 
 EDGE = 0.05
 """The share of a range, at each end, that counts as its edge."""
@@ -193,8 +193,8 @@ def domain(path: str, value: Any) -> Domain:
     if match is None:
         if isinstance(value, list | None):
             raise SettingError(f"space: {path}: {value!r} is not allowed; must be {FORMS}")
-        return Options((parse(f"{path}={value}")[1][0],) if isinstance(value, str) else (value,))
-    kind, arguments = match[1], parse(f"{path}={match[2]}")[1] if match[2].strip() else []
+        return Options((parse_values(f"space {path}", value)[0],) if isinstance(value, str) else (value,))
+    kind, arguments = match[1], parse_values(f"space {path}", match[2]) if match[2].strip() else []
     if kind == "choice" and arguments:
         return Options(tuple(arguments))
     numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in arguments)

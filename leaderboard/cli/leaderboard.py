@@ -13,7 +13,8 @@ from benchmark.config.base import validated
 from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
-from benchmark.config.nested import parse, parse_all
+from benchmark.config.metric import DIRECTIONS
+from benchmark.config.nested import parse_all
 from benchmark.config.next_step import command
 from benchmark.config.report import Report
 from leaderboard.cli.shared import FOLDER, RESULTS
@@ -97,7 +98,7 @@ def leaderboard(
     own_alone = "--mine" if mine else "--best-by" if best_by else "" if chosen.source else "an experiment of no paper"
     if own_alone and archive is not None:
         raise SettingError(f"--archive is not allowed with {own_alone}; only your own runs are shown")
-    conditions = parse_all(only or [])
+    conditions = parse_all("only", only or [])
     try:
         if chosen.source and not best_by:
             board = _paper(chosen.only(conditions), store, None if mine else archive or FOLDER, hide_diverged)
@@ -146,7 +147,12 @@ def _with_metrics(experiment: Experiment, metrics: list[str] | None) -> Experime
     """The experiment with the metrics of `--metric NAME=max` as its columns."""
     if not metrics:
         return experiment
-    directions = {name: values[0] for name, values in map(parse, metrics)}
+    directions = {}
+    for text in metrics:
+        name, _, direction = text.rpartition("=")
+        if not name or direction not in DIRECTIONS:
+            raise SettingError(f"metric: {text!r} is not allowed; must be NAME=max, NAME=min or NAME=zero")
+        directions[name] = direction
     report = validated(Report, experiment.report.model_dump() | {"metrics": directions})
     return experiment.model_copy(update={"report": report})
 

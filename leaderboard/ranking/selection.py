@@ -30,8 +30,10 @@ def only(runs: Sequence[Run], axes: Sequence[Axis], conditions: Mapping[str, Seq
         for value in values:
             if not any(_is_among(value, own) for own in texts):
                 present = sorted({own[0] for own in texts if own})
-                allowed = f"must be one of {', '.join(present)}" if present else "no run has this setting"
-                raise SettingError(f"only {name}: {value!r} is not allowed; {allowed}")
+                if not present:
+                    settings = dict.fromkeys([*by_name, *(key for run in runs for key in run.settings)])
+                    raise SettingError(f"only: {name!r} is not allowed; must be one of {', '.join(settings)}")
+                raise SettingError(f"only {name}: {value!r} is not allowed; must be one of {', '.join(present)}")
         kept = [run for run, own in zip(kept, texts, strict=True) if any(_is_among(value, own) for value in values)]
     return kept
 

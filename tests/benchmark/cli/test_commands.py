@@ -350,7 +350,7 @@ WIDE = {"name": "trace", "mask": [[1, 0, 1, 1]]}
         ({}, ["--rounds", "0"], "rounds: 0 is not allowed; must be greater than 0"),
         ({}, ["--only", "algorithm=mifa"], "only algorithm: 'mifa' is not allowed; must be one of fedavg, fedpbc"),
         ({}, ["--only", "rounds=3"], "only: 'rounds' is not allowed; must be an axis of the grid: seed, algorithm"),
-        ({}, ["--set", "nonsense"], "'nonsense' is not allowed; must be SETTING=VALUE"),
+        ({}, ["--set", "nonsense"], "set: 'nonsense' is not allowed; must be SETTING=VALUE"),
         ({}, ["--algorithm", "nowhere.py:Mine"], "algorithm.name: 'nowhere.py:Mine' is not allowed; there is no file"),
         ({}, ["--set", "server.lr=0.5"], "server: another optimizer is not allowed with fedpbc"),
         ({"trial": QUADRATIC | {"evaluation": {"splits": ["test"]}}}, [], "evaluation.splits: 'test' is not allowed with quadratic; must be one of train"),

@@ -9,6 +9,7 @@ from command import TINY, rollcall, write
 from filelock import FileLock
 
 from benchmark import Trial
+from benchmark.federation.interruption import Interrupted
 
 
 def refused(capsys, *arguments):
@@ -109,3 +110,31 @@ def test_two_processes_create_the_database_once(store):
     ids = [process.communicate(timeout=120)[0].strip() for process in processes]
     assert ids[0] == ids[1] != ""
     assert [process.returncode for process in processes] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            ("leaderboard", "quickstart", "--metric", "test/loss"),
+            "metric: 'test/loss' is not allowed; must be NAME=max,",
+        ),
+        (("leaderboard", "quickstart", "--only", ""), "only: '' is not allowed; must be SETTING=VALUE"),
+        (("run", "quickstart", "--seeds", "[1"), "seeds: '[1' is not allowed; must be VALUE or VALUE,VALUE"),
+        (("status", "quikstart"), "experiment: 'quikstart' is not allowed; must be one of "),
+        (("bench", "--clients", ""), "clients: '' is not allowed; must be whole numbers"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_option(arguments, complaint, store, capsys):
+    code, _, err = rollcall(capsys, *arguments)
+    assert (code, err.count("\n")) == (2, 1), err
+    assert err.startswith(f"error: {complaint}")
+
+
+def test_a_request_to_stop_ends_every_command_with_one_line(capsys, monkeypatch):
+    def stopped(*arguments, **options):
+        raise Interrupted("stopped after round 3 of 5")
+
+    monkeypatch.setattr("benchmark.timing.measure", stopped)
+    code, _, err = rollcall(capsys, "bench", "--quick")
+    assert (code, err) == (130, "stopped after round 3 of 5\n")

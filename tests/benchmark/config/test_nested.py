@@ -16,10 +16,18 @@ def test_merged_keeps_what_is_not_named_and_replaces_another_choice_whole():
     assert base["local"] == {"steps": 2, "lr": 0.1}
 
 
-@pytest.mark.parametrize("text", ["local.lr", "=3", "local.lr=", "local.lr=[1"])
-def test_what_is_no_assignment_is_refused(text):
-    with pytest.raises(SettingError, match="must be SETTING=VALUE or SETTING=VALUE,VALUE"):
-        parse(text)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("local.lr", r"^set: 'local\.lr' is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE$"),
+        ("=3", r"^set: '=3' is not allowed; must be SETTING=VALUE"),
+        ("local.lr=", r"^set local\.lr: '' is not allowed; must be VALUE or VALUE,VALUE$"),
+        ("local.lr=[1", r"^set local\.lr: '\[1' is not allowed; must be VALUE"),
+    ],
+)
+def test_what_is_no_assignment_is_refused(text, message):
+    with pytest.raises(SettingError, match=message):
+        parse("set", text)
 
 
 def test_put():
@@ -32,19 +40,19 @@ def test_put():
 
 
 def test_parse():
-    assert parse("local.lr=0.1,1e-3") == ("local.lr", [0.1, 1e-3])
-    assert parse("algorithm={name: mifa, memory: updates},fedavg") == (
+    assert parse("set", "local.lr=0.1,1e-3") == ("local.lr", [0.1, 1e-3])
+    assert parse("set", "algorithm={name: mifa, memory: updates},fedavg") == (
         "algorithm",
         [{"name": "mifa", "memory": "updates"}, "fedavg"],
     )
-    assert parse("algorithm=my.py:Mine") == ("algorithm", ["my.py:Mine"])
+    assert parse("set", "algorithm=my.py:Mine") == ("algorithm", ["my.py:Mine"])
 
 
 def test_a_comma_before_an_axis_starts_a_new_assignment():
-    assert parse_all(["panel=cifar10,svhn, local.lr=0.1,1e-3", "panel=mnist"]) == {
+    assert parse_all("set", ["panel=cifar10,svhn, local.lr=0.1,1e-3", "panel=mnist"]) == {
         "panel": ["cifar10", "svhn", "mnist"],
         "local.lr": [0.1, 1e-3],
     }
-    assert parse_all(["algorithm={name: mifa, memory: updates},fedavg"]) == {
+    assert parse_all("set", ["algorithm={name: mifa, memory: updates},fedavg"]) == {
         "algorithm": [{"name": "mifa", "memory": "updates"}, "fedavg"]
     }

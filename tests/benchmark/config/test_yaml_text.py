@@ -16,7 +16,10 @@ WORDS = ["e5", "1e", "1e-", "12e4f", "1.2.3", "1e5 x", ".", ".e5"]
 def test_a_number_with_an_exponent_is_a_number(text, tmp_path):
     (tmp_path / "a.yaml").write_text(f"local: {{lr: {text}}}\nlist: [{text}]\n")
     assert load_yaml(tmp_path / "a.yaml") == {"local": {"lr": NUMBERS[text]}, "list": [NUMBERS[text]]}
-    assert parse(f"local.lr={text},{{name: x, lr: {text}}}")[1] == [NUMBERS[text], {"name": "x", "lr": NUMBERS[text]}]
+    assert parse("set", f"local.lr={text},{{name: x, lr: {text}}}")[1] == [
+        NUMBERS[text],
+        {"name": "x", "lr": NUMBERS[text]},
+    ]
     (tmp_path / "space.yaml").write_text(f"local.lr: [{text}, 7]\n")
     expected = {"local.lr": Options((NUMBERS[text], 7))}
     assert Space.read(tmp_path / "space.yaml").common == expected
