@@ -111,11 +111,13 @@ def separation_curves(model: Participation) -> tuple[dict[int, float], dict[int,
 def _standard_errors(measured: theory.Estimate, stated: np.ndarray, T: int) -> float:
     """The largest distance between measured and stated values in standard errors.
 
-    With a standard error of 0 a distance of more than a round in T is infinite.
+    A client that was always or never active has a measured error of 0; its error is that of T independent rounds with
+    the stated value. If this is 0 too, a distance of more than a round in T is infinite.
     """
     away = np.abs(measured.value - stated)
+    error = np.where(measured.error > 0, measured.error, np.sqrt(stated * (1 - stated) / T))
     certain = np.where(away * T > 1, np.inf, 0.0)
-    return float(np.divide(away, measured.error, out=certain, where=measured.error > 0).max())
+    return float(np.divide(away, error, out=certain, where=error > 0).max())
 
 
 def _mean(values: np.ndarray) -> float:

@@ -86,7 +86,7 @@ def _table(name: str, summary: "Summary") -> Grid:
     off = (
         "no stationary law is stated"
         if summary.stationary is None
-        else f"within {summary.stationary:.1f} standard errors"
+        else f"at most {summary.stationary:.1f} standard errors from the stated law"
     )
     rows = {
         "on in a round": "{:.1f} on average, {} to {}".format(*summary.active),
@@ -94,8 +94,8 @@ def _table(name: str, summary: "Summary") -> Grid:
         "availability": "{:.3f} to {:.3f}, median {:.3f}; ".format(*(summary.availability[i] for i in (0, 2, 1))) + off,
         "lag-1 autocorrelation": f"{summary.memory[0]:.3f} on average{stated}",
         "correlation of clients": f"{summary.together:.3f} on average",
-        "between participations": "{:.0f} rounds in the median, {:.0f} at 95 %".format(*summary.interval),
-        "staleness": "{:.0f} rounds in the median, {:.0f} at 95 %".format(*summary.staleness),
+        "rounds between participations": "median {:.0f}, 95 % quantile {:.0f}".format(*summary.interval),
+        "rounds since the last one": "median {:.0f}, 95 % quantile {:.0f}".format(*summary.staleness),
         "FedAvg's weights": ", ".join(
             f"{name.replace('_', ' ')} {value:.3f}" for name, value in summary.weights.items()
         )

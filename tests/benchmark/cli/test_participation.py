@@ -48,8 +48,11 @@ def test_a_summary_of_rounds_counted_by_hand():
 
 def test_a_stated_share_that_is_wrong_for_certain():
     mask = np.ones((40, 2), dtype=bool)
-    told = Trace(Population(2), mask=mask, stationary=np.array([1.0, 0.5]))
+    told = Trace(Population(2), mask=mask, stationary=np.array([1.0, 0.0]))
     assert summarise(told, mask).stationary == np.inf
+    # Always on in 40 independent rounds with 0.5 each: 20 more than expected, and a standard deviation of 10^0.5.
+    told = Trace(Population(2), mask=mask, stationary=np.array([1.0, 0.5]))
+    assert summarise(told, mask).stationary == pytest.approx(20 / np.sqrt(10))
     assert summarise(Trace(Population(2), mask=mask), mask).stationary == 0
 
 
