@@ -55,7 +55,7 @@ def declared_knowledge(subject: Subject) -> None:
 
 
 def runs(subject: Subject) -> None:
-    """all methods return what they must: `round` (update [d] or None, state), with finite numbers"""
+    """`init`, `round`, `eval_model` and `traffic` return what they must, with finite numbers"""
     method, x = subject.method(), torch.zeros(2, dtype=torch.float64)
     state = method.init(x, len(U))
     refuse(check_init, method, state)

@@ -146,7 +146,7 @@ def test_rates_can_be_chosen_on_a_validation_split(store, tmp_path, capsys):
     assert rows[0]["validation/accuracy"]["mean"] >= rows[1]["validation/accuracy"]["mean"]
     code, _, err = rollcall(capsys, "leaderboard", file, "--metric", "test/accuracy=big")
     assert code == 2
-    assert err == "error: metrics.test/accuracy: 'big' is not allowed; must be one of max, min, zero\n"
+    assert err == "error: metric: 'test/accuracy=big' is not allowed; must be NAME=max, NAME=min or NAME=zero\n"
 
 
 def test_show_tells_what_clients_hold(store, tmp_path, capsys):
