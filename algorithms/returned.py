@@ -9,7 +9,7 @@ from algorithms.base import Traffic
 
 
 class WrongReturnError(ValueError):
-    """A method of an algorithm, or of a task, returned something else than it must.
+    """A method of a class returned something else than it must.
 
     Attributes:
         method: its name, such as `round`.

@@ -23,8 +23,8 @@ def terminal(table: Table, title: str, width: int) -> Group:
     """Rich tables, the best values bold with a star.
 
     A table that is wider than the terminal is split: each part repeats the columns without a group and has as many
-    groups of columns as fit. If the last part would only hold seeds and rounds, and
-    these are equal in all rows, the caption tells them.
+    groups of columns as fit. If the last part would hold only seeds and rounds, and these are equal in
+    all rows, the caption tells them.
 
     Args:
         table: of any kind.

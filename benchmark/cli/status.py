@@ -39,12 +39,12 @@ def status(
 
     name = Experiment.read(experiment).home if experiment.endswith((".yaml", ".yml")) else experiment
     entries = read(store, name)
+    if name and not entries:
+        Experiment.read(experiment)  # a misspelt name is refused
     if as_json:
         print(strict_json([asdict(entry) | {"seconds_left": entry.left} for entry in entries]))
         return
     if not entries:
-        if name:
-            Experiment.read(experiment)  # a misspelt name is refused
         out.print(f"No run folders in {store / name}.", highlight=False, soft_wrap=True)
         return
     if not follow:

@@ -156,9 +156,6 @@ def tune(
             draw(name, file, tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
 
 
-SPREAD = "score: mean ± standard deviation over the seeds of the search"
-
-
 def _seeds(text: str) -> list[int]:
     seeds = parse_values("seeds", text)
     for seed in seeds:
@@ -196,7 +193,7 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
         pad_edge=False,
         collapse_padding=True,
         title=tuning.found,
-        caption=SPREAD if len(tuning.how.seeds) > 1 else None,
+        caption="score: mean ± standard deviation over the seeds of the search" if len(tuning.how.seeds) > 1 else None,
     )
     for name, one in tuning.tuned.best.items():
         spread = "" if one.spread is None else f" ± {one.spread:.2g}"

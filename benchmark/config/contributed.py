@@ -229,6 +229,5 @@ def _check_parameters(kind: str, label: str, thing: Callable[..., Any]) -> None:
 
 
 def _is_option(thing: Callable[..., Any], parameter: inspect.Parameter) -> bool:
-    """Whether a parameter is an option, unless it has the name of what the suite supplies: it has a default, or is a
-    field."""
+    """Whether a parameter can be an option: it has a default, or is a field."""
     return dataclasses.is_dataclass(thing) or parameter.default is not parameter.empty

@@ -52,7 +52,7 @@ def prefixed(field: str, error: ValueError) -> str:
 def from_pydantic(error: ValidationError) -> SettingError:
     """The first error of a pydantic validation, as `field: value is not allowed; must be ...`."""
     first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"] if part != "[key]")
+    field = ".".join(str(part) for part in first["loc"] if part != "[key]")  # pydantic's mark of a wrong key
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, SettingError):
         return type(cause)(prefixed(field, cause) if field else str(cause))

@@ -176,7 +176,7 @@ def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, cut: bool, 
 
 
 def found(answers: Sequence[Best]) -> str:
-    """How the settings of cells of one search were found, in a sentence."""
+    """How the settings of cells of one search, at least one, were found, in a sentence."""
     how = answers[0].how
     samples, rounds = (_span([getattr(one, key) for one in answers]) for key in ("samples", "rounds"))
     stops = {"none": "", "asha": ", successive halving", "median": ", median stopping"}[how.scheduler]

@@ -56,7 +56,7 @@ class Tuning:
 
     @property
     def found(self) -> str:
-        """How the settings were found, in a sentence."""
+        """How the settings were found, in a sentence; for a search with an answer."""
         return found(list(self.tuned.best.values()))
 
     @property

@@ -31,7 +31,7 @@ def claims_list(results: Sequence[ClaimResult]) -> list[str]:
         cause = result.claim.cause
         if cause:
             of = first.setdefault(cause, number)
-            details.append(f"cause: {cause}" if of == number else f"cause: as of claim {of}")
+            details.append(f"cause: {cause}" if of == number else f"cause: see claim {of}")
         lines += [f"   - {detail}" for detail in details]
     return lines
 

@@ -60,7 +60,7 @@ def test_a_cause_of_several_claims_is_written_once():
     assert [line for line in claims_list(claims) if "cause" in line] == [
         "   - cause: This.",
         "   - cause: That.",
-        "   - cause: as of claim 2",
+        "   - cause: see claim 2",
     ]
 
 
