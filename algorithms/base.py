@@ -219,9 +219,13 @@ class Algorithm(ABC, Generic[State]):
             None means no server step: even an optimizer with momentum does not change x.
         """
 
-    def eval_model(self, state: State, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
-        """The model to evaluate: the server's, unless the method's paper says otherwise."""
-        return x
+    def eval_models(self, state: State, x: Float[Tensor, "d"]) -> dict[str, Float[Tensor, "d"]]:
+        """The models to evaluate, by name; by default only the server's.
+
+        The model with the empty name is the method's result: the one of the paper's theorem. The metrics of another
+        model end in its name: `test/accuracy/server`.
+        """
+        return {"": x}
 
     def traffic(self, state: State, call: Round) -> Traffic:
         """Vectors sent in the round that ended in this state. Default: one each way for each active client."""

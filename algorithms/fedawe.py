@@ -16,12 +16,11 @@ In each round::
 If A is empty, x stays.
 
 Differences from the paper:
-    None. The authors' released code clips the averaged update to norm 0.5 (`clip`) and evaluates the mean of the
-    clients' models (`evaluate`).
+    None. The authors' released code clips the averaged update to norm 0.5 (`clip`) and evaluates the mean of all m
+    clients' models after the round (`clients`).
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -52,13 +51,10 @@ class FedAWE(Algorithm[StaleModels]):
     Attributes:
         eta_g: factor of each client's own update.
         clip: largest norm of the server's update. Default: no limit.
-        evaluate: which model is evaluated: the server's, or the mean of all m clients' models after the round
-            (released code).
     """
 
     eta_g: float = 1.0
     clip: Positive | None = None
-    evaluate: Literal["server", "mean_of_clients"] = "server"
 
     @property
     def properties(self) -> Properties:
@@ -83,5 +79,5 @@ class FedAWE(Algorithm[StaleModels]):
         broadcast = (x + update).expand(len(A), -1)
         return update, StaleModels(state.models.put(A, broadcast), state.tau.index_fill(0, A, call.t))
 
-    def eval_model(self, state: StaleModels, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
-        return x if self.evaluate == "server" else state.models.mean()
+    def eval_models(self, state: StaleModels, x: Float[Tensor, "d"]) -> dict[str, Float[Tensor, "d"]]:
+        return {"": x, "clients": state.models.mean()}

@@ -14,11 +14,12 @@ Acar, Zhao, Matas Navarro, Mattina, Whatmough, Saligrama, *Federated Learning Ba
 Differences from the paper:
     K_k SGD steps from x stand for the argmin, as in the authors' code:
     theta -= eta (gradient of L_k at theta - g_k + alpha (theta - x)). The paper has no empty round. The authors' code
-    divides alpha by the client's relative number of samples and clips gradients; this does neither.
+    divides alpha by the client's relative number of samples and clips gradients; this does neither. It also measures
+    the mean over A of theta_k in the last round that had clients, x + h / alpha (`active`).
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -45,12 +46,9 @@ class FedDyn(Algorithm[Duals]):
     Attributes:
         alpha: strength of the pull towards x. With K steps of size eta a client comes close to the argmin only where
             alpha K eta is not small.
-        evaluate: the server's model, or the mean over A of theta_k in the last round that had clients, which is
-            x + h / alpha (the authors' code measures it).
     """
 
     alpha: Positive = 0.01
-    evaluate: Literal["server", "mean_of_active"] = "server"
 
     # It ends at the optimum, but only after several times 1 / (alpha eta) rounds of the client that is seldom there.
     properties: ClassVar[Properties] = Properties(limit="elsewhere", step="some")
@@ -77,5 +75,5 @@ class FedDyn(Algorithm[Duals]):
         h = state.h - alpha * moved.sum(dim=0) / m
         return moved.mean(dim=0) - h / alpha, Duals(state.g.put(A, g - alpha * moved), h)
 
-    def eval_model(self, state: Duals, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
-        return x if self.evaluate == "server" else x + state.h / self.alpha
+    def eval_models(self, state: Duals, x: Float[Tensor, "d"]) -> dict[str, Float[Tensor, "d"]]:
+        return {"": x, "active": x + state.h / self.alpha}

@@ -12,14 +12,15 @@ In each round::
     x     = mean over A of x_i*          then x_i = x for i in A: the broadcast follows the average
     x_i   = x_i*                         for i not in A
 
-If A is empty, x stays and all clients keep x_i*.
+If A is empty, x stays and all clients keep x_i*. The result is the mean of all m models x_i after the broadcast
+(Equation 6), which Theorem 1 is about and which the authors' released code evaluates; `server` is x.
 
 Differences from the paper:
     Line 14 as printed resets inactive clients to x_i. Equation 7 and the authors' released code keep x_i*, as here.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -45,12 +46,9 @@ class FedPBC(Algorithm[LocalModels]):
 
     Attributes:
         eta_g: factor of each client's own update.
-        evaluate: which model is evaluated: the server's, or the mean of all m clients' models after the broadcast
-            (released code).
     """
 
     eta_g: float = 1.0
-    evaluate: Literal["server", "mean_of_clients"] = "server"
 
     properties: ClassVar[Properties] = Properties(limit="elsewhere", asks_all=True, ages=("models",))
 
@@ -71,5 +69,5 @@ class FedPBC(Algorithm[LocalModels]):
         mean = x_star[A].mean(dim=0)
         return mean - x, LocalModels(x_star.index_copy(0, A, mean.expand(len(A), -1)))
 
-    def eval_model(self, state: LocalModels, x: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
-        return x if self.evaluate == "server" else state.models.mean(dim=0)
+    def eval_models(self, state: LocalModels, x: Float[Tensor, "d"]) -> dict[str, Float[Tensor, "d"]]:
+        return {"": state.models.mean(dim=0), "server": x}

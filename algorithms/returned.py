@@ -1,11 +1,15 @@
 """Whether the methods of an algorithm returned what they must."""
 
 import dataclasses
+import re
 from typing import Any
 
 from torch import Tensor
 
 from algorithms.base import Traffic
+
+MODEL_NAME = re.compile(r"\w*")
+"""A name of a model to evaluate, which ends the names of its metrics."""
 
 
 class WrongReturnError(ValueError):
@@ -56,15 +60,23 @@ def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
     _check_fields(algorithm, "round", after)
 
 
-def check_eval_model(algorithm: Any, model: Any, x: Tensor) -> None:
-    """Refuse what is no model like x.
+def check_eval_models(algorithm: Any, models: Any, x: Tensor) -> None:
+    """Refuse what is no mapping of names to models like x with a model of the name "".
 
     Raises:
         WrongReturnError: names the class, what was returned and what must be.
     """
-    if not isinstance(model, Tensor):
-        raise WrongReturnError(algorithm, "eval_model", f"the model to evaluate: {_like(x)}", in_words(model))
-    _check_alike(algorithm, "eval_model", "a model", model, x)
+    expected = f'the models to evaluate by name, such as {{"": x}}: each {_like(x)}'
+    if not isinstance(models, dict):
+        raise WrongReturnError(algorithm, "eval_models", expected, in_words(models))
+    for name, model in models.items():
+        if not isinstance(name, str) or not isinstance(model, Tensor):
+            raise WrongReturnError(algorithm, "eval_models", expected, f"{name!r}: {in_words(model)}")
+        if not MODEL_NAME.fullmatch(name):
+            raise WrongReturnError(algorithm, "eval_models", "names of letters, digits and _", f"the name {name!r}")
+        _check_alike(algorithm, "eval_models", "a model", model, x)
+    if "" not in models:
+        raise WrongReturnError(algorithm, "eval_models", f'{expected}; the name "" is the result', f"only {[*models]}")
 
 
 def check_traffic(algorithm: Any, traffic: Any) -> None:

@@ -33,9 +33,10 @@ def shapes_and_types(subject: Subject) -> None:
                     )
                 if leaf.is_floating_point() and leaf.dtype != dtype:
                     raise CheckFailed(f"state.{name} of {dtype}, as x is", str(leaf.dtype))
-        evaluated = step.method.eval_model(step.after, step.x_after)
-        if evaluated.shape != (2,) or evaluated.dtype != dtype:
-            raise CheckFailed(f"an evaluated model [2] of {dtype}", f"{list(evaluated.shape)} of {evaluated.dtype}")
+        for name, model in step.method.eval_models(step.after, step.x_after).items():
+            if model.shape != (2,) or model.dtype != dtype:
+                seen = f"{list(model.shape)} of {model.dtype}"
+                raise CheckFailed(f"an evaluated model [2] of {dtype}", f"{name!r}: {seen}")
 
 
 def devices(subject: Subject) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from algorithms import KNOWLEDGE, Properties, Round
-from algorithms.returned import check_eval_model, check_init, check_round, check_traffic
+from algorithms.returned import check_eval_models, check_init, check_round, check_traffic
 from benchmark.conformance.failure import CheckFailed, refuse
 from benchmark.conformance.subject import EVERYONE, MASK, Subject, U
 
@@ -55,7 +55,7 @@ def declared_knowledge(subject: Subject) -> None:
 
 
 def runs(subject: Subject) -> None:
-    """`init`, `round`, `eval_model` and `traffic` return what they must, with finite numbers"""
+    """`init`, `round`, `eval_models` and `traffic` return what they must, with finite numbers"""
     method, x = subject.method(), torch.zeros(2, dtype=torch.float64)
     state = method.init(x, len(U))
     refuse(check_init, method, state)
@@ -72,7 +72,7 @@ def runs(subject: Subject) -> None:
                 "finite numbers", f"update {update.tolist()} in round {t}; look for a division by 0, or log or sqrt"
             )
         x = x + update.detach()
-    refuse(check_eval_model, method, method.eval_model(state, x), x)
+    refuse(check_eval_models, method, method.eval_models(state, x), x)
 
 
 def returns_the_update(subject: Subject) -> None:

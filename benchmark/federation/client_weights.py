@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from algorithms import Algorithm, Round
 from benchmark.config.trial import Alike
-from benchmark.federation.evaluation import is_often
-from benchmark.federation.method_calls import evaluated_model
+from benchmark.federation.evaluation import is_often, named
+from benchmark.federation.method_calls import evaluated_models
 from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
 
@@ -106,16 +106,17 @@ class Weights(nn.Module):
     def measured(self) -> dict[str, float]:
         """`weight/class`: the share of a class in the total weight, divided by its share in the objective.
 
-        All are 0 before the first update.
+        All are 0 before the first update. The weights in another model than the result end in its name.
         """
-        model = evaluated_model(self.algorithm, self.state.get(), self.cumulative.detach())
-        weights = model.double().cpu().numpy()
-        total = weights.sum()
-        parts = np.bincount(self.classes.of, weights / total if total else weights)
-        return {
-            f"weight/{name}": float(part)
-            for name, part in zip(self.classes.names, parts / self.classes.alpha, strict=True)
-        }
+        measured = {}
+        models = evaluated_models(self.algorithm, self.state.get(), self.cumulative.detach())
+        for name, model in models.items():
+            weights = model.double().cpu().numpy()
+            total = weights.sum()
+            parts = np.bincount(self.classes.of, weights / total if total else weights)
+            by_class = zip(self.classes.names, (parts / self.classes.alpha).tolist(), strict=True)
+            measured |= named({f"weight/{label}": part for label, part in by_class}, name)
+        return measured
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         if f"{prefix}given" in state_dict:  # the name in checkpoints of version 0.1

@@ -61,7 +61,7 @@ def group(by: By, split: str, data: ClientData, availability: Float[np.ndarray, 
 def by_client(split: str, owner: Int[np.ndarray, "n"], number: int, listed: bool = True) -> Groups:
     """The samples of a split by client."""
     names = [f"client{i}" for i in range(number)]
-    return Groups(split, names, torch.from_numpy(owner), "client_mean", by="client", listed=listed)
+    return Groups(split, names, torch.from_numpy(owner), "per_client", by="client", listed=listed)
 
 
 def client_groups(groups: Sequence[Groups], splits: Sequence[str], data: ClientData) -> list[Groups]:
@@ -86,6 +86,11 @@ def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
     """Whether each client is available at least as often as the average client."""
     often: Bool[np.ndarray, m] = availability >= availability.mean() * (1 - 1e-6)  # the mean of equal numbers rounds
     return often
+
+
+def named(measured: Mapping[str, float], model: str) -> dict[str, float]:
+    """The metrics of a model by name: `test/accuracy` of the result, `test/accuracy/server` of the model `server`."""
+    return {f"{name}/{model}" if model else name: value for name, value in measured.items()}
 
 
 class Tally:

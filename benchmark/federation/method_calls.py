@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from algorithms import Algorithm, LocalWork, Round, Traffic
-from algorithms.returned import WrongReturnError, check_eval_model, check_init, check_round, check_traffic
+from algorithms.returned import WrongReturnError, check_eval_models, check_init, check_round, check_traffic
 from benchmark.config.errors import SourceError
 from benchmark.config.source import definition
 
@@ -38,16 +38,16 @@ def one_round(
     return returned
 
 
-def evaluated_model(algorithm: Algorithm[Any], state: Any, x: Tensor) -> Tensor:
-    """The model to evaluate.
+def evaluated_models(algorithm: Algorithm[Any], state: Any, x: Tensor) -> dict[str, Tensor]:
+    """The models to evaluate, by name; "" is the result.
 
     Raises:
-        SourceError: it is not like x; names the line of the method and the class.
+        SourceError: they are no mapping of names to models like x; names the line of the method and the class.
     """
-    model = algorithm.eval_model(state, x)
+    models = algorithm.eval_models(state, x)
     with _with_line(algorithm):
-        check_eval_model(algorithm, model, x)
-    return model
+        check_eval_models(algorithm, models, x)
+    return models
 
 
 def traffic_of(algorithm: Algorithm[Any], state: Any, call: Round) -> Traffic:

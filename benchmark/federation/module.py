@@ -19,8 +19,8 @@ from benchmark.engines.distributed import Distributed, DistributedEvaluator
 from benchmark.engines.peers import Peers
 from benchmark.federation.client_weights import Classes, Weights
 from benchmark.federation.costs import Costs, floats
-from benchmark.federation.evaluation import Groups, Tally
-from benchmark.federation.method_calls import evaluated_model, first_state, one_round, traffic_of
+from benchmark.federation.evaluation import Groups, Tally, named
+from benchmark.federation.method_calls import evaluated_models, first_state, one_round, traffic_of
 from benchmark.federation.metrics import Metrics, Scores
 from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
@@ -125,9 +125,9 @@ class Federation(LightningModule):
         self.measured: dict[str, float] = {}
 
     @property
-    def eval_model(self) -> Tensor:
-        """The model [d] that is evaluated: see `algorithms.Algorithm.eval_model`."""
-        return evaluated_model(self.algorithm, self.state.get(), self.server.detach())
+    def eval_models(self) -> dict[str, Tensor]:
+        """The models [d] that are evaluated, by name: see `algorithms.Algorithm.eval_models`."""
+        return evaluated_models(self.algorithm, self.state.get(), self.server.detach())
 
     def share(self, peers: Peers) -> None:
         """Share the clients' work and the evaluations with other processes, before the first of them."""
@@ -203,23 +203,33 @@ class Federation(LightningModule):
         return [self.data.evaluation(split) for split in self.evaluated_splits]
 
     def on_validation_epoch_start(self) -> None:
-        self.model.move(self.eval_model)
-        sizes = {split: len(self.data.splits[split][0]) for split in self.splits_at(self.t)}
-        self._tally = Tally(sizes, self.groups, self.metrics.over_clients)
-        self._scores = Scores(self.metrics.accumulated, list(sizes), self.groups) if self.metrics.accumulated else None
+        self._models = self.eval_models
+        self._sizes = {split: len(self.data.splits[split][0]) for split in self.splits_at(self.t)}
+        self._tallies = {name: Tally(self._sizes, self.groups, self.metrics.over_clients) for name in self._models}
+        accumulated = self.metrics.accumulated
+        scored = self._models if accumulated else ()
+        self._scores = {name: Scores(accumulated, list(self._sizes), self.groups) for name in scored}
+        self.model.move(self._models[""])
 
     def validation_step(self, batch: Samples, batch_idx: int, dataloader_idx: int = 0) -> None:
         split = self.evaluated_splits[dataloader_idx]
-        if split in self._tally.sizes:  # Lightning iterates over all loaders, also of splits that are not due now
+        if split not in self._sizes:  # Lightning iterates over all loaders, also of splits that are not due now
+            return
+        for name, model in self._models.items():
+            if len(self._models) > 1:
+                self.model.move(model)
             first = batch_idx * self.data.evaluation_batch
-            self._tally.take(split, first, len(batch[0]), self.evaluator.metrics(batch))
-            if self._scores is not None:
-                self._scores.take(split, *self.evaluator.outputs(batch))
+            self._tallies[name].take(split, first, len(batch[0]), self.evaluator.metrics(batch))
+            if self._scores:
+                self._scores[name].take(split, *self.evaluator.outputs(batch))
 
     def on_validation_epoch_end(self) -> None:
-        weights = {} if self.weights is None else self.weights.measured()
-        scores = {} if self._scores is None else self._scores.values()
-        self.measured = self._tally.means() | scores | weights | self.costs.named(memory=floats(self.state))
+        self.measured = {}
+        for name, tally in self._tallies.items():
+            scores = self._scores[name].values() if self._scores else {}
+            self.measured |= named(tally.means() | scores, name)
+        self.measured |= {} if self.weights is None else self.weights.measured()
+        self.measured |= self.costs.named(memory=floats(self.state))
         # For a small task, logging costs more than the rest of an evaluation. Log only if something reads it.
         callbacks = self.trainer.callbacks  # type: ignore[attr-defined]
         if self.trainer.loggers or any(isinstance(callback, EarlyStopping | Checkpoint) for callback in callbacks):

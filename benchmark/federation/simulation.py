@@ -48,7 +48,7 @@ class Result:
 
     Attributes:
         trial: its settings.
-        model: [d], the model that is evaluated.
+        model: [d], the method's result, which is evaluated: see `algorithms.Algorithm.eval_models`.
         server: [d], the server's model; the same for most methods.
         history: a row for each evaluation: `round`, the number of rounds done, and `split/metric`.
         folder: the run folder, if there is one.
@@ -156,10 +156,10 @@ def _run(
             with run.running(trial, device=trainer.strategy.root_device.type, threads=threads):
                 divergence = _train(trainer, federation, recorder, trial, resume=run.resumable())
                 save_buffers(run.path, buffers_of(federation.model))
-                run.save_models(_numpy(federation.eval_model), _numpy(federation.server))
+                run.save_models(_numpy(federation.eval_models[""]), _numpy(federation.server))
                 if divergence is not None:
                     run.end_as_diverged(divergence.t, str(divergence))
-    model, server = _numpy(federation.eval_model), _numpy(federation.server)
+    model, server = _numpy(federation.eval_models[""]), _numpy(federation.server)
     buffers = buffers_of(federation.model)
     path, t = None if run is None else run.path, None if divergence is None else divergence.t
     return Result(trial, model, server, _own_rows(recorder.history(), trial), path, t, buffers)

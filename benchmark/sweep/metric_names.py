@@ -1,6 +1,6 @@
 """The columns that a trial will record, known before it runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
@@ -10,6 +10,7 @@ from benchmark.config.metric import Metric
 from benchmark.config.trial import Trial
 from benchmark.federation.build import build
 from benchmark.federation.costs import Costs
+from benchmark.federation.evaluation import named
 from benchmark.federation.module import Federation
 
 
@@ -24,8 +25,8 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
         SettingError: names the metric and the columns that are recorded.
     """
     unknown: dict[str, str] = {}
-    for field, named in metrics.items():
-        for metric in named:
+    for field, metrics_named in metrics.items():
+        for metric in metrics_named:
             unknown.setdefault(metric.column, field)
     recorded: dict[str, None] = {}
     seen = set()
@@ -68,6 +69,7 @@ def columns(federation: Federation, trial: Trial) -> list[str]:
             if groups.split == split:
                 ends = [*groups.names, *([groups.mean] if groups.mean else [])]
                 names += [f"{split}/{name}/{end}" for name, values in metrics.items() if values.ndim for end in ends]
+    names = _of_every_model(names, federation)
     weights = {} if federation.weights is None else federation.weights.measured()
     return [*names, *weights, *Costs().named(memory=0)]
 
@@ -79,11 +81,18 @@ def over_whole_splits(federation: Federation, trial: Trial) -> list[str]:
     are is known after the first evaluation.
     """
     by_client = {groups.split for groups in federation.groups if groups.by == "client"}
-    return [
+    names = [
         f"{split}/{name}"
         for split in _splits(federation, trial)
         for name in [*federation.metrics.accumulated, *(federation.metrics.over_clients if split in by_client else ())]
     ]
+    return _of_every_model(names, federation)
+
+
+def _of_every_model(names: Sequence[str], federation: Federation) -> list[str]:
+    """The names of metrics for each model that is evaluated."""
+    measured = dict.fromkeys(names, 0.0)
+    return [name for model in federation.eval_models for name in named(measured, model)]
 
 
 def _splits(federation: Federation, trial: Trial) -> list[str]:

@@ -102,9 +102,9 @@ def test_fedpbc_keeps_what_the_silent_learnt():
     assert state.models.tolist() == [[9.5, 23.0], [10.0, 24.0], [4.5, 29.0]]
     update, state = FedPBC().round(state, X + update, call([1]), Fixed())
     assert (X + vector(-1.5, 3.0) + update).tolist() == [10.0, 26.0]
-    assert FedPBC(evaluate="mean_of_clients").eval_model(state, X).tolist() == pytest.approx(
-        [(10.5 + 10 + 0.5) / 3, (23 + 26 + 35) / 3]
-    )
+    models = FedPBC().eval_models(state, X)
+    assert models[""].tolist() == pytest.approx([(10.5 + 10 + 0.5) / 3, (23 + 26 + 35) / 3])
+    assert models["server"] is X
 
 
 def test_mifa_steps_in_an_empty_round_too():

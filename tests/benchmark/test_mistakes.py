@@ -43,7 +43,7 @@ def run(**settings):
 
 OWN = run(algorithm={"name": "mine.py:Mine"})
 AFTER = "from algorithms import FedAvg\n\nclass Mine(FedAvg):\n"
-EVALUATED = AFTER + "    def eval_model(self, state, x):  # here\n        {}\n"
+EVALUATED = AFTER + "    def eval_models(self, state, x):  # here\n        {}\n"
 COUNTED = """from dataclasses import dataclass
 from algorithms import FedAvg
 
@@ -112,9 +112,12 @@ MISTAKES = {
     "no state before a run": ("from algorithms import FedAvg\n\nclass Mine(FedAvg):\n    def init(self, x, clients):  # here\n        return {'x': x}\n", OWN, ["Mine.init returned a dict; must return a dataclass of tensors"]),
     "no return in a run": (method("D.mean(dim=0)", HERE), OWN, ["Mine.round returned None; must return (update, state)"]),
     "no state in a run": (method("return D.mean(dim=0), None", HERE), OWN, ["Mine.round returned (a Tensor [2], None); must return (update, state)"]),
-    "no model to evaluate in a run": (EVALUATED.format("pass"), OWN, ["Mine.eval_model returned None; must return the model to evaluate: a float32 tensor [2]"]),
-    "no model to evaluate": (EVALUATED.format("pass"), CHECK, ["expected  the model to evaluate: a float64 tensor [2]", "seen      None"]),
-    "all models to evaluate": (EVALUATED.format("return x.expand(3, -1)"), OWN, ["Mine.eval_model returned a model [3, 2]; must return a model [2], as x is. Take the mean over the clients: .mean(dim=0)"]),
+    "no model to evaluate in a run": (EVALUATED.format("pass"), OWN, ['Mine.eval_models returned None; must return the models to evaluate by name, such as {"": x}: each a float32 tensor [2]']),
+    "no model to evaluate": (EVALUATED.format("pass"), CHECK, ['expected  the models to evaluate by name, such as {"": x}: each a float64 tensor [2]', "seen      None"]),
+    "a model without a name": (EVALUATED.format("return x"), OWN, ["Mine.eval_models returned a Tensor [2]; must return the models to evaluate by name"]),
+    "no result among the models": (EVALUATED.format("return {'server': x}"), OWN, ["Mine.eval_models returned only ['server']", 'the name "" is the result']),
+    "a model with a path as name": (EVALUATED.format("return {'': x, 'a/b': x}"), OWN, ["Mine.eval_models returned the name 'a/b'; must return names of letters, digits and _"]),
+    "all models to evaluate": (EVALUATED.format("return {'': x.expand(3, -1)}"), OWN, ["Mine.eval_models returned a model [3, 2]; must return a model [2], as x is. Take the mean over the clients: .mean(dim=0)"]),
     "a number as traffic": (AFTER + "    def traffic(self, state, call):  # here\n        return 3\n", OWN, ["Mine.traffic returned an int; must return an algorithms.Traffic(up, down)"]),
     "a number in the state": (COUNTED, OWN, ["Mine.init returned a Count whose rounds is an int; must return a dataclass of tensors"]),
     "a number in the state, checked": (COUNTED, CHECK, ["expected  a dataclass of tensors", "seen      a Count whose rounds is an int"]),

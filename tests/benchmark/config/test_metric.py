@@ -14,7 +14,7 @@ from benchmark.config.report import Claim, Report
     ("name", "split", "column", "threshold", "title"),
     [
         ("test/accuracy", "test", "test/accuracy", None, "test/accuracy %"),
-        ("test/accuracy/client_mean", "test", "test/accuracy/client_mean", None, "test/accuracy/client_mean %"),
+        ("test/accuracy/per_client", "test", "test/accuracy/per_client", None, "test/accuracy/per_client %"),
         ("train/loss", "train", "train/loss", None, "train/loss"),
         ("uplink", "", "uplink", None, "uplink"),
         ("round_of:test/accuracy>=0.10", "test", "test/accuracy", 0.1, "round_of:test/accuracy>=0.10"),

@@ -98,7 +98,7 @@ def test_the_code_of_a_contributed_method_is_part_of_the_digest(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"algorithm": {"name": "fedpbc", "evaluate": "x"}}, "algorithm.evaluate: 'x' is not allowed; must be 'server' or 'mean_of_clients'"),
+        ({"algorithm": {"name": "mifa", "memory": "x"}}, "algorithm.memory: 'x' is not allowed; must be 'gradients', 'updates' or 'differences'"),
         ({"task": {"name": "digits"}}, "task.clients: is missing"),
         ({"task": {"name": "digits", "clients": 3, "partition": {"name": "dirichlet", "beta": 1}}}, "task.partition.beta: is not an option of dirichlet; allowed: alpha"),
         ({"task": {"name": "digits", "clients": 3, "partition": "slices"}}, "task.partition: 'slices' is not allowed; must be one of iid, by_sizes"),

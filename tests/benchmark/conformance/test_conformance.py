@@ -58,7 +58,7 @@ WRONG = {
     "Secretive": ("a run that is saved and loaded between rounds is bit-identical", "instead of"),
     "Dice": ("the result does not depend on global random generators", "torch's global generator"),
     "HomeBody": ("new tensors are made on the device of x", ""),
-    "Single": ("`init`, `round`, `eval_model` and `traffic` return what they must", "an update of float32"),
+    "Single": ("`init`, `round`, `eval_models` and `traffic` return what they must", "an update of float32"),
     "Double": ("the update [d] and the state keep their shape and dtype", "torch.float64"),
     "Overconfident": ("under biased participation the model converges to what", "the optimum is"),
     "EmptyMean": ("a round without active clients works", "nan"),

@@ -72,7 +72,8 @@ def test_every_method_against_numpy(name, server, monkeypatch):
     assert np.abs(given[-1]).max() > 0.5
     expected = np.zeros((5, M))
     expected[1:] = given[1:] / given[1:].sum(axis=1, keepdims=True) * M
-    found = weights(simulate(trial(name, steps, server=server)).history, CLIENTS)
+    of_server = [f"{client}/server" if name == "fedpbc" else client for client in CLIENTS]
+    found = weights(simulate(trial(name, steps, server=server)).history, of_server)
     assert found == pytest.approx(expected, abs=1e-9, rel=1e-9)
 
 

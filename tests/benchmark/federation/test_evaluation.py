@@ -76,7 +76,7 @@ def test_a_trial_by_class_client_and_availability():
     right = (task(pixels).argmax(dim=1) == labels).numpy()
     by_client = [right[rows].mean() for rows in data.parts]
     assert [row[f"train/accuracy/client{i}"] for i in range(6)] == pytest.approx(by_client)
-    assert row["train/accuracy/client_mean"] == pytest.approx(np.mean(by_client))
+    assert row["train/accuracy/per_client"] == pytest.approx(np.mean(by_client))
     rare = np.concatenate([data.parts[i] for i in (1, 3, 5)])
     assert row["train/accuracy/rare"] == pytest.approx(right[rare].mean())
     assert row["train/accuracy"] == pytest.approx(right.mean())

@@ -47,7 +47,7 @@ def test_auroc_over_uneven_batches_is_that_of_the_whole_split(monkeypatch):
     probabilities, labels = (column.detach().numpy() for column in task.outputs(data.splits["train"]))
     areas = [area(labels[rows], probabilities[rows]) for rows in data.parts]
     assert [row[f"train/auroc/client{i}"] for i in range(6)] == pytest.approx(areas, rel=1e-6)
-    assert row["train/auroc/client_mean"] == pytest.approx(np.mean(areas), rel=1e-6)
+    assert row["train/auroc/per_client"] == pytest.approx(np.mean(areas), rel=1e-6)
     right = probabilities.argmax(axis=1) == labels
     assert row["train/worst_10_accuracy"] == pytest.approx(min(right[rows].mean() for rows in data.parts))
     assert "test/worst_10_accuracy" not in row  # no client owns test samples

@@ -421,7 +421,7 @@ def test_a_metric_of_unknown_direction_needs_a_mode(store):
 
 
 @pytest.mark.parametrize(
-    "metric", ["validation/f1", "validation/accuracy/class0", "train/worst_10_accuracy", "train/loss/client_mean"]
+    "metric", ["validation/f1", "validation/accuracy/class0", "train/worst_10_accuracy", "train/loss/per_client"]
 )
 def test_further_metrics_and_groups_of_the_experiment_can_be_searched(metric, store):
     experiment = digits(evaluation={"metrics": ["auroc", "f1", "worst_10_accuracy"], "by": ["class", "client"]})

@@ -19,8 +19,9 @@ def named(*names: str) -> dict[str, list[Metric]]:
     return {"report.metrics": [Metric(name) for name in names]}
 
 
-def test_columns_are_those_of_the_history():
-    trial = Trial.read(TRIAL)
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedpbc"])  # the latter names two models to evaluate
+def test_columns_are_those_of_the_history(algorithm):
+    trial = Trial.read(TRIAL | {"algorithm": algorithm})
     assert {"round", *columns(build(trial), trial)} == set(simulate(trial).history)
 
 

@@ -24,7 +24,7 @@ def asked(monkeypatch):
     ("named", "metric"),
     [
         ("ca_fed/fig1", "weight/rare-lasting"),  # of Fig. 1 (d), which shares its runs
-        ("ca_fed/fig1d", "test/accuracy/client_mean"),
+        ("ca_fed/fig1d", "test/accuracy/per_client"),
     ],
 )
 def test_what_is_kept_serves_all_experiments_that_share_the_runs(named, metric, asked, capsys):
