@@ -107,7 +107,7 @@ def _run(folder: RunFolder, experiment: str, metrics: Collection[str] | None) ->
     if "analysis" not in settings:
         settings["rounds"] = str(rounds)
     run = Run(_tags(folder, experiment, settings), settings, history.astype(float), "own")
-    return run.until(rounds).in_one_go() if "rounds" in settings else run
+    return run.until(rounds) if "rounds" in settings else run
 
 
 def _tags(folder: RunFolder, experiment: str, settings: dict[str, str]) -> dict[str, str]:

@@ -1,12 +1,10 @@
-"""The forms of a table: terminal, Markdown, CSV, LaTeX, JSON and an HTML page."""
+"""The forms of a table: terminal, Markdown, CSV, LaTeX and an HTML page."""
 
 import csv
 import io
-import json
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rich import box
 from rich.console import Group
@@ -136,12 +134,6 @@ def latex(table: Table) -> str:
     return "\n".join([*body, r"\end{tabular}", ""])
 
 
-def as_json(table: Table) -> str:
-    """A list with an object for each row; a value that is not known or not finite is null."""
-    keys = [column.key for column in table.columns]
-    return json.dumps([dict(zip(keys, map(_plain, row), strict=True)) for row in table.rows], indent=1)
-
-
 def html(table: Table, title: str, about: str, figure: str, origin: str) -> str:
     """A page in one file.
 
@@ -186,14 +178,6 @@ def _csv(rows: Sequence[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
-
-
-def _plain(entry: Entry) -> Any:
-    if not isinstance(entry, Number):
-        return entry
-    finite: Callable[[float], float | None] = lambda value: value if math.isfinite(value) else None  # noqa: E731
-    diverged = {"diverged": entry.diverged} if entry.diverged else {}
-    return {"mean": finite(entry.mean), "sd": finite(entry.sd)} | diverged
 
 
 def _escaped(text: str) -> str:

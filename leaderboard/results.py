@@ -46,7 +46,7 @@ def load(
         if finished is not None and "analysis" not in settings:
             settings["rounds"] = finished
         run = Run(dict(entry.data.tags), settings, _history(client, entry, metrics), "own")
-        runs.append(run.until(run.rounds).in_one_go() if "rounds" in settings else run)
+        runs.append(run.until(run.rounds) if "rounds" in settings else run)
     return runs
 
 

@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 
 from benchmark.config.digest import known_since
@@ -63,45 +63,77 @@ class Run:
         settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
         return replace(self, settings=settings, history=self.history[self.history.index <= rounds])
 
-    def in_one_go(self) -> "Run":
-        """The run without the last evaluations of a shorter run that it continued: one run of all rounds has none."""
-        keys = {name: f"evaluation.last.{name}" for name in ("rounds", "every")}
-        last = {name: int(self.settings[key]) for name, key in keys.items() if key in self.settings}
-        evaluation = Evaluation(
-            every=int(self.settings.get("evaluation.every", 1)),
-            last=LastRounds.model_validate(last) if last else None,
-            at=parsed(self.settings.get("evaluation.at", "[]")),
-        )
-        due = [evaluation.due(int(t), self.rounds) for t in self.history.index]
-        return replace(self, history=self.history[np.array(due, dtype=bool)])
+    @property
+    def evaluation(self) -> Evaluation:
+        """When it was evaluated, and on which splits."""
+        return _evaluation(tuple(pair for pair in self.settings.items() if pair[0].startswith("evaluation.")))
 
     def has(self, metric: Metric) -> bool:
         """Whether the metric was measured."""
         return metric.column in self.history
 
+    def window(self, metric: Metric, last_rounds: int) -> pd.Series:
+        """The evaluations in the last rounds, by round, of a metric that was measured.
+
+        They are empty unless they cover the window: the run has that many rounds, and was evaluated after all rounds of
+        the window after which its settings say so. The evaluation before the first round does not count.
+        """
+        values = self.history[metric.column].dropna()
+        if "rounds" not in self.settings:  # an analysis
+            return values[values.index > values.index[-1] - last_rounds]
+        if self.rounds < last_rounds:
+            return values[:0]
+        due = [t for t in range(self.rounds - last_rounds + 1, self.rounds + 1) if self._measures(metric, t)]
+        return values.reindex(due) if set(due) <= set(values.index) else values[:0]
+
+    def _measures(self, metric: Metric, t: int) -> bool:
+        """Whether the metric is due after t rounds."""
+        evaluation = self.evaluation
+        last = evaluation.last.splits if evaluation.last else None
+        now, known = evaluation.splits_at(t, self.rounds), {*(evaluation.splits or ()), *(last or ())}
+        return evaluation.due(t, self.rounds) and (now is None or metric.split in now or metric.split not in known)
+
     def final(self, metric: Metric, last_rounds: int = 1, at: int | None = None, per: Metric | None = None) -> float:
         """The final value of a metric that was measured.
 
         Args:
-            metric: with a threshold the value is the first round that reaches it, see `Metric`.
-            last_rounds: the value is the mean over the evaluations of this many last rounds; NaN if there are none.
-                The evaluation before the first round does not count.
+            metric: with a threshold the value is the first round that reaches it, infinite if none does; see `Metric`.
+            last_rounds: the value is the mean of the `window` of this many last rounds; NaN if it is empty.
             at: take the evaluation after this round instead; NaN if there is none.
             per: `at` is a value of this metric, which grows with the rounds, such as a cost: take the last evaluation
                 at which it was at most `at`; NaN if the run ended earlier.
         """
+        if metric.threshold is not None:
+            return first_round(self.curve(metric), metric)
         history = self.history[metric.column].dropna()
         if per is not None and at is not None:
             spent = self.history[per.column].reindex(history.index) if self.has(per) else history * math.nan
             within = history[spent <= at]
             return float(within.iloc[-1]) if spent.max() >= at and len(within) else math.nan
-        if metric.threshold is not None:
-            regular = history.index % int(self.settings.get("evaluation.every", 1)) == 0
-            reached = history.index[regular & (history >= metric.threshold)]
-            return float(reached[0]) if len(reached) else math.inf
         if at is not None:
             return float(history.get(at, math.nan))
-        if "rounds" not in self.settings:  # an analysis
-            return float(history[history.index > history.index[-1] - last_rounds].mean())
-        last = max([self.rounds, *history.index[-1:]])
-        return float(history[history.index > max(last - last_rounds, 0)].mean())
+        return float(self.window(metric, last_rounds).mean())
+
+    def curve(self, metric: Metric) -> pd.Series:
+        """The regular evaluations of a metric by round, without those in between of the last rounds."""
+        values = self.history[metric.column].dropna()
+        return values[values.index % self.evaluation.every == 0]
+
+
+def first_round(curve: pd.Series, metric: Metric) -> float:
+    """The first round at which a curve reaches the threshold of a metric; infinite if it does not."""
+    reached = curve.index[curve >= metric.threshold]
+    return float(reached[0]) if len(reached) else math.inf
+
+
+@cache
+def _evaluation(settings: Settings) -> Evaluation:
+    """The evaluation that settings as text describe."""
+    plain = {path.removeprefix("evaluation."): parsed(text) for path, text in settings}
+    last = {name: plain[f"last.{name}"] for name in ("rounds", "every", "splits") if f"last.{name}" in plain}
+    return Evaluation(
+        every=plain.get("every", Evaluation().every),
+        last=LastRounds.model_validate(last) if last else None,
+        at=plain.get("at", ()),
+        splits=plain.get("splits"),
+    )

@@ -15,7 +15,7 @@ class Number:
         text: the mean as printed.
         sd_text: the standard deviation as printed; empty if it is not known.
         best: whether it is marked as the best of its column.
-        diverged: of how many seeds the run diverged; these are not part of the mean.
+        diverged: of how many seeds the run diverged; with one of them there is no mean.
         seeds: number of all seeds, where `diverged` is not 0.
     """
 
@@ -28,8 +28,7 @@ class Number:
     seeds: int = 0
 
     def __str__(self) -> str:
-        text = f"{self.text} ± {self.sd_text}" if self.sd_text else self.text
-        return f"{text} ({self.diverged} of {self.seeds} diverged)" if 0 < self.diverged < self.seeds else text
+        return f"{self.text} ± {self.sd_text}" if self.sd_text else self.text
 
 
 def number(mean: float, sd: float, digits: Callable[[float], str]) -> Number:
@@ -37,9 +36,15 @@ def number(mean: float, sd: float, digits: Callable[[float], str]) -> Number:
     return Number(float(mean), float(sd), digits(mean), "" if math.isnan(sd) else digits(sd))
 
 
-def diverged_number(seeds: int) -> Number:
-    """The entry of a cell of which every run diverged."""
-    return Number(math.nan, math.nan, "diverged", diverged=seeds, seeds=seeds)
+def diverged_number(diverged: int, seeds: int) -> Number:
+    """The entry of a cell of which runs diverged: it has no mean."""
+    text = "diverged" if diverged == seeds else f"{diverged} of {seeds} diverged"
+    return Number(math.nan, math.nan, text, diverged=diverged, seeds=seeds)
+
+
+def finite(value: float | None) -> float | None:
+    """A number as JSON has it: null if it is not known or not finite."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 Entry = str | int | Number

@@ -1,5 +1,7 @@
 """Synthetic(gamma, delta) of FedProx (Li 2020) as [CAF] uses it: each client labels by its own linear rule."""
 
+from typing import Literal
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -65,6 +67,7 @@ def leaf_synthetic(
     validation: float = 0.0,
     test: float = 0.1,
     ridge: float = 0.0,
+    labelling: Literal["own", "shared"] = "own",
 ) -> tuple[SoftmaxRegression, ClientData]:
     """Softmax regression on Synthetic(gamma, delta): each client has its own inputs and its own linear rule.
 
@@ -76,14 +79,21 @@ def leaf_synthetic(
     added to all classes, it cancels in the argmax: gamma changes no label, here and in those codes. The same shares of
     each client's samples are held out; the client trains on the rest.
 
+    With gamma = delta = 0 clients still differ in W_k, b_k and v_k. With `labelling: shared` they do not: W and b
+    ~ N(0, 1) are drawn once for all clients, W_k = W + gamma U_k, b_k = b + gamma c_k, U_k and c_k ~ N(0, 1), and
+    v_k = B_k in all coordinates. With gamma = 0 this is `--iid` of [CAF]'s code, in which gamma has no effect; the
+    deviations gamma U_k and gamma c_k are Rollcall's.
+
     Args:
         seed: of all draws.
-        gamma: meant as the difference between the clients' rules, which differ by W_k and b_k for any gamma.
+        gamma: difference between the clients' rules if `labelling` is `shared`. With `own` it is meant so, but the
+            rules differ by W_k and b_k for any gamma.
         delta: difference between the clients' inputs.
         clients: m, the number of clients.
         validation: share of each client's samples held out for validation, rounded.
         test: share of each client's samples held out for testing, rounded; a tenth in [CAF]'s code.
         ridge: see `SoftmaxRegression`; [CAF] uses 1e-2, as weight decay.
+        labelling: each client has its `own` rule, or a deviation from a `shared` one, see above.
 
     Raises:
         ValueError: an option out of range.
@@ -96,10 +106,11 @@ def leaf_synthetic(
     for name, share, most in (("validation", validation, 0.9), ("test", test, 0.9 - validation)):
         if not 0 <= share <= most + 1e-9:  # 0.9 - 0.8 is less than 0.1 in floating point
             raise ValueError(f"{name}: {share} is not allowed; must be in [0, {most:g}], with validation")
+    rule = _rule(stream(seed, "leaf rule")) if labelling == "shared" else None
     sizes = np.floor(stream(seed, "leaf sizes").lognormal(4, 2, clients)).astype(np.int64) + 50
     held: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {"train": [], "validation": [], "test": []}
     for k, n in enumerate(sizes):
-        x, y = _samples(stream(seed, "leaf client", k), int(n), gamma, delta)
+        x, y = _samples(stream(seed, "leaf client", k), int(n), gamma, delta, rule)
         bounds = [n - round(validation * n) - round(test * n), n - round(test * n)]
         for split, split_x, split_y in zip(held, np.split(x, bounds), np.split(y, bounds), strict=True):
             held[split].append((split_x, split_y))
@@ -137,11 +148,25 @@ def _fitted_loss(features: np.ndarray, labels: np.ndarray) -> float:
     return float(log_loss(labels, fitted.predict_proba(features)))
 
 
-def _samples(draw: np.random.Generator, n: int, gamma: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
-    """A client's inputs [n, d] and labels [n]."""
+Rule = tuple[Float[np.ndarray, "d C"], Float[np.ndarray, "C"]]
+"""W and b, whose logits of x are x W + b."""
+
+
+def _rule(draw: np.random.Generator) -> Rule:
+    """Standard normal W and b."""
+    return draw.standard_normal((DIMENSION, CLASSES)), draw.standard_normal(CLASSES)
+
+
+def _samples(
+    draw: np.random.Generator, n: int, gamma: float, delta: float, shared: Rule | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """A client's inputs [n, d] and labels [n], by its own rule or by a deviation from the shared one."""
     u, B = gamma * draw.standard_normal(), delta * draw.standard_normal()
-    W, b = u + draw.standard_normal((DIMENSION, CLASSES)), u + draw.standard_normal(CLASSES)
-    v = B + draw.standard_normal(DIMENSION)
+    W, b = _rule(draw)
+    if shared is None:
+        W, b, v = u + W, u + b, B + draw.standard_normal(DIMENSION)
+    else:  # without u, which would cancel in the argmax
+        W, b, v = shared[0] + gamma * W, shared[1] + gamma * b, np.full(DIMENSION, B)
     deviations = np.arange(1, DIMENSION + 1) ** -0.6
     x = v + deviations * draw.standard_normal((n, DIMENSION))
     return x, (x @ W + b).argmax(axis=1)

@@ -32,6 +32,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show an experiment's settings, grid and claims, and how many of its trials are finished."""
+    from leaderboard.paper.cells import kept_runs
+
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
     if partition or plot is not None:
         _show_partition(plans[0].places[0].trial, plot, as_json)
@@ -46,8 +48,10 @@ def show(
         finished = sum(job.finished for job in jobs)
         total = sum(job.trial.rounds for job in jobs)
         where = store / plan.experiment.home
+        complete, shorter = kept_runs(plan.experiment)
+        results = f"{complete} in the kept results{f', {shorter} with fewer rounds' if shorter else ''}"
         out.print(
-            f"{counted(len(jobs), 'trial')}, {counted(total, 'round')} in all; {finished} finished in {where}",
+            f"{counted(len(jobs), 'trial')}, {counted(total, 'round')} in all; {finished} finished in {where}; {results}",
             highlight=False,
             soft_wrap=True,
         )

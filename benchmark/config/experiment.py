@@ -12,7 +12,7 @@ from benchmark.config.labels import file_name, folder_name, is_number, labelled,
 from benchmark.config.metric import Metric
 from benchmark.config.nested import merged
 from benchmark.config.renamed import current_experiment
-from benchmark.config.report import Claim, Labels, Report, Reported
+from benchmark.config.report import Claim, Labels, Report, Reported, Size
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
 
@@ -80,6 +80,10 @@ class Experiment(Settings):
     variants: dict[FileName, Variant] = Field({}, description="named variants, such as `as_released`")
     report: Report = Field(Report(), description="what the table and the figure show")
     reported: tuple[Reported, ...] = Field((), description="numbers that the paper prints")
+    decides: Size = Field(Size(), description="size of runs that decides a claim; by default the planned one")
+    data_missing: tuple[Labels, ...] = Field(
+        (), description="parts of the grid whose data set the maintainers do not have; claims about them say so"
+    )
     claims: tuple[Claim, ...] = Field((), description="claims of the paper that are checked")
     findings: tuple[str, ...] = Field((), description="what the results show besides the claims, with the evidence")
     _variant: str = PrivateAttr("")
@@ -104,6 +108,10 @@ class Experiment(Settings):
             for number, claim in enumerate(part.claims):
                 for key in ("where", "of", "minus", "over"):
                     _check_labels(f"{path}claims.{number}.{key}", getattr(claim, key) or {}, axes)
+                if claim.either is not None:
+                    _check_axis(f"{path}claims.{number}.either", claim.either, list(claim.of))
+        for number, labels in enumerate(self.data_missing):
+            _check_labels(f"data_missing.{number}", labels, axes)
         shown = [axis for axis in axes if axis != "seed"]  # what tables and figures show is a mean over seeds
         for field, names in {"columns": self.report.columns, "pictures": self.report.pictures}.items():
             for axis in names:
@@ -164,6 +172,7 @@ class Experiment(Settings):
             "report.metrics": self.report.metrics,
             "report.drawn": self.report.drawn,
             "claims: metric": [claim.metric for claim in claims if claim.metric],
+            "claims: against": [claim.against for claim in claims if claim.against],
             "claims: per": [claim.per for claim in claims if claim.per],
         }
 

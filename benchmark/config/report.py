@@ -38,6 +38,41 @@ class Report(Settings):
     log: tuple[Literal["x", "y"], ...] = Field((), description="axes of the figure with a logarithmic scale")
 
 
+Tag = Literal["paper", "released code", "ours"]
+"""Who states a claim: the paper's text, the authors' released code, or a check of our own."""
+
+
+class Size(Settings):
+    """The size of the runs that decides a claim. It is written before the runs."""
+
+    rounds: PositiveInt | None = Field(None, description="least number of rounds; by default the planned ones")
+    seeds: PositiveInt | None = Field(None, description="least number of seeds; by default the planned ones")
+    looks: PositiveInt = Field(
+        1,
+        description="how often the verdicts were looked at while seeds were added; intervals have the level "
+        "1 - 0.05 / looks",
+    )
+
+
+class Cause(Settings):
+    """Why a claim does not hold: what was shown, with the command that shows it, and what is supposed."""
+
+    kind: Literal["the paper's code", "an unpublished setting", "chance of few seeds", "unknown"] = Field(
+        description="what the cause is"
+    )
+    shown: str = Field("", description="what was shown, in words")
+    command: str = Field("", description="the command that shows it")
+    supposed: str = Field("", description="what is supposed, but not shown")
+
+    @model_validator(mode="after")
+    def _has_evidence(self) -> "Cause":
+        if bool(self.shown) != bool(self.command):
+            raise SettingError("command: must be given with shown, and only with it")
+        if not (self.shown or self.supposed):
+            raise SettingError("supposed: is missing; a cause must have shown, supposed or both")
+        return self
+
+
 class Claim(Settings):
     """A statement of the paper, and the quantity that decides it.
 
@@ -47,21 +82,43 @@ class Claim(Settings):
     `most` everywhere.
     """
 
-    says: str = Field(description="the statement, in words")
+    says: str = Field(description="the statement, in our words")
+    tag: Tag = Field("paper", description="who states it: paper, released code, or ours")
+    statement: Annotated[str, Field(pattern=r"^[A-Z]{3}-\d\d$")] | None = Field(
+        None, description="the id of the paper's sentence, such as PBC-30"
+    )
+    section: str = Field("", description="section, figure or file in which it is stated")
     where: Labels = Field({}, description="the cells that the claim is about; by default all")
     of: Labels = Field({}, description="the cells whose value is compared; by default all of them")
     minus: Labels | None = Field(None, description="cells whose value is subtracted")
     over: Labels | None = Field(None, description="cells whose value is divided by")
     along: str | None = Field(None, description="axis whose neighbours are compared, in the order of the file")
+    either: str | None = Field(
+        None, description="axis of `of` on which one label is enough; the intervals are corrected for the choice"
+    )
     metric: MetricName | None = Field(None, description="by default the report's first")
+    against: MetricName | None = Field(
+        None, description="metric of the cells in `minus` or `over`; by default the same"
+    )
     at: PositiveInt | None = Field(None, description="the round to look at; by default the report's last rounds")
     per: MetricName | None = Field(
         None, description="`at` is a value of this metric instead of a round, such as `cost/floats_up`"
     )
     least: float | None = Field(None, description="lower bound of the quantity")
     most: float | None = Field(None, description="upper bound of the quantity")
-    printed: float | None = Field(None, description="the quantity as the paper prints it")
-    cause: str = Field("", description="why the claim does not hold, if that is known, with the evidence")
+    printed: float | dict[str, float] | None = Field(
+        None, description="the quantity as the paper prints it, or one number for each label of an axis"
+    )
+    margin: float | None = Field(
+        None,
+        gt=0,
+        description="a quantity within this distance of the bound is no difference that matters; by default a quarter "
+        "of a printed difference",
+    )
+    size: Size | None = Field(None, description="size of runs that decides it; by default that of the experiment")
+    since: str = Field("", description="date on which it was reworded after a result had been seen")
+    before: str = Field("", description="its wording before that date")
+    cause: Cause | None = Field(None, description="why it does not hold, if that is known")
 
     @model_validator(mode="after")
     def _is_decidable(self) -> "Claim":
@@ -71,6 +128,14 @@ class Claim(Settings):
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
         if self.per is not None and self.at is None:
             raise SettingError("at: is missing; must be given beside per")
+        if self.against is not None and self.minus is None and self.over is None:
+            raise SettingError("against: is not allowed without minus or over; leave it out")
+        if self.tag != "ours" and not self.section:
+            raise SettingError(f"section: is missing; a claim of the {self.tag} must say where it is stated")
+        if self.tag == "paper" and self.statement is None:
+            raise SettingError("statement: is missing; a claim of the paper must have the id of its sentence")
+        if bool(self.since) != bool(self.before):
+            raise SettingError("before: must be given with since, and only with it")
         return self
 
 

@@ -108,7 +108,7 @@ class Weights(nn.Module):
 
         All are 0 before the first update. The weights in another model than the result end in its name.
         """
-        measured = {}
+        measured: dict[str, float] = {}
         models = evaluated_models(self.algorithm, self.state.get(), self.cumulative.detach())
         for name, model in models.items():
             weights = model.double().cpu().numpy()

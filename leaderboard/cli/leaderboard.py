@@ -1,5 +1,6 @@
 """`rollcall leaderboard`."""
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -45,6 +46,7 @@ class Board:
         table: of the experiment.
         csv: the table as CSV.
         claims: a list in Markdown; empty for a ranking.
+        data: rows, claims and provenance, for `--json`.
         figure: of the experiment.
         figure_files: their names.
         origin: versions and commits.
@@ -54,6 +56,7 @@ class Board:
     table: "Table"
     csv: str
     claims: str
+    data: dict[str, Any]
     figure: "Figure"
     figure_files: tuple[str, ...]
     origin: str
@@ -73,6 +76,10 @@ def leaderboard(
     hide_diverged: Annotated[
         bool, typer.Option("--hide-diverged", help="Hide settings of which a run diverged.")
     ] = False,
+    why: Annotated[bool, typer.Option("--why", help="Print the evidence and the causes of each verdict.")] = False,
+    last_rounds: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
+    ] = None,
     form: Annotated[
         Form | None, typer.Option("--format", help="Format of the printed table. Default: terminal.")
     ] = None,
@@ -89,19 +96,21 @@ def leaderboard(
 
     For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
     own runs, from the run folders in the store and the MLflow server if one is set, replace kept results of the same
-    cell. For other experiments, and with --best-by, it is a ranking of your own runs.
+    cell if they have as many rounds and seeds. For other experiments, and with --best-by, it is a ranking of your own
+    runs.
     """
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
     shown = form or Form.terminal
-    chosen = _with_metrics(Experiment.read(experiment), metric)
+    chosen = _with_report(Experiment.read(experiment), metric, last_rounds)
     own_alone = "--mine" if mine else "--best-by" if best_by else "" if chosen.source else "an experiment of no paper"
     if own_alone and archive is not None:
         raise SettingError(f"--archive is not allowed with {own_alone}; only your own runs are shown")
     conditions = parse_all("only", only or [])
     try:
         if chosen.source and not best_by:
-            board = _paper(chosen.only(conditions), store, None if mine else archive or FOLDER, hide_diverged)
+            kept = None if mine else archive or FOLDER
+            board = _paper(chosen.only(conditions), store, kept, hide_diverged, why)
         else:
             board = _ranking(chosen, store, conditions, best_by, hide_diverged)
     except NoRuns as error:
@@ -109,9 +118,7 @@ def leaderboard(
     folder = to or store / chosen.name
     texts = _texts(board, chosen)
     if as_json:
-        from leaderboard.render import as_json as rendered
-
-        print(rendered(board.table))
+        print(json.dumps(board.data, indent=1))
     elif shown is not Form.terminal:
         print(texts["tex" if shown is Form.latex else shown.value], end="")
     else:
@@ -137,23 +144,24 @@ def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
     An entry point of the group `rollcall.tables`: `rollcall run` keeps the files in MLflow.
     """
     with suppress(SettingError):
-        board = (
-            _paper(experiment, store, None, False) if experiment.source else _ranking(experiment, store, {}, "", False)
-        )
+        if experiment.source:
+            board = _paper(experiment, store, None, hide_diverged=False, why=False)
+        else:
+            board = _ranking(experiment, store, {}, best_by="", hide_diverged=False)
         _write(board, _texts(board, experiment), folder / experiment.name)
 
 
-def _with_metrics(experiment: Experiment, metrics: list[str] | None) -> Experiment:
-    """The experiment with the metrics of `--metric NAME=max` as its columns."""
-    if not metrics:
-        return experiment
+def _with_report(experiment: Experiment, metrics: list[str] | None, last_rounds: int | None) -> Experiment:
+    """The experiment with the metrics of `--metric NAME=max` as its columns, and the window of `--last-rounds`."""
     directions = {}
-    for text in metrics:
+    for text in metrics or ():
         name, _, direction = text.rpartition("=")
         if not name or direction not in DIRECTIONS:
             raise SettingError(f"metric: {text!r} is not allowed; must be NAME=max, NAME=min or NAME=zero")
         directions[name] = direction
-    report = validated(Report, experiment.report.model_dump() | {"metrics": directions})
+    changes: dict[str, Any] = {"metrics": directions} if directions else {}
+    changes |= {"last_rounds": last_rounds} if last_rounds else {}
+    report = validated(Report, experiment.report.model_dump() | changes)
     return experiment.model_copy(update={"report": report})
 
 
@@ -222,7 +230,8 @@ def _ranking(
     ranking = rank(runs, metrics, last_rounds, grid)
     table = _noted(ranking.table(), notes)
     figure = ranking_figure(ranking)
-    return Board(experiment.title, table, all_digits(table), "", figure, ("leaderboard.png",), ranking.origin)
+    data = {"rows": ranking.long_rows(), "claims": [], "provenance": _provenance(experiment, runs)}
+    return Board(experiment.title, table, all_digits(table), "", data, figure, ("leaderboard.png",), ranking.origin)
 
 
 class NoRuns(SettingError):
@@ -244,8 +253,16 @@ def _noted(table: "Table", notes: list[str]) -> "Table":
     return replace(table, caption="; ".join([table.caption, *notes]))
 
 
-def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diverged: bool) -> Board:
+def _provenance(experiment: Experiment, runs: "Sequence[Run]") -> dict[str, Any]:
+    """Which code made the runs, and where they are from."""
+    tags = {name: sorted({run.tags.get(name, "unknown") for run in runs}) for name in ("version", "commit", "device")}
+    return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
+
+
+def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diverged: bool, why: bool) -> Board:
     """The paper's table and claims; without an archive from one's own runs alone.
+
+    Own runs that are shorter or fewer than the kept ones are no part of the table; the notes count them.
 
     Raises:
         SettingError: no run is finished, or none measured a metric.
@@ -253,8 +270,8 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     from leaderboard.paper.cells import cells
     from leaderboard.paper.claims import check_claim
     from leaderboard.paper.reported import printed
-    from leaderboard.paper.sentences import claims_list
-    from leaderboard.paper.table import paper_table
+    from leaderboard.paper.sentences import claims_json, claims_list
+    from leaderboard.paper.table import long_rows, paper_table
     from leaderboard.plots.curves import paper_figure
     from leaderboard.ranking.selection import without_diverged
     from leaderboard.render import comma_separated
@@ -274,14 +291,20 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     notes.insert(
         0, "runs: " + ", ".join(text for source, text in sources.items() if source in {r.source for r in runs})
     )
-    claims = claims_list([check_claim(claim, experiment.report, all_cells) for claim in experiment.claims])
-    table = _noted(paper_table(experiment, all_cells, printed(experiment)), notes)
+    beside = [replace(cell, runs=cell.beside) for cell in all_cells if cell.beside]
+    if beside:
+        notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")
+    claims = [check_claim(claim, experiment, all_cells) for claim in experiment.claims]
+    numbers = printed(experiment)
+    table = _noted(paper_table(experiment, all_cells, numbers), notes)
+    rows = long_rows(experiment, [*all_cells, *beside], numbers)
     versions, commits = (", ".join(sorted({run.tags[tag] for run in runs})) for tag in ("version", "commit"))
     return Board(
         title=f"{experiment.title} ({experiment.source})",
         table=table,
         csv=comma_separated(table),
-        claims="\n".join(claims),
+        claims="\n".join(claims_list(claims, why)),
+        data={"rows": rows, "claims": claims_json(claims), "provenance": _provenance(experiment, runs)},
         figure=paper_figure(experiment, all_cells),
         figure_files=("figure.png", "figure.pdf"),
         origin=f"Rollcall {versions}, commit {commits}",

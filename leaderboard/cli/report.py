@@ -15,23 +15,36 @@ def report(
         Path, typer.Option(metavar="DIR", help="Folder of the report; results in DIR/results count too.")
     ] = FOLDER,
 ) -> None:
-    """Write REPRODUCTION.md and its figures: claim by claim, what reproduced.
+    """Write REPRODUCTION.md, a page for each experiment, and figures: claim by claim, what reproduced.
 
-    It is made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
+    They are made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
     """
-    from leaderboard.paper.cells import cells
-    from leaderboard.paper.reproduction import NAME, reproduction
+    from leaderboard.paper.reproduction import NAME, PICTURE, judged, reproduction
     from leaderboard.plots.curves import paper_figure
-    from leaderboard.results import PACKAGE, unarchive
+    from leaderboard.plots.printed import printed_figure
+    from leaderboard.results import PACKAGE
 
-    experiments = papers()
+    quiet = not err.is_terminal
     folders = (PACKAGE, to / RESULTS)
-    to.mkdir(parents=True, exist_ok=True)
-    (to / NAME).write_text(reproduction(experiments, *folders), encoding="utf-8")
-    for experiment in track(experiments, "figures", console=err, transient=True, disable=not err.is_terminal):
-        measured = [cell for cell in cells(experiment, unarchive(experiment.home, *folders)) if cell.runs]
+    all_judged = [
+        judged(experiment, *folders)
+        for experiment in track(papers(), "claims", console=err, transient=True, disable=quiet)
+    ]
+    for path, text in reproduction(all_judged).items():
+        _below(to, path).write_text(text, encoding="utf-8")
+    for one in track(all_judged, "figures", console=err, transient=True, disable=quiet):
+        measured = [cell for cell in one.cells if cell.runs]
         if measured:
-            figure = to / "figures" / f"{experiment.name}.png"
-            figure.parent.mkdir(parents=True, exist_ok=True)
-            paper_figure(experiment, measured).savefig(figure, dpi=90)
-    out.print(f"{to / NAME} and {to / 'figures'}", highlight=False, soft_wrap=True)
+            figure = paper_figure(one.experiment, measured)
+            figure.savefig(_below(to, f"figures/{one.experiment.name}.png"), dpi=90)
+    compared = printed_figure([(one.experiment.name, result) for one in all_judged for result in one.claims])
+    if compared is not None:
+        compared.savefig(_below(to, PICTURE), dpi=90)
+    out.print(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}", highlight=False, soft_wrap=True)
+
+
+def _below(folder: Path, path: str) -> Path:
+    """A path in a folder; its own folder is made."""
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file

@@ -5,26 +5,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from benchmark.config.digest import array_file, flatten, known_since
 from benchmark.config.experiment import Experiment
 from benchmark.config.grid import Place, distinct, places
 from benchmark.config.metric import Metric
 from benchmark.config.yaml_text import parsed
-from leaderboard.run import Run, Settings
+from leaderboard.results import unarchive
+from leaderboard.run import Run, Settings, first_round
 
 Labels = tuple[tuple[str, str], ...]
 
 FREE = (
     "rounds",
     "seed",
-    "evaluation",
     "numerics.engine",
     "numerics.device",
     "numerics.client_memory",
@@ -41,12 +38,14 @@ class Cell:
         labels: by axis; the panel is an axis too.
         rounds, seeds: numbers that the experiment's file asks for.
         runs: by seed, of one source and equally long; the longest one if a seed was run several times.
+        beside: by seed, the user's own runs, where they are shorter or fewer than the kept ones and so do not count.
     """
 
     labels: dict[str, str]
     rounds: int
     seeds: int
     runs: dict[str, Run] = field(default_factory=dict)
+    beside: dict[str, Run] = field(default_factory=dict)
 
     @property
     def rounds_run(self) -> int:
@@ -54,13 +53,8 @@ class Cell:
         return min((run.rounds for run in self.runs.values()), default=0)
 
     @property
-    def reduced(self) -> bool:
-        """Whether runs are shorter or fewer than the file asks for."""
-        return self.rounds_run < self.rounds or len(self.runs) < self.seeds
-
-    @property
     def diverged(self) -> int:
-        """Number of runs that diverged. They have no final values."""
+        """Number of runs that diverged. With one of them the cell has no mean."""
         return sum(run.diverged for run in self.runs.values())
 
     @property
@@ -78,10 +72,6 @@ class Cell:
         """Its labels in one line."""
         return ", ".join(label for label in self.labels.values() if label)
 
-    def window(self, last_rounds: int) -> int:
-        """The number of last rounds for final values; at most a fifth of a shortened run."""
-        return last_rounds if self.rounds_run >= self.rounds else min(last_rounds, max(1, self.rounds_run // 5))
-
     def until(self, rounds: int) -> "Cell":
         """The cell with its runs cut to this many rounds."""
         return replace(self, runs={seed: run.until(rounds) for seed, run in self.runs.items()})
@@ -92,118 +82,82 @@ class Cell:
 
     def finals(self, metric: Metric, last_rounds: int, at: int | None = None, per: Metric | None = None) -> pd.Series:
         """The final value of every run that has the metric and did not diverge, by seed; `at` and `per` as in `Run`."""
-        window = self.window(last_rounds)
         ended = {seed: run for seed, run in self.runs.items() if run.has(metric) and not run.diverged}
-        values = {seed: run.final(metric, window, at, per) for seed, run in ended.items()}
+        values = {seed: run.final(metric, last_rounds, at, per) for seed, run in ended.items()}
         return pd.Series(values, dtype=float).dropna()
 
+    def mean(self, metric: Metric, last_rounds: int) -> float:
+        """The mean of the final values over seeds; NaN if a run diverged or has no value.
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over seeds and its 95 % interval. With one seed the interval is infinite.
-
-    Attributes:
-        mean, low, high: of the values; if `logarithmic`, computed from their logarithms.
-        sd: standard deviation of the values, or of their logarithms.
-        seeds: number of values.
-        logarithmic: whether it was computed from logarithms.
-    """
-
-    mean: float
-    sd: float
-    low: float
-    high: float
-    seeds: int
-    logarithmic: bool = False
-
-    @property
-    def wide(self) -> bool:
-        """Whether the interval is over more than a decade of a logarithmic axis: no number of decimals fits it."""
-        return self.logarithmic and self.high > 10 * self.low
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """The interval of another level than 95 %."""
-        if self.low == self.high or self.seeds == 1:
-            return self.low, self.high
-        half = _half_width(self.sd, self.seeds, level)
-        if self.logarithmic:
-            return self.mean * _exp(-half), self.mean * _exp(half)
-        return self.mean - half, self.mean + half
-
-    def seeds_to_exclude(self, bound: float, power: float = 0.8, level: float = 0.95) -> int | None:
-        """Number of seeds whose interval leaves out a bound with a probability of `power`, if mean and sd are as here.
-
-        The usual approximation ((z_a + z_power) sd / gap)^2 + z_a^2 / 2 with quantiles z of the normal distribution,
-        a = (1 + level) / 2. None with fewer than three seeds, or if no number of seeds is enough.
+        With a threshold: the first round at which the mean curve over the seeds reaches it; infinite if it does not.
         """
-        if self.logarithmic and bound <= 0:
-            return 1
-        gap = abs(math.log(self.mean / bound)) if self.logarithmic else abs(self.mean - bound)
-        if self.seeds < 3 or gap == 0 or not math.isfinite(gap):
-            return None
-        z_level, z_power = NormalDist().inv_cdf((1 + level) / 2), NormalDist().inv_cdf(power)
-        return math.ceil(((z_level + z_power) * self.sd / gap) ** 2 + z_level**2 / 2)
+        if self.diverged or not self.runs or not all(run.has(metric) for run in self.runs.values()):
+            return math.nan
+        if metric.threshold is not None:
+            return self.reached(metric)
+        values = self.finals(metric, last_rounds)
+        return float(values.mean()) if len(values) == len(self.runs) else math.nan
 
+    def reached(self, metric: Metric, seeds: Iterable[str] | None = None) -> float:
+        """The first round at which the mean curve over seeds reaches a threshold; infinite if it does not.
 
-def estimate(values: Sequence[float] | pd.Series, exact: bool = False) -> Estimate:
-    """A mean and its 95 % interval by Student's t.
+        Args:
+            metric: with a threshold.
+            seeds: of the mean; by default all.
+        """
+        runs = [self.runs[seed] for seed in (self.runs if seeds is None else seeds)]
+        return first_round(pd.concat([run.curve(metric) for run in runs], axis=1).dropna().mean(axis=1), metric)
 
-    Args:
-        values: one for each seed, at least one.
-        exact: they depend on no seed, so the interval has no width.
-    """
-    numbers = np.asarray(values, dtype=np.float64)
-    mean = float(numbers.mean())
-    never = len(numbers) > 1 and math.isinf(mean) and bool((numbers == mean).all())  # no run reached a threshold
-    if exact or never:
-        return Estimate(mean, 0.0, mean, mean, len(numbers))
-    if len(numbers) == 1:
-        return Estimate(mean, math.nan, -math.inf, math.inf, 1)
-    sd = float(numbers.std(ddof=1)) if math.isfinite(mean) else math.nan
-    half = _half_width(sd, len(numbers), 0.95)
-    return Estimate(mean, sd, mean - half, mean + half, len(numbers))
-
-
-def _half_width(sd: float, seeds: int, level: float) -> float:
-    """Half the width of Student's t interval of a mean over at least two seeds."""
-    from scipy import stats
-
-    return float(stats.t.ppf((1 + level) / 2, seeds - 1)) * sd / math.sqrt(seeds)
-
-
-def geometric(values: Float[np.ndarray, "seeds"], exact: bool = False) -> Estimate:
-    """Mean and interval of the logarithms; of the values themselves if one is not above 0."""
-    if not (values > 0).all():
-        return estimate(values.tolist(), exact)
-    logs = estimate(np.log(values).tolist(), exact)
-    return Estimate(math.exp(logs.mean), logs.sd, _exp(logs.low), _exp(logs.high), logs.seeds, logarithmic=True)
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
+    def evaluations(self, metric: Metric, last_rounds: int) -> int:
+        """How many evaluations of a run its mean is of; 0 if they do not cover the window."""
+        if metric.threshold is not None:
+            return 0
+        return min((len(run.window(metric, last_rounds)) for run in self.runs.values() if run.has(metric)), default=0)
 
 
 def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     """The cells of an experiment in the order of its file, with the runs that belong to them.
 
-    If a cell has runs of the user's own, its kept runs do not count, however long they are: no mean mixes the two.
-    The runs of a cell are cut to its shortest one, so that no mean mixes numbers of rounds.
+    The user's own runs of a cell replace its kept ones if they have as many rounds and seeds; else they stand beside
+    them. No mean mixes the two. The runs of a cell are cut to its shortest one: no mean mixes numbers of rounds.
     Methods of the user's own that were run under the experiment follow as cells of their own.
     """
     runs = list(runs)
-    by_key = _longest_by_seed(runs)
+    sources = {source: _longest_by_seed(run for run in runs if run.source == source) for source in ("own", "kept")}
     grid = places(_with_own_methods(experiment, runs))
     rounds = {trial.digest: trial.rounds for trial in distinct(grid)}
-    made: dict[Labels, Cell] = {}
+    planned: dict[Labels, Cell] = {}
     seeds: dict[Labels, set[str]] = {}
+    found: dict[tuple[Labels, str], dict[str, Run]] = {}
     for place in grid:
         labels = tuple(place.labels.items())
         seeds.setdefault(labels, set()).add(str(place.trial.seed))
-        cell = made.get(labels, Cell(place.labels, place.trial.rounds, 0))
+        rounds_planned = planned.get(labels, Cell(place.labels, place.trial.rounds, 0)).rounds
+        planned[labels] = Cell(place.labels, rounds_planned, len(seeds[labels]))
         # Another place may ask for more rounds of the same run.
-        own = _runs_of(place, by_key, shorten=place.trial.rounds < rounds[place.trial.digest])
-        made[labels] = Cell(cell.labels, cell.rounds, len(seeds[labels]), cell.runs | own)
-    return [_equally_long(replace(cell, runs=_of_one_source(cell.runs))) for cell in made.values()]
+        shorten = place.trial.rounds < rounds[place.trial.digest]
+        for source, by_key in sources.items():
+            found.setdefault((labels, source), {}).update(_runs_of(place, by_key, shorten))
+    return [_chosen(cell, found[labels, "own"], found[labels, "kept"]) for labels, cell in planned.items()]
+
+
+def _chosen(cell: Cell, own: dict[str, Run], kept: dict[str, Run]) -> Cell:
+    """The cell with its own runs if they are as long and as many as the kept ones, else with the kept ones."""
+    own_cell, kept_cell = (_equally_long(replace(cell, runs=runs)) for runs in (own, kept))
+    if own_cell.rounds_run >= kept_cell.rounds_run and len(own) >= len(kept):
+        return own_cell
+    return replace(kept_cell, beside=own_cell.runs)
+
+
+def kept_runs(experiment: Experiment) -> tuple[int, int]:
+    """How many runs of an experiment the kept results have with all rounds, and with fewer."""
+    kept = [
+        (run.rounds, cell.rounds)
+        for cell in cells(experiment, unarchive(experiment.home))
+        for run in cell.runs.values()
+    ]
+    complete = sum(rounds >= planned for rounds, planned in kept)
+    return complete, len(kept) - complete
 
 
 def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
@@ -215,23 +169,14 @@ def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
 
 
 def _longest_by_seed(runs: Iterable[Run]) -> dict[Settings, dict[str, Run]]:
-    """Runs by their settings and seed: the user's own first, then the longest; of equally long ones the later."""
+    """Runs by their settings and seed: the longest one, of equally long ones the later."""
     by_key: dict[Settings, dict[str, Run]] = {}
     for run in runs:
         seeds = by_key.setdefault(_key(run.settings), {})
         seed = run.tags["seed"]
-        if seed not in seeds or _preference(seeds[seed]) <= _preference(run):
+        if seed not in seeds or seeds[seed].rounds <= run.rounds:
             seeds[seed] = run
     return by_key
-
-
-def _preference(run: Run) -> tuple[bool, int]:
-    return run.source == "own", run.rounds
-
-
-def _of_one_source(runs: dict[str, Run]) -> dict[str, Run]:
-    """The user's own runs if there are any, else all."""
-    return {seed: run for seed, run in runs.items() if run.source == "own"} or runs
 
 
 def _equally_long(cell: Cell) -> Cell:

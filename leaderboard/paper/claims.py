@@ -1,18 +1,33 @@
 """Whether the claims of a paper hold in the results."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
+from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Metric
-from benchmark.config.report import Claim, Report
-from leaderboard.paper.cells import Cell, Estimate, after_equal_rounds, estimate, geometric
+from benchmark.config.report import Claim, Size
+from leaderboard.paper.cells import Cell, after_equal_rounds
+from leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric
 
-Verdict = Literal["holds", "fails", "undecided", "not run"]
+Verdict = Literal[
+    "contradicted", "holds", "no difference that matters", "undecided", "too short", "not run", "data missing"
+]
+"""What the results say of a statement. Of several verdicts the first one counts that is `contradicted`, then the last
+one of the others (`weakest`); `data missing` counts only if nothing else is known."""
+
+VERDICTS: tuple[Verdict, ...] = (
+    "holds", "contradicted", "no difference that matters", "undecided", "too short", "not run", "data missing"
+)  # fmt: skip
+"""In the order in which tables list them."""
+
+SizeVerdict = Literal["agrees", "differs", "not judged"]
+"""Whether a printed number is within the interval of the measured one."""
 
 
 @dataclass(frozen=True)
@@ -21,16 +36,23 @@ class PlaceResult:
 
     Attributes:
         labels: of the place, without those that all places of the claim share.
-        quantity: the claim's quantity; None if a cell was not run.
-        verdict: whether all of the interval is within the claim's bounds, none of it, or a part. With diverged runs it
-            is undecided.
+        quantity: the claim's quantity; None if a cell was not run, diverged or does not cover the window.
+        verdict: on the direction that the statement says.
+        size: on the number that the paper prints.
+        printed: this number; None if there is none.
         diverged: number of runs of the cells that diverged.
+        seeds: number of seeds of both cells.
+        reached: rounds of both cells, and how many are planned.
     """
 
     labels: dict[str, str]
-    quantity: Estimate | None
+    quantity: Quantity | None
     verdict: Verdict
+    size: SizeVerdict = "not judged"
+    printed: float | None = None
     diverged: int = 0
+    seeds: int = 0
+    reached: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -41,95 +63,177 @@ class ClaimResult:
         claim: of the paper.
         metric: that it is about.
         places: one result for each cell or pair of cells.
-        reduced: whether a run was shorter, or the seeds were fewer, than the experiment's file asks for.
+        level: of the intervals that decide it.
         unmeasured: the metrics of the claim that no run of its cells measured, although there are runs.
     """
 
     claim: Claim
     metric: Metric
     places: tuple[PlaceResult, ...]
-    reduced: bool
+    level: float = 0.95
     unmeasured: tuple[Metric, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        """A claim holds if it holds at all places that were run, and fails if it fails at one of them.
+        """The verdict over all places whose data exist.
 
-        Of k places one is more likely to fail by chance, so for this their intervals have the level 1 - 0.05 / k
-        instead of 95 %.
+        Of k places one is more likely to be contradicted by chance. So for this their intervals have a higher level,
+        1 - (1 - level) / k instead of `level` (Bonferroni).
         """
-        if not self._run:
-            return "not run"
-        failing = [place.quantity for place in self._run if place.verdict == "fails"]
-        if any(quantity and _within(self.claim, *quantity.interval(self._level)) == "fails" for quantity in failing):
-            return "fails"
-        return "holds" if all(place.verdict == "holds" for place in self._run) else "undecided"
+        verdicts = [place.verdict for place in self.places]
+        contradicted = [place.quantity for place in self.places if place.verdict == "contradicted"]
+        if any(quantity and within(self.claim, quantity, self.strict) == "contradicted" for quantity in contradicted):
+            return "contradicted"
+        return weakest("undecided" if verdict == "contradicted" else verdict for verdict in verdicts)
+
+    @property
+    def strict(self) -> float:
+        """The level at which one of the places contradicts the statement."""
+        decided = sum(place.verdict in ("holds", "contradicted", *UNDECIDED) for place in self.places)
+        return 1 - (1 - self.level) / max(1, decided)
 
     @property
     def seeds_to_decide(self) -> int | None:
         """Number of seeds that would decide an undecided claim with a probability of 80 %; None if unknown.
 
-        If the mean of a place is outside the bounds, the claim would fail there; otherwise it would hold everywhere.
+        If the mean of a place is outside the bounds, the claim would be contradicted there; otherwise it would hold.
         """
-        run = self._run
-        if self.verdict != "undecided" or any(place.diverged for place in run):
+        if self.verdict != "undecided" or any(place.diverged for place in self.places):
             return None
-        quantities = [place.quantity for place in run if place.quantity is not None]
+        quantities = [place.quantity for place in self.places if isinstance(place.quantity, Estimate)]
         least, most = self.claim.least, self.claim.most
-        failing = [(quantity, least) for quantity in quantities if least is not None and quantity.mean < least]
-        failing += [(quantity, most) for quantity in quantities if most is not None and quantity.mean > most]
-        if failing:
-            counts = [quantity.seeds_to_exclude(bound, level=self._level) for quantity, bound in failing]
+        against = [(quantity, least) for quantity in quantities if least is not None and quantity.mean < least]
+        against += [(quantity, most) for quantity in quantities if most is not None and quantity.mean > most]
+        if against:
+            counts = [quantity.seeds_to_exclude(bound, level=self.strict) for quantity, bound in against]
             return min((count for count in counts if count is not None), default=None)
-        undecided = [place.quantity for place in run if place.verdict == "undecided" and place.quantity is not None]
+        open_places = [place.quantity for place in self.places if place.verdict in UNDECIDED]
+        undecided = [quantity for quantity in open_places if isinstance(quantity, Estimate)]
         power = 0.8 ** (1 / max(1, len(undecided)))  # of each place
         bounds = [bound for bound in (least, most) if bound is not None]
-        counts = [quantity.seeds_to_exclude(bound, power) for quantity in undecided for bound in bounds]
+        counts = [quantity.seeds_to_exclude(bound, power, self.level) for quantity in undecided for bound in bounds]
         return None if None in counts else max((count for count in counts if count is not None), default=None)
 
-    @property
-    def _run(self) -> list[PlaceResult]:
-        """The places that were run."""
-        return [place for place in self.places if place.verdict != "not run"]
 
-    @property
-    def _level(self) -> float:
-        """The level of the intervals by which one of the places makes the claim fail (Bonferroni)."""
-        return 1 - 0.05 / len(self._run)
+UNDECIDED: tuple[Verdict, ...] = ("undecided", "no difference that matters")
 
 
-def check_claim(claim: Claim, report: Report, cells: Sequence[Cell]) -> ClaimResult:
+def weakest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict over several: of a claim over its places, of a statement over its claims.
+
+    `contradicted` if one is; else the weakest of those whose data exist, `holds` if all hold.
+    """
+    among = set(verdicts)
+    if "contradicted" in among:
+        return "contradicted"
+    order: tuple[Verdict, ...] = ("not run", "too short", "undecided", "no difference that matters", "holds")
+    return next((verdict for verdict in order if verdict in among), "data missing" if among else "not run")
+
+
+def check_claim(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> ClaimResult:
     """Decide a claim.
 
     Args:
-        claim: of an experiment.
-        report: of the experiment, for the default metric and the last rounds.
+        claim: of an experiment, or of its variant.
+        experiment: for the default metric, the last rounds and the size that decides.
         cells: of the experiment.
     """
-    metric = claim.metric or report.metrics[0]
+    metric = claim.metric or experiment.report.metrics[0]
+    metrics = [metric, *([claim.against] if claim.against else []), *([claim.per] if claim.per else [])]
     pairs = list(_pairs(claim, cells))
-    places, reduced = [], False
-    for cell, other in pairs:
-        quantity = _quantity(claim, metric, report, cell, other)
-        reduced |= quantity is not None and (cell.reduced or (other is not None and other.reduced))
-        diverged = cell.diverged + (0 if other is None else other.diverged)
-        both_ran = bool(cell.runs) and (other is None or bool(other.runs))
-        verdict = "undecided" if diverged and both_ran else _verdict(claim, quantity)
-        places.append(PlaceResult(_pair_labels(cell, other), quantity, verdict, diverged))
+    level = 1 - 0.05 / max(experiment.decides.looks, claim.size.looks if claim.size else 1)
+    places = [_place(claim, metric, experiment, group, level) for group in _groups(claim, pairs)]
     ran = [cell for pair in pairs for cell in pair if cell is not None and len(cell.runs) > cell.diverged]
-    metrics = [metric] if claim.per is None else [metric, claim.per]
     unmeasured = tuple(one for one in metrics if ran and not any(cell.measured(one) for cell in ran))
-    return ClaimResult(claim, metric, tuple(_without_shared_labels(places)), reduced, unmeasured)
+    return ClaimResult(claim, metric, tuple(_without_shared_labels(places)), level, unmeasured)
 
 
-def _pairs(claim: Claim, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell | None]]:
+Pair = tuple[Cell, Cell | None]
+
+
+def _groups(claim: Claim, pairs: Sequence[Pair]) -> list[list[Pair]]:
+    """The pairs of each place: one, or with `either` those that differ on this axis only."""
+    groups: dict[tuple[tuple[str, str], ...], list[Pair]] = {}
+    named = {**(claim.minus or {}), **(claim.over or {})}
+    for cell, other in pairs:
+        labels = {axis: label for axis, label in cell.labels.items() if axis != claim.either}
+        for axis, label in (other.labels if other else {}).items():
+            if axis != claim.either or axis in named:
+                labels[f"{axis} against"] = label
+        groups.setdefault(tuple(labels.items()), []).append((cell, other))
+    return list(groups.values())
+
+
+def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence[Pair], level: float) -> PlaceResult:
+    """The result at a place."""
+    cells = [cell for pair in group for cell in pair if cell is not None]
+    found = [_quantity(claim, metric, experiment, *pair) for pair in group]
+    quantities = tuple(quantity for quantity in found if quantity is not None)
+    quantity: Quantity | None = quantities[0] if quantities else None
+    if claim.either is not None:
+        quantity = Best(quantities, -1 if claim.least is None else 1) if len(quantities) == len(group) else None
+    labels = _pair_labels(*group[0], claim.either)
+    diverged = sum(cell.diverged for cell in cells)
+    seeds, rounds = min(len(cell.runs) for cell in cells), min(cell.rounds_run for cell in cells)
+    planned = min(cell.rounds for cell in cells) if claim.at is None or claim.per else claim.at
+    size: SizeVerdict = "not judged"
+    printed = _printed(claim, cells)
+    if not all(cell.runs for cell in cells):
+        missing = any(_matches(cell, part) for cell in cells for part in experiment.data_missing)
+        verdict: Verdict = "data missing" if missing else "not run"
+    elif not all(cell.measured(metric) or (claim.against and cell.measured(claim.against)) for cell in cells):
+        verdict = "not run"
+    elif _is_too_short(claim, experiment, cells):
+        verdict = "too short"
+    elif diverged or quantity is None:
+        verdict = "undecided"
+    else:
+        verdict = within(claim, quantity, level, _margin(claim, printed))
+        complete = rounds >= planned or all(cell.is_analysis for cell in cells)
+        if printed is not None and complete and (quantity.seeds >= FEWEST or cells[0].exact):
+            low, high = quantity.interval()
+            size = "agrees" if low <= printed <= high else "differs"
+    return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, (rounds, planned))
+
+
+def _is_too_short(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> bool:
+    """Whether runs are shorter or fewer than the size that decides the claim, which was written before they ran."""
+    own, size = claim.size or Size(), experiment.decides
+    at = claim.at if claim.per is None else None
+    for cell in cells:
+        rounds = min(own.rounds or at or size.rounds or cell.rounds, cell.rounds)
+        if len(cell.runs) < min(own.seeds or size.seeds or cell.seeds, cell.seeds):
+            return True
+        if not cell.is_analysis and cell.rounds_run < rounds:
+            return True
+    return False
+
+
+def _printed(claim: Claim, cells: Sequence[Cell]) -> float | None:
+    """The printed number of a place."""
+    if not isinstance(claim.printed, dict):
+        return claim.printed
+    labels = {label for cell in cells for label in cell.labels.values()}
+    return next((number for label, number in claim.printed.items() if label in labels), None)
+
+
+def _margin(claim: Claim, printed: float | None) -> float:
+    """The distance from the bound within which a quantity is no difference that matters; 0 if there is none."""
+    if claim.margin is not None:
+        return claim.margin
+    is_difference = claim.minus is not None or claim.along is not None
+    return abs(printed) / 4 if is_difference and printed is not None and math.isfinite(printed) else 0.0
+
+
+def _pairs(claim: Claim, cells: Sequence[Cell]) -> Iterator[Pair]:
     """The cells that the claim is about, each with the cell that it is compared with, after equal rounds."""
     subjects = [cell for cell in cells if _matches(cell, claim.where) and _matches(cell, claim.of)]
-    baseline = claim.minus or claim.over
+    baseline = claim.minus if claim.minus is not None else claim.over
     if baseline is not None:
         for cell in subjects:
             for other in cells:
-                if other is not cell and _matches(other, baseline) and _alike(cell, other, baseline):
+                same = other is cell and claim.against is None
+                if not same and _matches(other, baseline) and _alike(cell, other, baseline):
                     yield after_equal_rounds(cell, other)
     elif claim.along is not None:
         yield from _neighbours(claim.along, subjects)
@@ -160,46 +264,83 @@ def _alike(cell: Cell, other: Cell, except_axes: Collection[str]) -> bool:
     )
 
 
-def _quantity(claim: Claim, metric: Metric, report: Report, cell: Cell, other: Cell | None) -> Estimate | None:
-    """The claim's quantity at a place, seed by seed; None if no seed was run in both cells."""
+def _quantity(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None) -> Estimate | None:
+    """The claim's quantity at a place, seed by seed; None if a run diverged or no seed has a value in both cells."""
+    if cell.diverged or (other is not None and other.diverged):
+        return None
+    if metric.threshold is not None:
+        return _round_reached(claim, metric, cell, other)
+    report = experiment.report
     values = cell.finals(metric, report.last_rounds, claim.at, claim.per)
     if other is None:
         if not len(values):
             return None
         logarithmic = "y" in report.log
-        return geometric(values.to_numpy(), cell.exact) if logarithmic else estimate(values, cell.exact)
-    baseline = other.finals(metric, report.last_rounds, claim.at, claim.per)
+        return geometric(values.to_numpy(), cell.exact) if logarithmic else estimate(values.to_numpy(), cell.exact)
+    baseline = other.finals(claim.against or metric, report.last_rounds, claim.at, claim.per)
     if other.exact and len(baseline):  # it depends on no seed, so it is compared with every seed
         baseline = pd.Series(baseline.iloc[0], index=values.index)
     seeds = values.index.intersection(baseline.index)
     if not len(seeds):
         return None
-    exact = cell.exact and other.exact
     a, b = values[seeds].to_numpy(), baseline[seeds].to_numpy()
-    if claim.over is not None:
-        return geometric(a / b, exact)
-    with np.errstate(invalid="ignore"):  # infinity less infinity, where no run reached a threshold, is NaN: undecided
-        return estimate((a - b).tolist(), exact)
+    exact = cell.exact and other.exact
+    return geometric(a / b, exact) if claim.over is not None else estimate(a - b, exact)
 
 
-def _verdict(claim: Claim, quantity: Estimate | None) -> Verdict:
-    if quantity is None:
-        return "not run"
-    one_seed = quantity.seeds == 1 and quantity.low != quantity.high
-    return "undecided" if one_seed or math.isnan(quantity.mean) else _within(claim, quantity.low, quantity.high)
+def _round_reached(claim: Claim, metric: Metric, cell: Cell, other: Cell | None) -> Estimate | None:
+    """The first round at which the mean curve over seeds reaches a threshold, or the difference of two such rounds.
+
+    The rounds of the single seeds serve the interval. A round that was not reached is censored: it is later than the
+    last one, which may be enough to decide an order.
+    """
+    if not cell.measured(metric) or (other is not None and not other.measured(metric)):
+        return None
+    seeds = [seed for seed in cell.runs if other is None or seed in other.runs]
+    if not seeds:
+        return None
+    least, most = _bounds(metric, cell, seeds)
+    mean = cell.reached(metric, seeds)
+    if other is not None:
+        other_least, other_most = _bounds(metric, other, seeds)
+        least, most = least - other_most, most - other_least
+        mean -= other.reached(metric, seeds)  # NaN if neither mean curve reaches it
+    return Estimate(mean, least, most, cell.exact)
 
 
-def _within(claim: Claim, low: float, high: float) -> Verdict:
-    """Whether all of an interval is within the claim's bounds, none of it, or a part."""
+def _bounds(
+    metric: Metric, cell: Cell, seeds: Sequence[str]
+) -> tuple[Float[np.ndarray, "seeds"], Float[np.ndarray, "seeds"]]:
+    """The earliest and the latest round at which each seed reaches a threshold."""
+    reached = np.array([cell.runs[seed].final(metric) for seed in seeds])
+    return np.where(np.isfinite(reached), reached, [float(cell.runs[seed].rounds) for seed in seeds]), reached
+
+
+def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) -> Verdict:
+    """Whether the interval of a quantity is within the claim's bounds, outside them, or both.
+
+    Args:
+        claim: with the bounds.
+        quantity: at a place.
+        level: of the interval.
+        margin: an interval within this distance of the bound is no difference that matters. A claim of two bounds has
+            its margin in them.
+    """
+    low, high = quantity.interval(level)
     least = -math.inf if claim.least is None else claim.least
     most = math.inf if claim.most is None else claim.most
+    if math.isnan(low) or math.isnan(high):
+        return "undecided"
+    bound = [bound for bound in (least, most) if math.isfinite(bound)]
+    if margin and len(bound) == 1 and bound[0] - margin <= low and high <= bound[0] + margin:
+        return "no difference that matters"
     if least <= low and high <= most:
         return "holds"
-    return "fails" if high < least or low > most else "undecided"
+    return "contradicted" if high < least or low > most else "undecided"
 
 
-def _pair_labels(cell: Cell, other: Cell | None) -> dict[str, str]:
-    labels = {axis: label for axis, label in cell.labels.items() if label}
+def _pair_labels(cell: Cell, other: Cell | None, either: str | None) -> dict[str, str]:
+    labels = {axis: label for axis, label in cell.labels.items() if label and axis != either}
     if other is None:
         return labels
     return {

@@ -21,18 +21,30 @@ class Printed:
     Attributes:
         labels: by axis; it belongs to the cells that have them.
         metric: what it measures.
-        value: the mean.
+        value: the mean; None if our copy of the paper prints one number for several methods.
         sd: the standard deviation over seeds; None if it is not printed.
+        shared: the number that is printed for several labels, as it is printed.
+        among: these labels.
     """
 
     labels: dict[str, str]
     metric: Metric
-    value: float
+    value: float | None
     sd: float | None
+    shared: str = ""
+    among: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """What is to be known of a number that several labels share."""
+        return f"the copy prints {self.shared} once for {' or '.join(self.among)}" if self.among else ""
 
 
 def printed(experiment: Experiment) -> list[Printed]:
-    """All printed numbers that an experiment is compared with. A label `this|that` in the file stands for both."""
+    """All printed numbers that an experiment is compared with.
+
+    A label `this|that` in the file means that the copy prints one number for both, so that neither has one.
+    """
     return [number for source in experiment.reported for number in _read(source)]
 
 
@@ -55,9 +67,15 @@ def _numbers(source: Reported, row: Mapping[str, str]) -> list[Printed]:
     if row[source.value] in ("", "-") and not never:
         return []
     value = math.inf if never else float(row[source.value]) * source.scale
-    sd = row[source.spread] if source.spread else ""
-    alternatives = product(*(row[column].split("|") for column in source.axes.values()))
-    return [
-        Printed(dict(zip(source.axes, labels, strict=True)), metric, value, float(sd) * source.scale if sd else None)
-        for labels in alternatives
-    ]
+    sd = float(row[source.spread]) * source.scale if source.spread and row[source.spread] else None
+    alternatives = [dict(zip(source.axes, labels, strict=True)) for labels in product(*_labels(source, row))]
+    if len(alternatives) == 1:
+        return [Printed(alternatives[0], metric, value, sd)]
+    shared = metric.text(value) if sd is None else f"{metric.text(value)} ± {metric.text(sd)}"
+    among = next(tuple(labels) for labels in _labels(source, row) if len(labels) > 1)
+    return [Printed(labels, metric, None, None, shared, among) for labels in alternatives]
+
+
+def _labels(source: Reported, row: Mapping[str, str]) -> list[list[str]]:
+    """The labels of a row on each axis."""
+    return [row[column].split("|") for column in source.axes.values()]

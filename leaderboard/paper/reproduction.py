@@ -1,116 +1,201 @@
-"""REPRODUCTION.md: claim by claim, what reproduced. It is written from the kept results alone."""
+"""What reproduced: a page of all claims of the papers, and a page for each experiment. From kept results alone."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.counted import counted
 from benchmark.config.experiment import Experiment
+from benchmark.config.report import Tag
 from leaderboard.paper.cells import Cell, cells
-from leaderboard.paper.claims import ClaimResult, check_claim
-from leaderboard.paper.comparison import agreement, orders, variants
+from leaderboard.paper.claims import VERDICTS, ClaimResult, check_claim, weakest
+from leaderboard.paper.comparison import agreement, variants
 from leaderboard.paper.reported import printed
-from leaderboard.paper.sentences import claims_list, tally_of
+from leaderboard.paper.sentences import claims_list, counts
 from leaderboard.paper.table import paper_table
 from leaderboard.render import markdown
 from leaderboard.results import PACKAGE, unarchive
 from leaderboard.run import Run
 
 NAME = "REPRODUCTION.md"
+FOLDER = "reproduction"
+PICTURE = "figures/printed.png"
+
+PAPERS = {"PBC": "FedPBC", "SUN": "Debiased FedAvg", "FOC": "FOCUS", "CAF": "CA-Fed", "HAR": "Spatial correlation"}
+"""The papers by the first part of their statements' ids."""
 
 INTRODUCTION = """\
 # What reproduced
 
-This file lists, claim by claim, what reproduced. `rollcall report` writes it from the results in `results`; do not
-edit it by hand.
+`rollcall report` writes this page from the results in `results`; do not edit it by hand. A claim restates one sentence
+of a paper as a quantity with bounds. The verdict judges the direction that the sentence states, by a 95 % interval over
+seeds:
 
-Each claim of a paper is written as a quantity with bounds, for example "the difference in accuracy is at least 0". We
-measure the quantity with several seeds and compute a 95 % interval:
+- **holds**, **contradicted**: the interval is within the bounds, or outside them.
+- **no difference that matters**: the interval is within a margin of the bound (a quarter of the printed difference).
+- **undecided**: a part of the interval is within the bounds.
+- **too short**: fewer rounds or seeds than decide it. This size was written before the runs.
+- **not run**; **data missing**: we do not have the data set.
 
-- **holds**: the whole interval is within the bounds.
-- **fails**: the whole interval is outside the bounds.
-- **undecided**: a part of the interval is within the bounds, or there is only one seed and so no interval.
-- **not run**: there are no results yet.
-- **reduced**: there are fewer rounds or fewer seeds than in the paper. Such results say little about how the paper's
-  curves end.
-
-A claim about several places (datasets, methods, settings) holds if it holds at all places that were run. It fails if it
-fails at one of them. The more places there are, the more likely one fails by chance. So with k places, a place counts
-against the claim if its interval of the level 1 - 0.05 / k is outside the bounds (Bonferroni). The intervals below are
-of 95 %. Runs are compared after equal numbers of rounds. A printed number **agrees** if it is within the interval,
-widened by the standard deviation that the paper prints.
-
-Intervals are Student's t intervals over seeds. Differences and ratios are taken seed by seed. For ratios and for
-quantities on a logarithmic axis, the interval is computed from the logarithms. **Seeds that would decide it** is the
-number of seeds whose interval leaves out the claim's bounds with a probability of 80 %, if mean and standard deviation
-are as measured so far. In some experiments seeds were added until a claim was decided, as their `seed` entry says: this
-makes an error more likely than 5 %.
+A sentence about several places holds if it holds at all places whose data we have, and is contradicted by one of them
+(with k places at the level 1 - 0.05 / k). Details, causes and tables are in the page of each experiment.
 """
 
 
-def reproduction(experiments: Sequence[Experiment], *folders: Path) -> str:
-    """The text of REPRODUCTION.md.
+class Message(Settings):
+    """A core message of a paper.
+
+    Its claims decide it: `yes` if they hold, `no` if one is contradicted, else `open`.
+    """
+
+    paper: Literal["PBC", "SUN", "FOC", "CAF", "HAR"]
+    message: str
+    statements: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An experiment with its cells and the results of its claims.
+
+    Attributes:
+        experiment: of a paper.
+        runs: kept ones, those of its variants included.
+        cells: of the experiment.
+        claims: of the experiment.
+        others: of its variants.
+    """
+
+    experiment: Experiment
+    runs: Sequence[Run]
+    cells: Sequence[Cell]
+    claims: Sequence[ClaimResult]
+    others: Sequence[ClaimResult]
+
+
+def judged(experiment: Experiment, *folders: Path) -> Judged:
+    """An experiment judged by kept results.
 
     Args:
-        experiments: of papers, in order.
+        experiment: of a paper.
         folders: archives of results; by default the one that comes with Rollcall.
     """
-    sections, summary = [], []
-    for experiment in experiments:
-        runs = unarchive(experiment.home, *(folders or (PACKAGE,)))
-        all_cells = cells(experiment, runs)
-        claims = [check_claim(claim, experiment.report, all_cells) for claim in experiment.claims]
-        summary.append(_summary(experiment, all_cells, claims))
-        sections.append(_section(experiment, runs, all_cells, claims))
-    head = ["| experiment | table or figure | results | claims |", "| --- | --- | --- | --- |"]
-    return "\n".join([INTRODUCTION, *head, *summary, "", *sections])
+    runs = unarchive(experiment.home, *(folders or (PACKAGE,)))
+    of_paper = cells(experiment, runs)
+    claims = [check_claim(claim, experiment, of_paper) for claim in experiment.claims]
+    others: list[ClaimResult] = []
+    for name, variant in experiment.variants.items():
+        changed = cells(experiment.as_(name), runs) if variant.claims else []
+        others += [check_claim(claim, experiment, changed) for claim in variant.claims]
+    return Judged(experiment, runs, of_paper, claims, others)
 
 
-def _summary(experiment: Experiment, all_cells: Sequence[Cell], claims: Sequence[ClaimResult]) -> str:
-    """A row of the first table."""
-    run = [cell for cell in all_cells if cell.runs]
-    state = f"{len(run)} of {len(all_cells)} cells" if run else "not run"
-    if any(cell.reduced for cell in run):
-        state += ", reduced"
-    anchor = experiment.name.replace("/", "")
-    verdicts = tally_of(claim.verdict for claim in claims)
-    return f"| [{experiment.name}](#{anchor}) | {experiment.source} | {state} | {verdicts} |"
+def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
+    """The text of every page by its path: `REPRODUCTION.md`, and one page for each experiment."""
+    pages = {NAME: _front(all_judged)}
+    for one in all_judged:
+        pages[f"{FOLDER}/{one.experiment.name}.md"] = _page(one)
+    return pages
 
 
-def _section(
-    experiment: Experiment, runs: Sequence[Run], all_cells: Sequence[Cell], claims: Sequence[ClaimResult]
-) -> str:
+def _front(all_judged: Sequence[Judged]) -> str:
+    results = [result for one in all_judged for result in (*one.claims, *one.others)]
+    return "\n".join(
+        [
+            INTRODUCTION,
+            *_messages(results),
+            *_counts(results),
+            f"![Printed and measured differences]({PICTURE})",
+            "",
+            *_lines(all_judged),
+        ]
+    )
+
+
+def _messages(results: Sequence[ClaimResult]) -> list[str]:
+    """The table of core messages."""
+    lines = ["| paper | core message | reproduced | why |", "| --- | --- | --- | --- |"]
+    for content in load_yaml(Path(__file__).with_name("core_messages.yaml")):
+        message = validated(Message, content)
+        own = [result.verdict for result in results if result.claim.statement in message.statements]
+        verdict = weakest(own)
+        answer = {"holds": "**yes**", "contradicted": "**no**"}.get(verdict, f"open ({verdict})")
+        lines.append(f"| {PAPERS[message.paper]} | {message.message} | {answer} | {message.why} |")
+    return [*lines, ""]
+
+
+def _counts(results: Sequence[ClaimResult]) -> list[str]:
+    """The table of the papers' claims by verdict; claims about released code and own checks are counted apart."""
+    lines = [f"| claims | {' | '.join(VERDICTS)} |", f"| --- |{' ---: |' * len(VERDICTS)}"]
+    kinds: dict[str, list[ClaimResult]] = {}
+    for prefix, paper in PAPERS.items():
+        kinds[paper] = [result for result in results if (result.claim.statement or "").startswith(prefix)]
+    apart: dict[Tag, str] = {"released code": "about released code", "ours": "own checks"}
+    kinds["all of the papers"] = [result for result in results if result.claim.tag == "paper"]
+    kinds |= {title: [result for result in results if result.claim.tag == tag] for tag, title in apart.items()}
+    for kind, members in kinds.items():
+        found = counts(result.verdict for result in members)
+        lines.append(f"| {kind} | {' | '.join(str(found.get(verdict, '')) for verdict in VERDICTS)} |")
+    return [*lines, ""]
+
+
+def _lines(all_judged: Sequence[Judged]) -> list[str]:
+    """One line for each claim of the papers, with a link to its details."""
+    lines = []
+    for prefix, paper in PAPERS.items():
+        lines += [f"## {paper}", ""]
+        for one in all_judged:
+            for line, result in zip(claims_list(one.claims), one.claims, strict=True):
+                if (result.claim.statement or "").startswith(prefix):
+                    number, text = line.split(". ", 1)
+                    where = f"{FOLDER}/{one.experiment.name}.md#{number}"
+                    lines.append(f"- [{one.experiment.name}]({where}) {text}")
+        lines.append("")
+    return lines
+
+
+def _page(one: Judged) -> str:
     """What is known of one experiment."""
+    experiment = one.experiment
     lines = [
-        f"## {experiment.name}",
+        f"# {experiment.name}",
         "",
         f"**{experiment.title}** ({experiment.source}). {_one_line(experiment.about)}",
         "",
         f"To run it: `rollcall run {experiment.name}`. To see its table: `rollcall leaderboard {experiment.name}`.",
         "",
     ]
-    if claims:
-        lines += ["Claims:", "", *claims_list(claims), ""]
+    if one.claims:
+        lines += ["Claims:", "", *map(_anchored, claims_list(one.claims, why=True)), ""]
     if experiment.findings:
         lines += ["Findings:", "", *(f"- {_one_line(finding)}" for finding in experiment.findings), ""]
-    if any(cell.runs for cell in all_cells):
-        lines += _results(experiment, runs, all_cells)
-    lines += _items("Settings on which the paper is silent", experiment.choices)
+    measured = [cell for cell in one.cells if cell.runs]
+    if measured:
+        lines += _results(one, measured)
+    lines += _items("Settings on which the paper is silent, and deviations from it", experiment.choices)
     lines += _items("Settings that depend on the method or the task", _overrides(experiment))
     return "\n".join(lines)
 
 
-def _results(experiment: Experiment, runs: Sequence[Run], all_cells: Sequence[Cell]) -> list[str]:
+def _anchored(line: str) -> str:
+    """The line of a claim with an anchor of its number."""
+    number, dot, text = line.partition(". ")
+    return f'{number}. <a id="{number}"></a>{text}' if dot and number.isdigit() else line
+
+
+def _results(one: Judged, measured: Sequence[Cell]) -> list[str]:
     """The table, the figure, and what they are compared with."""
-    measured = [cell for cell in all_cells if cell.runs]
-    numbers = printed(experiment)
+    experiment, numbers = one.experiment, printed(one.experiment)
+    up = "../" * (experiment.name.count("/") + 1)
     return [
         markdown(paper_table(experiment, measured, numbers)),
         *agreement(experiment, measured, numbers),
-        f"![{experiment.title}](figures/{experiment.name}.png)",
+        f"![{experiment.title}]({up}figures/{experiment.name}.png)",
         "",
-        *variants(experiment, runs, all_cells),
-        *orders(experiment, measured, numbers),
-        _origin(runs),
+        *variants(experiment, one.runs, one.cells),
+        _origin([run for cell in measured for run in cell.runs.values()]),
         "",
     ]
 
@@ -130,7 +215,7 @@ def _origin(runs: Sequence[Run]) -> str:
 
 
 def _items(title: str, entries: dict[str, str]) -> list[str]:
-    items = [f"- `{name}`: {text}" for name, text in entries.items()]
+    items = [f"- `{name}`: {_one_line(text)}" for name, text in entries.items()]
     return [f"{title}:", "", *items, ""] if items else []
 
 

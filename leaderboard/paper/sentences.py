@@ -1,101 +1,169 @@
-"""Results of claims and intervals as Markdown."""
+"""Results of claims and intervals as text and as JSON."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from benchmark.config.metric import Metric
-from benchmark.config.report import Claim
-from leaderboard.paper.cells import Estimate
-from leaderboard.paper.claims import ClaimResult, PlaceResult
+from benchmark.config.report import Cause, Claim
+from leaderboard.paper.claims import VERDICTS, ClaimResult, PlaceResult, Verdict
+from leaderboard.paper.quantities import Estimate, Quantity
+from leaderboard.table import finite
 
 RATIO = Metric("ratio")
 """What a claim with `over` is about: a number without a unit."""
 
 MOST_PLACES = 6
-"""Places that a claim's item lists; those against it come first."""
+"""Places that a claim's details list; those against it come first."""
 
 
-def claims_list(results: Sequence[ClaimResult]) -> list[str]:
-    """Claims with their verdicts, the quantities behind them and the causes: the lines of a numbered list.
+def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
+    """Lines of a numbered list: verdict, statement, printed and measured number.
 
-    A cause that several claims share is written once.
+    Args:
+        results: of an experiment's claims.
+        why: also the quantities behind each verdict and the causes; a shared cause is written once.
     """
     lines: list[str] = []
-    first: dict[str, int] = {}
+    first: dict[Cause, int] = {}
     for number, result in enumerate(results, 1):
-        mark = f"**{result.verdict}**{' (reduced)' if result.reduced else ''}"
-        tally = _tally(result.places)
-        lines.append(f"{number}. {mark}{f' ({tally})' if tally else ''}: {result.claim.says}")
+        lines.append(f"{number}. **{result.verdict}**: {result.claim.says} {_origin(result.claim)}{_numbers(result)}")
+        if not why:
+            continue
         details = _details(result)
         cause = result.claim.cause
-        if cause:
+        if cause is not None:
             of = first.setdefault(cause, number)
-            details.append(f"cause: {cause}" if of == number else f"cause: see claim {of}")
+            details += _cause(cause) if of == number else [f"cause: see claim {of}"]
         lines += [f"   - {detail}" for detail in details]
     return lines
 
 
+def claims_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
+    """One entry for each place of each claim; a value that is not known or not finite is null."""
+    entries = []
+    for number, result in enumerate(results, 1):
+        claim = result.claim
+        for place in result.places:
+            low, high = place.quantity.interval(result.level) if place.quantity else (math.nan, math.nan)
+            entries.append(
+                {
+                    "claim": number,
+                    "statement": claim.statement,
+                    "says": claim.says,
+                    "section": claim.section,
+                    "tag": claim.tag,
+                    "place": place.labels,
+                    "printed": finite(place.printed),
+                    "measured": finite(place.quantity.mean if place.quantity else None),
+                    "interval": [finite(low), finite(high)] if any(map(math.isfinite, (low, high))) else None,
+                    "level": result.level,
+                    "seeds": place.seeds,
+                    "rounds": place.reached[0],
+                    "planned": place.reached[1],
+                    "verdict": place.verdict,
+                    "size": place.size,
+                    "claim_verdict": result.verdict,
+                    "cause": claim.cause.model_dump() if claim.cause else None,
+                }
+            )
+    return entries
+
+
+def _origin(claim: Claim) -> str:
+    """Where it is stated: `(PBC-30, VII-B)`, `(released code, main.py)` or `(ours)`."""
+    return f"({', '.join(filter(None, (claim.statement or claim.tag, claim.section)))})"
+
+
+def _numbers(result: ClaimResult) -> str:
+    """The measured and the printed number of a claim about one place; of several, the verdicts of the places."""
+    unit = unit_of(result)
+    if len(result.places) != 1:
+        tally = tally_of(place.verdict for place in result.places)
+        return f": {tally}" if len({place.verdict for place in result.places}) > 1 else ""
+    (place,) = result.places
+    parts = []
+    if place.quantity is not None:
+        parts.append(f"measured {interval(place.quantity, unit, result.level)}{unit.percent * ' %'}")
+    if place.printed is not None:
+        parts.append(f"printed {unit.text(place.printed)}{' (differs)' if place.size == 'differs' else ''}")
+    return f": {', '.join(parts)}" if parts else ""
+
+
+def unit_of(result: ClaimResult) -> Metric:
+    """What the claim's quantity is printed as."""
+    return RATIO if result.claim.over is not None else result.metric
+
+
 def _details(result: ClaimResult) -> list[str]:
     """The quantities behind a verdict, and what else is to be known of it."""
-    claim = result.claim
-    unit = RATIO if claim.over else result.metric
+    claim, unit = result.claim, unit_of(result)
     details = []
-    run = [place for place in result.places if place.quantity is not None]
-    if run:
+    known = [place for place in result.places if place.quantity is not None]
+    if known:
         quantity = f"{result.metric.name}{' %' if unit.percent else ''}{_comparison(claim)}, {_bounds(claim, unit)}"
-        details.append(f"{quantity}: {_places(run, unit)}")
+        details.append(f"{quantity}: {_places(known, unit, result.level)}")
+    if result.level > 0.95:
+        details.append(
+            f"intervals of {100 * result.level:.3g} %, as the verdicts were looked at while seeds were added"
+        )
+    if claim.margin is not None:
+        details.append(f"no difference that matters: within {unit.text(claim.margin)} of the bound")
     if result.seeds_to_decide is not None:
         details.append(f"seeds that would decide it: {result.seeds_to_decide:,}")
+    if any(place.verdict == "too short" for place in result.places):
+        done = {place.reached for place in result.places if place.verdict == "too short"}
+        details += [f"too short: {rounds:,} of {planned:,} rounds" for rounds, planned in sorted(done)]
     if result.unmeasured:
         details.append(f"no run measured {' and '.join(metric.column for metric in result.unmeasured)}")
     diverged = sum(place.diverged for place in result.places)
     if diverged:
-        details.append(f"diverged runs, left out of the numbers: {diverged}")
-    if claim.printed is not None:
-        details.append(f"printed: {unit.text(claim.printed)}")
+        details.append(f"diverged runs, whose cells have no mean: {diverged}")
+    if claim.since:
+        details.append(f"reworded on {claim.since}, after a result had been seen; before: {claim.before}")
     return details
 
 
-def interval(quantity: Estimate, metric: Metric) -> str:
+def _cause(cause: Cause) -> list[str]:
+    lines = [f"shown ({cause.kind}): {cause.shown} `{cause.command}`"] if cause.shown else []
+    return lines + ([f"supposed ({cause.kind}): {cause.supposed}"] if cause.supposed else [])
+
+
+def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
     """A mean and its interval, printed as values of the metric are."""
-    width = 0.0 if quantity.wide else (quantity.high - quantity.low) / 2
-    mean, low, high = (metric.text(value, width) for value in (quantity.mean, quantity.low, quantity.high))
-    if quantity.seeds == 1 and math.isinf(quantity.high):
-        return f"{mean} (one seed)"
-    return mean if quantity.low == quantity.high or not math.isfinite(quantity.mean) else f"{mean} [{low}, {high}]"
+    low, high = quantity.interval(level)
+    wide = isinstance(quantity, Estimate) and quantity.wide
+    half = 0.0 if wide or not math.isfinite(high - low) else (high - low) / 2
+    mean = metric.text(quantity.mean, half)
+    if math.isinf(low) and math.isinf(high):
+        return f"{mean} ({'one seed' if quantity.seeds == 1 else f'{quantity.seeds} seeds'})"
+    if low == high or math.isnan(low):
+        return mean
+    return f"{mean} [{metric.text(low, half)}, {metric.text(high, half)}]"
 
 
-def change(quantity: Estimate, metric: Metric) -> str:
+def change(quantity: Quantity, metric: Metric) -> str:
     """A difference and its interval, with signs."""
-    width = (quantity.high - quantity.low) / 2
+    low, high = quantity.interval()
+    half = (high - low) / 2 if math.isfinite(high - low) else 0.0
 
     def text(value: float) -> str:
-        return f"{'+' if value >= 0 else '-'}{metric.text(abs(value), width)}"
+        return f"{'+' if value >= 0 else '-'}{metric.text(abs(value), half)}"
 
-    if math.isinf(quantity.high):
-        return text(quantity.mean)
-    return f"{text(quantity.mean)} [{text(quantity.low)}, {text(quantity.high)}]"
+    return text(quantity.mean) if math.isinf(high) else f"{text(quantity.mean)} [{text(low)}, {text(high)}]"
 
 
-def tally_of(verdicts: Iterable[str]) -> str:
-    """`2 hold, 1 fails`: verdicts and how often each occurs."""
-    plural = {"holds": "hold", "fails": "fail", "agrees": "agree", "differs": "differ"}
-    return ", ".join(
-        f"{count} {verdict if count == 1 else plural.get(verdict, verdict)}"
-        for verdict, count in Counter(verdicts).items()
-    )
+def counts(verdicts: Iterable[Verdict]) -> Mapping[Verdict, int]:
+    """How often each verdict occurs, in the order of tables; those that do not occur are left out."""
+    found = Counter(verdicts)
+    return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
 
 
-def _tally(places: Sequence[PlaceResult]) -> str:
-    """How many of several places have which verdict, and how many were not run."""
-    run = [place.verdict for place in places if place.verdict != "not run"]
-    parts = []
-    if len(run) > 1:
-        parts.append(", ".join(f"{verdict} at {count}" for verdict, count in Counter(run).items()))
-    if run and len(run) < len(places):
-        parts.append(f"{len(places) - len(run)} of {len(places)} places not run")
-    return "; ".join(parts)
+def tally_of(verdicts: Iterable[Verdict]) -> str:
+    """`2 hold, 1 contradicted`: verdicts and how often each occurs."""
+    found = counts(verdicts).items()
+    return ", ".join(f"{count} {'hold' if verdict == 'holds' and count > 1 else verdict}" for verdict, count in found)
 
 
 def _comparison(claim: Claim) -> str:
@@ -112,12 +180,15 @@ def _bounds(claim: Claim, unit: Metric) -> str:
     return " and ".join(bounds)
 
 
-def _places(places: Sequence[PlaceResult], unit: Metric) -> str:
-    """The quantity at each place, those that fail first."""
-    worst_first = sorted(places, key=lambda place: ("fails", "undecided", "holds").index(place.verdict))
+def _places(places: Sequence[PlaceResult], unit: Metric, level: float) -> str:
+    """The quantity at each place, those against the claim first, and the printed number where there is one."""
+    order: Sequence[Verdict] = ("contradicted", "undecided", "no difference that matters", "too short", "holds")
     texts = []
-    for place in worst_first[:MOST_PLACES]:
+    for place in sorted(places, key=lambda place: order.index(place.verdict) if place.verdict in order else 0)[
+        :MOST_PLACES
+    ]:
         where = ", ".join(place.labels.values())
         assert place.quantity is not None
-        texts.append(f"{f'{where}: ' if where else ''}{interval(place.quantity, unit)}")
+        printed = f" (printed {unit.text(place.printed)}: {place.size})" if place.printed is not None else ""
+        texts.append(f"{f'{where}: ' if where else ''}{interval(place.quantity, unit, level)}{printed}")
     return "; ".join([*texts, *(["..."] if len(places) > MOST_PLACES else [])])

@@ -1,15 +1,16 @@
-"""A paper's table, measured and printed numbers side by side."""
+"""A paper's table, measured and printed numbers side by side; and the same numbers as long rows."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Metric
 from leaderboard.paper.cells import Cell
 from leaderboard.paper.reported import Printed, printed_for
-from leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, number
+from leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Layout:
 def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Table:
     """The table as the paper lays it out: the report's `columns` across, the other axes that vary down the side.
 
-    If the paper prints a number, it stands beside the measured one, with the difference.
+    If the paper prints a number, it stands beside the measured one, with the difference where the runs have all rounds.
 
     Args:
         experiment: of the paper.
@@ -51,13 +52,44 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         for head, metric in product(layout.heads, layout.metrics):
             cell = next((cell for cell in in_row if _labels(cell, layout.across) == head), None)
             row += _entries(cell, metric, last_rounds, numbers, metric in layout.compared)
-        row.append(_range([len(cell.runs) for cell in in_row], in_row[0].seeds))
-        row.append(_range([cell.rounds_run for cell in in_row], in_row[0].rounds))
+        done = [cell for cell in in_row if cell.runs] or in_row
+        row.append(f"{_range([len(cell.runs) for cell in done])} of {_range([cell.seeds for cell in done])}")
+        row.append(f"{_range([cell.rounds_run for cell in done])} of {_range([cell.rounds for cell in done])}")
         if mixed:
             row.append(", ".join(sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)))
         rows.append(row)
     columns = _columns(layout) + ([Column("runs", "runs", words=True, group=SIZE)] if mixed else [])
-    return Table(columns, rows, _caption(last_rounds, cells))
+    return Table(columns, rows, _caption(experiment, cells, layout.metrics, numbers))
+
+
+def long_rows(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> list[dict[str, Any]]:
+    """A row for each cell that was run and each metric of the report.
+
+    `mean` is null where the evaluations do not cover the window or a seed diverged; `evaluations` is how many of them a
+    run's mean is of; `planned` is the number of rounds that the file asks for.
+    """
+    last_rounds = experiment.report.last_rounds
+    rows = []
+    for cell, metric in product([cell for cell in cells if cell.runs], experiment.report.metrics):
+        if not cell.measured(metric):
+            continue
+        measured, known = _measured(cell, metric, last_rounds), printed_for(cell.labels, metric, numbers)
+        row = {
+            "labels": {axis: label for axis, label in cell.labels.items() if label},
+            "metric": metric.name,
+            "mean": finite(measured.mean if measured else None),
+            "sd": finite(measured.sd if measured else None),
+            "seeds": len(cell.runs),
+            "rounds": cell.rounds_run,
+            "planned": cell.rounds,
+            "evaluations": cell.evaluations(metric, last_rounds),
+            "paper_mean": finite(known.value if known else None),
+            "paper_sd": finite(known.sd if known else None),
+            "source": ", ".join(sorted({run.source for run in cell.runs.values()})),
+        }
+        notes = {"diverged": cell.diverged, "note": known.note if known else ""}
+        rows.append(row | {key: note for key, note in notes.items() if note})
+    return rows
 
 
 def _layout(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Layout:
@@ -72,9 +104,7 @@ def _layout(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Pri
         down=down,
         across=across,
         heads=list(product(*(dict.fromkeys(cell.labels.get(axis, "") for cell in cells) for axis in across))),
-        metrics=[
-            metric for metric in report.metrics if any(cell.diverged or len(cell.finals(metric, 1)) for cell in cells)
-        ],
+        metrics=[metric for metric in report.metrics if any(cell.measured(metric) for cell in cells)],
         compared={number.metric for number in numbers},
     )
 
@@ -104,10 +134,10 @@ def _entries(
     entries: list[Entry] = ["" if measured is None else measured]
     if not compared:
         return entries
-    if known is None:
-        return [*entries, "", ""]
+    if cell is None or known is None or known.value is None:
+        return [*entries, "" if known is None else f"({known.shared})*", ""]
     entries.append(_number(metric, known.value, math.nan if known.sd is None else known.sd))
-    if measured is None or not (math.isfinite(measured.mean) and math.isfinite(known.value)):
+    if measured is None or cell.rounds_run < cell.rounds or not math.isfinite(measured.mean - known.value):
         return [*entries, ""]
     difference = measured.mean - known.value
     sign = "+" if measured.mean >= known.value else "-"
@@ -115,12 +145,14 @@ def _entries(
 
 
 def _measured(cell: Cell, metric: Metric, last_rounds: int) -> Number | None:
+    """The mean over seeds; None if a run did not measure it or its evaluations do not cover the window."""
+    if cell.diverged:
+        return diverged_number(cell.diverged, len(cell.runs))
+    mean = cell.mean(metric, last_rounds)
+    if math.isnan(mean):
+        return None
     values = cell.finals(metric, last_rounds)
-    if len(values):
-        mean = float(values.mean())
-        sd = float(values.std(ddof=1)) if math.isfinite(mean) else math.nan
-        return replace(_number(metric, mean, sd), diverged=cell.diverged, seeds=len(cell.runs))
-    return diverged_number(len(cell.runs)) if cell.diverged else None
+    return _number(metric, mean, float(values.std(ddof=1)) if math.isfinite(values.sum()) else math.nan)
 
 
 def _number(metric: Metric, mean: float, sd: float) -> Number:
@@ -128,16 +160,32 @@ def _number(metric: Metric, mean: float, sd: float) -> Number:
     return number(mean, sd, lambda value: metric.text(value, sd))
 
 
-def _range(counts: Sequence[int], planned: int) -> str:
+def _range(counts: Sequence[int]) -> str:
     low, high = min(counts), max(counts)
-    return f"{low:,} of {planned:,}" if low == high else f"{low:,} to {high:,} of {planned:,}"
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _caption(last_rounds: int, cells: Sequence[Cell]) -> str:
-    when = "last evaluation" if last_rounds == 1 else f"mean of the last {last_rounds} rounds"
-    exceptions = ["of a shortened run: at most its last fifth"] if last_rounds > 1 else []
-    if any(cell.rounds < last_rounds and not cell.is_analysis for cell in cells):
-        exceptions.append("of a shorter run: of all its rounds")
-    when += f" ({'; '.join(exceptions)})" if exceptions else ""
-    over = "over seeds that did not diverge" if any(cell.diverged for cell in cells) else "over seeds"
-    return f"{when}; mean ± standard deviation {over}; seeds and rounds: done of planned"
+def _caption(
+    experiment: Experiment, cells: Sequence[Cell], metrics: Sequence[Metric], numbers: Sequence[Printed]
+) -> str:
+    """How the numbers were computed."""
+    last_rounds = experiment.report.last_rounds
+    counts = {cell.evaluations(metric, last_rounds) for cell in cells if cell.runs for metric in metrics}
+    counts.discard(0)
+    over = f" ({_range(sorted(counts))} evaluations)" if counts else ""
+    parts = ["last evaluation" if last_rounds == 1 else f"mean of the last {last_rounds} rounds{over}"]
+    if any(metric.threshold is not None for metric in metrics):
+        parts = ["first round at which the mean curve over the seeds reaches the value"]
+    parts += ["mean ± standard deviation over seeds; seeds and rounds: done of planned"]
+    lacking = [cell for cell in cells if cell.runs and not cell.diverged and not cell.is_analysis]
+    if any(
+        cell.measured(metric) and _measured(cell, metric, last_rounds) is None for cell in lacking for metric in metrics
+    ):
+        parts.append("empty: the evaluations do not cover these rounds")
+    shared = {
+        known.among for cell in cells for metric in metrics if (known := printed_for(cell.labels, metric, numbers))
+    }
+    parts += [
+        f"*: one number for {' and '.join(among)} in our copy; whose it is, is not known" for among in shared if among
+    ]
+    return "; ".join(parts)

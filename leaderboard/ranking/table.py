@@ -3,17 +3,22 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
 from benchmark.config.metric import Metric
 from leaderboard.ranking.axes import Axis
-from leaderboard.ranking.distinctions import distinctions
+from leaderboard.ranking.distinctions import METHOD, distinctions
 from leaderboard.run import Run, Settings
-from leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, number
+from leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
 
 CONDITIONS = ("participation", "task", "rounds")
 """Rows compete if these settings and their options are equal."""
+
+
+UNCOVERED = "-"
+"""The entry of a cell whose evaluations do not cover the window of final values."""
 
 
 def is_condition(setting: str) -> bool:
@@ -33,7 +38,8 @@ class Row:
         which: the seeds of the runs.
         diverged: number of runs that diverged.
         rounds: number of rounds.
-        values: final values by the name of the metric, over the runs that did not diverge.
+        values: final values by the name of the metric; NaN if a run diverged or does not cover the window.
+        evaluations: how many evaluations of a run a final value is of, by the name of the metric.
         curves: of the first metric, [evaluations, seeds], indexed by round, without diverged runs.
     """
 
@@ -44,6 +50,7 @@ class Row:
     which: str
     rounds: int
     values: dict[str, Number]
+    evaluations: dict[str, int]
     curves: pd.DataFrame
     diverged: int = 0
 
@@ -86,6 +93,27 @@ class Ranking:
         """The versions and commits, in words."""
         return f"Rollcall {', '.join(self.versions)}, commit {', '.join(self.commits)}"
 
+    def long_rows(self) -> list[dict[str, Any]]:
+        """A row for each cell and metric, in the form of `leaderboard.paper.table.long_rows`."""
+        return [
+            {
+                "labels": {METHOD: row.method, **row.settings},
+                "metric": name,
+                "mean": finite(value.mean),
+                "sd": finite(value.sd),
+                "seeds": row.seeds,
+                "rounds": row.rounds,
+                "planned": row.rounds,
+                "evaluations": row.evaluations[name],
+                "paper_mean": None,
+                "paper_sd": None,
+                "source": "own",
+            }
+            | ({"diverged": row.diverged} if row.diverged else {})
+            for row in self.rows
+            for name, value in row.values.items()
+        ]
+
     def table(self) -> Table:
         """The ranking as a table."""
         columns = [
@@ -111,11 +139,10 @@ class Ranking:
             for row in self.rows
         ]
         when = "at the last evaluation" if self.last_rounds == 1 else f"mean of the last {self.last_rounds} rounds"
-        if any(row.rounds < self.last_rounds for row in self.rows):
-            when += " (of a shorter run: of all its rounds)"
         arrows = ", ".join(f"{metric.name} {metric.arrow}" for metric in self.metrics)
-        over = "over seeds that did not diverge" if any(row.diverged for row in self.rows) else "over seeds"
-        caption = f"{arrows}; {when}; mean ± standard deviation {over}"
+        caption = f"{arrows}; {when}; mean ± standard deviation over seeds"
+        if any(value.text == UNCOVERED for row in self.rows for value in row.values.values()):
+            caption += f"; {UNCOVERED}: the evaluations do not cover these rounds (--last-rounds N averages fewer)"
         if self.mixes_seeds:
             caption += "; rows have different seeds (to compare equal ones: --only seed=...)"
         return Table(columns, rows, caption)
@@ -183,16 +210,21 @@ def _row(
     last_rounds: int,
 ) -> Row:
     runs = list(by_seed.values())
-    values = {}
+    values, evaluations = {}, {}
     ended = {seed: run for seed, run in by_seed.items() if not run.diverged}
     diverged = len(runs) - len(ended)
     for metric in metrics:
-        if ended:
-            final = pd.Series([run.final(metric, last_rounds) for run in ended.values()])
-            mean = number(final.mean(), final.std(ddof=1), "{:.4f}".format)
-            values[metric.name] = replace(mean, diverged=diverged, seeds=len(runs))
+        final = pd.Series([run.final(metric, last_rounds) for run in ended.values()], dtype=float)
+        windows = [
+            0 if metric.threshold is not None else len(run.window(metric, last_rounds)) for run in ended.values()
+        ]
+        evaluations[metric.name] = min(windows, default=0)
+        if diverged:
+            values[metric.name] = diverged_number(diverged, len(runs))
+        elif final.isna().any():
+            values[metric.name] = Number(math.nan, math.nan, UNCOVERED)
         else:
-            values[metric.name] = diverged_number(len(runs))
+            values[metric.name] = number(final.mean(), final.std(ddof=1), "{:.4f}".format)
     return Row(
         method=method,
         settings=settings,
@@ -201,6 +233,7 @@ def _row(
         which=",".join(sorted(by_seed, key=int)),
         rounds=runs[0].rounds,
         values=values,
+        evaluations=evaluations,
         curves=pd.DataFrame({seed: run.history[metrics[0].column] for seed, run in ended.items()}),
         diverged=diverged,
     )

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 from html.parser import HTMLParser
 
@@ -62,18 +61,6 @@ def test_latex():
         r"\bottomrule",
         r"\end{tabular}",
     ]
-
-
-def test_json_has_null_for_what_is_not_finite():
-    first, second = json.loads(render.as_json(TABLE))
-    assert first == {
-        "method": "a_1",
-        "local.lr": "0.1",
-        "test/accuracy": {"mean": 0.5, "sd": 0.25},
-        "test/accuracy diff": {"mean": -0.1, "sd": None},
-        "seeds": 2,
-    }
-    assert second["test/accuracy"] == {"mean": None, "sd": None}
 
 
 def test_terminal_marks_the_best():
@@ -162,6 +149,6 @@ def test_html_is_one_file_and_escaped():
     assert "http" not in page
 
 
-@pytest.mark.parametrize("form", [render.markdown, render.latex, render.comma_separated, render.as_json])
+@pytest.mark.parametrize("form", [render.markdown, render.latex, render.comma_separated])
 def test_an_empty_table(form):
     assert form(Table(COLUMNS, [], "how"))

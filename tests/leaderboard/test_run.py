@@ -19,7 +19,8 @@ FLOATS = Metric("cost/floats_up")
         ("a", {}, 1.0),
         ("a", {"last_rounds": 20}, 1.5),
         ("a", {"last_rounds": 21}, 7 / 3),  # after rounds 20, 30, 40
-        ("b", {"last_rounds": 20}, 1.0),  # what was not evaluated is left out
+        ("b", {"last_rounds": 20}, math.nan),  # not evaluated after round 30, so the window is not covered
+        ("b", {"last_rounds": 10}, 1.0),
         ("a", {"at": 20}, 4.0),
         ("a", {"at": 25}, math.nan),
         ("a", {"at": 100, "per": FLOATS}, 4.0),
@@ -37,10 +38,20 @@ def test_final_values(name, options, value):
     assert RUN.final(Metric(name), **options) == pytest.approx(value, nan_ok=True)
 
 
-def test_a_run_of_which_the_last_evaluation_is_missing_has_no_value_there():
-    run = Run({}, {"rounds": "60"}, RUN.history)
-    assert math.isnan(run.final(Metric("a")))
-    assert run.final(Metric("a"), last_rounds=30) == 1.0
+def test_a_window_that_is_not_covered_has_no_mean():
+    """Table I averages the last 100 rounds; runs that were evaluated twice in them had a mean."""
+    settings = {"evaluation.every": "150", "evaluation.last.rounds": "100", "evaluation.last.every": "10"}
+    settings |= {"evaluation.splits": "[test]", "evaluation.last.splits": "[train, test]", "rounds": "300"}
+    due = [*range(210, 301, 10)]
+    run = Run({}, settings, pd.DataFrame({"test/a": [float(t) for t in due], "train/a": 1.0}, due))
+    assert run.window(Metric("test/a"), 100).index.tolist() == due
+    assert run.final(Metric("test/a"), 100) == 255.0
+    assert run.final(Metric("train/a"), 100) == 1.0
+    for lost in (210, 250, 290, 300):
+        assert math.isnan(Run({}, settings, run.history.drop(lost)).final(Metric("test/a"), 100))
+    assert run.final(Metric("test/a"), 150) == 255.0  # no evaluation is due after rounds 151 to 200
+    assert math.isnan(run.final(Metric("test/a"), 151))  # the one after round 150 was not made
+    assert math.isnan(Run({}, settings | {"rounds": "60"}, run.history).final(Metric("test/a"), 100))
 
 
 def test_a_threshold_is_looked_for_in_regular_evaluations():
@@ -75,6 +86,6 @@ def test_cell_and_identity():
 def test_the_evaluation_of_the_untrained_model_is_never_part_of_a_mean():
     run = Run({}, {"rounds": "20"}, pd.DataFrame({"a": [8.0, 4.0, 2.0]}, [0, 10, 20]))
     assert run.final(Metric("a"), last_rounds=20) == 3.0
-    assert run.final(Metric("a"), last_rounds=100) == 3.0
+    assert math.isnan(run.final(Metric("a"), last_rounds=100))
     analysis = Run({}, {"analysis": "x"}, run.history)  # its rows are not rounds of training
     assert analysis.final(Metric("a"), last_rounds=100) == pytest.approx(14 / 3)

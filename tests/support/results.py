@@ -72,7 +72,7 @@ COMPARED = experiment(
             "scale": 0.01,
         }
     ],
-    claims=[{"says": "mifa leads", "of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}, "least": 0.1}],
+    claims=[{"says": "mifa leads", "tag": "ours", "of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}, "least": 0.1}],
     findings=["Seen."],
     choices={"local.lr": "the paper is silent"},
     variants={"as_released": {"about": "raw updates", "grid": {"algorithm": {"mifa": {"name": "mifa", "memory": "updates"}}}}},

@@ -1,8 +1,11 @@
 """Synthetic(gamma, delta) against the law of its generator, and the softmax gradient against NumPy."""
 
+from zlib import crc32
+
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from torch.nn.utils import parameters_to_vector
 
@@ -115,6 +118,76 @@ def test_the_rule_of_labels_by_hand():
         assert x[i] == pytest.approx(inputs)
         assert y[i] == np.argmax(logits)
     assert (y != (x @ W).argmax(axis=1)).mean() > 0.1
+
+
+def keyed(*key):
+    """The generator of a key, as `tasks.streams` documents it."""
+    seed, purpose, *rest = key
+    return np.random.default_rng([seed, crc32(purpose.encode()), *rest])
+
+
+@pytest.mark.parametrize(("gamma", "delta"), [(0.0, 0.0), (0.5, 0.25), (1.0, 1.0)])
+def test_the_shared_rule_and_its_deviations_by_hand(gamma, delta):
+    """W_k = W + gamma U_k, b_k = b + gamma c_k and x ~ N(B_k, Sigma), from the keyed numbers."""
+    _, data = leaf_synthetic(11, gamma=gamma, delta=delta, clients=6, test=0.0, labelling="shared")
+    common = keyed(11, "leaf rule")
+    W, b = common.normal(size=(60, 10)), common.normal(size=10)
+    for k, (x, y) in enumerate(clients_of(data)):
+        draw = keyed(11, "leaf client", k)
+        _, B = draw.normal(), draw.normal()
+        U, c = draw.normal(size=(60, 10)), draw.normal(size=10)
+        noise = draw.normal(size=x.shape)
+        logits = np.empty((len(x), 10))
+        for j in range(60):
+            assert x[:, j] == pytest.approx(delta * B + (j + 1) ** -0.6 * noise[:, j])
+        for label in range(10):
+            logits[:, label] = x @ (W[:, label] + gamma * U[:, label]) + b[label] + gamma * c[label]
+        assert np.array_equal(y, logits.argmax(axis=1))
+
+
+def test_without_gamma_all_clients_label_alike_and_otherwise_not():
+    """The logits of the shared rule decide every label if gamma = 0, and only some if not; own rules share nothing."""
+    common = keyed(12, "leaf rule")
+    W, b = common.normal(size=(60, 10)), common.normal(size=10)
+
+    def share(**options):
+        _, data = leaf_synthetic(12, delta=0.3, clients=20, test=0.0, **options)
+        return np.mean([((x @ W + b).argmax(axis=1) == y).mean() for x, y in clients_of(data)])
+
+    assert share(gamma=0.0, labelling="shared") == 1
+    some = [share(gamma=gamma, labelling="shared") for gamma in (0.25, 0.5, 1.0, 4.0)]
+    assert 1 > some[0] > some[1] > some[2] > some[3] > 0.1
+    assert share(gamma=0.0, labelling="own") < 0.25
+
+
+def least(parts, ridge):
+    """The minimiser and the least value of the mean loss of clients."""
+
+    def value_and_slope(z):
+        W, b = z[:600].reshape(10, 60), z[600:]
+        losses = [loss(W, b, x, y, ridge) for x, y in parts]
+        return np.mean(losses), np.mean([slope(W, b, x, y, ridge) for x, y in parts], axis=0)
+
+    result = minimize(value_and_slope, np.zeros(610), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    return result.x, result.fun
+
+
+def heterogeneity(gamma, delta, labelling):
+    """Gamma of [CAF] Eq. 9, max_k F_k(w*) - F*_k, of ten clients with 1,000 samples each."""
+    common = keyed(13, "leaf rule")
+    rule = (common.normal(size=(60, 10)), common.normal(size=10)) if labelling == "shared" else None
+    parts = [_samples(keyed(13, "leaf client", k), 1000, gamma, delta, rule) for k in range(10)]
+    z, _ = least(parts, 0.05)
+    W, b = z[:600].reshape(10, 60), z[600:]
+    return max(loss(W, b, *part, 0.05) - least([part], 0.05)[1] for part in parts)
+
+
+def test_heterogeneity_grows_from_zero_with_shared_labelling_only():
+    shared = [heterogeneity(value, value, "shared") for value in (0.0, 0.25, 0.5, 1.0)]
+    assert 0 <= shared[0] < 0.03  # by chance of 1,000 samples
+    assert 5 * shared[0] < shared[1] < shared[2] < shared[3]
+    own = [heterogeneity(value, value, "own") for value in (0.0, 1.0)]
+    assert own[0] > own[1] > 0.3  # as far from IID at 0 as at 1
 
 
 def test_every_client_holds_out_its_share():

@@ -1,11 +1,13 @@
-"""Runs find their cells; intervals against a table of Student's t."""
+"""Runs find their cells, and cells have means where these are covered."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from benchmark.config.metric import Metric
-from leaderboard.paper.cells import cells, estimate
+from leaderboard.paper.cells import cells
+from leaderboard.run import Run
 from tests.support.results import experiment, runs
 
 ACCURACY = Metric("test/accuracy")
@@ -18,18 +20,41 @@ def test_every_run_finds_its_cell():
         ("often", "fedavg"), ("often", "mifa"), ("seldom", "fedavg"), ("seldom", "mifa"),
     ]  # fmt: skip
     assert found[1].finals(ACCURACY, 1).tolist() == pytest.approx([1.0, 1.1, 1.2])
-    assert not any(cell.reduced for cell in found)
+    assert all((cell.rounds_run, len(cell.runs)) == (100, 3) for cell in found)
 
 
-def test_the_longest_run_of_a_seed_counts_and_a_short_one_is_called_reduced():
+def test_the_longest_run_of_a_seed_counts():
     made = experiment()
     short = runs(made, lambda *_: 0.25, rounds=50)
     found = cells(made, short)
-    assert all(cell.reduced and cell.rounds_run == 50 and len(cell.runs) == 3 for cell in found)
+    assert all(cell.rounds_run == 50 and len(cell.runs) == 3 for cell in found)
     both = cells(made, [*runs(made, lambda *_: 0.75), *short])
     assert both[0].finals(ACCURACY, 1).tolist() == [0.75] * 3
-    assert not both[0].reduced
-    assert cells(made, runs(made, lambda *_: 0.75, skip=(2,)))[0].reduced
+    assert both[0].rounds_run == 100
+
+
+def own(found):
+    return [replace(run, source="own") for run in found]
+
+
+@pytest.mark.parametrize(("rounds", "skip", "counts"), [(100, (), True), (50, (), False), (100, (2,), False)])
+def test_own_runs_replace_kept_ones_only_if_as_long_and_as_many(rounds, skip, counts):
+    made = experiment()
+    mine = own(runs(made, lambda *_: 0.25, rounds=rounds, skip=skip))
+    (cell, *_) = cells(made, [*runs(made, lambda *_: 0.75), *mine])
+    assert cell.finals(ACCURACY, 1).tolist() == [0.25 if counts else 0.75] * 3
+    assert sorted(cell.beside) == ([] if counts else [str(seed) for seed in range(3) if seed not in skip])
+    assert {run.source for run in cell.beside.values()} <= {"own"}
+    (alone, *_) = cells(made, mine)
+    assert (len(alone.runs), alone.beside) == (3 - len(skip), {})
+
+
+def test_a_run_that_was_evaluated_otherwise_has_no_place():
+    made = experiment()
+    seldom = [
+        Run(run.tags, run.settings | {"evaluation.every": "50"}, run.history) for run in runs(made, lambda *_: 0.5)
+    ]
+    assert not any(cell.runs for cell in cells(made, seldom))
 
 
 def test_a_mean_over_seeds_is_after_equal_rounds():
@@ -46,16 +71,29 @@ def test_a_run_of_other_settings_has_no_place():
     assert not any(cell.runs for cell in cells(experiment(), runs(other, lambda *_: 1.0)))
 
 
-def test_values_of_a_shortened_run_are_means_over_its_last_fifth_at_most():
+def test_a_window_is_of_the_runs_own_length_and_never_shortened():
     made = experiment()
     curve = [0.0] * 8 + [0.4, 0.6, 0.8]  # after 80, 90, 100 rounds
     (whole, *_) = cells(made, runs(made, lambda *_: curve))
-    assert whole.finals(ACCURACY, 100).iloc[0] == pytest.approx(1.8 / 10)  # after rounds 10 to 100
+    assert whole.mean(ACCURACY, 100) == pytest.approx(1.8 / 10)  # after rounds 10 to 100
+    assert whole.evaluations(ACCURACY, 100) == 10
     longer = experiment(trial=made.trial | {"rounds": 1000})
     (short, *_) = cells(longer, runs(longer, lambda *_: curve, rounds=100))
-    assert short.finals(ACCURACY, 100).iloc[0] == pytest.approx(1.4 / 2)  # after rounds 90 and 100
+    assert short.mean(ACCURACY, 100) == pytest.approx(1.8 / 10)
+    assert math.isnan(short.mean(ACCURACY, 101))
+    assert short.evaluations(ACCURACY, 101) == 0
     assert short.finals(ACCURACY, 1, at=90).iloc[0] == 0.6
     assert short.finals(ACCURACY, 1, at=95).empty
+
+
+def test_a_diverged_seed_leaves_no_mean():
+    made = experiment()
+    found = runs(made, lambda *_: 0.5)
+    found[0] = replace(found[0], tags=found[0].tags | {"rollcall.diverged": "50"})
+    cell, other, *_ = cells(made, found)
+    assert (cell.diverged, len(cell.runs)) == (1, 3)
+    assert math.isnan(cell.mean(ACCURACY, 1))
+    assert other.mean(ACCURACY, 1) == 0.5
 
 
 def test_rounds_to_reach_a_value():
@@ -64,14 +102,16 @@ def test_rounds_to_reach_a_value():
     assert cell.finals(Metric("round_of:test/accuracy>=0.2"), 1).tolist() == [math.inf, 10.0, 10.0]
 
 
-def test_students_interval():
-    found = estimate([1.0, 2.0, 6.0])  # mean 3, sd sqrt(7), t(0.975, 2) = 4.302653
-    half = 4.302653 * math.sqrt(7) / math.sqrt(3)
-    assert (found.mean, found.sd) == pytest.approx((3.0, math.sqrt(7)))
-    assert (found.low, found.high) == pytest.approx((3 - half, 3 + half))
-    alone = estimate([2.0])
-    assert (alone.low, alone.high) == (-math.inf, math.inf)
-    assert estimate([2.0], exact=True).low == 2.0
+def test_the_mean_curve_reaches_a_value_in_another_round_than_the_mean_seed():
+    """Table II: the mean of the curves 0, .1, .1, .5 and 0, .3, .3, .3 reaches 0.2 after 10 rounds, the seeds after 30, 10."""
+    curves = {0: [0.0, 0.1, 0.1, 0.5], 1: [0.0, 0.3, 0.3, 0.3]}
+    made = experiment()
+    (cell, *_) = cells(made, runs(made, lambda labels, seed: curves[seed], rounds=30, skip=(2,)))
+    reached = Metric("round_of:test/accuracy>=0.2")
+    assert cell.finals(reached, 1).tolist() == [30.0, 10.0]
+    assert cell.mean(reached, 1) == 10.0
+    assert cell.mean(Metric("round_of:test/accuracy>=0.4"), 1) == 30.0
+    assert cell.mean(Metric("round_of:test/accuracy>=0.45"), 1) == math.inf
 
 
 def test_a_method_of_the_users_own_stands_among_the_others(tmp_path):
@@ -93,5 +133,5 @@ def test_a_place_that_asks_for_fewer_rounds_looks_at_the_same_run():
     assert [cell.labels["panel"] for cell in found] == ["short"] * 4 + ["long"] * 4
     for cell in found:
         rounds, end = (30, 0.3) if cell.labels["panel"] == "short" else (100, 1.0)
-        assert (cell.rounds_run, len(cell.runs), cell.reduced) == (rounds, 3, False)
+        assert (cell.rounds_run, cell.rounds, len(cell.runs)) == (rounds, rounds, 3)
         assert cell.finals(ACCURACY, 1).tolist() == pytest.approx([end] * 3)

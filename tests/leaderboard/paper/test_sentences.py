@@ -1,18 +1,28 @@
-"""Claims and intervals in words."""
+"""Claims and intervals in words and as JSON."""
 
+import json
 import math
 
+import numpy as np
 import pytest
 
 from benchmark.config.base import validated
 from benchmark.config.metric import Metric
 from benchmark.config.report import Claim
-from leaderboard.paper.cells import Estimate
 from leaderboard.paper.claims import ClaimResult, PlaceResult
-from leaderboard.paper.sentences import change, claims_list, interval, tally_of
+from leaderboard.paper.quantities import estimate, geometric
+from leaderboard.paper.sentences import change, claims_json, claims_list, interval, tally_of
 
 ACCURACY, LOSS = Metric("test/accuracy"), Metric("train/loss")
-WIDE = Estimate(0.1, 0.05, -0.1, 0.3, 3)
+HALF = 4.302653 / 3**0.5  # of an interval over three seeds whose standard deviation is 1
+
+
+def about(mean, half):
+    """A quantity of three seeds with this mean and this half-width."""
+    return estimate(mean + half / HALF * np.array([-1.0, 0.0, 1.0]))
+
+
+WIDE = about(0.1, 0.2)
 
 
 @pytest.mark.parametrize(
@@ -20,9 +30,10 @@ WIDE = Estimate(0.1, 0.05, -0.1, 0.3, 3)
     [
         (WIDE, ACCURACY, "10.0 [-10.0, 30.0]", "+10.0 [-10.0, +30.0]"),
         (WIDE, LOSS, "0.10 [-0.10, 0.30]", "+0.10 [-0.10, +0.30]"),
-        (Estimate(-0.1, math.nan, -math.inf, math.inf, 1), ACCURACY, "-10.0 (one seed)", "-10.0"),
-        (Estimate(2.0, 0.0, 2.0, 2.0, 3), LOSS, "2", "+2 [+2, +2]"),
-        (Estimate(0.002, 4.0, 3e-9, 3.1, 3, logarithmic=True), LOSS, "0.002 [3e-09, 3.1]", "+0.0 [+0.0, +3.1]"),
+        (estimate([-0.1]), ACCURACY, "-10.0 (one seed)", "-10.0"),
+        (estimate([-0.1, 0.1]), ACCURACY, "0.0 (2 seeds)", "+0.0"),
+        (estimate([2.0, 2.0, 2.0]), LOSS, "2", "+2 [+2, +2]"),
+        (geometric(np.array([0.002 / 50, 0.002, 0.1])), LOSS, "0.002 [1.204e-07, 33.23]", "+0 [+0, +33]"),
     ],
 )
 def test_intervals(quantity, metric, text, signed):
@@ -30,36 +41,53 @@ def test_intervals(quantity, metric, text, signed):
 
 
 def test_counted_verdicts():
-    assert tally_of(["holds", "fails", "holds", "not run"]) == "2 hold, 1 fails, 1 not run"
-    assert tally_of(["fails", "fails", "undecided", "undecided"]) == "2 fail, 2 undecided"
+    assert tally_of(["holds", "contradicted", "holds", "not run"]) == "2 hold, 1 contradicted, 1 not run"
+    assert tally_of(["contradicted", "undecided", "undecided"]) == "1 contradicted, 2 undecided"
     assert tally_of([]) == ""
 
 
 def result(places, **claim):
-    return ClaimResult(validated(Claim, {"says": "So.", "least": 0.0} | claim), ACCURACY, tuple(places), reduced=False)
+    spec = {"says": "So.", "tag": "released code", "section": "main.py", "least": 0.0} | claim
+    return ClaimResult(validated(Claim, spec), ACCURACY, tuple(places))
 
 
-def test_a_list_of_claims():
-    places = [
-        PlaceResult({"panel": "a"}, Estimate(0.2, 0.05, 0.1, 0.3, 3), "holds"),
-        PlaceResult({"panel": "b"}, WIDE, "undecided"),
-        PlaceResult({"panel": "c"}, None, "not run"),
+PLACES = [
+    PlaceResult({"panel": "a"}, about(0.2, 0.1), "holds", "agrees", 0.123, seeds=3, reached=(100, 100)),
+    PlaceResult({"panel": "b"}, WIDE, "undecided", seeds=3, reached=(100, 100)),
+    PlaceResult({"panel": "c"}, None, "not run"),
+]
+
+
+def test_a_line_for_each_claim():
+    assert claims_list([result(PLACES)]) == [
+        "1. **not run**: So. (released code, main.py): 1 hold, 1 undecided, 1 not run".replace("1 hold,", "1 holds,")
     ]
-    assert claims_list([result(places, most=0.5, printed=0.123, cause="Because.")]) == [
-        "1. **undecided** (holds at 1, undecided at 1; 1 of 3 places not run): So.",
-        "   - test/accuracy %, at least 0.0 and at most 50.0: b: 10.0 [-10.0, 30.0]; a: 20.0 [10.0, 30.0]",
-        "   - seeds that would decide it: 4",  # panel b: ((1.96 + 0.842) 0.05 / 0.1)^2 + 1.92 = 3.9
-        "   - printed: 12.3",
-        "   - cause: Because.",
+    (line,) = claims_list([result(PLACES[:1], tag="paper", statement="PBC-30")])
+    assert line == "1. **holds**: So. (PBC-30, main.py): measured 20.0 [10.0, 30.0] %, printed 12.3"
+    assert claims_list([result(PLACES[2:])]) == ["1. **not run**: So. (released code, main.py)"]
+
+
+def test_the_evidence_on_request():
+    cause = {"kind": "unknown", "shown": "Seen.", "command": "rollcall run x", "supposed": "Perhaps."}
+    since = {"since": "2026-11-23", "before": "Thus."}
+    assert claims_list([result(PLACES[:2], most=0.5, margin=0.01, cause=cause, **since)], why=True) == [
+        "1. **undecided**: So. (released code, main.py): 1 holds, 1 undecided",
+        "   - test/accuracy %, at least 0.0 and at most 50.0: b: 10.0 [-10.0, 30.0]; "
+        "a: 20.0 [10.0, 30.0] (printed 12.3: agrees)",
+        "   - no difference that matters: within 1.0 of the bound",
+        "   - seeds that would decide it: 8",  # panel b: sd 0.0805, ((1.96 + 0.842) 0.0805 / 0.1)^2 + 1.92 = 7.01
+        "   - reworded on 2026-11-23, after a result had been seen; before: Thus.",
+        "   - shown (unknown): Seen. `rollcall run x`",
+        "   - supposed (unknown): Perhaps.",
     ]
-    assert claims_list([result(places[2:])]) == ["1. **not run**: So."]
 
 
 def test_a_cause_of_several_claims_is_written_once():
-    claims = [result([], cause=cause) for cause in ("", "This.", "That.", "This.")]
-    assert [line for line in claims_list(claims) if "cause" in line] == [
-        "   - cause: This.",
-        "   - cause: That.",
+    causes = [None, *({"kind": "unknown", "supposed": text} for text in ("This.", "That.", "This."))]
+    lines = claims_list([result([], cause=cause) for cause in causes], why=True)
+    assert [line for line in lines if line.startswith("   - ")] == [
+        "   - supposed (unknown): This.",
+        "   - supposed (unknown): That.",
         "   - cause: see claim 2",
     ]
 
@@ -73,11 +101,28 @@ def test_a_cause_of_several_claims_is_written_once():
     ],
 )
 def test_a_claim_about_one_comparison(relation, line):
-    assert claims_list([result([PlaceResult({}, WIDE, "undecided")], **relation)])[1] == line
+    assert claims_list([result([PlaceResult({}, WIDE, "undecided")], **relation)], why=True)[1].split(" %:")[0] == line
 
 
 def test_long_lists_of_places_are_cut():
     places = [PlaceResult({"panel": str(n)}, WIDE, "undecided") for n in range(8)]
-    line = claims_list([result(places)])[1]
+    line = claims_list([result(places)], why=True)[1]
     assert line.count("30.0]") == 6
     assert line.endswith("; ...")
+
+
+def test_json_has_an_entry_for_each_place():
+    entries = json.loads(json.dumps(claims_json([result(PLACES, tag="paper", statement="PBC-30")]), allow_nan=False))
+    assert [entry["place"] for entry in entries] == [{"panel": "a"}, {"panel": "b"}, {"panel": "c"}]
+    first, _, last = entries
+    assert (first["statement"], first["section"], first["tag"], first["says"]) == ("PBC-30", "main.py", "paper", "So.")
+    assert (first["verdict"], first["size"], first["claim_verdict"]) == ("holds", "agrees", "not run")
+    assert (first["printed"], first["measured"]) == (0.123, pytest.approx(0.2))
+    assert first["interval"] == pytest.approx([0.1, 0.3], abs=1e-6)
+    assert (last["measured"], last["interval"], last["printed"], last["cause"]) == (None, None, None, None)
+    open_end = ClaimResult(
+        validated(Claim, {"says": "", "tag": "ours", "least": 0}),
+        LOSS,
+        (PlaceResult({}, estimate([math.inf]), "undecided"),),
+    )
+    assert claims_json([open_end])[0]["interval"] is None

@@ -1,6 +1,5 @@
 """Rankings from runs, against numbers worked out by hand."""
 
-import json
 import math
 
 import pandas as pd
@@ -9,14 +8,15 @@ import pytest
 from benchmark.config.metric import Metric
 from leaderboard import Run, rank
 from leaderboard.plots.curves import ranking_figure
-from leaderboard.render import all_digits, as_json
+from leaderboard.render import all_digits
 
 METRICS = (Metric("test/accuracy", "max"), Metric("train/loss", "min"))
 
 
-def run(method, seed, accuracies, losses=None, rounds=30, commit="abc", **settings):
-    """A run evaluated after 0, 10, 20, ... rounds; a single evaluation is the one after the last round."""
-    index = [10 * i for i in range(len(accuracies))] if len(accuracies) > 1 else [rounds]
+def run(method, seed, accuracies, losses=None, rounds=None, commit="abc", **settings):
+    """A run evaluated after 0, 10, 20, ... rounds; a single evaluation is the one after the last of 30 rounds."""
+    index = [10 * i for i in range(len(accuracies))] if len(accuracies) > 1 else [30]
+    rounds = rounds or index[-1]
     history = pd.DataFrame({"test/accuracy": accuracies, "train/loss": losses or accuracies}, index=index)
     flat = {"algorithm": method, "seed": str(seed), "rounds": str(rounds), "task": "digits", **settings}
     tags = {"algorithm": method.rpartition(":")[2], "seed": str(seed), "commit": commit, "version": "1"}
@@ -36,18 +36,18 @@ def test_mean_and_deviation_over_seeds_of_the_last_rounds():
 
 
 def test_one_seed_has_no_deviation():
-    (row,) = rank([run("a", 0, [0.5, 0.25])], METRICS, last_rounds=25).rows
+    (row,) = rank([run("a", 0, [0.5, 0.25])], METRICS, last_rounds=10).rows
     assert math.isnan(row.values["test/accuracy"].sd)
     assert f"{row.values['test/accuracy']}" == "0.2500"
 
 
 def test_rows_are_ranked_and_the_best_of_each_metric_marked():
     runs = [run("a", 0, [0.2], [3.0]), run("b", 0, [0.9], [2.0]), run("c", 0, [0.5], [1.0])]
-    ranking = rank(runs, METRICS, last_rounds=100)
+    ranking = rank(runs, METRICS, last_rounds=1)
     assert [row.method for row in ranking.rows] == ["b", "c", "a"]
     marks = {row.method: [metric for metric, value in row.values.items() if value.best] for row in ranking.rows}
     assert marks == {"a": [], "b": ["test/accuracy"], "c": ["train/loss"]}
-    falling = rank(runs, [Metric("train/loss", "min")], last_rounds=100)
+    falling = rank(runs, [Metric("train/loss", "min")], last_rounds=1)
     assert [row.method for row in falling.rows] == ["c", "b", "a"]
 
 
@@ -61,7 +61,7 @@ def test_rows_compete_only_under_the_same_conditions():
             ("b", 0.2, "trace", "1"),
         ]
     ]
-    ranking = rank(runs, METRICS, last_rounds=100)
+    ranking = rank(runs, METRICS, last_rounds=1)
     assert ranking.settings == ["local.lr", "participation"]
     best = {(row.method, row.settings["participation"]) for row in ranking.rows if row.values["test/accuracy"].best}
     assert best == {("b", "full"), ("a", "trace")}  # the rate is a matter of tuning, participation is not
@@ -73,14 +73,14 @@ def test_options_of_a_method_stand_in_its_name_where_they_differ():
         run("a", 0, [0.2], **{"algorithm.beta": "2", "algorithm.tau": "0"}),
         run("b", 0, [0.3]),
     ]
-    ranking = rank(runs, METRICS, last_rounds=100)
+    ranking = rank(runs, METRICS, last_rounds=1)
     assert [row.method for row in ranking.rows] == ["b", "a beta=2", "a beta=1"]
     assert ranking.settings == []
 
 
 def test_of_two_runs_of_a_seed_the_later_counts():
     runs = [run("mine.py:A", 0, [0.1], commit="old"), run("mine.py:A", 0, [0.7], commit="new")]
-    (row,) = rank(runs, METRICS, last_rounds=100).rows
+    (row,) = rank(runs, METRICS, last_rounds=1).rows
     assert row.method == "A"
     assert row.values["test/accuracy"].mean == 0.7
     assert row.seeds == 1
@@ -90,12 +90,12 @@ def test_settings_go_by_as_much_of_their_name_as_is_needed():
     runs = [
         run("a", 0, [0.1], **{"local.lr": str(i), "server.lr": str(i), "task.partition.alpha": str(i)}) for i in (1, 2)
     ]
-    ranking = rank(runs, METRICS, last_rounds=100)
+    ranking = rank(runs, METRICS, last_rounds=1)
     assert [ranking.short(key) for key in ranking.settings] == ["local.lr", "server.lr", "alpha"]
 
 
 def test_curves_keep_every_seed():
-    (row,) = rank([run("a", 0, [0.1, 0.2]), run("a", 1, [0.3, 0.4, 0.5])], METRICS, last_rounds=100).rows
+    (row,) = rank([run("a", 0, [0.1, 0.2], rounds=20), run("a", 1, [0.3, 0.4, 0.5])], METRICS, last_rounds=1).rows
     assert row.curves.index.tolist() == [0, 10, 20]
     assert row.curves["1"].tolist() == [0.3, 0.4, 0.5]
     assert row.curves["0"].tolist()[:2] == [0.1, 0.2]
@@ -108,42 +108,45 @@ def test_the_table_of_a_ranking():
         for p in ("full", "trace")
         for seed in (0, 1)
     ]
-    table = rank(runs, METRICS, last_rounds=25).table()
+    table = rank(runs, METRICS, last_rounds=10).table()
     assert [(column.title, column.arrow) for column in table.columns] == [
         ("method", ""), ("participation", ""), ("test/accuracy", "↑"), ("train/loss", "↓"), ("seeds", ""), ("rounds", ""),
     ]  # fmt: skip
     assert [list(map(str, row)) for row in table.rows] == [
-        ["y", "full", "0.5000 ± 0.0000", "5.0000 ± 0.0000", "2", "30"],
-        ["x", "full", "0.2500 ± 0.0000", "2.5000 ± 0.0000", "2", "30"],
-        ["y", "trace", "0.5000 ± 0.0000", "5.0000 ± 0.0000", "2", "30"],
-        ["x", "trace", "0.2500 ± 0.0000", "2.5000 ± 0.0000", "2", "30"],
+        ["y", "full", "0.5000 ± 0.0000", "5.0000 ± 0.0000", "2", "10"],
+        ["x", "full", "0.2500 ± 0.0000", "2.5000 ± 0.0000", "2", "10"],
+        ["y", "trace", "0.5000 ± 0.0000", "5.0000 ± 0.0000", "2", "10"],
+        ["x", "trace", "0.2500 ± 0.0000", "2.5000 ± 0.0000", "2", "10"],
     ]
     assert [[entry.best for entry in row[2:4]] for row in table.rows] == [[True, False], [False, True]] * 2
-    assert table.caption.startswith("test/accuracy ↑, train/loss ↓; mean of the last 25 rounds; ")
+    assert table.caption.startswith("test/accuracy ↑, train/loss ↓; mean of the last 10 rounds; ")
     assert "at the last evaluation" in rank(runs, METRICS, last_rounds=1).table().caption
 
 
 def test_the_origin_names_every_commit():
     runs = [run("a", 0, [0.1], commit="old"), run("a", 1, [0.7], commit="new")]
-    assert rank(runs, METRICS, last_rounds=100).origin == "Rollcall 1, commit new, old"
+    assert rank(runs, METRICS, last_rounds=1).origin == "Rollcall 1, commit new, old"
 
 
 def diverging(run, t):
     return Run(run.tags | {"rollcall.diverged": str(t)}, run.settings, run.history[run.history.index < t])
 
 
-def test_diverged_runs_are_counted_and_not_averaged():
+def test_a_cell_with_a_diverged_run_has_no_mean_and_ranks_last():
     runs = [run("a", 0, [0.1, 0.5]), diverging(run("a", 1, [0.1, 0.9]), 10), diverging(run("a", 2, [0.1, 0.9]), 10)]
     runs += [run("b", 0, [0.1, 0.2]), diverging(run("c", 0, [0.1, 0.9]), 10), diverging(run("c", 1, [0.1, 0.9]), 7)]
-    ranking = rank(runs, METRICS, last_rounds=25)
+    ranking = rank(runs, METRICS, last_rounds=10)
     assert [(row.method, row.seeds, row.diverged) for row in ranking.rows] == [("b", 1, 0), ("a", 3, 2), ("c", 2, 2)]
     table = ranking.table()
-    assert [str(row[1]) for row in table.rows] == ["0.2000", "0.5000 (2 of 3 diverged)", "diverged"]
+    assert [str(row[1]) for row in table.rows] == ["0.2000", "2 of 3 diverged", "diverged"]
     assert [row[1].best for row in table.rows] == [True, False, False]  # a method that diverges is not the best
-    assert "over seeds that did not diverge" in table.caption
     assert ranking.rows[2].curves.empty
-    assert json.loads(as_json(table))[2]["test/accuracy"] == {"mean": None, "sd": None, "diverged": 2}
-    assert all_digits(table).splitlines()[2].startswith("a,0.5,nan,2,0.5,nan,2,")
+    assert [(row["mean"], row.get("diverged")) for row in ranking.long_rows()[::2]] == [
+        (0.2, None),
+        (None, 2),
+        (None, 2),
+    ]
+    assert all_digits(table).splitlines()[2].startswith("a,nan,nan,2,nan,nan,2,")
     ranking_figure(ranking)
 
 
@@ -153,7 +156,13 @@ def test_a_run_is_no_diverged_one_as_it_was_before():
     assert not one.until(10).diverged
 
 
-def test_a_window_longer_than_the_run_is_said_and_leaves_out_round_0():
-    ranking = rank([run("a", 0, [0.9, 0.1, 0.2, 0.3])], METRICS, last_rounds=100)
-    assert ranking.rows[0].values["test/accuracy"].mean == pytest.approx(0.2)
-    assert "mean of the last 100 rounds (of a shorter run: of all its rounds)" in ranking.table().caption
+def test_a_window_is_never_shortened():
+    runs = [run("a", 0, [0.9, 0.1, 0.2, 0.3]), run("b", 0, [0.9, *(0.1 * i for i in range(10))])]
+    ranking = rank(runs, METRICS, last_rounds=100)
+    assert [str(row[1]) for row in ranking.table().rows] == ["0.4500", "-"]  # of rounds 10 to 100; b has them
+    assert "-: the evaluations do not cover these rounds" in ranking.table().caption
+    assert [(row["mean"], row["evaluations"]) for row in ranking.long_rows()[::2]] == [
+        (pytest.approx(0.45), 10),
+        (None, 0),
+    ]
+    assert "cover" not in rank(runs, METRICS, last_rounds=30).table().caption
