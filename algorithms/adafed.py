@@ -2,7 +2,7 @@
 
 References:
     Tan, Zhang, Zhou, Che, Hu, Chen, Wu, *AdaFed: Optimizing Participation-Aware Federated Learning With Adaptive
-    Aggregation Weights* (IEEE TNSE 2022), as the CA-Fed paper uses it (Rodio et al., ToN 2024, section VI).
+    Aggregation Weights* (IEEE TNSE 2022), as the CA-Fed paper uses it (Rodio et al., ToN 2024, section V-A(c)).
 
 In each round::
 
@@ -31,7 +31,7 @@ from algorithms.base import LocalWork, Nothing, Properties, Round
 
 @dataclass(frozen=True)
 class AdaFed(AvailabilityWeighted):
-    """AdaFed ([CAF] section VI): inverse availability weights that sum to 1 over the active clients."""
+    """AdaFed ([CAF] section V-A(c)): inverse availability weights that sum to 1 over the active clients."""
 
     ends: ClassVar[Properties] = Properties(limit="elsewhere")
 

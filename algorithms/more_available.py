@@ -2,7 +2,7 @@
 
 References:
     Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
-    Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "More available" of section VI.
+    Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "More available" of section V-A(c).
 
 In each round::
 
@@ -32,7 +32,7 @@ from algorithms.base import LocalWork, Nothing, Properties, Round, Traffic
 
 @dataclass(frozen=True)
 class MoreAvailable(AvailabilityWeighted):
-    """ "More available" ([CAF] section VI): only clients with pi_i at or above the mean."""
+    """ "More available" ([CAF] section V-A(c)): only clients with pi_i at or above the mean."""
 
     ends: ClassVar[Properties] = Properties(limit="elsewhere")
 

@@ -2,7 +2,7 @@
 
 References:
     Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
-    Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "Unbiased" of section VI.
+    Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "Unbiased" of section V-A(c).
 
 In each round::
 
@@ -29,7 +29,7 @@ from algorithms.base import LocalWork, Nothing, Round
 
 @dataclass(frozen=True)
 class Unbiased(AvailabilityWeighted):
-    """ "Unbiased" ([CAF] section VI): updates weighted by alpha_i / pi_i."""
+    """ "Unbiased" ([CAF] section V-A(c)): updates weighted by alpha_i / pi_i."""
 
     def round(
         self, state: Watch | Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork

@@ -34,6 +34,7 @@ SINCE: dict[tuple[str, ...], Any] = {
     ("local", "clip_norm"): None,
     ("server", "weight_decay"): 0.0,
     ("task", "augmentation", "fill"): "black",
+    ("task", "labelling"): "own",
     ("participation", "lasting"): "both",
     ("algorithm", "losses"): "minibatch",
     ("algorithm", "intervals"): "before",

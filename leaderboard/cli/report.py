@@ -37,7 +37,7 @@ def report(
         if measured:
             figure = paper_figure(one.experiment, measured)
             figure.savefig(_below(to, f"figures/{one.experiment.name}.png"), dpi=90)
-    compared = printed_figure([(one.experiment.name, result) for one in all_judged for result in one.claims])
+    compared = printed_figure([result for one in all_judged for result in one.claims if result.claim.tag == "paper"])
     if compared is not None:
         compared.savefig(_below(to, PICTURE), dpi=90)
     out.print(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}", highlight=False, soft_wrap=True)

@@ -10,7 +10,7 @@ from benchmark.config.counted import counted
 from benchmark.config.experiment import Experiment
 from benchmark.config.report import Tag
 from leaderboard.paper.cells import Cell, cells
-from leaderboard.paper.claims import VERDICTS, ClaimResult, check_claim, weakest
+from leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, weakest
 from leaderboard.paper.comparison import agreement, variants
 from leaderboard.paper.reported import printed
 from leaderboard.paper.sentences import claims_list, counts
@@ -22,6 +22,7 @@ from leaderboard.run import Run
 NAME = "REPRODUCTION.md"
 FOLDER = "reproduction"
 PICTURE = "figures/printed.png"
+MESSAGES = Path(__file__).parents[1] / "core_messages.yaml"
 
 PAPERS = {"PBC": "FedPBC", "SUN": "Debiased FedAvg", "FOC": "FOCUS", "CAF": "CA-Fed", "HAR": "Spatial correlation"}
 """The papers by the first part of their statements' ids."""
@@ -117,7 +118,7 @@ def _front(all_judged: Sequence[Judged]) -> str:
 def _messages(results: Sequence[ClaimResult]) -> list[str]:
     """The table of core messages."""
     lines = ["| paper | core message | reproduced | why |", "| --- | --- | --- | --- |"]
-    for content in load_yaml(Path(__file__).with_name("core_messages.yaml")):
+    for content in load_yaml(MESSAGES):
         message = validated(Message, content)
         own = [result.verdict for result in results if result.claim.statement in message.statements]
         verdict = weakest(own)
@@ -142,16 +143,26 @@ def _counts(results: Sequence[ClaimResult]) -> list[str]:
 
 
 def _lines(all_judged: Sequence[Judged]) -> list[str]:
-    """One line for each claim of the papers, with a link to its details."""
+    """One line for each claim of the papers, with a link to its details; one for all without data or runs."""
     lines = []
     for prefix, paper in PAPERS.items():
         lines += [f"## {paper}", ""]
         for one in all_judged:
+            page = f"{FOLDER}/{one.experiment.name}.md"
+            without: dict[Verdict, list[str]] = {}
             for line, result in zip(claims_list(one.claims), one.claims, strict=True):
-                if (result.claim.statement or "").startswith(prefix):
-                    number, text = line.split(". ", 1)
-                    where = f"{FOLDER}/{one.experiment.name}.md#{number}"
-                    lines.append(f"- [{one.experiment.name}]({where}) {text}")
+                statement, verdict = result.claim.statement or "", result.verdict
+                if not statement.startswith(prefix):
+                    continue
+                number, text = line.split(". ", 1)
+                if verdict in ("not run", "data missing"):
+                    without.setdefault(verdict, []).append(statement)
+                else:
+                    lines.append(f"- [{one.experiment.name}]({page}#{number}) {text}")
+            for verdict, statements in without.items():
+                which = ", ".join(dict.fromkeys(statements))
+                of = counted(len(statements), "claim")
+                lines.append(f"- [{one.experiment.name}]({page}) **{verdict}**: {of} ({which})")
         lines.append("")
     return lines
 

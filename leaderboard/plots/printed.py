@@ -10,20 +10,20 @@ from leaderboard.paper.sentences import unit_of
 from leaderboard.plots.style import COLOURS, legend, plain
 
 
-def printed_figure(results: Sequence[tuple[str, ClaimResult]]) -> Figure | None:
-    """A row for each place of a claim in percent whose printed number was judged: the number and the 95 % interval.
+def printed_figure(results: Sequence[ClaimResult]) -> Figure | None:
+    """A row for each difference in percent whose printed number was judged: the number and the 95 % interval.
 
     Args:
-        results: of claims, each with the name of its experiment.
+        results: of claims.
 
     Returns:
         None if no number was judged.
     """
     rows = [
-        (_name(experiment, place), place)
-        for experiment, result in results
+        (_name(result, place), place)
+        for result in results
         for place in result.places
-        if place.size != "not judged" and unit_of(result).percent
+        if place.size != "not judged" and unit_of(result).percent and result.claim.minus is not None
     ]
     if not rows:
         return None
@@ -47,5 +47,6 @@ def printed_figure(results: Sequence[tuple[str, ClaimResult]]) -> Figure | None:
     return figure
 
 
-def _name(experiment: str, place: PlaceResult) -> str:
-    return ": ".join(filter(None, (experiment, ", ".join(place.labels.values()))))
+def _name(result: ClaimResult, place: PlaceResult) -> str:
+    """The statement, and the place if there are several."""
+    return ", ".join(filter(None, (result.claim.statement or result.claim.tag, *place.labels.values())))

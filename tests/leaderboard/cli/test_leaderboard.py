@@ -19,7 +19,13 @@ def file(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     claims = [
-        {"says": "FedPBC ends nearer", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}, "most": 0.0}
+        {
+            "says": "FedPBC ends nearer",
+            "tag": "ours",
+            "of": {"algorithm": "fedpbc"},
+            "minus": {"algorithm": "fedavg"},
+            "most": 0.0,
+        }
     ]
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(TINY | {"source": "[X] Fig. 1", "about": "Nearer & nearer", "claims": claims}))
@@ -34,13 +40,13 @@ def file(tmp_path, monkeypatch):
 def test_the_files_of_a_papers_table(file, tmp_path, capsys):
     code, out, _ = rollcall(capsys, "leaderboard", file)
     assert code == 0
-    assert "1. **holds**: FedPBC ends nearer" in out
+    assert "1. **undecided**: FedPBC ends nearer" in out
     folder = tmp_path / "runs" / "mine"
     names = {path.name for path in folder.iterdir() if path.is_file()}
     assert names >= {*(f"leaderboard.{end}" for end in ("md", "csv", "tex", "html")), "figure.png", "figure.pdf"}
     text = (folder / "leaderboard.md").read_text()
     assert text.startswith("# Tiny\n\n| algorithm |")
-    assert "1. **holds**: FedPBC ends nearer" in text
+    assert "1. **undecided**: FedPBC ends nearer" in text
     page = (folder / "leaderboard.html").read_text()
     assert "Tiny ([X] Fig. 1)" in page
     assert "Nearer &amp; nearer" in page
@@ -50,8 +56,13 @@ def test_the_files_of_a_papers_table(file, tmp_path, capsys):
 def test_forms_and_metrics(file, capsys):
     rows = list(csv.reader(io.StringIO(rollcall(capsys, "leaderboard", file, "--format", "csv")[1])))
     assert rows[1:] == [["fedavg", "2 ± 0", "2 of 2", "20 of 20"], ["fedpbc", "1 ± 0", "2 of 2", "20 of 20"]]
-    rows = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "train/loss=min", "--json")[1])
-    assert [row["train/loss"] for row in rows] == [{"mean": 3.0, "sd": 0.0}] * 2
+    data = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "train/loss=min", "--json")[1])
+    assert list(data) == ["rows", "claims", "provenance"]
+    assert [(row["metric"], row["mean"], row["sd"], row["evaluations"]) for row in data["rows"]] == [
+        ("train/loss", 3.0, 0.0, 1)
+    ] * 2
+    assert [(claim["says"], claim["verdict"]) for claim in data["claims"]] == [("FedPBC ends nearer", "undecided")]
+    assert data["provenance"]["commit"] == ["abc"]
     assert rollcall(capsys, "leaderboard", file, "--format", "latex")[1].startswith(r"\begin{tabular}{lrrr}")
 
 
@@ -71,5 +82,5 @@ def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, 
     (tmp_path / "taken").write_text("a file")
     code, out, err = rollcall(capsys, "leaderboard", file, "--to", "taken")
     assert code == 2
-    assert "1. **holds**: FedPBC ends nearer" in out
+    assert "1. **undecided**: FedPBC ends nearer" in out
     assert err == "error: taken: the files cannot be written (File exists); choose a folder with --to DIR\n"

@@ -31,15 +31,19 @@ def written(folder):
 def test_the_report_is_written_into_the_working_directory(there, capsys):
     package = written(there.parent / "site-packages")
     report()
-    assert written(there) == ["leaderboard/REPRODUCTION.md", "leaderboard/figures/paper/fig.png"]
+    assert written(there) == [
+        "leaderboard/REPRODUCTION.md",
+        "leaderboard/figures/paper/fig.png",
+        "leaderboard/reproduction/paper/fig.md",
+    ]
     assert written(there.parent / "site-packages") == package
-    assert "\n6 runs, " in (there / "leaderboard/REPRODUCTION.md").read_text()
-    assert "leaderboard/REPRODUCTION.md and leaderboard/figures" in capsys.readouterr().out
+    assert "\n6 runs, " in (there / "leaderboard/reproduction/paper/fig.md").read_text()
+    assert "leaderboard/REPRODUCTION.md, leaderboard/reproduction and leaderboard/figures" in capsys.readouterr().out
 
 
 def test_the_users_own_archive_counts(there):
     archive(runs(COMPARED, ends)[6:], "paper/fig", ["test/accuracy"], FOLDER / RESULTS)
     report()
-    assert "\n12 runs, " in (there / "leaderboard/REPRODUCTION.md").read_text()
+    assert "\n12 runs, " in (there / "leaderboard/reproduction/paper/fig.md").read_text()
     report(to=Path("elsewhere"))
-    assert "\n6 runs, " in (there / "elsewhere/REPRODUCTION.md").read_text()
+    assert "\n6 runs, " in (there / "elsewhere/reproduction/paper/fig.md").read_text()

@@ -23,6 +23,9 @@ def test_one_number_for_two_methods_is_nobodys(numbers):
         assert (number.value, number.sd) == (None, None)
         assert number.note == "the copy prints 61.5 ± 0.5 once for fedavg or mifa"
     assert numbers[2].note == ""
+
+
+def test_table_1_has_one_number_for_known_p_and_mifa():
     (table,) = papers(["fedpbc/table1"])
     merged = [number for number in printed(table) if number.labels["algorithm"] in ("fedavg_known", "mifa")]
     assert len(merged) == 6 * 3 * 2 * 2
