@@ -49,9 +49,10 @@ def show(
         total = sum(job.trial.rounds for job in jobs)
         where = store / plan.experiment.home
         complete, shorter = kept_runs(plan.experiment)
-        kept = f"{complete} in the kept results{f', {shorter} with fewer rounds' if shorter else ''}"
+        kept = f"; {complete} in the kept results" if complete or shorter else ""
+        kept += f", {shorter} with fewer rounds" if shorter else ""
         out.print(
-            f"{counted(len(jobs), 'trial')}, {counted(total, 'round')} in all; {finished} finished in {where}; {kept}",
+            f"{counted(len(jobs), 'trial')}, {counted(total, 'round')} in all; {finished} finished in {where}{kept}",
             highlight=False,
             soft_wrap=True,
         )

@@ -53,12 +53,12 @@ def test_run_twice_then_leaderboard(store, tmp_path, capsys):
 
     code, out, _ = rollcall(capsys, "leaderboard", file, "--json")
     assert code == 0
-    rows = {row["method"]: row for row in json.loads(out)}
+    rows = {row["labels"]["algorithm"]: row for row in json.loads(out)["rows"]}
     for method in ("fedavg", "fedpbc"):
         histories = [RunFolder(path).history() for path in folders if path.name.startswith(f"{method}-")]
         ends = pd.Series([history[history["round"] > 10]["train/distance"].mean() for history in histories])
-        assert rows[method]["train/distance"]["mean"] == pytest.approx(ends.mean(), rel=1e-12)
-        assert rows[method]["train/distance"]["sd"] == pytest.approx(ends.std(), rel=1e-9)
+        assert rows[method]["mean"] == pytest.approx(ends.mean(), rel=1e-12)
+        assert rows[method]["sd"] == pytest.approx(ends.std(), rel=1e-9)
         assert rows[method]["seeds"] == 2
         assert rows[method]["rounds"] == 20
     assert {path.name for path in (store / "tiny").glob("leaderboard.*")} == {
@@ -85,8 +85,8 @@ def test_ray_and_inline_agree_and_go_on_after_a_trial_that_fails(store, tmp_path
         reports = {report["trial"]: report for report in json.loads(out)}
         assert sorted(report["state"] for report in reports.values()) == ["failed"] * 2 + ["finished"] * 4
         histories[executor] = {name: RunFolder(Path(report["folder"])).history() for name, report in reports.items()}
-        rows = json.loads(rollcall(capsys, "leaderboard", file, *where[2:], "--json")[1])
-        assert {row["method"]: row["seeds"] for row in rows} == {"fedavg": 2, "fedpbc": 2}
+        rows = json.loads(rollcall(capsys, "leaderboard", file, *where[2:], "--json")[1])["rows"]
+        assert {row["labels"]["algorithm"]: row["seeds"] for row in rows} == {"fedavg": 2, "fedpbc": 2}
     assert all(history.equals(histories["inline"][name]) for name, history in histories["ray"].items())
 
 
@@ -96,14 +96,14 @@ def test_a_method_of_ones_own_stands_beside_the_others(store, tmp_path, capsys):
     file = write(tmp_path)
     arguments = ("run", file, "--executor", "inline", "--algorithm", f"{method}:Halfway")
     assert rollcall(capsys, *arguments)[0] == 0
-    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])
-    first = {row["method"]: row["train/distance"]["mean"] for row in rows}
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    first = {row["labels"]["algorithm"]: row["mean"] for row in rows}
     assert set(first) == {"fedavg", "fedpbc", "Halfway"}
     # An edited method is another trial, and its newer word counts; the others are not run again.
     method.write_text(METHOD.replace("return self.share", "return 0.01 * self.share"))
     assert "2 run now, 4 before" in rollcall(capsys, *arguments)[1]
-    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])
-    second = {row["method"]: row["train/distance"]["mean"] for row in rows}
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    second = {row["labels"]["algorithm"]: row["mean"] for row in rows}
     assert second["fedavg"] == first["fedavg"]
     assert second["Halfway"] > first["Halfway"]
     assert [row["seeds"] for row in rows] == [2, 2, 2]
@@ -131,8 +131,8 @@ def test_settings_are_searched_and_shown(store, tmp_path, capsys):
     assert [(report["algorithm"], report["seed"], report["metrics"]["round"]) for report in json.loads(out)] == [
         ("fedavg", 5, 12)
     ] * 2
-    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])
-    assert sorted(row["local.lr"] for row in rows) == ["0.1", "0.3"]
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    assert sorted(row["labels"]["local.lr"] for row in rows) == ["0.1", "0.3"]
 
 
 def test_rates_can_be_chosen_on_a_validation_split(store, tmp_path, capsys):
@@ -141,9 +141,9 @@ def test_rates_can_be_chosen_on_a_validation_split(store, tmp_path, capsys):
     common = ("run", file, "--executor", "inline", "--seeds", "0", "--only", "algorithm=fedavg")
     assert rollcall(capsys, *common)[0] == 0
     assert rollcall(capsys, *common, "--set", "task.validation=0.2", "--set", "local.lr=0.3,0.1")[0] == 0
-    rows = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "validation/accuracy=max", "--json")[1])
-    assert sorted(row["local.lr"] for row in rows) == ["0.1", "0.3"]  # the first run has no such split
-    assert rows[0]["validation/accuracy"]["mean"] >= rows[1]["validation/accuracy"]["mean"]
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "validation/accuracy=max", "--json")[1])["rows"]
+    assert sorted(row["labels"]["local.lr"] for row in rows) == ["0.1", "0.3"]  # the first run has no such split
+    assert rows[0]["mean"] >= rows[1]["mean"]
     code, _, err = rollcall(capsys, "leaderboard", file, "--metric", "test/accuracy=big")
     assert code == 2
     assert err == "error: metric: 'test/accuracy=big' is not allowed; must be NAME=max, NAME=min or NAME=zero\n"
@@ -262,7 +262,7 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
         overrides=[{"when": {"algorithm": "fedpbc"}, "set": {"local.lr": 0.05}, "found": "by hand"}],
         choices={"local.steps": "the paper is silent"},
         variants={"as_released": {"about": "As its code does."}},
-        claims=[{"says": "FedPBC ends nearer.", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}, "most": 0}],
+        claims=[{"says": "FedPBC ends nearer.", "tag": "ours", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}, "most": 0}],
     )  # fmt: skip
     code, out, err = rollcall(capsys, "show", file, "--no-estimate")
     assert (code, err) == (0, "")
@@ -342,7 +342,7 @@ WIDE = {"name": "trace", "mask": [[1, 0, 1, 1]]}
         ({}, ["--set", "algorithm=fedavgg"], "algorithm.name: 'fedavgg' is not allowed; must be one of local_sgd, fedavg,"),
         ({"trial": QUADRATIC | {"rouds": 3}}, [], "rouds: is not a setting; allowed: task,"),
         ({"trial": QUADRATIC | {"local": {"momentun": 3}}}, [], "local.momentun: is not a setting; allowed: steps, epochs, lr,"),
-        ({}, ["--only", "algorithm=fedpbc", "--set", "algorithm.etag=1"], "algorithm.etag: is not an option of fedpbc; allowed: eta_g, evaluate"),
+        ({}, ["--only", "algorithm=fedpbc", "--set", "algorithm.etag=1"], "algorithm.etag: is not an option of fedpbc; allowed: eta_g"),
         ({"tittle": "Tiny"}, [], "tiny.yaml: tittle: is not a setting; allowed: name, title,"),
         ({}, ["--set", "participation.probability=1.2"], "participation.probability: 1.2 (client 0) is not allowed; must be in [0, 1]"),
         ({"trial": QUADRATIC | {"participation": WIDE}}, [], "participation.mask: shape (1, 4) is not allowed; must be [rounds, 3]"),
@@ -420,11 +420,11 @@ def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(st
     assert "MLflow is not installed: results are in the run folders only" in done.stdout
     assert not (store / "mlflow.db").exists()
     assert rollcall(capsys, "sync")[:2] == (0, "tiny: 4 run folders\n")
-    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
     assert [row["seeds"] for row in rows] == [2, 2]
     # Once more changes nothing: a run is known by its trial.
     assert rollcall(capsys, "sync", "tiny")[1] == "tiny: 4 run folders\n"
-    assert json.loads(rollcall(capsys, "leaderboard", file, "--json")[1]) == rows
+    assert json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"] == rows
 
 
 @needs_mnist

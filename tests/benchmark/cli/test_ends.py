@@ -58,7 +58,7 @@ def test_diverged_trials(store, tmp_path, capsys):
     assert {file: file.stat().st_mtime_ns for file in store.rglob("status.json")} == before
 
     table = rollcall(capsys, "leaderboard", file, "--format", "csv")[1]
-    assert "(2 of 3 diverged)" in next(line for line in table.splitlines() if line.startswith("Mine"))
+    assert "2 of 3 diverged" in next(line for line in table.splitlines() if line.startswith("Mine"))
     kept = tmp_path / "kept"
     assert rollcall(capsys, "archive", file, "--to", str(kept))[0] == 0
     options = ("--store", str(tmp_path / "empty"), "--archive", str(kept), "--format", "csv")

@@ -69,7 +69,7 @@ def test_a_metric_with_a_typo_is_found_before_anything_runs(field, named, store,
 def test_a_claim_about_a_metric_with_a_typo_is_refused_before_anything_runs(
     where, claim, variant, store, tmp_path, capsys
 ):
-    claims = [{"says": "So.", "least": 0, "metric": "train/loss"} | claim]
+    claims = [{"says": "So.", "tag": "ours", "least": 0, "metric": "train/loss"} | claim]
     options = {"variants": {"more": {"about": "The same.", "claims": claims}}} if variant else {"claims": claims}
     file = write(tmp_path, **options)
     chosen = ["--variant", "more"] if variant else []

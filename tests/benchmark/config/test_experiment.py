@@ -82,7 +82,7 @@ def test_a_mistyped_axis_is_named():
         trials(Experiment.model_validate(BASE).varied({"algoritm": ["mifa"]}))
 
 
-CLAIM = {"says": "so", "least": 0, "along": "algorthm"}
+CLAIM = {"says": "so", "tag": "ours", "least": 0, "along": "algorthm"}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,9 @@ def test_readable_errors(tmp_path):
 
 
 def test_an_experiment_made_of_anothers_trials(tmp_path):
-    base = {key: value for key, value in BASE.items() if key != "name"} | {"claims": [{"says": "so", "least": 0}]}
+    base = {key: value for key, value in BASE.items() if key != "name"} | {
+        "claims": [{"says": "so", "tag": "ours", "least": 0}]
+    }
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(base))
     other = {"title": "O", "base": str(tmp_path / "base.yaml"), "subset": {"algorithm": "mifa"}, "claims": []}
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
@@ -237,7 +239,7 @@ def test_an_analysis_may_be_a_bare_name():
 
 def test_the_columns_that_are_read_are_those_of_the_table_the_figure_and_all_claims():
     def claim(**metrics):
-        return {"says": "So.", "least": 0} | metrics
+        return {"says": "So.", "tag": "ours", "least": 0} | metrics
 
     experiment = validated(
         Experiment,

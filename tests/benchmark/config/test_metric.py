@@ -65,7 +65,7 @@ def test_settings_are_read_once_and_written_back_as_yaml_has_them():
     dumped = report.model_dump()
     assert dumped["metrics"] == content["metrics"]
     assert validated(Report, dumped) == report
-    claim = validated(Claim, {"says": "so", "metric": "round_of:test/loss>=2", "least": 0})
+    claim = validated(Claim, {"says": "so", "tag": "ours", "metric": "round_of:test/loss>=2", "least": 0})
     assert claim.metric == Metric("round_of:test/loss>=2")
     assert claim.model_dump()["metric"] == "round_of:test/loss>=2"
     with pytest.raises(SettingError, match=r"^metrics.test/loss: 'big' is not allowed; must be one of max, min, zero$"):

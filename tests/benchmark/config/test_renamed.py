@@ -17,7 +17,7 @@ each:
   - when: {study.separation: 3}
     set: {study.rounds: 4}
 report: {metrics: {shares: min}, x: study.separation}
-claims: [{says: they fall, along: study.separation, most: 0}]
+claims: [{says: they fall, tag: ours, along: study.separation, most: 0}]
 variants:
   longer: {about: longer, each: [{when: {study.separation: 5}, set: {study.rounds: 9}}]}
 """
