@@ -191,7 +191,7 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
         verdict = within(claim, quantity, level, _margin(claim, printed))
         complete = rounds >= planned or all(cell.is_analysis for cell in cells)
         if printed is not None and complete and (quantity.seeds >= FEWEST or cells[0].exact):
-            low, high = quantity.interval()
+            low, high = quantity.interval(level)
             size = "agrees" if low <= printed <= high else "differs"
     return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, (rounds, planned))
 

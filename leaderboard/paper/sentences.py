@@ -87,7 +87,8 @@ def _numbers(result: ClaimResult) -> str:
     if place.quantity is not None:
         parts.append(f"measured {interval(place.quantity, unit, result.level)}{unit.percent * ' %'}")
     if place.printed is not None:
-        parts.append(f"printed {unit.text(place.printed)}{' (differs)' if place.size == 'differs' else ''}")
+        size = {"agrees": " (agrees)", "differs": " (differs)", "not judged": ""}[place.size]
+        parts.append(f"printed {unit.text(place.printed)}{size}")
     return f": {', '.join(parts)}" if parts else ""
 
 

@@ -93,6 +93,7 @@ def test_a_diverged_seed_leaves_no_mean():
     cell, other, *_ = cells(made, found)
     assert (cell.diverged, len(cell.runs)) == (1, 3)
     assert math.isnan(cell.mean(ACCURACY, 1))
+    assert math.isnan(cell.mean(Metric("round_of:test/accuracy>=0.1"), 1))
     assert other.mean(ACCURACY, 1) == 0.5
 
 

@@ -63,7 +63,7 @@ def test_a_line_for_each_claim():
         "1. **not run**: So. (released code, main.py): 1 hold, 1 undecided, 1 not run".replace("1 hold,", "1 holds,")
     ]
     (line,) = claims_list([result(PLACES[:1], tag="paper", statement="PBC-30")])
-    assert line == "1. **holds**: So. (PBC-30, main.py): measured 20.0 [10.0, 30.0] %, printed 12.3"
+    assert line == "1. **holds**: So. (PBC-30, main.py): measured 20.0 [10.0, 30.0] %, printed 12.3 (agrees)"
     assert claims_list([result(PLACES[2:])]) == ["1. **not run**: So. (released code, main.py)"]
 
 
