@@ -12,7 +12,6 @@ import numpy as np
 
 from benchmark.config.base import Settings
 from benchmark.config.registry import Choice
-from benchmark.config.renamed import FORMER
 from benchmark.config.source import Source, suite_code
 from benchmark.config.yaml_text import dumped
 
@@ -97,7 +96,6 @@ class Spec(Settings):
         )
         spec.pop("rounds", None)
         spec.get("numerics", {}).pop("devices", None)
-        spec = {FORMER.get(key, key): value for key, value in spec.items()}
         algorithm = getattr(self, "algorithm", None)
         if algorithm is not None and algorithm.source and not algorithm.outside.mark:
             spec["algorithm"]["name"] = algorithm.source.digest  # as before other choices could be the user's own

@@ -11,7 +11,6 @@ from benchmark.config.errors import SettingError
 from benchmark.config.labels import file_name, folder_name, is_number, labelled, named, not_empty, selected
 from benchmark.config.metric import Metric
 from benchmark.config.nested import merged
-from benchmark.config.renamed import current_experiment
 from benchmark.config.report import Claim, Labels, Report, Reported, Size
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
@@ -139,7 +138,6 @@ class Experiment(Settings):
         content = load_yaml(path)
         if not isinstance(content, dict):
             raise SettingError(f"{path}: holds no settings; must have title, trial and grid")
-        content = current_experiment(content)
         own = {"name": path.stem if path == Path(name) else name} | content
         try:
             spec = own

@@ -181,22 +181,6 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
         Experiment.read(str(tmp_path / "other.yaml"))
 
 
-def test_files_with_the_keys_of_earlier_versions_are_read(tmp_path):
-    """`each` is `overrides` now, and `keep` is `subset`; in variants too."""
-    content = {
-        "title": "Old",
-        "trial": {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 3},
-        "grid": {"algorithm": ["fedavg", "mifa"], "seed": [0, 1]},
-        "each": [{"when": {"algorithm": "mifa"}, "set": {"local.lr": 0.5}}],
-        "keep": {"algorithm": "mifa"},
-        "variants": {"slow": {"about": "", "each": [{"when": {"algorithm": "mifa"}, "set": {"local.lr": 0.01}}]}},
-    }
-    (tmp_path / "old.yaml").write_text(yaml.safe_dump(content))
-    experiment = Experiment.read(str(tmp_path / "old.yaml"))
-    assert [trial.local.lr for trial in trials(experiment)] == [0.5, 0.5]
-    assert [trial.local.lr for trial in trials(experiment.as_("slow"))] == [0.01, 0.01]
-
-
 @pytest.mark.parametrize("name", ["../../../x", "/x", "a/../b", "a\\b", "."])
 def test_a_name_that_leads_out_of_the_store_is_refused(name):
     with pytest.raises(SettingError, match=r"^name: .* is not allowed; must be a relative path without"):
