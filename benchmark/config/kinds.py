@@ -126,5 +126,5 @@ KINDS = {
         "torch.optim:Optimizer",
         "a torch.optim.Optimizer",
     ),
-    "analysis": Kind("benchmark.config.analyses:ANALYSES", 1, "seed", "pandas:DataFrame", "a pandas.DataFrame"),
+    "analysis": Kind("participation.analyses:ANALYSES", 1, "seed", "pandas:DataFrame", "a pandas.DataFrame"),
 }
