@@ -7,9 +7,9 @@ import numpy as np
 from pydantic import Field, PlainValidator
 
 from benchmark.config.base import validated
+from benchmark.config.choice import Choice, read
 from benchmark.config.digest import Spec
 from benchmark.config.errors import SourceError
-from benchmark.config.registry import Choice, read
 from benchmark.config.source import definition
 
 if TYPE_CHECKING:  # pandas takes long to import

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmark.config.base import Settings
-from benchmark.config.registry import Choice
+from benchmark.config.choice import Choice
 from benchmark.config.source import Source, suite_code
 from benchmark.config.yaml_text import dumped
 
@@ -97,7 +97,7 @@ class Spec(Settings):
         spec.pop("rounds", None)
         spec.get("numerics", {}).pop("devices", None)
         algorithm = getattr(self, "algorithm", None)
-        if algorithm is not None and algorithm.source and not algorithm.outside.mark:
+        if algorithm is not None and algorithm.source and not algorithm.mark:
             spec["algorithm"]["name"] = algorithm.source.digest  # as before other choices could be the user's own
         for (*sections, setting), before in SINCE.items():
             inner: Any = spec

@@ -150,7 +150,7 @@ def searched(spec: dict[str, Any], trial: Trial, metric: Metric, compared: Seque
         )
     if "validation" in trial.task.options:
         return spec if trial.task.options["validation"] else put(spec, "task.validation", VALIDATION)
-    if trial.task.outside is None:
+    if trial.task.source is None:
         raise SettingError(
             f"task: {trial.task.label} cannot hold out validation data; use --metric with another split, such as "
             "train/loss"

@@ -13,7 +13,7 @@ import yaml
 
 import algorithms
 from benchmark import SettingError, Trial, simulate
-from benchmark.config.registry import read
+from benchmark.config.choice import read
 from participation import Bernoulli, Population
 from participation.streams import stream
 
