@@ -8,10 +8,9 @@ from pathlib import Path
 
 from yaml import YAMLError
 
-from benchmark.config.counted import counted
 from benchmark.config.digest import flatten
 from benchmark.config.source import Source
-from benchmark.config.yaml_text import parsed
+from benchmark.config.text import counted, parsed
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.mlflow_runs import tags
 from leaderboard.results import load

@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 
 from benchmark.cli.options import Json, err, out
 from benchmark.config.errors import SettingError
-from benchmark.config.nested import parse_part
+from benchmark.config.text import parse_part
 
 if TYPE_CHECKING:
     from benchmark.config.choice import Choice

@@ -13,7 +13,7 @@ import numpy as np
 from benchmark.config.base import Settings
 from benchmark.config.choice import Choice
 from benchmark.config.source import Source, suite_code
-from benchmark.config.yaml_text import dumped
+from benchmark.config.text import dumped
 
 SINCE: dict[tuple[str, ...], Any] = {
     ("numerics", "client_memory"): "device",

@@ -5,11 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import Draft, drafts
-from benchmark.config.labels import label_of
+from benchmark.config.experiment import Draft, Experiment, drafts, label_of, put
 from benchmark.config.metric import Metric
-from benchmark.config.nested import put
 from benchmark.config.trial import Trial
 from benchmark.search.halving import Scheduler, rungs
 from benchmark.search.space import Domain, Space

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from benchmark import simulate
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import places
+from benchmark.config.experiment import Experiment, places
 from participation import Bernoulli, MinimumSeparation, Population, analyses, theory
 from participation.probabilities import class_coupled
 from tasks import digits

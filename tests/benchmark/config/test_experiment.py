@@ -6,8 +6,7 @@ from pydantic import ValidationError
 
 from benchmark import SettingError
 from benchmark.config.base import validated
-from benchmark.config.experiment import LIBRARY, Experiment, names
-from benchmark.config.grid import places, trials
+from benchmark.config.experiment import LIBRARY, Experiment, names, places, trials
 
 BASE = {
     "name": "e",
