@@ -319,10 +319,9 @@ def _named(kind: str, name: str) -> Choice:
     if ":" not in address:
         raise SettingError(f"name: {name!r} is not allowed; must be {_names(kind)}")
     thing, source = loaded(address)
-    file = address == name and ".py:" in name
-    return _of_suite(kind, thing) or _own(
-        kind, f"{source.file}:{name.rpartition(':')[2]}" if file else name, thing, source
-    )
+    if address == name and ".py:" in name:  # the absolute path, which every working directory reads
+        name = f"{source.file}:{name.rpartition(':')[2]}"
+    return _of_suite(kind, thing) or _own(kind, name, thing, source)
 
 
 def _address(kind: str, name: str) -> str:
