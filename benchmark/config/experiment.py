@@ -3,11 +3,11 @@
 `Experiment.read` validates the file. `places` gives the trials of its grid with their labels.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
@@ -114,6 +114,9 @@ Axis = Annotated[
     AfterValidator(not_empty),
     Field(description="a list of values, or a mapping of labels to values; in a list, a choice has its name as label"),
 ]
+
+Grid: TypeAlias = dict[str, dict[str, Any]]
+"""The axes by dotted setting, each with its values by label."""
 
 FolderName = Annotated[str, AfterValidator(folder_name)]
 FileName = Annotated[str, AfterValidator(file_name)]
@@ -285,7 +288,7 @@ class Experiment(Settings):
             raise SettingError(f"variant: {variant!r} is not allowed; must be {allowed}")
         other = self.variants[variant]
 
-        def changed(grid: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        def changed(grid: Grid) -> Grid:
             return {axis: values | other.grid.get(axis, {}) for axis, values in grid.items()}
 
         panels = {
@@ -301,30 +304,21 @@ class Experiment(Settings):
     def joined(self, axis: str, values: Iterable[Any]) -> "Experiment":
         """The experiment with more values on an axis. If no grid has the axis, it starts with the value in `trial`."""
         more = labelled(values)
-        panels = {
-            name: panel.model_copy(update={"grid": panel.grid | {axis: panel.grid[axis] | more}})
-            if axis in panel.grid
-            else panel
-            for name, panel in self.panels.items()
-        }
-        grid = self.grid
-        if axis in grid or panels == self.panels:
-            there = grid.get(axis) or labelled([self.trial[axis]] if axis in self.trial else [])
-            grid = grid | {axis: there | more}
-        return self.model_copy(update={"grid": grid, "panels": panels})
+        joined = self._with_grids(lambda grid: grid | {axis: grid[axis] | more} if axis in grid else grid)
+        if axis in self.grid or joined.panels != self.panels:
+            return joined
+        start = labelled([self.trial[axis]] if axis in self.trial else [])
+        return self.model_copy(update={"grid": self.grid | {axis: start | more}})
 
     def varied(self, settings: Mapping[str, Any]) -> "Experiment":
         """The experiment with these values of these dotted settings; a new axis varies fastest."""
         axes = {path: labelled(values) for path, values in settings.items()}
-        panels = {
-            name: panel.model_copy(update={"grid": {path: axes.get(path, axis) for path, axis in panel.grid.items()}})
-            for name, panel in self.panels.items()
-        }
+        varied = self._with_grids(lambda grid: grid | {path: axes[path] for path in axes if path in grid})
         overrides = tuple(
             one.model_copy(update={"set": {path: value for path, value in one.set.items() if path not in axes}})
             for one in self.overrides
         )
-        return self.model_copy(update={"grid": {**self.grid, **axes}, "panels": panels, "overrides": overrides})
+        return varied.model_copy(update={"grid": self.grid | axes, "overrides": overrides})
 
     def only(self, conditions: Mapping[str, list[Any]]) -> "Experiment":
         """The experiment with only these labels on these axes; `panel` counts as an axis.
@@ -332,32 +326,34 @@ class Experiment(Settings):
         Raises:
             SettingError: there is no such axis, or it has no such label.
         """
-        grids = {"": self.grid} | {f"panel {name}": panel.grid for name, panel in self.panels.items()}
-        panels = dict(self.panels)
+        grids = [self.grid, *(panel.grid for panel in self.panels.values())]
+        panels = self.panels
+        kept: dict[str, dict[str, Any]] = {}
         for axis, wanted in conditions.items():
             if axis == "panel":
                 panels = selected("panel", panels, wanted)
                 continue
-            there = {label: None for grid in grids.values() for label in grid.get(axis, {})}
+            there = {label: None for grid in grids for label in grid.get(axis, {})}
             if not there:
-                axes = dict.fromkeys(axis for grid in grids.values() for axis in grid)
+                axes = dict.fromkeys(axis for grid in grids for axis in grid)
                 raise SettingError(f"only: {axis!r} is not allowed; must be an axis of the grid: {', '.join(axes)}")
-            kept = selected(axis, there, wanted)
-            for grid_name, grid in grids.items():
-                if axis in grid:
-                    cut = {label: value for label, value in grid[axis].items() if label in kept}
-                    grids[grid_name] = {**grid, axis: cut}
-        return self.model_copy(
-            update={
-                "grid": grids[""],
-                "panels": {
-                    name: panel.model_copy(update={"grid": grids[f"panel {name}"]}) for name, panel in panels.items()
-                },
+            kept[axis] = selected(axis, there, wanted)
+
+        def cut(grid: Grid) -> Grid:
+            return {
+                axis: {label: value for label, value in values.items() if label in kept.get(axis, values)}
+                for axis, values in grid.items()
             }
-        )
+
+        return self.model_copy(update={"panels": panels})._with_grids(cut)
+
+    def _with_grids(self, changed: Callable[[Grid], Grid]) -> "Experiment":
+        """The experiment with its grid and those of its panels changed."""
+        panels = {name: panel.model_copy(update={"grid": changed(panel.grid)}) for name, panel in self.panels.items()}
+        return self.model_copy(update={"grid": changed(self.grid), "panels": panels})
 
 
-def _add(axes: dict[str, dict[str, Any]], grid: Mapping[str, dict[str, Any]]) -> None:
+def _add(axes: Grid, grid: Grid) -> None:
     """Add the axes of a grid, or their labels, to axes."""
     for axis, values in grid.items():
         axes[axis] = axes.get(axis, {}) | values
