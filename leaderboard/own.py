@@ -8,11 +8,9 @@ from pathlib import Path
 
 from yaml import YAMLError
 
-from benchmark.config.counted import counted
 from benchmark.config.digest import flatten
-from benchmark.config.renamed import current
 from benchmark.config.source import Source
-from benchmark.config.yaml_text import parsed
+from benchmark.config.text import counted, parsed
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.mlflow_runs import tags
 from leaderboard.results import load
@@ -100,7 +98,7 @@ def _run(folder: RunFolder, experiment: str, metrics: Collection[str] | None) ->
         rounds = status["rounds"]
     if not rounds:
         return None
-    settings = current(flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8"))))
+    settings = flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8")))
     history = folder.history().set_index("round")
     if metrics is not None:
         history = history[[metric for metric in history if metric in metrics]]

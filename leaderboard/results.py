@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from benchmark.config.renamed import current
 from benchmark.sweep.mlflow_runs import PARENT
 from leaderboard.run import Run
 
@@ -39,7 +38,7 @@ def load(
     for entry in _pages(client, stored.experiment_id):
         if PARENT in entry.data.tags or entry.data.tags.get("rollcall.trial") in without:
             continue
-        settings = current(dict(entry.data.params))
+        settings = dict(entry.data.params)
         finished = _rounds(entry.data.tags)
         if finished is None and entry.info.status != "FINISHED":
             continue

@@ -9,8 +9,8 @@ import pandas as pd
 
 from benchmark.config.digest import known_since
 from benchmark.config.metric import Metric
+from benchmark.config.text import parsed
 from benchmark.config.trial import Evaluation, LastRounds
-from benchmark.config.yaml_text import parsed
 
 Settings = tuple[tuple[str, str], ...]
 """Settings as text, sorted by dotted name."""

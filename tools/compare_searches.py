@@ -11,8 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 import benchmark
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import distinct, places
+from benchmark.config.experiment import Experiment, distinct, places
 from benchmark.search.api import Tuning
 from benchmark.search.halving import Scheduler
 from benchmark.sweep.jobs import CallbackList, Job, run_inline

@@ -8,11 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from benchmark.config.counted import counted
 from benchmark.config.digest import flatten
-from benchmark.config.experiment import Experiment, Override
-from benchmark.config.grid import drafts
+from benchmark.config.experiment import Experiment, Override, drafts
 from benchmark.config.report import Report
+from benchmark.config.text import counted
 
 LONG = 6
 """The most numbers of a vector, and labels of an axis, that are printed in full."""

@@ -9,8 +9,8 @@ from rich.table import Table as Grid
 
 from benchmark.cli.options import STORE, Methods, Name, Only, Rounds, Seeds, Set, Store, Tuned, out
 from benchmark.cli.selection import plans_of
-from benchmark.config.counted import counted
 from benchmark.config.experiment import Experiment, names
+from benchmark.config.text import counted
 
 
 def clean(
@@ -57,7 +57,7 @@ def digests(home: str, experiment: Experiment) -> set[str]:
 
 def digests_of(experiment: Experiment) -> set[str]:
     """The trials of an experiment and of its variants."""
-    from benchmark.config.grid import trials
+    from benchmark.config.experiment import trials
 
     versions = (experiment, *map(experiment.as_, experiment.variants))
     return {trial.digest for version in versions for trial in trials(version)}

@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from benchmark.cli.options import STORE, Json, out
-from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
-from benchmark.config.next_step import command
+from benchmark.config.text import command, counted
 
 
 def doctor(

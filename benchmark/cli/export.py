@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from benchmark.cli.options import out
-from benchmark.config.counted import counted
+from benchmark.config.text import counted
 
 
 def export(

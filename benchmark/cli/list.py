@@ -7,8 +7,8 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from benchmark.cli.options import Json, out
+from benchmark.config.choice import GROUP, KINDS
 from benchmark.config.experiment import Experiment, names
-from benchmark.config.kinds import GROUP, KINDS
 from benchmark.config.summaries import summaries
 
 

@@ -11,9 +11,8 @@ from rich.table import Table as Grid
 from benchmark.cli.options import Json, Only, err, out
 from benchmark.cli.plots import draw
 from benchmark.cli.strict_json import strict_json
-from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
-from benchmark.config.nested import parse_all
+from benchmark.config.text import counted, parse_all
 
 if TYPE_CHECKING:
     import numpy as np

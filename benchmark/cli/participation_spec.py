@@ -11,8 +11,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.digest import array_file
 from benchmark.config.errors import SettingError, at
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import places
+from benchmark.config.experiment import Experiment, places
 from benchmark.config.trial import ParticipationChoice, Trial
 from benchmark.federation.build import build
 from benchmark.sweep.estimate import missing

@@ -38,10 +38,9 @@ from benchmark.cli.options import (
 from benchmark.cli.selection import plans_of, within, writable
 from benchmark.cli.strict_json import strict_json
 from benchmark.cli.tables import write_tables
-from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
-from benchmark.config.next_step import command
+from benchmark.config.text import command, counted
 
 if TYPE_CHECKING:
     from benchmark.sweep.jobs import Job, SweepCallback

@@ -13,11 +13,10 @@ from benchmark.cli.claim import claim
 from benchmark.cli.options import err
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, file_of, names
-from benchmark.config.nested import parse_all, parse_part, parse_values
-from benchmark.config.next_step import command
+from benchmark.config.text import command, parse_all, parse_part, parse_values
 
 if TYPE_CHECKING:
-    from benchmark.config.grid import Place
+    from benchmark.config.experiment import Place
     from benchmark.config.trial import Trial
     from benchmark.sweep.jobs import Job
 
@@ -45,13 +44,13 @@ class Plan:
         Raises:
             SettingError: a setting is not allowed.
         """
-        from benchmark.config.grid import places
+        from benchmark.config.experiment import places
 
         return places(self.experiment) if self.cut is None else self.cut
 
     def unfinished(self, store: Path) -> int:
         """How many trials are left to run, about, without validating them. Validating imports torch."""
-        from benchmark.config.grid import drafts
+        from benchmark.config.experiment import drafts
         from benchmark.federation.run_files import read_status, run_folders
 
         folders = run_folders(store / self.experiment.home, below=False)
@@ -60,7 +59,7 @@ class Plan:
 
     def jobs(self, store: Path) -> list["Job"]:
         """The trials and analyses to run, each once."""
-        from benchmark.config.grid import distinct
+        from benchmark.config.experiment import distinct
         from benchmark.sweep.jobs import Job
 
         return [Job(trial, self.experiment.home, store) for trial in distinct(self.places)]
@@ -71,7 +70,7 @@ class Plan:
         Raises:
             SettingError: names the metric and the columns that are recorded.
         """
-        from benchmark.config.grid import distinct, trials
+        from benchmark.config.experiment import distinct, trials
         from benchmark.sweep.metric_names import check_metrics
 
         metrics = self.experiment.named_metrics(self.experiment.judged)
@@ -191,7 +190,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
 
 def how_long(places: list["Place"]) -> str:
     """How long all trials would take, finished ones included."""
-    from benchmark.config.grid import distinct
+    from benchmark.config.experiment import distinct
     from benchmark.config.trial import Trial
     from benchmark.sweep.estimate import by_ray, duration, estimates, missing, wall
 

@@ -13,8 +13,8 @@ from benchmark.cli.options import STORE, Json, Methods, Names, Only, Rounds, See
 from benchmark.cli.plots import draw
 from benchmark.cli.selection import how_long, plans_of
 from benchmark.cli.strict_json import strict_json
-from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError, at
+from benchmark.config.text import counted
 
 
 def show(

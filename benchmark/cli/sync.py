@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from benchmark.cli.options import STORE, Store, need_mlflow, out
-from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
+from benchmark.config.text import counted
 
 
 def sync(

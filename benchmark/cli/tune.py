@@ -29,8 +29,7 @@ from benchmark.cli.plots import draw
 from benchmark.cli.selection import plans_of, writable
 from benchmark.cli.strict_json import strict_json
 from benchmark.config.errors import SettingError
-from benchmark.config.nested import parse_values
-from benchmark.config.next_step import command, repeated
+from benchmark.config.text import command, parse_values, repeated
 
 if TYPE_CHECKING:
     from benchmark.search.api import Tuning

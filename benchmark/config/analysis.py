@@ -3,20 +3,21 @@
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from pydantic import Field, PlainValidator
 
 from benchmark.config.base import validated
+from benchmark.config.choice import Choice, read
 from benchmark.config.digest import Spec
 from benchmark.config.errors import SourceError
-from benchmark.config.registry import Choice, read
 from benchmark.config.source import definition
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pandas takes long to import
     import pandas as pd
 
 
 class Analysis(Spec):
-    """An analysis of `benchmark.config.analyses` with its options, and a seed."""
+    """An analysis of `participation.analyses` with its options, and a seed."""
 
     analysis: Annotated[Choice, PlainValidator(partial(read, "analysis"))] = Field(
         description="the analysis, as its name or as a mapping of `name` and options"
@@ -38,8 +39,6 @@ class Analysis(Spec):
         Raises:
             SourceError: the table is not that, of an analysis that is not the suite's.
         """
-        from benchmark.config.analysis_table import fault_of_table  # here, because pandas takes long to import
-
         table: pd.DataFrame = self.analysis.build(self.seed)
         fault = fault_of_table(table)
         if fault is not None:
@@ -56,3 +55,21 @@ class Analysis(Spec):
             SettingError: names the field, the value and what is allowed.
         """
         return validated(cls, spec)
+
+
+def fault_of_table(table: "pd.DataFrame") -> tuple[str, str] | None:
+    """What a table must be, and what it is instead; None if it has numbers by different whole numbers in `round`."""
+    names = ", ".join(map(str, table.columns))
+    if "round" not in table.columns:
+        return "a column `round`: what the analysis runs over", f"columns {names}"
+    if len(table) == 0 or len(table.columns) < 2:
+        return "a row, and a column besides `round`", f"{len(table)} rows of {names}"
+    if not table.columns.is_unique:
+        return "a name of its own for each column", f"columns {names}"
+    text = [str(name) for name, dtype in table.dtypes.items() if dtype.kind not in "iufb"]
+    if text:
+        return "numbers in all columns", f"other values in {', '.join(text)}"
+    rounds = table["round"].to_numpy()
+    if not np.array_equal(rounds, np.round(rounds)) or len(np.unique(rounds)) < len(rounds):
+        return "different whole numbers in `round`", str(rounds[:8].tolist())
+    return None

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from benchmark.config.errors import SettingError, from_pydantic, in_yaml
-from benchmark.config.yaml_text import parsed
+from benchmark.config.text import parsed
 
 DATA_FILES = (".npy", ".npz", ".csv", ".parquet")
 """The endings of data files that an experiment file may name."""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmark.config.base import Settings
-from benchmark.config.registry import Choice
-from benchmark.config.renamed import FORMER
+from benchmark.config.choice import Choice
 from benchmark.config.source import Source, suite_code
-from benchmark.config.yaml_text import dumped
+from benchmark.config.text import dumped
 
 SINCE: dict[tuple[str, ...], Any] = {
     ("numerics", "client_memory"): "device",
@@ -97,9 +96,8 @@ class Spec(Settings):
         )
         spec.pop("rounds", None)
         spec.get("numerics", {}).pop("devices", None)
-        spec = {FORMER.get(key, key): value for key, value in spec.items()}
         algorithm = getattr(self, "algorithm", None)
-        if algorithm is not None and algorithm.source and not algorithm.outside.mark:
+        if algorithm is not None and algorithm.source and not algorithm.mark:
             spec["algorithm"]["name"] = algorithm.source.digest  # as before other choices could be the user's own
         for (*sections, setting), before in SINCE.items():
             inner: Any = spec

@@ -1,20 +1,112 @@
-"""An experiment: the grid of trials behind one table or figure, read from a YAML file."""
+"""An experiment: the grid of trials behind one table or figure, read from a YAML file.
 
-from collections.abc import Iterable, Mapping, Sequence
+`Experiment.read` validates the file. `places` gives the trials of its grid with their labels.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
+from benchmark.config.analysis import Analysis
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
-from benchmark.config.labels import file_name, folder_name, is_number, labelled, named, not_empty, selected
 from benchmark.config.metric import Metric
-from benchmark.config.nested import merged
-from benchmark.config.renamed import current_experiment
 from benchmark.config.report import Claim, Labels, Report, Reported, Size
+from benchmark.config.trial import Trial
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
+
+
+def labelled(values: Any) -> Any:
+    """An axis as a mapping of labels to values.
+
+    In a list, the label of a choice is its name and the label of a number is the number; the second `bernoulli` of a
+    list is called `bernoulli#2`. What is neither a list nor a mapping is returned as it is, for pydantic to refuse.
+    """
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        return values
+    if isinstance(values, Mapping):
+        return {str(label): value for label, value in values.items()}
+    axis: dict[str, Any] = {}
+    for value in values:
+        name = label = label_of(value)
+        count = 1
+        while label in axis:
+            count += 1
+            label = f"{name}#{count}"
+        axis[label] = value
+    return axis
+
+
+def named(choice: Any) -> Any:
+    """A choice as a mapping; a bare name, or a callable, is its `name`. Anything else is returned as it is."""
+    return {"name": choice} if isinstance(choice, str) or callable(choice) else choice
+
+
+def not_empty(axis: dict[str, Any]) -> dict[str, Any]:
+    """Refuse an axis without values, since no trial would be run."""
+    if not axis:
+        raise ValueError("must have at least one value")
+    return axis
+
+
+def folder_name(name: str) -> str:
+    """Refuse a name that leads out of the store."""
+    if name.startswith("/") or "\\" in name or not name.isprintable() or {".", ".."} & set(name.split("/")):
+        raise ValueError("must be a relative path without . or .., such as mine or paper/table1")
+    return name
+
+
+def file_name(name: str) -> str:
+    """Refuse a name that cannot be part of the name of a file."""
+    if "/" in folder_name(name):
+        raise ValueError("must be a name without /, such as as_released")
+    return name
+
+
+def label_of(value: Any) -> str:
+    """The label of one value: a choice's name, the class of a user's file, or the value as text."""
+    name = value.get("name", value) if isinstance(value, Mapping) else value
+    return name.rpartition(":")[2] if isinstance(name, str) else getattr(name, "__name__", str(name))
+
+
+def is_default(label: str, value: Any) -> bool:
+    """Whether a label is the one that `labelled` gives to this value in a list."""
+    return label.partition("#")[0] == label_of(value)
+
+
+def selected(axis: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:
+    """The wanted part of an axis, in the order of the axis; `bernoulli` also selects `bernoulli#2`.
+
+    Args:
+        axis: its name, for the error.
+        values: the axis, by label.
+        wanted: values, or choices' names.
+
+    Raises:
+        SettingError: the axis has no such label.
+    """
+    labels: set[str] = set()
+    for value in wanted:
+        matching = {label for label in values if label_of(value) in (label, label.rpartition("#")[0])}
+        if not matching:
+            raise SettingError(f"only {axis}: {value!r} is not allowed; must be one of {', '.join(values)}")
+        labels |= matching
+    return {label: value for label, value in values.items() if label in labels}
+
+
+def is_number(label: str) -> bool:
+    """Whether a label is a number."""
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
+
 
 Axis = Annotated[
     dict[str, Any],
@@ -22,6 +114,9 @@ Axis = Annotated[
     AfterValidator(not_empty),
     Field(description="a list of values, or a mapping of labels to values; in a list, a choice has its name as label"),
 ]
+
+Grid: TypeAlias = dict[str, dict[str, Any]]
+"""The axes by dotted setting, each with its values by label."""
 
 FolderName = Annotated[str, AfterValidator(folder_name)]
 FileName = Annotated[str, AfterValidator(file_name)]
@@ -139,7 +234,6 @@ class Experiment(Settings):
         content = load_yaml(path)
         if not isinstance(content, dict):
             raise SettingError(f"{path}: holds no settings; must have title, trial and grid")
-        content = current_experiment(content)
         own = {"name": path.stem if path == Path(name) else name} | content
         try:
             spec = own
@@ -194,7 +288,7 @@ class Experiment(Settings):
             raise SettingError(f"variant: {variant!r} is not allowed; must be {allowed}")
         other = self.variants[variant]
 
-        def changed(grid: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        def changed(grid: Grid) -> Grid:
             return {axis: values | other.grid.get(axis, {}) for axis, values in grid.items()}
 
         panels = {
@@ -210,30 +304,21 @@ class Experiment(Settings):
     def joined(self, axis: str, values: Iterable[Any]) -> "Experiment":
         """The experiment with more values on an axis. If no grid has the axis, it starts with the value in `trial`."""
         more = labelled(values)
-        panels = {
-            name: panel.model_copy(update={"grid": panel.grid | {axis: panel.grid[axis] | more}})
-            if axis in panel.grid
-            else panel
-            for name, panel in self.panels.items()
-        }
-        grid = self.grid
-        if axis in grid or panels == self.panels:
-            there = grid.get(axis) or labelled([self.trial[axis]] if axis in self.trial else [])
-            grid = grid | {axis: there | more}
-        return self.model_copy(update={"grid": grid, "panels": panels})
+        joined = self._with_grids(lambda grid: grid | {axis: grid[axis] | more} if axis in grid else grid)
+        if axis in self.grid or joined.panels != self.panels:
+            return joined
+        start = labelled([self.trial[axis]] if axis in self.trial else [])
+        return self.model_copy(update={"grid": self.grid | {axis: start | more}})
 
     def varied(self, settings: Mapping[str, Any]) -> "Experiment":
         """The experiment with these values of these dotted settings; a new axis varies fastest."""
         axes = {path: labelled(values) for path, values in settings.items()}
-        panels = {
-            name: panel.model_copy(update={"grid": {path: axes.get(path, axis) for path, axis in panel.grid.items()}})
-            for name, panel in self.panels.items()
-        }
+        varied = self._with_grids(lambda grid: grid | {path: axes[path] for path in axes if path in grid})
         overrides = tuple(
             one.model_copy(update={"set": {path: value for path, value in one.set.items() if path not in axes}})
             for one in self.overrides
         )
-        return self.model_copy(update={"grid": {**self.grid, **axes}, "panels": panels, "overrides": overrides})
+        return varied.model_copy(update={"grid": self.grid | axes, "overrides": overrides})
 
     def only(self, conditions: Mapping[str, list[Any]]) -> "Experiment":
         """The experiment with only these labels on these axes; `panel` counts as an axis.
@@ -241,32 +326,34 @@ class Experiment(Settings):
         Raises:
             SettingError: there is no such axis, or it has no such label.
         """
-        grids = {"": self.grid} | {f"panel {name}": panel.grid for name, panel in self.panels.items()}
-        panels = dict(self.panels)
+        grids = [self.grid, *(panel.grid for panel in self.panels.values())]
+        panels = self.panels
+        kept: dict[str, dict[str, Any]] = {}
         for axis, wanted in conditions.items():
             if axis == "panel":
                 panels = selected("panel", panels, wanted)
                 continue
-            there = {label: None for grid in grids.values() for label in grid.get(axis, {})}
+            there = {label: None for grid in grids for label in grid.get(axis, {})}
             if not there:
-                axes = dict.fromkeys(axis for grid in grids.values() for axis in grid)
+                axes = dict.fromkeys(axis for grid in grids for axis in grid)
                 raise SettingError(f"only: {axis!r} is not allowed; must be an axis of the grid: {', '.join(axes)}")
-            kept = selected(axis, there, wanted)
-            for grid_name, grid in grids.items():
-                if axis in grid:
-                    cut = {label: value for label, value in grid[axis].items() if label in kept}
-                    grids[grid_name] = {**grid, axis: cut}
-        return self.model_copy(
-            update={
-                "grid": grids[""],
-                "panels": {
-                    name: panel.model_copy(update={"grid": grids[f"panel {name}"]}) for name, panel in panels.items()
-                },
+            kept[axis] = selected(axis, there, wanted)
+
+        def cut(grid: Grid) -> Grid:
+            return {
+                axis: {label: value for label, value in values.items() if label in kept.get(axis, values)}
+                for axis, values in grid.items()
             }
-        )
+
+        return self.model_copy(update={"panels": panels})._with_grids(cut)
+
+    def _with_grids(self, changed: Callable[[Grid], Grid]) -> "Experiment":
+        """The experiment with its grid and those of its panels changed."""
+        panels = {name: panel.model_copy(update={"grid": changed(panel.grid)}) for name, panel in self.panels.items()}
+        return self.model_copy(update={"grid": changed(self.grid), "panels": panels})
 
 
-def _add(axes: dict[str, dict[str, Any]], grid: Mapping[str, dict[str, Any]]) -> None:
+def _add(axes: Grid, grid: Grid) -> None:
     """Add the axes of a grid, or their labels, to axes."""
     for axis, values in grid.items():
         axes[axis] = axes.get(axis, {}) | values
@@ -298,3 +385,152 @@ def names(of: str = "") -> list[str]:
     """The names of the suite's experiments; with `of`, those of one paper, which is a folder."""
     every = sorted(str(path.relative_to(LIBRARY).with_suffix("")) for path in LIBRARY.rglob("*.yaml"))
     return [name for name in every if name.startswith(f"{of}/")] if of else every
+
+
+@dataclass(frozen=True)
+class Place:
+    """A trial or an analysis, and its place in the grid of the experiment.
+
+    Attributes:
+        labels: by axis of the grid, without the seed; the name of the panel is under `panel`.
+        trial: what is run.
+    """
+
+    labels: dict[str, str]
+    trial: Trial | Analysis
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The settings of a place before they are validated.
+
+    Attributes:
+        labels: as those of the `Place`.
+        spec: plain settings.
+    """
+
+    labels: dict[str, str]
+    spec: dict[str, Any]
+
+
+def drafts(experiment: Experiment) -> list[Draft]:
+    """All places of an experiment, panel by panel, not validated; the last axis of a grid varies fastest."""
+    return [draft for name, panel in experiment.panels.items() for draft in _of_panel(experiment, name, panel)]
+
+
+def places(experiment: Experiment) -> list[Place]:
+    """All places of an experiment, in the order of `drafts`.
+
+    Validating imports the chosen tasks and algorithms, hence torch and Lightning.
+
+    Raises:
+        SettingError: the settings of a place are not allowed; the first such place counts.
+    """
+    return [_validated(draft) for draft in drafts(experiment)]
+
+
+def trials(experiment: Experiment) -> list[Trial | Analysis]:
+    """The trials and analyses of an experiment, each once."""
+    return distinct(places(experiment))
+
+
+def distinct(places: Iterable[Place]) -> list[Trial | Analysis]:
+    """The trials and analyses at these places, each once, with the most rounds that a place asks for."""
+    longest: dict[str, Trial | Analysis] = {}
+    for place in places:
+        known = longest.get(place.trial.name)
+        if known is None or known.rounds < place.trial.rounds:
+            longest[place.trial.name] = place.trial
+    return list(longest.values())
+
+
+def set_by(experiment: Experiment) -> dict[str, frozenset[str]]:
+    """The dotted settings that each axis of the grid sets, by axis."""
+    paths: dict[str, frozenset[str]] = {}
+    for grid in (experiment.grid, *(panel.grid for panel in experiment.panels.values())):
+        for axis, values in grid.items():
+            own = (path for value in values.values() for path in _settings(axis, value))
+            paths[axis] = paths.get(axis, frozenset()).union(own)
+    return paths
+
+
+def read_trial(spec: dict[str, Any]) -> Trial | Analysis:
+    """An analysis if the settings name one, else a trial.
+
+    Raises:
+        SettingError: a setting is not allowed.
+    """
+    return Analysis.read(spec) if "analysis" in spec else Trial.read(spec)
+
+
+def _validated(draft: Draft) -> Place:
+    panel = draft.labels["panel"]
+    try:
+        return Place(draft.labels, read_trial(draft.spec))
+    except SettingError as error:
+        raise SettingError(f"panel {panel}: {error}" if panel else str(error)) from None
+
+
+def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[Draft]:
+    grid = {**experiment.grid, **panel.grid}
+    common = merged(experiment.trial, panel.trial)
+    if panel.analysis is not None:
+        grid = {axis: grid[axis] for axis in grid if axis in panel.grid or axis.startswith(("seed", "analysis."))}
+        common = {"analysis": panel.analysis}
+    for labels in product(*grid.values()):
+        spec = common
+        for axis, label in zip(grid, labels, strict=True):
+            for path, value in _settings(axis, grid[axis][label]).items():
+                spec = put(spec, path, value)
+        shown = {axis: label for axis, label in zip(grid, labels, strict=True) if axis != "seed"}
+        shown = {"panel": name} | shown
+        yield Draft(shown, _overridden(spec, shown, experiment.overrides))
+
+
+def _settings(axis: str, value: Any) -> Mapping[str, Any]:
+    """Values by dotted setting. If the axis is not a setting (`p2`), its value maps dotted settings to values."""
+    first = axis.partition(".")[0]
+    if first in Trial.model_fields or first in Analysis.model_fields or not isinstance(value, Mapping):
+        return {axis: value}
+    return value
+
+
+def _overridden(spec: dict[str, Any], labels: dict[str, str], overrides: tuple[Override, ...]) -> dict[str, Any]:
+    """The settings after the overrides that apply at this place."""
+    for override in overrides:
+        if all(labels.get(axis) in names for axis, names in override.when.items()):
+            for path, value in override.set.items():
+                spec = put(spec, path, value)
+    return spec
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings laid over others. A choice of another name replaces the whole choice, options included."""
+    result = dict(base)
+    for key, value in over.items():
+        below = {"name": result[key]} if isinstance(result.get(key), str) else result.get(key)
+        if (
+            isinstance(below, Mapping)
+            and isinstance(value, Mapping)
+            and value.get("name", below.get("name")) == below.get("name")
+        ):
+            value = merged(below, value)
+        result[key] = value
+    return result
+
+
+def put(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy of nested settings in which the setting with this dotted name is replaced.
+
+    Raises:
+        SettingError: the path leads through a value that holds no settings.
+    """
+    first, dot, rest = path.partition(".")
+    if not dot:
+        return {**spec, first: value}
+    inner = spec.get(first, {})
+    if isinstance(inner, str):  # a choice that is written as its name alone
+        inner = {"name": inner}
+    if not isinstance(inner, Mapping):
+        raise SettingError(f"{path}: cannot be set; {first} is {inner!r}")
+    return {**spec, first: put(inner, rest, value)}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
 from benchmark.config.base import Settings
+from benchmark.config.choice import Choice, read
 from benchmark.config.errors import SettingError
-from benchmark.config.registry import Choice, read
 
 ScheduleChoice = Annotated[Choice, PlainValidator(partial(read, "schedule"))]
 

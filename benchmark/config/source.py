@@ -1,4 +1,4 @@
-"""The source files that a choice comes from: loading a user's file, its digest, and where an error was raised."""
+"""The user's own code: loading a file or a module, digests of code and of objects, and where an error was raised."""
 
 import ast
 import hashlib
@@ -6,11 +6,15 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from benchmark.config.errors import SettingError, SourceError
 
@@ -46,12 +50,21 @@ def supply(texts: Mapping[str, str]) -> None:
     _texts.update(texts)
 
 
-def load(path: str, name: str) -> tuple[Any, Source]:
-    """What a Python file calls by a name.
+def loaded(address: str) -> tuple[Any, Source]:
+    """What `FILE.py:NAME` or `package.module:NAME` leads to, of whatever kind, and its source.
 
     Raises:
-        SettingError: there is no such file, it cannot be run, or it does not define the name.
+        SettingError: there is no such file or module, it cannot be run, or it does not define the name.
     """
+    if ".py:" in address:
+        path, _, name = address.rpartition(":")
+        return _of_file(path, name)
+    value = _imported(address)
+    return value, source_of(value)
+
+
+def _of_file(path: str, name: str) -> tuple[Any, Source]:
+    """What a Python file calls by a name."""
     file = Path(path).resolve()
     if str(file) not in _texts and not file.is_file():
         raise SettingError(f"name: '{path}:{name}' is not allowed; there is no file {file}")
@@ -84,17 +97,44 @@ def _module(file: str, text: str) -> ModuleType:
     return module
 
 
-def of_object(value: Any) -> Source | None:
-    """The file of a class or function, or of the class of an instance; None if it has none (a shell, a notebook)."""
-    thing = plain(value)
+def _imported(address: str) -> Any:
+    """What an address `package.module:Name` leads to."""
+    module_name, _, attribute = address.partition(":")
     try:
+        value: Any = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and module_name.startswith(error.name):
+            raise SettingError(
+                f"name: {address!r} is not allowed; there is no module {error.name}. "
+                "Install its package, or name a file: FILE.py:NAME"
+            ) from None
+        raise SourceError(f"{address}: {told(error)}") from None
+    except (Exception, SystemExit) as error:
+        raise SourceError(f"{address}: {_last_line(error)}{told(error)}") from None
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise SettingError(f"name: {address!r} is not allowed; {module_name} does not define {part}")
+        value = getattr(value, part)
+    return value
+
+
+def _last_line(error: BaseException) -> str:
+    trace = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
+    return f"{at_line(trace[-1].filename, error)}: " if trace else ""
+
+
+def source_of(value: Any) -> Source:
+    """The file of a class or function, or of the class of an instance; without a file (a notebook), its definition."""
+    thing = plain(value)
+    with suppress(TypeError):  # a builtin
         file = inspect.getsourcefile(thing)
-    except TypeError:
-        return None
-    loaded = sys.modules.get(getattr(thing, "__module__", ""))
-    if file is None or not Path(file).is_file() or loaded is None:
-        return None
-    return Source(str(Path(file).resolve()), Path(file).read_bytes().decode())
+        if file is not None and Path(file).is_file() and thing.__module__ in sys.modules:
+            return Source(str(Path(file).resolve()), Path(file).read_bytes().decode())
+    try:
+        text = inspect.getsource(thing)
+    except (OSError, TypeError):
+        text = fingerprint(thing)
+    return Source(f"{getattr(thing, '__name__', 'object')}.txt", text)
 
 
 def plain(value: Any) -> Any:
@@ -192,3 +232,50 @@ def told(error: BaseException) -> str:
 def shown(path: str) -> str:
     """A path, relative to the working directory if it is inside."""
     return str(Path(path).relative_to(Path.cwd())) if Path(path).is_relative_to(Path.cwd()) else path
+
+
+def fingerprint(value: Any) -> str:
+    """The SHA-256 of numbers, text, arrays, tensors, containers, functions, and of objects by their attributes."""
+    digest = hashlib.sha256()
+    _feed(digest, value, set())
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any, above: set[int]) -> None:
+    """Add a value to a digest. An object inside itself is added once."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        digest.update(f"{type(value).__name__}:{value!r};".encode())
+    elif id(value) in above:
+        digest.update(b"again;")
+    else:
+        digest.update(f"{type(value).__module__}.{type(value).__qualname__}(".encode())
+        for part in _parts_of(value):
+            _feed(digest, part, above | {id(value)})
+        digest.update(b");")
+
+
+def _parts_of(value: Any) -> list[Any]:
+    """What an object consists of, in an order that does not change."""
+    if isinstance(value, np.ndarray):
+        return [str(value.dtype), *value.shape, np.ascontiguousarray(value).tobytes()]
+    if type(value).__module__.startswith("torch") and hasattr(value, "detach") and hasattr(value, "cpu"):
+        return [value.detach().cpu().numpy()]
+    if isinstance(value, Mapping):
+        return [part for key in sorted(value, key=repr) for part in (key, value[key])]
+    if isinstance(value, set | frozenset):
+        return sorted(fingerprint(part) for part in value)
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, type):
+        return [value.__module__, value.__qualname__]
+    code = getattr(value, "__code__", None)
+    if code is not None:
+        cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+        return [value.__qualname__, code.co_code, code.co_names, _constants(code), value.__defaults__, cells]
+    return [vars(value)] if hasattr(value, "__dict__") else [type(value).__qualname__]
+
+
+def _constants(code: Any) -> list[Any]:
+    return [_constants(one) if hasattr(one, "co_code") else one for one in code.co_consts]

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
 from benchmark.config.base import Settings, load_yaml, validated
+from benchmark.config.choice import Choice, read
 from benchmark.config.digest import Spec
 from benchmark.config.errors import SettingError, at
 from benchmark.config.optimization import Local, Server
-from benchmark.config.registry import Choice, read
 
 TaskChoice = Annotated[Choice, PlainValidator(partial(read, "task"))]
 ParticipationChoice = Annotated[Choice, PlainValidator(partial(read, "participation"))]

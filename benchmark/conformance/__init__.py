@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from benchmark.config.contributed import Constant
+from benchmark.config.choice import Choice, Constant
 from benchmark.config.errors import SourceError
-from benchmark.config.registry import Choice
 from benchmark.config.source import contributed_line, told
 from benchmark.conformance.checks import CHECKS, FIRST, OF_KIND
 from benchmark.conformance.failure import CheckFailed, location
@@ -52,8 +51,8 @@ def conform(choice: Choice) -> list[Outcome]:
 
 def _code_of(choice: Choice) -> Any:
     """The class, function or object to name in failures: of the participation model `function`, the user's function."""
-    options = [option for option in choice.options.values() if isinstance(option, Choice) and option.outside]
-    factory = (options[0] if options and not choice.outside else choice).factory
+    options = [option for option in choice.options.values() if isinstance(option, Choice) and option.source]
+    factory = (options[0] if options and not choice.source else choice).factory
     return factory.value if isinstance(factory, Constant) else factory
 
 

@@ -5,8 +5,8 @@ Each check takes the choice and returns a remark or nothing, or raises `CheckFai
 
 import pandas as pd
 
-from benchmark.config.analysis_table import fault_of_table
-from benchmark.config.registry import Choice
+from benchmark.config.analysis import fault_of_table
+from benchmark.config.choice import Choice
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.randomness import twice
 

@@ -6,7 +6,7 @@ Each check takes the choice and returns a remark or nothing, or raises `CheckFai
 import torch
 from torch import Tensor
 
-from benchmark.config.registry import Choice
+from benchmark.config.choice import Choice
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.randomness import twice
 from tasks.augmentation import Augment

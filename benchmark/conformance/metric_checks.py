@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmark.config.registry import Choice
+from benchmark.config.choice import Choice
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.randomness import twice
 from tasks.metrics import Accumulated, OverClients

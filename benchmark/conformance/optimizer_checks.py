@@ -8,7 +8,7 @@ from copy import deepcopy
 import torch
 from torch import nn
 
-from benchmark.config.registry import Choice
+from benchmark.config.choice import Choice
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.randomness import twice
 

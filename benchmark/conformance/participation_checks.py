@@ -5,7 +5,7 @@ Each check takes the choice and returns a remark or nothing, or raises `CheckFai
 
 import numpy as np
 
-from benchmark.config.registry import Choice
+from benchmark.config.choice import Choice
 from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.randomness import twice
 from participation import FromFunction, Participation, Population

@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from algorithms import Algorithm, Round, Rows, Setting
+from benchmark.config.choice import Choice
 from benchmark.config.errors import SettingError
-from benchmark.config.registry import Choice
 
 LR = 0.05
 U = np.array([[1.2, -0.4], [-0.7, 0.9], [0.3, 1.5], [-1.6, -0.8], [0.5, 0.1]])

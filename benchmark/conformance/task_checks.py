@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmark.config.choice import Choice
 from benchmark.config.errors import SettingError
-from benchmark.config.registry import Choice
 from benchmark.conformance.failure import CheckFailed, refuse
 from benchmark.conformance.randomness import twice
 from benchmark.federation.task_calls import check_loss, check_metrics

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call
 
-from benchmark.config.fingerprint import fingerprint
+from benchmark.config.source import fingerprint
 from tasks import Samples, Task
 
 

@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import nn
 
 from algorithms import KNOWLEDGE, Algorithm
+from benchmark.config.choice import Choice
 from benchmark.config.errors import SettingError, SourceError, at
 from benchmark.config.optimization import Local, Server
-from benchmark.config.registry import Choice
 from benchmark.config.source import definition
 from benchmark.config.trial import Trial
 from benchmark.engines import Adam, LocalTraining

@@ -8,8 +8,8 @@ from pathlib import Path
 from yaml import YAMLError
 
 from benchmark.config.base import validated
+from benchmark.config.text import parsed
 from benchmark.config.trial import Evaluation
-from benchmark.config.yaml_text import parsed
 from benchmark.federation.run_files import Damaged, fault_of_archive, read_rows, read_status, set_aside
 from benchmark.federation.run_lock import is_running
 

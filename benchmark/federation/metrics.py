@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmark.config.choice import Choice
 from benchmark.config.errors import SettingError
-from benchmark.config.registry import Choice
 from benchmark.config.source import contributed_line
 from benchmark.federation.evaluation import Groups
 from tasks import ClientData, Samples, Task

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.config.errors import SettingError
-from benchmark.config.next_step import command
+from benchmark.config.text import command
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The error numbers of a full disk and of an exhausted quota."""

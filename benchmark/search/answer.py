@@ -7,10 +7,9 @@ from typing import Any
 
 from benchmark.config.base import Settings, load_yaml, validated
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment, Override
-from benchmark.config.grid import drafts
+from benchmark.config.experiment import Experiment, Override, drafts
 from benchmark.config.metric import Metric
-from benchmark.config.yaml_text import dumped
+from benchmark.config.text import dumped
 from benchmark.federation.run_files import replacing
 from benchmark.search.cells import Cell
 from benchmark.search.record import Sample

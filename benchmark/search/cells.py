@@ -5,11 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import Draft, drafts
-from benchmark.config.labels import label_of
+from benchmark.config.experiment import Draft, Experiment, drafts, label_of, put
 from benchmark.config.metric import Metric
-from benchmark.config.nested import put
 from benchmark.config.trial import Trial
 from benchmark.search.halving import Scheduler, rungs
 from benchmark.search.space import Domain, Space
@@ -150,7 +147,7 @@ def searched(spec: dict[str, Any], trial: Trial, metric: Metric, compared: Seque
         )
     if "validation" in trial.task.options:
         return spec if trial.task.options["validation"] else put(spec, "task.validation", VALIDATION)
-    if trial.task.outside is None:
+    if trial.task.source is None:
         raise SettingError(
             f"task: {trial.task.label} cannot hold out validation data; use --metric with another split, such as "
             "train/loss"

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmark.config.base import load_yaml
 from benchmark.config.errors import SettingError
-from benchmark.config.nested import parse_values
+from benchmark.config.text import parse_values
 
 EDGE = 0.05
 """The share of a range, at each end, that counts as its edge."""

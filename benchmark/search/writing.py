@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from benchmark.config.base import validated
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, Override, file_of
-from benchmark.config.yaml_text import dumped, parsed
+from benchmark.config.text import dumped, parsed
 from benchmark.federation.run_files import replacing
 from benchmark.search.answer import Tuned
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmark.config.analysis import Analysis
 from benchmark.config.errors import SettingError
-from benchmark.config.grid import Place, distinct
+from benchmark.config.experiment import Place, distinct
 from benchmark.config.trial import Evaluation, Trial
 from benchmark.sweep.estimate import Estimate, duration, wall
 

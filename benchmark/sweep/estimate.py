@@ -20,7 +20,7 @@ from jaxtyping import Int
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from benchmark.config.analysis import Analysis
-from benchmark.config.registry import read
+from benchmark.config.choice import read
 from benchmark.config.trial import Evaluation, Trial
 from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.federation.build import build

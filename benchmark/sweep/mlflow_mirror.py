@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from yaml import YAMLError
 
-from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
-from benchmark.config.next_step import command
+from benchmark.config.text import command, counted
 from benchmark.federation.run_files import Damaged, run_folders
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.mlflow_client import probe

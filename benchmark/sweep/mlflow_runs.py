@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from benchmark.config.digest import flatten
-from benchmark.config.yaml_text import parsed
+from benchmark.config.text import parsed
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.mlflow_client import client, experiment_id
 

@@ -25,7 +25,7 @@ from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 
 from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
-from benchmark.config.grid import read
+from benchmark.config.experiment import read_trial
 from benchmark.config.source import supply
 from benchmark.config.trial import Trial
 from benchmark.federation.interruption import stop_requests
@@ -111,7 +111,7 @@ def _trainable(config: dict[str, Any]) -> None:
         folder = Path(config["folders"][config["job"]])
         try:
             supply(config["sources"])  # another machine may not have the user's files
-            trial = read(config["specs"][config["job"]])
+            trial = read_trial(config["specs"][config["job"]])
         except Exception as error:  # not the death of a process, so it is not retried
             outcome = Outcome("failed", f"{type(error).__name__}: {error}")
         else:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import algorithms
-from benchmark.config.registry import KINDS, options
+from benchmark.config.choice import KINDS, options
 from reference_pages.docstrings import markdown, parse, summary
 from reference_pages.settings import entry
 from reference_pages.words import shown, slug, type_in_words

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from benchmark.config.registry import KINDS, Choice
+from benchmark.config.choice import KINDS, Choice
 
 PLAIN = {
     bool: "true or false",

@@ -11,13 +11,11 @@ import typer
 
 from benchmark.cli.options import STORE, Json, Name, Only, Store, out
 from benchmark.config.base import validated
-from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.metric import DIRECTIONS
-from benchmark.config.nested import parse_all
-from benchmark.config.next_step import command
 from benchmark.config.report import Report
+from benchmark.config.text import command, counted, parse_all
 from leaderboard.cli.shared import FOLDER, RESULTS
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from typing import Any
 import pandas as pd
 
 from benchmark.config.digest import array_file, flatten, known_since
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import Place, distinct, places
+from benchmark.config.experiment import Experiment, Place, distinct, places
 from benchmark.config.metric import Metric
-from benchmark.config.yaml_text import parsed
+from benchmark.config.text import parsed
 from leaderboard.results import unarchive
 from leaderboard.run import Run, Settings, first_round
 

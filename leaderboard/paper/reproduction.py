@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from benchmark.config.base import Settings, load_yaml, validated
-from benchmark.config.counted import counted
 from benchmark.config.experiment import Experiment
 from benchmark.config.report import Tag
+from benchmark.config.text import counted
 from leaderboard.paper.cells import Cell, cells
 from leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, weakest
 from leaderboard.paper.comparison import agreement, variants

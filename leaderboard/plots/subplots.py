@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmark.config.analyses import RUNS_OVER
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.labels import is_number
+from benchmark.config.experiment import Experiment, is_number
 from benchmark.config.metric import Metric
 from benchmark.config.report import Report
 from leaderboard.paper.cells import Cell
+from participation.analyses import RUNS_OVER
 
 
 @dataclass(frozen=True)

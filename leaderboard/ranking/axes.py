@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from benchmark.config.digest import array_file, flatten, known_since
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import places, set_by
-from benchmark.config.labels import is_default
+from benchmark.config.experiment import Experiment, is_default, places, set_by
 from leaderboard.run import Settings
 
 OF_PANEL = frozenset({"task", "participation", "algorithm", "local", "server", "analysis"})

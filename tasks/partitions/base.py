@@ -1,8 +1,8 @@
 """The interface of a partition, and functions that partitions share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int, Num
@@ -24,6 +24,24 @@ class Parts:
 
     rows: list[Int[np.ndarray, "_"]]
     classes: Float[np.ndarray, "m C"]
+
+    def fault(self, samples: int, clients: int) -> str:
+        """What is wrong with the samples of the clients; empty if nothing is."""
+        if len(self.rows) != clients:
+            return f"the partition has {len(self.rows)} parts; must have {clients}, one for each client"
+        taken = np.zeros(samples, dtype=np.int64)
+        for client, mine in enumerate(self.rows):
+            if len(mine) == 0:
+                return f"client {client} has no samples; every client must have one"
+            if mine.dtype.kind not in "iu":
+                return f"the samples of client {client} are {mine.dtype}; must be whole numbers (positions of samples)"
+            if mine.min() < 0 or mine.max() >= samples:
+                outside = mine.max() if mine.max() >= samples else mine.min()
+                return f"client {client} has sample {outside}; must be in 0 to {samples - 1}"
+            taken += np.bincount(mine, minlength=samples)
+        if taken.max() > 1:
+            return f"sample {int(taken.argmax())} belongs to {taken.max()} clients; must belong to one at most"
+        return ""
 
 
 Partition: TypeAlias = Callable[[Num[np.ndarray, "n"], int, int], Parts]
@@ -56,6 +74,15 @@ def realised(labels: Num[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> 
     if labels.dtype.kind == "f":
         return np.ones((len(rows), 1))
     return np.stack([np.bincount(labels[mine], minlength=labels.max() + 1) / len(mine) for mine in rows])
+
+
+def parts_of(rows: Sequence[Any], labels: Num[np.ndarray, "n"]) -> Parts:
+    """Parts from a list of the samples of each client, with the actual class distributions if the samples are valid."""
+    arrays = [np.asarray(mine) for mine in rows]
+    parts = Parts(arrays, np.ones((len(arrays), 1)))
+    if labels.dtype.kind not in "iu" or parts.fault(len(labels), len(arrays)):
+        return parts
+    return Parts(arrays, realised(labels, arrays))
 
 
 def in_proportion(samples: Int[np.ndarray, "n"], weights: Float[np.ndarray, "m"]) -> list[Int[np.ndarray, "_"]]:

@@ -13,9 +13,8 @@ import torch
 
 from benchmark import simulate
 from benchmark.config.analysis import Analysis
-from benchmark.config.experiment import Experiment, names
-from benchmark.config.grid import places
-from benchmark.config.registry import read
+from benchmark.config.choice import read
+from benchmark.config.experiment import Experiment, names, places
 from tasks import Batches, datasets
 from tasks.base import ClientData
 

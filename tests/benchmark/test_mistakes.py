@@ -144,7 +144,7 @@ MISTAKES = {
     ),
     "a sample twice": (
         "def Mine(labels, clients, seed):  # here\n    return [[i, 7] for i in range(clients)]\n",
-        ("check", "mine.py:Mine"),
+        (*CHECK, "--kind", "partition"),
         ["sample 7 belongs to 4 clients", "one at most"],
     ),
     "a mask instead of ids": (
@@ -181,7 +181,7 @@ MISTAKES = {
     ),
     "not the classes": (
         "from torch import nn\n\ndef Mine(shape, classes):  # here\n    return nn.Sequential(nn.Flatten(), nn.LazyLinear(3))\n",
-        ("check", "mine.py:Mine"),
+        (*CHECK, "--kind", "model"),
         ["mine.py:3: network: gives a tensor [2, 3] for 2 samples; must give [2, 10], a logit for each class"],
     ),
     "knowledge that is misspelt": (

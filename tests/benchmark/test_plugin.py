@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmark import SettingError, simulate
-from benchmark.config.registry import read
+from benchmark.config.choice import read
 
 PACKAGE = Path(__file__).parents[1] / "support" / "example_plugin"
 TRIAL = {

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmark import simulate
-from benchmark.config.registry import read
+from benchmark.config.choice import read
 from participation import Population
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"

@@ -11,7 +11,7 @@ from reference_pages import choices, commands, modules, settings
 from reference_pages.docstrings import markdown, parse, restructured
 from reference_pages.words import shown, type_in_words
 
-from benchmark.config.registry import KINDS, options
+from benchmark.config.choice import KINDS, options
 
 DOCSTRING = """What x_i* is, for `a_b`.
 

@@ -3,8 +3,7 @@
 import pandas as pd
 
 from benchmark.config.digest import array_file, flatten
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import places
+from benchmark.config.experiment import Experiment, places
 from leaderboard import Run
 
 TASK = {"name": "quadratic", "targets": [[0.0], [1.0]]}

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch.utils.data import Dataset
 
 from benchmark import SettingError, simulate
-from benchmark.config.registry import Choice, _model
+from benchmark.config.choice import Choice, _model
 from tasks import supervised
 from tasks.partitions import natural
 

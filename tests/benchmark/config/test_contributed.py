@@ -13,7 +13,7 @@ import yaml
 
 import algorithms
 from benchmark import SettingError, Trial, simulate
-from benchmark.config.registry import read
+from benchmark.config.choice import read
 from participation import Bernoulli, Population
 from participation.streams import stream
 
@@ -143,8 +143,7 @@ def test_names_that_lead_nowhere():
 
 
 def test_two_methods_of_one_file_both_run(tmp_path):
-    from benchmark.config.experiment import Experiment
-    from benchmark.config.grid import distinct, places
+    from benchmark.config.experiment import Experiment, distinct, places
 
     file = tmp_path / "two.py"
     file.write_text("from algorithms import FedAvg\nclass A(FedAvg): ...\nclass B(FedAvg): ...\n")

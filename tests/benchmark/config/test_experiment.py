@@ -6,8 +6,7 @@ from pydantic import ValidationError
 
 from benchmark import SettingError
 from benchmark.config.base import validated
-from benchmark.config.experiment import LIBRARY, Experiment, names
-from benchmark.config.grid import places, trials
+from benchmark.config.experiment import LIBRARY, Experiment, names, places, trials
 
 BASE = {
     "name": "e",
@@ -179,22 +178,6 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
         SettingError, match=r"other.yaml: only algorithm: 'scaffold' is not allowed; must be one of fedavg, mifa"
     ):
         Experiment.read(str(tmp_path / "other.yaml"))
-
-
-def test_files_with_the_keys_of_earlier_versions_are_read(tmp_path):
-    """`each` is `overrides` now, and `keep` is `subset`; in variants too."""
-    content = {
-        "title": "Old",
-        "trial": {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 3},
-        "grid": {"algorithm": ["fedavg", "mifa"], "seed": [0, 1]},
-        "each": [{"when": {"algorithm": "mifa"}, "set": {"local.lr": 0.5}}],
-        "keep": {"algorithm": "mifa"},
-        "variants": {"slow": {"about": "", "each": [{"when": {"algorithm": "mifa"}, "set": {"local.lr": 0.01}}]}},
-    }
-    (tmp_path / "old.yaml").write_text(yaml.safe_dump(content))
-    experiment = Experiment.read(str(tmp_path / "old.yaml"))
-    assert [trial.local.lr for trial in trials(experiment)] == [0.5, 0.5]
-    assert [trial.local.lr for trial in trials(experiment.as_("slow"))] == [0.01, 0.01]
 
 
 @pytest.mark.parametrize("name", ["../../../x", "/x", "a/../b", "a\\b", "."])

@@ -1,4 +1,4 @@
-"""From an experiment to its places."""
+"""From an experiment to its places: labels, nested settings, the grid."""
 
 import subprocess
 import sys
@@ -6,8 +6,17 @@ import sys
 import pytest
 
 from benchmark import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import distinct, drafts, places
+from benchmark.config.experiment import (
+    Experiment,
+    distinct,
+    drafts,
+    label_of,
+    labelled,
+    merged,
+    places,
+    put,
+    selected,
+)
 
 EXPERIMENT = {
     "name": "e",
@@ -60,10 +69,47 @@ def test_an_error_names_the_panel():
 def test_drafts_need_no_heavy_import():
     code = (
         "import sys\n"
-        "from benchmark.config.experiment import Experiment\n"
-        "from benchmark.config.grid import drafts\n"
+        "from benchmark.config.experiment import Experiment, drafts\n"
         "assert drafts(Experiment.read('fedpbc/table1'))\n"
         "print([name for name in ('torch', 'lightning', 'pandas', 'scipy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_values_of_a_list_are_labelled_in_order():
+    values = [{"name": "bernoulli", "probability": 0.5}, "full", {"name": "bernoulli"}, 0.1, "my/file.py:Mine"]
+    axis = labelled(values)
+    assert list(axis) == ["bernoulli", "full", "bernoulli#2", "0.1", "Mine"]
+    assert list(axis.values()) == values
+    assert labelled({1: "a", "b": 2}) == {"1": "a", "b": 2}
+    assert [label_of(value) for value in (None, True, 3)] == ["None", "True", "3"]
+
+
+def test_a_name_selects_all_values_with_this_name_in_the_order_of_the_axis():
+    axis = {"full": 1, "bernoulli": 2, "markov": 3, "bernoulli#2": 4}
+    assert selected("participation", axis, ["bernoulli", "full"]) == {"full": 1, "bernoulli": 2, "bernoulli#2": 4}
+    assert selected("participation", axis, ["bernoulli#2"]) == {"bernoulli#2": 4}
+    with pytest.raises(
+        SettingError, match="only participation: 'bern' is not allowed; must be one of full, bernoulli,"
+    ):
+        selected("participation", axis, ["bern"])
+
+
+def test_merged_keeps_what_is_not_named_and_replaces_another_choice_whole():
+    base = {"local": {"steps": 2, "lr": 0.1}, "task": {"name": "digits", "clients": 3}, "algorithm": "mifa"}
+    assert merged(base, {"local": {"lr": 0.5}}) == base | {"local": {"steps": 2, "lr": 0.5}}
+    assert merged(base, {"task": {"clients": 5}})["task"] == {"name": "digits", "clients": 5}
+    assert merged(base, {"task": {"name": "mnist", "labels": [1]}})["task"] == {"name": "mnist", "labels": [1]}
+    assert merged(base, {"algorithm": {"memory": "updates"}})["algorithm"] == {"name": "mifa", "memory": "updates"}
+    assert merged(base, {"algorithm": {"name": "fedavg"}})["algorithm"] == {"name": "fedavg"}
+    assert base["local"] == {"steps": 2, "lr": 0.1}
+
+
+def test_put():
+    spec = {"a": "name", "b": {"c": 1}}
+    assert put(spec, "a.x", 2) == {"a": {"name": "name", "x": 2}, "b": {"c": 1}}
+    assert put(spec, "b.d.e", 2) == {"a": "name", "b": {"c": 1, "d": {"e": 2}}}
+    assert spec == {"a": "name", "b": {"c": 1}}
+    with pytest.raises(SettingError, match=r"c\.d: cannot be set; c is 1"):
+        put(spec, "b.c.d", 2)

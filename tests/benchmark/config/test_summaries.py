@@ -7,7 +7,7 @@ from inspect import getdoc
 
 import pytest
 
-from benchmark.config.registry import KINDS
+from benchmark.config.choice import KINDS
 from benchmark.config.summaries import first_sentence, summaries
 
 

@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from algorithms import ALGORITHMS
 from benchmark import SettingError
-from benchmark.config.registry import read
+from benchmark.config.choice import read
 from benchmark.conformance.subject import P, Subject, shares
 
 
@@ -97,7 +97,7 @@ def test_a_broken_method_fails_for_its_reason(name, failures):
 LOCAL = """
 from dataclasses import dataclass
 from algorithms import FedAvg
-from benchmark.config.registry import read
+from benchmark.config.choice import read
 from benchmark.conformance import conform
 
 def made():
@@ -131,23 +131,16 @@ def test_the_report_begins_with_what_failed(capsys):
     assert "the optimum is" in " ".join(" ".join(lines).split())
 
 
-def test_the_report_says_what_a_part_was_taken_for(capsys, tmp_path, monkeypatch):
+def test_a_part_without_a_base_class_needs_its_kind(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text("def table(seed):\n    return 1\n\n\ndef late(t, seed):\n    return 1.0\n")
-    code, out, _ = rollcall(capsys, "check", "mine.py:table")
-    lines = out.splitlines()
+    Path("mine.py").write_text("def table(seed):\n    return 1\n")
+    code, _, err = rollcall(capsys, "check", "mine.py:table")
+    assert code == 2
+    assert err.startswith("error: mine.py:table: its kind is not clear from a base class; say it with --kind (task, ")
+    assert len(err.splitlines()) == 1
+    code, out, _ = rollcall(capsys, "check", "mine.py:table", "--kind", "task")
     assert code == 1
-    assert lines[0].startswith("mine.py:table (task) fails")
-    assert lines[-1] == (
-        "Taken for the kind task: its parameters are (seed), as those of the kinds augmentation, analysis are. For "
-        "another kind: --kind KIND"
-    )
-    code, _, err = rollcall(capsys, "check", "mine.py:late")
-    assert (code, err) == (
-        2,
-        "error: seed: is missing; it must be given. Taken for the kind schedule: its parameters are (t). For another "
-        "kind: --kind KIND\n",
-    )
+    assert out.startswith("mine.py:table (task) fails")
 
 
 def test_two_variants_of_a_method_are_checked_both(capsys):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.config.kinds import KINDS
+from benchmark.config.choice import KINDS
 from benchmark.conformance.checks import OF_KIND
 
 PARTS = Path(__file__).parents[2] / "support" / "parts.py"
@@ -78,7 +78,7 @@ BROKEN = {
 
 CHECK = """
 import json, sys
-from benchmark.config.registry import read
+from benchmark.config.choice import read
 from benchmark.conformance import conform
 asked = json.loads(sys.argv[1])
 print(json.dumps([[vars(outcome) for outcome in conform(read(kind, name))] for kind, name in asked]))

@@ -10,7 +10,7 @@ from torch import nn
 
 from algorithms import ALGORITHMS, Setting
 from benchmark import SettingError, simulate
-from benchmark.config.registry import Choice
+from benchmark.config.choice import Choice
 from benchmark.config.trial import Trial
 from benchmark.engines import Adam, LocalTraining, Sequential, Vectorised, fastest
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from benchmark import SettingError, simulate
-from benchmark.config.registry import Choice
+from benchmark.config.choice import Choice
 from benchmark.config.trial import Trial
 from benchmark.federation.build import build
 from participation import FromFunction

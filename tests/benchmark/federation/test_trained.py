@@ -24,7 +24,7 @@ def normed(shape, classes):
 
 
 def with_batchnorm():
-    from benchmark.config.registry import Choice
+    from benchmark.config.choice import Choice
 
     trial = Trial.read(DIGITS | {"algorithm": "fedpbc"})
     options = trial.task.options | {"model": Choice("normed", {}, normed)}

@@ -10,8 +10,7 @@ import yaml
 from command import TINY, rollcall, write
 
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import places
+from benchmark.config.experiment import Experiment, places
 from benchmark.search.answer import Best, How, Tuned
 from benchmark.search.writing import write_overrides
 

@@ -6,8 +6,7 @@ from fractions import Fraction
 import pytest
 
 from benchmark import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import places
+from benchmark.config.experiment import Experiment, places
 from benchmark.config.trial import Evaluation
 from benchmark.sweep.budget import Cut, Item, Record, apply, fit, items, panels, read_time, spent
 from benchmark.sweep.estimate import Estimate

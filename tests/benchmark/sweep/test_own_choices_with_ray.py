@@ -9,8 +9,7 @@ import yaml
 from command import rollcall
 
 from benchmark import Trial, simulate
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import places
+from benchmark.config.experiment import Experiment, places
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep import ray_executor
 from benchmark.sweep.jobs import Job

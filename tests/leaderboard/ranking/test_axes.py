@@ -3,7 +3,7 @@
 import pytest
 
 from benchmark.config.digest import array_file, flatten
-from benchmark.config.grid import places
+from benchmark.config.experiment import places
 from leaderboard.ranking.axes import axes
 from tests.support.results import experiment
 

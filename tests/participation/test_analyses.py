@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from benchmark import simulate
-from benchmark.config import analyses
-from benchmark.config.experiment import Experiment
-from benchmark.config.grid import places
-from participation import Bernoulli, MinimumSeparation, Population, theory
+from benchmark.config.experiment import Experiment, places
+from participation import Bernoulli, MinimumSeparation, Population, analyses, theory
 from participation.probabilities import class_coupled
 from tasks import digits
 from tasks.partitions import dirichlet

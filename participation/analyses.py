@@ -1,4 +1,4 @@
-"""What the papers show of roll calls themselves: laws and pictures without any learning.
+"""Analyses: what the papers show of roll calls themselves, laws and pictures without any learning.
 
 An analysis takes a seed and gives a table with the column `round`, which is what it runs over (rounds, clients or
 probabilities), and a column for each quantity; its keyword arguments are the options of an experiment file.
@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from participation import Participation, Population, theory
+from participation import theory
+from participation.base import Participation, Population
 from participation.probabilities import Source, class_weights
 from participation.streams import stream
-from tasks import streams
 
 UnitLaw: TypeAlias = Literal["uniform", "exponential", "power_law"]
 
@@ -87,7 +87,7 @@ def probabilities_histogram(
 
 
 def _population(seed: int, clients: int, classes: int, alpha: float) -> Population:
-    nu = streams.stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
+    nu = stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
     return Population(clients, seed, nu)
 
 

@@ -8,8 +8,8 @@ import pytest
 from annotated_types import Gt
 
 from benchmark import SettingError
-from benchmark.config import registry
-from benchmark.config.registry import Kind, read
+from benchmark.config import choice
+from benchmark.config.choice import Kind, read
 from participation.probabilities import constant
 
 Source = Callable[[int], np.ndarray]
@@ -34,8 +34,8 @@ CHOICES: Mapping = {"plain": plain, "mixed": mixed}
 
 @pytest.fixture(autouse=True)
 def _kind(monkeypatch):
-    monkeypatch.setitem(registry.KINDS, "toy", Kind(f"{registry.__name__}:TOYS", supplied=1))
-    monkeypatch.setattr(registry, "TOYS", CHOICES, raising=False)
+    monkeypatch.setitem(choice.KINDS, "toy", Kind(f"{choice.__name__}:TOYS", supplied=1))
+    monkeypatch.setattr(choice, "TOYS", CHOICES, raising=False)
 
 
 @pytest.mark.parametrize("size", [True, "2"])

@@ -1,0 +1,614 @@
+"""Choices: a name with its options, such as `{name: dirichlet, alpha: 0.1}`, of the suite or of the user's own code.
+
+What can be chosen is a callable. The suite supplies its first parameters when it is built; the others are its options.
+Their annotations and defaults are the only description of the options, so that nothing has to be kept in agreement.
+"""
+
+import dataclasses
+import inspect
+import re
+import sys
+import typing
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import resolve_name
+from types import NoneType, UnionType
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
+
+from benchmark.config.base import DATA_FILES, check_kind
+from benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml
+from benchmark.config.source import (
+    SUITE,
+    Source,
+    contributed_line,
+    definition,
+    fingerprint,
+    in_words,
+    loaded,
+    plain,
+    remember,
+    source_of,
+    told,
+)
+
+GROUP = "rollcall"
+"""The group of entry points of installed packages; an entry point is named `KIND.NAME`."""
+
+REFUSAL = re.compile(r"[\w.]+: .*(is|are) not allowed")
+"""How a `ValueError` begins that names the setting itself."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of choice.
+
+    Attributes:
+        address: of the dictionary that lists the suite's choices; imported when a choice is read, which takes long.
+        supplied: the number of parameters that the suite supplies.
+        parameters: their names.
+        returns: address of the class of what a choice makes; empty if it is a number or an array.
+        returned: what a choice makes, in words.
+        subclass: whether a choice must be a subclass of `returns`.
+        entries: addresses of the classes of the entries, if a choice makes a tuple.
+        method: name of a method; an object that has it needs no base class.
+        also: other forms of a choice, in words.
+    """
+
+    address: str
+    supplied: int
+    parameters: str = ""
+    returns: str = ""
+    returned: str = ""
+    subclass: bool = False
+    entries: tuple[str, ...] = ()
+    method: str = ""
+    also: str = ""
+
+    @cached_property
+    def known(self) -> Mapping[str, Callable[..., Any]]:
+        """The suite's choices by name."""
+        return typing.cast(Mapping[str, Callable[..., Any]], resolve_name(self.address))
+
+    @property
+    def result(self) -> Any:
+        """The class of what a choice makes; None if it is a number or an array."""
+        return resolve_name(self.returns) if self.returns else None
+
+    @property
+    def needs(self) -> str:
+        """What a choice must be, in words."""
+        if self.subclass:
+            return f"a subclass of {self.returns.replace(':', '.')}"
+        return f"a function of ({self.parameters}) that returns {self.returned or 'a value'}{self.also}"
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value is what a choice makes; of numbers and arrays nothing is known."""
+        if self.result is None or (self.method and callable(getattr(value, self.method, None))):
+            return True
+        if not isinstance(value, self.result):
+            return False
+        classes = [resolve_name(address) for address in self.entries]
+        return not classes or (len(value) == len(classes) and all(map(isinstance, value, classes)))
+
+    def makes(self, cls: type) -> bool:
+        """Whether an instance of a class may be what a choice makes."""
+        if self.result is None or self.is_protocol or issubclass(cls, self.result):
+            return True
+        return bool(self.method) and callable(getattr(cls, self.method, None))
+
+    @property
+    def is_protocol(self) -> bool:
+        """Whether no base class tells that something is what a choice makes."""
+        return bool(getattr(self.result, "_is_protocol", False))
+
+
+KINDS = {
+    "task": Kind(
+        "tasks:TASKS",
+        1,
+        "seed",
+        "builtins:tuple",
+        "(tasks.Task, tasks.ClientData)",
+        entries=("tasks:Task", "tasks:ClientData"),
+        also="; tasks.supervised(train, test, network) makes one, also from a LightningModule",
+    ),
+    "model": Kind("tasks.models:MODELS", 2, "shape, classes", "torch.nn:Module", "a torch.nn.Module"),
+    "partition": Kind(
+        "tasks.partitions:PARTITIONS",
+        3,
+        "labels, clients, seed",
+        "tasks.partitions:Parts",
+        "tasks.partitions.Parts, or a list of the samples' numbers for each client",
+    ),
+    "augmentation": Kind(
+        "tasks.augmentation:AUGMENTATIONS", 1, "seed", "tasks.augmentation:Augment", "a tasks.augmentation.Augment"
+    ),
+    "participation": Kind(
+        "participation:MODELS",
+        1,
+        "population",
+        "participation:Participation",
+        "a participation.Participation or another object with active(t)",
+        method="active",
+        also="; or a function of (t, rng) that returns a mask or ids of clients; or a mask",
+    ),
+    "probability": Kind(
+        "participation.probabilities:PROBABILITIES", 1, "population", "", "a probability for each client"
+    ),
+    "variation": Kind("participation.variations:VARIATIONS", 2, "p, t", "", "a probability for each client"),
+    "algorithm": Kind("algorithms:ALGORITHMS", 0, returns="algorithms:Algorithm", subclass=True),
+    "schedule": Kind("benchmark.config.schedules:SCHEDULES", 1, "t", "", "a number"),
+    "server_optimizer": Kind(
+        "benchmark.federation.server_optimizers:OPTIMIZERS",
+        2,
+        "params, lr",
+        "torch.optim:Optimizer",
+        "a torch.optim.Optimizer",
+    ),
+    "metric": Kind(
+        "tasks.metrics:METRICS", 0, "", "tasks.metrics:Metric", "a torchmetrics.Metric or a tasks.metrics.OverClients"
+    ),
+    "function": Kind("participation.function:FUNCTIONS", 2, "t, rng", "", "a mask or ids of clients"),
+    "local_optimizer": Kind(
+        "benchmark.engines.local_optimizers:OPTIMIZERS",
+        2,
+        "params, lr",
+        "torch.optim:Optimizer",
+        "a torch.optim.Optimizer",
+    ),
+    "analysis": Kind("participation.analyses:ANALYSES", 1, "seed", "pandas:DataFrame", "a pandas.DataFrame"),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A validated choice.
+
+    Attributes:
+        name: as in the experiment file, or under which a file of settings finds a user's choice again.
+        options: complete, defaults included; an option that is itself a choice is a `Choice`.
+        factory: the callable that was chosen.
+        kind: of the choice.
+        source: the file that a user's choice comes from; None for what the suite has.
+        mark: digest of what a user's name and source do not tell, such as the values that an object holds.
+        shipped: a user's object that no name leads to; sent to other processes instead of the name.
+    """
+
+    name: str
+    options: dict[str, Any]
+    factory: Callable[..., Any]
+    kind: str = ""
+    source: Source | None = field(default=None, compare=False)
+    mark: str = field(default="", compare=False)
+    shipped: Any = field(default=None, compare=False)
+
+    def build(self, *supplied: Any) -> Any:
+        """The chosen thing, made from what the suite supplies and from the options."""
+        return self.bound()(*supplied)
+
+    def bound(self) -> Callable[..., Any]:
+        """The callable with its options filled in; of a user's, errors name the file and results are checked."""
+        options = {key: value.bound() if isinstance(value, Choice) else value for key, value in self.options.items()}
+        factory = partial(self.factory, **options)
+        return factory if self.source is None else partial(_checked_call, self.kind, factory)
+
+    @property
+    def label(self) -> str:
+        """The name in tables: for a class of a user's file, the name of the class."""
+        return self.name.rpartition(":")[2]
+
+    @property
+    def identity(self) -> str:
+        """What the digest of a run names the choice by: its name; for a user's choice, its code instead of its path."""
+        if self.source is None:
+            return self.name
+        return ":".join(filter(None, [self.source.digest, self.label, self.mark]))
+
+    @property
+    def portable(self) -> Any:
+        """What another process can read the choice from: its name, or the object if no name leads to it."""
+        return self.name if self.shipped is None else self.shipped
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Makes the same thing whatever is supplied; a copy, since a run changes a network."""
+
+    value: Any
+
+    def __call__(self, *supplied: Any) -> Any:
+        return deepcopy(self.value)
+
+
+def read(kind: str, value: Any) -> Choice:
+    """A choice from a name, from a mapping with a name and options, or from a Python object.
+
+    A name is one of the suite's, one of an installed package, `FILE.py:NAME` or `package.module:NAME`. The object is a
+    class, a function or an instance; it may be the `name` of a mapping.
+
+    Raises:
+        SettingError: unknown name, something that is not of this kind, unknown option, or a value that the option does
+            not allow.
+    """
+    if isinstance(value, Choice):
+        return value
+    value = _in_long_form(value) if kind == "participation" else value
+    settings = dict(value) if isinstance(value, Mapping) else {"name": value}
+    name = settings.pop("name", None)
+    if name is None or isinstance(name, bool | int | float | list | Mapping):
+        raise SettingError(f"name: is missing in {in_yaml(value)}; must be {_names(kind)}")
+    chosen = _named(kind, name) if isinstance(name, str) else _from_object(kind, name)
+    settings = chosen.options | settings
+    model = _model(chosen.factory, 1 if isinstance(chosen.factory, Constant) else KINDS[kind].supplied)
+    for key, option in settings.items():
+        if key not in model.model_fields:
+            allowed = ", ".join(model.model_fields) or "none"
+            raise SettingError(f"{key}: is not an option of {chosen.name}; allowed: {allowed}")
+        check_kind(model, key, option)
+    try:
+        return dataclasses.replace(chosen, options=dict(model.model_validate(settings)))
+    except ValidationError as error:
+        raise from_pydantic(error) from None
+
+
+def kind_of(name: str) -> str:
+    """The kind of what a name stands for, by the suite's lists or by its base class; `algorithm` if it is not known.
+
+    Raises:
+        SettingError: a file that cannot be loaded, a name of several kinds, or a base class that tells no kind.
+    """
+    kinds = [kind for kind in KINDS if name in installed(kind)]
+    if not kinds and ":" not in name:
+        kinds = [kind for kind in KINDS if name in KINDS[kind].known] or ["algorithm"]
+    if not kinds:
+        thing = loaded(name)[0]
+        mask = isinstance(thing, np.ndarray) and thing.ndim == 2
+        kinds = ["participation"] if mask else _by_class(thing if isinstance(thing, type) else type(thing))
+    kinds = ["algorithm"] if "algorithm" in kinds else kinds
+    if kinds == ["server_optimizer", "local_optimizer"]:  # the checks of both are the same
+        return kinds[0]
+    if len(kinds) > 1:
+        raise SettingError(f"{name}: may be of the kinds {', '.join(kinds)}; say which with --kind")
+    if not kinds:
+        raise SettingError(f"{name}: its kind is not clear from a base class; say it with --kind ({', '.join(KINDS)})")
+    return kinds[0]
+
+
+def _by_class(cls: type) -> list[str]:
+    """The kinds that a base class tells, or a method that stands for one."""
+    if issubclass(cls, resolve_name("tasks:Task")):  # a torch module too, but no model
+        return ["task"]
+    kinds = [
+        kind
+        for kind, entry in KINDS.items()
+        if entry.result not in (None, tuple) and not entry.is_protocol and entry.makes(cls)
+    ]
+    return ["metric"] if "metric" in kinds else kinds  # torchmetrics' metrics are torch modules
+
+
+def installed(kind: str) -> dict[str, Any]:
+    """The choices of a kind that installed packages offer, by name."""
+    points = _points(tuple(sys.path))
+    return {name.removeprefix(f"{kind}."): point for name, point in points.items() if name.startswith(f"{kind}.")}
+
+
+@cache
+def _points(path: tuple[str, ...]) -> dict[str, Any]:
+    """All that packages on this `sys.path` offer, by name. Reading their metadata takes 20 ms."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _names(kind: str) -> str:
+    names = ", ".join([*KINDS[kind].known, *installed(kind)])
+    own = "your own as FILE.py:NAME or package.module:NAME"
+    return f"one of {names}; or {own}" if names else own
+
+
+def _named(kind: str, name: str) -> Choice:
+    """The choice that a name stands for."""
+    if name in KINDS[kind].known:
+        return Choice(name, {}, KINDS[kind].known[name], kind)
+    address = _address(kind, name)
+    if ":" not in address:
+        raise SettingError(f"name: {name!r} is not allowed; must be {_names(kind)}")
+    thing, source = loaded(address)
+    if address == name and ".py:" in name:  # the absolute path, which every working directory reads
+        name = f"{source.file}:{name.rpartition(':')[2]}"
+    return _of_suite(kind, thing) or _own(kind, name, thing, source)
+
+
+def _address(kind: str, name: str) -> str:
+    """The address of what an installed package offers by a name; every other name as it is."""
+    known = name in KINDS[kind].known or ":" in name
+    return name if known or name not in installed(kind) else str(installed(kind)[name].value)
+
+
+def _of_suite(kind: str, factory: Any) -> Choice | None:
+    """A callable that is one of the suite's, by its name there."""
+    known = KINDS[kind].known
+    return next((Choice(name, {}, factory, kind) for name, value in known.items() if value is factory), None)
+
+
+def _from_object(kind: str, value: Any) -> Choice:
+    """A class, a function or an instance as a choice."""
+    suites = _of_suite(kind, value)
+    if suites is not None:
+        return suites
+    thing, source = plain(value), source_of(value)
+    identifier = thing.__qualname__.isidentifier()
+    name = f"{source.file}:{thing.__qualname__}" if identifier else f"python:{thing.__qualname__.rpartition('.')[2]}"
+    reachable = identifier and source.file.endswith(".py") and thing.__module__ != "__main__"
+    if dataclasses.is_dataclass(value) and KINDS[kind].subclass and isinstance(value, KINDS[kind].result):
+        held = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
+        choice = _of_suite(kind, thing) or _own(kind, name, thing, source)
+        shipped = None if choice.source is None or reachable else thing
+        return dataclasses.replace(choice, options=held, shipped=shipped)
+    if _is_result(kind, value):
+        choice = _constant(kind, name, value, source)
+    else:
+        choice = _own(kind, name, value, source)
+        if reachable and thing is value:
+            return choice
+    return dataclasses.replace(choice, mark=fingerprint(value), shipped=value)
+
+
+def _is_result(kind: str, value: Any) -> bool:
+    """Whether an object is what a choice of this kind makes, rather than what makes it."""
+    return KINDS[kind].result is not None and not isinstance(value, type) and KINDS[kind].fits(value)
+
+
+def _constant(kind: str, name: str, value: Any, source: Source) -> Choice:
+    """The choice that always makes this object."""
+    remember(value, source)
+    return Choice(name, {}, Constant(value), kind, source, mark=fingerprint(value))
+
+
+def _own(kind: str, name: str, thing: Any, source: Source) -> Choice:
+    """A user's choice.
+
+    Raises:
+        SettingError: it cannot be of this kind.
+    """
+    needs, label = KINDS[kind].needs, name.rpartition("/")[2]
+    refusal = f"name: {label!r} is not allowed; must be {needs}; it "
+    if KINDS[kind].subclass:
+        if not (isinstance(thing, type) and issubclass(thing, KINDS[kind].result)):
+            raise SettingError(f"{refusal}is {in_words(thing)}")
+        _check_fields(label, thing)
+    elif _is_result(kind, thing):
+        return _constant(kind, name, thing, source)
+    elif not callable(thing) or (isinstance(thing, type) and not KINDS[kind].makes(thing)):
+        raise SettingError(f"{refusal}is {in_words(thing)}")
+    else:
+        taken = _wrong_parameters(kind, thing)
+        if taken is not None:
+            raise SettingError(
+                f"{refusal}takes ({taken}), at {definition(thing)}. Parameters after the first ones are its options, "
+                "each by name"
+            )
+    remember(thing, source)
+    return Choice(name, {}, thing, kind, source)
+
+
+def _check_fields(label: str, cls: type) -> None:
+    """Refuse a class whose body names options that are none, because `@dataclass` is missing."""
+    fields = getattr(cls, "__dataclass_fields__", {})
+    for base in cls.__mro__:
+        if base.__module__.partition(".")[0] in SUITE or "__init__" in vars(base):
+            return
+        named = [
+            name
+            for name, annotation in inspect.get_annotations(base).items()
+            if name not in fields and "ClassVar" not in str(annotation) and not hasattr(KINDS["algorithm"].result, name)
+        ]
+        if named:
+            raise SourceError(
+                f"{definition(base)}: {label.rpartition(':')[2]} names the options {', '.join(named)}, but it is no "
+                "dataclass; must have @dataclass(frozen=True) above the class"
+            )
+
+
+def _wrong_parameters(kind: str, thing: Callable[..., Any]) -> str | None:
+    """The parameters of a callable that does not take what the suite supplies; None if it does."""
+    count = KINDS[kind].supplied
+    try:
+        parameters = list(inspect.signature(thing, eval_str=True).parameters.values())
+    except NameError as error:
+        raise SourceError(f"{definition(thing)}: {told(error)}") from None
+    first = [one for one in parameters[:count] if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    keywords = count and any(one.kind is one.VAR_KEYWORD for one in parameters[count:])
+    options_among = [  # with a default, or a field
+        name
+        for name, one in zip(KINDS[kind].parameters.split(", "), first, strict=False)
+        if one.name != name and (dataclasses.is_dataclass(thing) or one.default is not one.empty)
+    ]
+    if len(first) == count and not keywords and not options_among:
+        return None
+    return ", ".join(str(one).partition(":")[0] for one in parameters)
+
+
+def _in_long_form(value: Any) -> Any:
+    """A participation model in its long form; what has no short form is returned as it is.
+
+    An array [rounds, m], its name, or the path of a recording becomes the model `trace`. A function of (t, rng), or its
+    name, becomes the model `function`; options that this model lacks are those of the function.
+    """
+    if isinstance(value, np.ndarray | list) or (isinstance(value, str) and value.endswith(DATA_FILES)):
+        return {"name": "trace", "mask": value}
+    settings = dict(value) if isinstance(value, Mapping) else {"name": value}
+    name = thing = settings.pop("name", None)
+    if isinstance(name, str):
+        name = _address("participation", name)
+        thing = loaded(name)[0] if ":" in name else None
+    if isinstance(thing, np.ndarray):
+        return {"name": "trace", "mask": thing} | settings
+    from participation.function import FromFunction, is_draw
+
+    if not is_draw(thing):
+        return value
+    own, models = inspect.signature(thing).parameters, inspect.signature(FromFunction).parameters
+    of_function = {key: option for key, option in settings.items() if key in own or key not in models}
+    of_model = {key: option for key, option in settings.items() if key not in of_function}
+    return {"name": "function", "function": {"name": name} | of_function} | of_model
+
+
+def options(factory: Callable[..., Any], supplied: int) -> dict[str, inspect.Parameter]:
+    """The parameters of a callable that an experiment file sets."""
+    parameters = inspect.signature(factory, eval_str=True).parameters
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)  # as torchmetrics' classes have
+    return {key: one for key, one in list(parameters.items())[supplied:] if one.kind not in several}
+
+
+@cache
+def _model(factory: Callable[..., Any], supplied: int) -> type[BaseModel]:
+    """A pydantic model with the options of a choice as fields."""
+    settings = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    types: dict[str, Any] = {}
+    for key, parameter in options(factory, supplied).items():
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        if callable(default) and key in KINDS:  # a default such as model=mlp: that choice, without options
+            default = read(key, default)
+        annotation = Any if parameter.annotation is inspect.Parameter.empty else parameter.annotation
+        types[key] = (_annotation(key, annotation), default)
+    return create_model("options", __config__=settings, **types)
+
+
+def _annotation(key: str, annotation: Any) -> Any:
+    """The type as which pydantic validates an option. Choices and arrays get a validator of ours."""
+    union = typing.get_origin(annotation) in (typing.Union, UnionType)
+    members = typing.get_args(annotation) if union else (annotation,)
+    if (_has_choice(members) and key in KINDS) or np.ndarray in members:
+        return Annotated[Any, PlainValidator(partial(_read_option, key, members))]
+    return annotation
+
+
+def _has_choice(members: tuple[Any, ...]) -> bool:
+    """Whether an option may be a choice: its annotation is a callable such as `Partition`."""
+    return any(typing.get_origin(member) is Callable for member in members)
+
+
+def _read_option(key: str, members: tuple[Any, ...], value: Any) -> Any:
+    """The value of an option that may be a choice or an array.
+
+    Args:
+        key: the option, which is also the kind of its choices.
+        members: the types that its annotation allows.
+        value: from the experiment file.
+
+    Raises:
+        ValueError: none of the types fits.
+    """
+    if _has_choice(members) and key in KINDS and _names_choice(key, value):
+        return read(key, value)
+    if value is None and NoneType in members:
+        return None
+    if isinstance(value, bool) and bool not in members:
+        raise ValueError("must be a number, an array or a choice")
+    if isinstance(value, int | float) and float in members:
+        return float(value)
+    if isinstance(value, int) and int in members:
+        return value
+    if isinstance(value, str) and str in members and Path(value).is_file():
+        from participation import recording
+
+        try:
+            return recording.load(value)
+        except ValueError as error:
+            raise CompleteError(str(error)) from None
+    if np.ndarray in members:
+        return _array(value)
+    raise ValueError(f"must be {_names(key)}")
+
+
+def _names_choice(kind: str, value: Any) -> bool:
+    if isinstance(value, str):
+        return value in KINDS[kind].known or ":" in value or value in installed(kind)
+    return isinstance(value, Mapping | Choice) or callable(value)
+
+
+def _array(value: Any) -> np.ndarray:
+    """Numbers in the file itself, or the path of a .npy file."""
+    if isinstance(value, str | Path):
+        if Path(value).suffix not in DATA_FILES:
+            raise ValueError("must be numbers, or the path of a .npy file")
+        if not Path(value).is_file():
+            raise CompleteError(f"{str(value)!r} is not allowed; there is no file {Path(value).resolve()}")
+        try:
+            return typing.cast(np.ndarray, np.load(value, allow_pickle=False))
+        except (ValueError, OSError, EOFError):
+            raise CompleteError(f"{str(value)!r} is not allowed; must be a .npy file of numbers") from None
+    try:
+        numbers = np.asarray(value)
+    except ValueError:
+        raise ValueError("must be numbers in rows of equal length") from None
+    if numbers.dtype.kind not in "biuf":
+        raise ValueError("must be numbers, or the path of a .npy file")
+    return numbers
+
+
+def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **options: Any) -> Any:
+    """What a user's callable makes, checked.
+
+    Raises:
+        SourceError: it raised an error or made something else; with the file and the line.
+    """
+    try:
+        result = factory(*supplied, **options)
+    except Exception as error:
+        if isinstance(error, SourceError) or (isinstance(error, ValueError) and REFUSAL.match(str(error))):
+            raise
+        raise _located(factory, error) from error
+    place, entry = _place(factory), KINDS[kind]
+    if kind == "partition":
+        from tasks.partitions.base import Parts, parts_of
+
+        result = parts_of(result, supplied[0]) if isinstance(result, list | tuple) else result
+        wrong = result.fault(len(supplied[0]), supplied[1]) if isinstance(result, Parts) else ""
+        if wrong:
+            raise SourceError(f"{place}{wrong}")
+    if not entry.fits(result):
+        raise SourceError(f"{place}must return {entry.returned or entry.returns}; returned {in_words(result)}")
+    if kind == "model":
+        from tasks.supervised_checks import check_model
+
+        try:
+            check_model(result, *supplied)
+        except ValueError as error:
+            raise SourceError(f"{place}{error}") from None
+        except Exception as error:
+            raise _located(factory, error) from error
+    return _roll_call(factory, result, supplied[0]) if kind == "participation" else result
+
+
+def _roll_call(factory: Callable[..., Any], result: Any, population: Any) -> Any:
+    """A participation model from what a user's callable made."""
+    from participation import FromObject, Participation
+
+    model = isinstance(result, Participation)
+    clients = getattr(result, "clients", None if model else population.clients)
+    if clients != population.clients:
+        raise SourceError(
+            f"{_place(factory)}its attribute `clients` is {clients}; must be {population.clients}, as in the task"
+        )
+    try:
+        return result if model else FromObject(population, result)
+    except Exception as error:
+        raise _located(factory, error) from error
+
+
+def _place(factory: Callable[..., Any]) -> str:
+    place = definition(factory)
+    return f"{place}: " if place else ""
+
+
+def _located(factory: Callable[..., Any], error: Exception) -> SourceError:
+    """An error of a user's code with its file and line; an error that names a setting keeps its own words."""
+    said = str(error) if REFUSAL.match(str(error)) else told(error)
+    return SourceError(f"{contributed_line(error) or _place(factory)}{said}")

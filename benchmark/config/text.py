@@ -1,0 +1,151 @@
+"""Settings as text: YAML files, values on the command line, and commands and numbers in messages.
+
+In YAML as Rollcall reads and writes it, `1e-2` is a number and a mapping has no key twice. PyYAML follows YAML 1.1, in
+which a number with an exponent needs a point and a sign: `1.0e-2`.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from benchmark.config.errors import SettingError
+
+if TYPE_CHECKING:
+    from yaml import SafeLoader as FastLoader
+else:
+    FastLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+EXPONENT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
+
+
+class _Loader(FastLoader):
+    """Refuses a mapping that has a key twice; plain YAML would take the last value."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        lines: dict[Any, int] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key, line = self.construct_object(key_node), key_node.start_mark.line + 1
+            if key in lines:
+                raise SettingError(f"line {line}: {key!r} is already set in line {lines[key]}; remove one of the two")
+            lines[key] = line
+        return super().construct_mapping(node, deep)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes a text that would be read as a number."""
+
+
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT, list("+-.0123456789"))
+
+
+def parsed(text: str) -> Any:
+    """The content of a YAML text.
+
+    Raises:
+        yaml.YAMLError: it is not YAML.
+        SettingError: a mapping has a key twice.
+    """
+    return yaml.load(text, _Loader)
+
+
+def dumped(content: Any, **options: Any) -> str:
+    """Plain data as a YAML text that `parsed` reads; keys keep their order. Options are those of `yaml.dump`."""
+    text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, **options)
+    return text
+
+
+def parse_part(field: str, text: str) -> Any:
+    """A part on a command line, as its name or as a mapping: `{name: mifa, memory: updates}`.
+
+    Args:
+        field: the option, for the error.
+        text: YAML.
+
+    Raises:
+        SettingError: it is not YAML.
+    """
+    try:
+        return parsed(text)
+    except yaml.YAMLError:
+        raise SettingError(
+            f"{field}: {text!r} is not allowed; must be NAME or '{{name: NAME, OPTION: VALUE}}'"
+        ) from None
+
+
+def parse_values(field: str, text: str) -> list[Any]:
+    """`0.1,0.05` as [0.1, 0.05]; the values are YAML.
+
+    Args:
+        field: the option, for the error.
+        text: the values.
+
+    Raises:
+        SettingError: it is empty, or not YAML.
+    """
+    try:
+        content: list[Any] = parsed(f"[{text}]")
+    except yaml.YAMLError:
+        content = []
+    if not content:
+        raise SettingError(f"{field}: {text!r} is not allowed; must be VALUE or VALUE,VALUE")
+    return content
+
+
+def parse_all(field: str, assignments: Iterable[str]) -> dict[str, list[Any]]:
+    """Values by setting: `local.lr=0.1,0.05` as {"local.lr": [0.1, 0.05]}.
+
+    `panel=cifar10,local.lr=0.1,0.05` holds two assignments; values of a repeated setting are joined.
+
+    Args:
+        field: the option, for the error.
+        assignments: the texts.
+
+    Raises:
+        SettingError: a text does not have this form.
+    """
+    values: dict[str, list[Any]] = {}
+    for text in assignments:
+        for assignment in map(str.strip, re.split(r",(?=\s*[A-Za-z_][\w.]*=)", text)):
+            path, equals, more = assignment.partition("=")
+            if not (path and equals):
+                raise SettingError(
+                    f"{field}: {assignment!r} is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE"
+                )
+            values[path] = values.get(path, []) + parse_values(f"{field} {path}", more)
+    return values
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 trial`, `2 trials`, `10,000 rounds`.
+
+    Args:
+        number: of things.
+        noun: for one of them; its plural ends in s.
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def command(*words: Any, store: Path | None = None) -> str:
+    """`rollcall WORD ...`, quoted for a shell.
+
+    Args:
+        words: the command, its arguments and options.
+        store: the store that the command needs; `--store` is left out for the one that it takes without the option.
+    """
+    parts = ["rollcall", *map(str, words)]
+    if store is not None and store != Path(os.environ.get("ROLLCALL_STORE", "runs")):
+        parts += ["--store", str(store)]
+    return shlex.join(parts)
+
+
+def repeated(option: str, values: list[str] | None) -> list[str]:
+    """An option of a command with each of its values, as words: `--set a=1 --set b=2`."""
+    return [word for value in values or [] for word in (option, value)]

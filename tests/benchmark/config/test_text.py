@@ -1,0 +1,74 @@
+"""Settings as text: numbers with an exponent in files and on the command line, assignments, numbers with nouns."""
+
+import pytest
+import yaml
+
+from benchmark import SettingError
+from benchmark.config.base import load_yaml
+from benchmark.config.text import counted, dumped, parse_all, parsed
+from benchmark.search.space import Options, Space
+
+NUMBERS = {"1e-2": 0.01, "1E5": 100000.0, "-2e3": -2000.0, "+1.e+2": 100.0, ".5e1": 5.0, "1.5e-3": 0.0015, "3": 3}
+WORDS = ["e5", "1e", "1e-", "12e4f", "1.2.3", "1e5 x", ".", ".e5"]
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_number_with_an_exponent_is_a_number(text, tmp_path):
+    (tmp_path / "a.yaml").write_text(f"local: {{lr: {text}}}\nlist: [{text}]\n")
+    assert load_yaml(tmp_path / "a.yaml") == {"local": {"lr": NUMBERS[text]}, "list": [NUMBERS[text]]}
+    assert parse_all("set", [f"local.lr={text},{{name: x, lr: {text}}}"])["local.lr"] == [
+        NUMBERS[text],
+        {"name": "x", "lr": NUMBERS[text]},
+    ]
+    (tmp_path / "space.yaml").write_text(f"local.lr: [{text}, 7]\n")
+    expected = {"local.lr": Options((NUMBERS[text], 7))}
+    assert Space.read(tmp_path / "space.yaml").common == expected
+    assert Space.read(f"local.lr={text},7").common == expected
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_other_texts_stay_texts(text):
+    assert parsed(f"a: {text}") == {"a": text}
+    assert parsed(f"a: '{text}'") == {"a": text}
+
+
+@pytest.mark.parametrize("text", [*NUMBERS, *WORDS, "12e4567890", "true", ""])
+def test_what_is_written_is_read_as_it_was(text):
+    """A digest such as 12e4567890 is a text."""
+    content = {"text": text, "number": 1e-5, "list": [text]}
+    assert parsed(dumped(content)) == content
+    assert yaml.safe_load(dumped(content)) == content
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("local.lr", r"^set: 'local\.lr' is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE$"),
+        ("=3", r"^set: '=3' is not allowed; must be SETTING=VALUE"),
+        ("local.lr=", r"^set local\.lr: '' is not allowed; must be VALUE or VALUE,VALUE$"),
+        ("local.lr=[1", r"^set local\.lr: '\[1' is not allowed; must be VALUE"),
+    ],
+)
+def test_what_is_no_assignment_is_refused(text, message):
+    with pytest.raises(SettingError, match=message):
+        parse_all("set", [text])
+
+
+def test_parse():
+    assert parse_all("set", ["local.lr=0.1,1e-3"]) == {"local.lr": [0.1, 1e-3]}
+    assert parse_all("set", ["algorithm=my.py:Mine"]) == {"algorithm": ["my.py:Mine"]}
+
+
+def test_a_comma_before_an_axis_starts_a_new_assignment():
+    assert parse_all("set", ["panel=cifar10,svhn, local.lr=0.1,1e-3", "panel=mnist"]) == {
+        "panel": ["cifar10", "svhn", "mnist"],
+        "local.lr": [0.1, 1e-3],
+    }
+    assert parse_all("set", ["algorithm={name: mifa, memory: updates},fedavg"]) == {
+        "algorithm": [{"name": "mifa", "memory": "updates"}, "fedavg"]
+    }
+
+
+def test_singular_and_plural():
+    numbers = [counted(number, "finished trial") for number in (0, 1, 2, 10_000)]
+    assert numbers == ["0 finished trials", "1 finished trial", "2 finished trials", "10,000 finished trials"]
