@@ -121,11 +121,6 @@ class Numerics(Settings):
     client_memory: Literal["device", "host"] = Field(
         "device", description="where methods that remember every client store these vectors; `host`: in main memory"
     )
-    devices: PositiveInt = Field(
-        1,
-        description="processes on this machine that share the clients of a round, each with its own GPU, if there are "
-        "GPUs. It does not change the name of the run",
-    )
 
 
 class Trial(Spec):

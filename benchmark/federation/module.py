@@ -14,9 +14,7 @@ from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
 from algorithms import Algorithm, Round, Rows
-from benchmark.engines import ENGINES, Engine, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out_splits
-from benchmark.engines.distributed import Distributed, DistributedEvaluator
-from benchmark.engines.peers import Peers
+from benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out_splits
 from benchmark.federation.client_weights import Classes, Weights
 from benchmark.federation.costs import Costs, floats
 from benchmark.federation.evaluation import Groups, Tally, named
@@ -110,8 +108,7 @@ class Federation(LightningModule):
         self.splits_at = splits
         self.seed = seed
         self.workers = workers
-        self.peers: Peers | None = None
-        self.evaluator: Evaluator | DistributedEvaluator = Evaluator(task, workers)
+        self.evaluator = Evaluator(task, workers)
         self.server = nn.Parameter(self.model.vector())
         on_host = client_memory == "host"
         self.state = StateBuffers(first_state(algorithm, self.server.detach(), data.clients), host=on_host)
@@ -129,20 +126,10 @@ class Federation(LightningModule):
         """The models [d] that are evaluated, by name: see `algorithms.Algorithm.eval_models`."""
         return evaluated_models(self.algorithm, self.state.get(), self.server.detach())
 
-    def share(self, peers: Peers) -> None:
-        """Share the clients' work and the evaluations with other processes, before the first of them."""
-        self.peers = peers
-        self.evaluator = DistributedEvaluator(Evaluator(self.model.task, self.workers), self.model, peers)
-
-    def local_engine(self) -> Engine:
-        """The engine of this process."""
+    def on_fit_start(self) -> None:
         samples = tuple(column.to(self.device) for column in self.data.splits["train"])
         feed = Feed(self.model.task, samples, self.minibatches, held_out_splits(self.data, self.device))
-        return ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
-
-    def on_fit_start(self) -> None:
-        engine = self.local_engine()
-        self.engine = engine if self.peers is None else Distributed(engine, self.model, self.peers)
+        self.engine = ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
         self.known: dict[str, Tensor] = {"alpha": self._vector(self.alpha)}
         for name in self.algorithm.requires:
             if name == "least_loss":
