@@ -8,8 +8,7 @@ from benchmark.engines.evaluator import Evaluator
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import FlatTask
 from benchmark.engines.held_out import held_out_splits
-from benchmark.engines.local_optimizers import Adam
-from benchmark.engines.local_training import LocalTraining
+from benchmark.engines.local_training import Adam, LocalTraining
 from benchmark.engines.sequential import Sequential
 from benchmark.engines.vectorised import Vectorised
 

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from algorithms import Rows
 from benchmark.config.errors import SettingError
+from benchmark.engines.base import Work
 from benchmark.engines.feed import Feed, StackedMinibatches, stack_minibatches, to_device
 from benchmark.engines.flat_task import FlatTask
-from benchmark.engines.held_out import held_out_losses
-from benchmark.engines.local_optimizers import AdamRows, StackedOptimizer, clip_rows
-from benchmark.engines.local_training import LocalTraining
+from benchmark.engines.local_training import AdamRows, LocalTraining, StackedOptimizer, clip_rows
 from benchmark.engines.loss import (
     FastCrossEntropy,
     Loss,
@@ -132,41 +131,26 @@ class Vectorised:
             ) from error
 
 
-class VectorisedWork:
+class VectorisedWork(Work):
     """See `benchmark.engines.Work`."""
 
     def __init__(self, engine: Vectorised, t: int, lr: float, momentum: Rows | None) -> None:
+        super().__init__(engine.model, engine.feed, engine.local, lr, momentum)
         self.engine = engine
-        self.local = engine.local
         self.t = t
-        self.lr = lr
-        self.momentum = self._momentum_before = momentum
-        self._last_ids: tuple[Tensor, list[int]] | None = None
         self.client_buffers = ClientBuffers(engine.per_client.server_buffers)
-
-    @property
-    def steps(self) -> int:
-        return self.local.most
-
-    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
-        if isinstance(self.local.steps, int):
-            return torch.full_like(clients, self.local.steps)
-        return to_device(np.array(self.local.of(self._ids(clients)), dtype=np.int64), clients.device)
-
-    def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
-        return held_out_losses(self.engine.model, self.engine.feed.held_out, clients, x, split)
 
     def buffers(self, clients: Int[Tensor, "a"]) -> list[Tensor] | None:
         if not self.client_buffers.stacked:
             return []  # without a transfer of the clients' ids
-        return self.client_buffers.mean(self._ids(clients), clients.device)
+        return self.client_buffers.mean(self.ids(clients), clients.device)
 
-    def gradients(
+    def differentiate(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
         gradients, losses = x.new_empty(x.shape), x.new_empty(len(clients))
         for chunk in self._chunks(clients, 1):
-            ids = self._ids(clients)[chunk]
+            ids = self.ids(clients)[chunk]
             minibatches = self.minibatches(clients[chunk], ids, step, step + 1)
             if self.engine.padding:
                 pieces = self.engine.split(pad_clients(x[chunk], self.engine.padded_number(len(ids))))
@@ -174,42 +158,33 @@ class VectorisedWork:
                 pieces, losses[chunk] = [piece[: len(ids)] for piece in pieces], padded_losses[: len(ids)]
             else:
                 positions, buffers = self.client_buffers.get(ids, clients.device)
-                pieces, losses[chunk], buffers = self.differentiate(x[chunk], buffers, minibatches, 0)
+                pieces, losses[chunk], buffers = self.by_length(x[chunk], buffers, minibatches, 0)
                 self.client_buffers.put(positions, buffers)
             torch.cat([piece.flatten(1) for piece in pieces], dim=1, out=gradients[chunk])
-        if self.local.weight_decay:
-            gradients.add_(x, alpha=self.local.weight_decay)
         return gradients, losses
 
-    def sgd(
+    def train(
         self,
         clients: Int[Tensor, "a"],
-        start: Float[Tensor, "a d"],
-        *,
-        scale: Float[Tensor, "a"] | None = None,
-        correct: Float[Tensor, "a d"] | None = None,
-    ) -> Float[Tensor, "a d"]:
-        ends = start.clone(memory_format=torch.contiguous_format)
-        lrs = ((self.lr if scale is None else self.lr * scale) * start.new_ones(len(clients)))[:, None]
-        velocity = None
-        if self.local.momentum:
-            velocity = torch.zeros_like(ends) if self._momentum_before is None else self._momentum_before[clients]
-        K = np.array(self.local.of(self._ids(clients)))
+        y: Float[Tensor, "a d"],
+        scale: Float[Tensor, "a"] | None,
+        correct: Float[Tensor, "a d"] | None,
+        velocity: Float[Tensor, "a d"] | None,
+    ) -> None:
+        lrs = ((self.lr if scale is None else self.lr * scale) * y.new_ones(len(clients)))[:, None]
+        K = np.array(self.local.of(self.ids(clients)))
         if K.size and K.min() == K.max():
-            self._descend(clients, K, ends, lrs, correct, velocity)
+            self._descend(clients, K, y, lrs, correct, velocity)
         elif K.size:
             # Clients with the most steps come first, so that those with steps left are always the first n.
             order = to_device(np.argsort(-K, kind="stable"), clients.device)
-            sorted_ends = ends[order]
+            sorted_y = y[order]
             sorted_correct = None if correct is None else correct[order]
             sorted_velocity = None if velocity is None else velocity[order]
-            self._descend(clients[order], -np.sort(-K), sorted_ends, lrs[order], sorted_correct, sorted_velocity)
-            ends.index_copy_(0, order, sorted_ends)
+            self._descend(clients[order], -np.sort(-K), sorted_y, lrs[order], sorted_correct, sorted_velocity)
+            y.index_copy_(0, order, sorted_y)
             if velocity is not None and sorted_velocity is not None:
                 velocity.index_copy_(0, order, sorted_velocity)
-        if self.momentum is not None and velocity is not None:
-            self.momentum = self.momentum.put(clients, velocity)
-        return ends
 
     def _descend(
         self,
@@ -225,7 +200,7 @@ class VectorisedWork:
             descent = Descent(
                 self,
                 clients[chunk],
-                self._ids(clients)[chunk],
+                self.ids(clients)[chunk],
                 y[chunk],
                 lrs[chunk],
                 None if correct is None else correct[chunk],
@@ -243,7 +218,7 @@ class VectorisedWork:
     def _longest(self, clients: Int[Tensor, "a"]) -> int:
         """Samples in the longest minibatch of these clients."""
         minibatches = self.engine.feed.minibatches
-        most_samples = int(minibatches.parts.sizes[self._ids(clients)].max(initial=0))
+        most_samples = int(minibatches.parts.sizes[self.ids(clients)].max(initial=0))
         return most_samples if minibatches.size == "full" else min(most_samples, minibatches.size)
 
     def minibatches(self, clients: Int[Tensor, "a"], ids: list[int], begin: int, end: int) -> StackedMinibatches:
@@ -259,7 +234,7 @@ class VectorisedWork:
             self.engine.model.parameters_[0].dtype,
         )
 
-    def differentiate(
+    def by_length(
         self, x: Float[Tensor, "a d"], buffers: NamedTensors, minibatches: StackedMinibatches, k: int
     ) -> tuple[list[Tensor], Float[Tensor, "a"], NamedTensors]:
         """See `Vectorised.differentiate`; for minibatches of different lengths."""
@@ -278,12 +253,6 @@ class VectorisedWork:
             ):
                 whole[rows] = piece
         return gradients, losses, next_buffers
-
-    def _ids(self, clients: Int[Tensor, "a"]) -> list[int]:
-        """The ids on the host. This is the only transfer that the host waits for; once for the same tensor."""
-        if self._last_ids is None or self._last_ids[0] is not clients:
-            self._last_ids = clients, clients.tolist()
-        return self._last_ids[1]
 
 
 class Descent:
@@ -361,7 +330,7 @@ class Descent:
 
         def gradients_at(k: int) -> list[Tensor]:
             before = {name: buffer[:n] for name, buffer in self.buffers.items()}
-            gradients, _, after = self.work.differentiate(y, before, minibatches, k)
+            gradients, _, after = self.work.by_length(y, before, minibatches, k)
             self.buffers = {name: torch.cat([after[name], buffer[n:]]) for name, buffer in self.buffers.items()}
             return gradients
 

@@ -20,7 +20,6 @@ from benchmark.federation.costs import Costs, floats
 from benchmark.federation.evaluation import Groups, Tally, named
 from benchmark.federation.method_calls import evaluated_models, first_state, one_round, traffic_of
 from benchmark.federation.metrics import Metrics, Scores
-from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
 from participation import Participation
 from tasks import Batches, ClientData, Minibatches, Samples, Task
@@ -140,13 +139,12 @@ class Federation(LightningModule):
     def training_step(self, batch: int, batch_idx: int) -> None:
         call = self._call(self.t)
         work = self.engine.round(self.t, call.lr, None if self.momentum is None else self.momentum.get())
-        observed = Observed(work)
         with torch.no_grad():
-            update, state = one_round(self.algorithm, self.state.get(), self.server.detach(), call, observed)
+            update, state = one_round(self.algorithm, self.state.get(), self.server.detach(), call, work)
             self._average_buffers(work, call)
             if self.weights is not None:
-                self.weights.round(call, observed)
-        self.costs.add(observed.gradient_count, traffic_of(self.algorithm, state, call), len(self.server))
+                self.weights.round(call, work)
+        self.costs.add(work.gradient_count, traffic_of(self.algorithm, state, call), len(self.server))
         # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.
         self.server.grad = None if update is None else -update
         self.optimizers().step()  # type: ignore[union-attr]
