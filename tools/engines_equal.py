@@ -73,9 +73,7 @@ def finish(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda", help="cuda or cpu")
-    parser.add_argument(
-        "--engine", default="sequential,vectorised,matmul,graphed", help="engines to compare, separated by commas"
-    )
+    parser.add_argument("--engine", default="sequential,vectorised", help="engines to compare, separated by commas")
     parser.add_argument("--only", default="", help="only trials whose name contains this text")
     parser.add_argument("--finish", type=Path, help=argparse.SUPPRESS)  # how this script calls itself
     options = parser.parse_args()

@@ -83,13 +83,9 @@ equal() {
 }
 
 bench() {
-    local graphed=,graphed
-    [[ $device == cuda ]] || graphed=
-    rollcall bench --device "$device" --engine sequential,vectorised,matmul$graphed --clients 100 --active 10,100 --json \
+    rollcall bench --device "$device" --engine sequential,vectorised --clients 100 --active 10,100 --json \
         >"$runs/bench.json"
-    rollcall bench --device "$device" --engine compiled --clients 100 --active 10,100 --json >"$runs/bench_compiled.json"
     "$python" -m json.tool "$runs/bench.json"
-    "$python" -m json.tool "$runs/bench_compiled.json"
 }
 
 # Cheap and important cells come first: a session that is cut off has these.

@@ -1,6 +1,5 @@
 """The command line: `rollcall`. Each command reads its options, calls the package that does the work, and prints."""
 
-import os
 import sys
 from importlib.metadata import entry_points
 
@@ -43,17 +42,9 @@ def main() -> None:
 
     A `SettingError`, or a file that cannot be read or written, ends it with one line and code 2; a request to stop ends
     it with one line and code 130.
-
-    Under torchrun, rank 0 runs the command, and the other processes take part in its trials.
     """
     keep_freed_memory()
     collect_garbage_seldom()
-    if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK") != "0":
-        from benchmark.federation.peer import follow_all
-        from benchmark.federation.processes import messages_of_torchrun
-
-        follow_all(messages_of_torchrun)
-        return
     try:
         app()
     except SettingError as error:

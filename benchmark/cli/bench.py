@@ -31,9 +31,7 @@ def bench(
     batch: Annotated[str, typer.Option(metavar="N,...", help="Samples in a local step.")] = "16",
     engine: Annotated[
         str,
-        typer.Option(
-            metavar="NAME,...", help="sequential, vectorised, compiled (takes a minute to start), matmul, graphed."
-        ),
+        typer.Option(metavar="NAME,...", help="auto, sequential, vectorised."),
     ] = "sequential,vectorised",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     repeat: Annotated[int, typer.Option(min=1, help="Repetitions, shown as median, least and most.")] = 3,

@@ -157,7 +157,7 @@ KINDS = {
     ),
     "function": Kind("participation.function:FUNCTIONS", 2, "t, rng", "", "a mask or ids of clients"),
     "local_optimizer": Kind(
-        "benchmark.engines.local_optimizers:OPTIMIZERS",
+        "benchmark.engines.local_training:OPTIMIZERS",
         2,
         "params, lr",
         "torch.optim:Optimizer",

@@ -87,15 +87,13 @@ class Spec(Settings):
         """Ten hexadecimal digits that follow from the settings and from the code of the user's own choices.
 
         The number of rounds is left out, so that a run can be extended. No round depends on it: a method that needs a
-        horizon has an option of its own, such as `fedavg_debiased: {horizon: 500}`. The number of devices is left out,
-        too: a run can be resumed with another number.
+        horizon has an option of its own, such as `fedavg_debiased: {horizon: 500}`.
         """
         spec = self.spec(
             lambda a: [str(a.dtype), a.shape, hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()],
             attrgetter("identity"),
         )
         spec.pop("rounds", None)
-        spec.get("numerics", {}).pop("devices", None)
         algorithm = getattr(self, "algorithm", None)
         if algorithm is not None and algorithm.source and not algorithm.mark:
             spec["algorithm"]["name"] = algorithm.source.digest  # as before other choices could be the user's own

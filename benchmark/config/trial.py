@@ -111,20 +111,14 @@ class Numerics(Settings):
         description="floating-point type of models; `tf32`: float32 with matrix products in TF32 on devices that have "
         "it; `bf16_mixed`: float32 with layers computed in bfloat16",
     )
-    engine: Literal["auto", "sequential", "vectorised", "compiled", "matmul", "graphed"] = Field(
+    engine: Literal["auto", "sequential", "vectorised"] = Field(
         "auto",
         description="how local steps are computed: one client after another (`sequential`), or many clients at once "
-        "(`vectorised`; `compiled` by torch.compile; `matmul` with convolutions as matrix products; `graphed` with "
-        "CUDA graphs, on a GPU); `auto` takes what is fastest for the device and the model",
+        "(`vectorised`); `auto` takes what is fastest for the device and the model",
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="`auto`: the GPU if there is one")
     client_memory: Literal["device", "host"] = Field(
         "device", description="where methods that remember every client store these vectors; `host`: in main memory"
-    )
-    devices: PositiveInt = Field(
-        1,
-        description="processes on this machine that share the clients of a round, each with its own GPU, if there are "
-        "GPUs. It does not change the name of the run",
     )
 
 

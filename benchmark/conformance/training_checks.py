@@ -29,7 +29,6 @@ def _trial(subject: Subject, mask: Bool[np.ndarray, "T m"], engine: str) -> dict
     }
 
 
-# Not `compiled`: it is the vectorised engine, and compiling takes longer than all checks together.
 ENGINES = ("sequential", "vectorised")
 
 

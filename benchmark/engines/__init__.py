@@ -1,20 +1,14 @@
 """Engines: how the local work of a round is computed. All engines give the same result up to rounding."""
 
 from collections.abc import Callable
-from functools import partial
-
-import torch
 
 from benchmark.engines.auto import fastest
 from benchmark.engines.base import Engine, Work
-from benchmark.engines.convolutions import convolutions_by_matmul
 from benchmark.engines.evaluator import Evaluator
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import FlatTask
-from benchmark.engines.graphed import graphed
 from benchmark.engines.held_out import held_out_splits
-from benchmark.engines.local_optimizers import Adam
-from benchmark.engines.local_training import LocalTraining
+from benchmark.engines.local_training import Adam, LocalTraining
 from benchmark.engines.sequential import Sequential
 from benchmark.engines.vectorised import Vectorised
 
@@ -22,9 +16,6 @@ ENGINES: dict[str, Callable[[FlatTask, Feed, LocalTraining, int], Engine]] = {
     "auto": fastest,
     "sequential": Sequential,
     "vectorised": Vectorised,
-    "compiled": partial(Vectorised, compiler=partial(torch.compile, dynamic=False)),
-    "matmul": partial(Vectorised, context=convolutions_by_matmul),
-    "graphed": graphed,
 }
 
 __all__ = [

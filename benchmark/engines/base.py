@@ -1,31 +1,122 @@
-"""The interface of an engine."""
+"""The interface of an engine, and what is the same in all engines."""
 
+from abc import ABC, abstractmethod
 from typing import Protocol, runtime_checkable
 
-from jaxtyping import Int
+import numpy as np
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms import LocalWork, Rows
+from algorithms import Rows
+from benchmark.engines.feed import Feed, to_device
+from benchmark.engines.flat_task import FlatTask
+from benchmark.engines.held_out import held_out_losses
+from benchmark.engines.local_training import LocalTraining
 
 
-@runtime_checkable
-class Work(LocalWork, Protocol):
-    """The local work of one round. It also holds the clients' momentum and buffers (BatchNorm statistics)."""
+class Work(ABC):
+    """The local work of one round, which algorithms see as `algorithms.LocalWork`.
+
+    It holds the clients' momentum and buffers (BatchNorm statistics), and counts what the clients compute. An engine
+    adds how gradients and local steps are computed.
+
+    Args:
+        model: the task.
+        feed: the clients' samples.
+        local: the clients' local training.
+        lr: eta of the round.
+        momentum: the clients' momentum before the round; None if it is not kept over rounds.
+
+    Attributes:
+        momentum: after the clients' work so far. Each call of `sgd` in a round starts from the momentum before the
+            round; the last call of a client counts.
+        gradient_count: how many minibatch gradients the clients have computed.
+        loss_calls: the losses [a] that each call of `gradients` or `losses` returned, in order.
+    """
+
+    def __init__(self, model: FlatTask, feed: Feed, local: LocalTraining, lr: float, momentum: Rows | None) -> None:
+        self.model = model
+        self.feed = feed
+        self.local = local
+        self.lr = lr
+        self.momentum = self._momentum_before = momentum
+        self.gradient_count = 0
+        self.loss_calls: list[Tensor] = []
+        self._last_ids: tuple[Tensor, list[int]] | None = None
 
     @property
-    def momentum(self) -> Rows | None:
-        """The clients' momentum after their work so far; None if it is not kept over rounds.
+    def steps(self) -> int:
+        """See `algorithms.LocalWork`, also for the next four."""
+        return self.local.most
 
-        Each call of `sgd` in a round starts from the momentum before the round; the last call of a client counts.
-        """
-        ...
+    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
+        if isinstance(self.local.steps, int):
+            return torch.full_like(clients, self.local.steps)
+        return to_device(np.array(self.local.of(self.ids(clients)), dtype=np.int64), clients.device)
 
+    def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
+        losses = held_out_losses(self.model, self.feed.held_out, clients, x, split)
+        self.loss_calls.append(losses)
+        return losses
+
+    def gradients(
+        self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
+    ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
+        self.gradient_count += len(clients)
+        gradients, losses = self.differentiate(clients, x, step)
+        if self.local.weight_decay:
+            gradients.add_(x, alpha=self.local.weight_decay)
+        self.loss_calls.append(losses)
+        return gradients, losses
+
+    def sgd(
+        self,
+        clients: Int[Tensor, "a"],
+        start: Float[Tensor, "a d"],
+        *,
+        scale: Float[Tensor, "a"] | None = None,
+        correct: Float[Tensor, "a d"] | None = None,
+    ) -> Float[Tensor, "a d"]:
+        self.gradient_count += sum(self.local.of(self.ids(clients)))
+        y = start.clone(memory_format=torch.contiguous_format)
+        velocity = None
+        if self.local.momentum:
+            velocity = torch.zeros_like(y) if self._momentum_before is None else self._momentum_before[clients]
+        self.train(clients, y, scale, correct, velocity)
+        if self.momentum is not None and velocity is not None:
+            self.momentum = self.momentum.put(clients, velocity)
+        return y
+
+    def ids(self, clients: Int[Tensor, "a"]) -> list[int]:
+        """The ids on the host, read once for the same tensor. The host waits for the device here."""
+        if self._last_ids is None or self._last_ids[0] is not clients:
+            self._last_ids = clients, clients.tolist()
+        return self._last_ids[1]
+
+    @abstractmethod
+    def differentiate(
+        self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
+    ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
+        """Minibatch gradients and losses at x, without weight decay; new tensors."""
+
+    @abstractmethod
+    def train(
+        self,
+        clients: Int[Tensor, "a"],
+        y: Float[Tensor, "a d"],
+        scale: Float[Tensor, "a"] | None,
+        correct: Float[Tensor, "a d"] | None,
+        velocity: Float[Tensor, "a d"] | None,
+    ) -> None:
+        """The K_i local steps of each client; y and the velocity of SGD with momentum are changed in place."""
+
+    @abstractmethod
     def buffers(self, clients: Int[Tensor, "a"]) -> list[Tensor] | None:
         """The mean of each buffer of the model over those of these clients that computed; None if none did.
 
         Each client's buffers start the round equal to the server's. All that the client computes updates them.
         """
-        ...
 
 
 @runtime_checkable

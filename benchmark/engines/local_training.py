@@ -1,12 +1,22 @@
-"""A client's local training in a round: how many steps, and by which optimizer."""
+"""A client's local training in a round: how many steps, and by which optimizer.
 
-from collections.abc import Sequence
+The engines compute SGD themselves. Other steps are those of Adam, of AdamW or of a torch optimizer from outside.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
-from benchmark.engines.local_optimizers import ClientOptimizer
+ClientOptimizer: TypeAlias = Callable[[list[Tensor], float], torch.optim.Optimizer]
+"""Makes the optimizer of one client in one round from the client's parameters and learning rate."""
+
+MARGIN = 1e-6
+"""Added to the norm of a gradient that is clipped, as in `torch.nn.utils.clip_grad_norm_`."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +50,137 @@ class LocalTraining:
             return [self.steps] * len(clients)
         steps: list[int] = self.steps[np.asarray(clients, dtype=np.int64)].tolist()
         return steps
+
+
+@runtime_checkable
+class StackedOptimizer(Protocol):
+    """A `ClientOptimizer` that the vectorised engine can also compute for many clients at once."""
+
+    def stacked(self, y: Float[Tensor, "n d"]) -> "AdamRows":
+        """The optimizer of n clients in one round, before their first step."""
+        ...
+
+
+def sgd(
+    params: Iterable[Tensor], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
+) -> torch.optim.Optimizer:
+    """SGD as in torch, which the engines compute themselves.
+
+    Args:
+        params: the client's model.
+        lr: eta.
+        momentum: of the steps.
+        weight_decay: w; adds w x to the gradient.
+    """
+    return torch.optim.SGD(params, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+
+def adam(
+    params: Iterable[Tensor],
+    lr: float,
+    *,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+) -> torch.optim.Optimizer:
+    """Adam as in torch; its moments start at 0 in every round.
+
+    Args:
+        params: the client's model.
+        lr: eta.
+        betas: decay rates of the two moments.
+        eps: added to the denominator.
+        weight_decay: w; adds w x to the gradient.
+    """
+    return torch.optim.Adam(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+
+def adamw(
+    params: Iterable[Tensor],
+    lr: float,
+    *,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+) -> torch.optim.Optimizer:
+    """AdamW as in torch; its moments start at 0 in every round.
+
+    Args:
+        params: the client's model.
+        lr: eta.
+        betas: decay rates of the two moments.
+        eps: added to the denominator.
+        weight_decay: w; multiplies x by 1 - lr w before each step. Torch's default is 0.01.
+    """
+    return torch.optim.AdamW(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"sgd": sgd, "adam": adam, "adamw": adamw}
+"""The optimizers of local steps. Each takes the client's model and eta first; keyword arguments are options."""
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam, or AdamW if the weight decay is decoupled, for one client or for many.
+
+    Attributes:
+        betas: decay rates of the two moments.
+        eps: added to the denominator.
+        weight_decay: w. Coupled, w x is added to the gradient. Decoupled, x shrinks by the factor 1 - lr w.
+        decoupled: whether it is AdamW.
+    """
+
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    decoupled: bool = False
+
+    def __call__(self, parameters: list[Tensor], lr: float) -> torch.optim.Optimizer:
+        """The optimizer of one client."""
+        make = adamw if self.decoupled else adam
+        return make(parameters, lr, betas=self.betas, eps=self.eps, weight_decay=self.weight_decay)
+
+    def stacked(self, y: Float[Tensor, "n d"]) -> "AdamRows":
+        """The optimizer of n clients."""
+        return AdamRows(self, y)
+
+
+class AdamRows:
+    """Adam for n clients at once, one row for each.
+
+    Args:
+        settings: of Adam.
+        y: the models before the first step, for their shape.
+    """
+
+    def __init__(self, settings: Adam, y: Float[Tensor, "n d"]) -> None:
+        self.settings = settings
+        self.m, self.v = torch.zeros_like(y), torch.zeros_like(y)
+        self.k = 0
+
+    def step(self, y: Float[Tensor, "a d"], gradients: Float[Tensor, "a d"], lrs: Float[Tensor, "a 1"]) -> None:
+        """One step of the first a clients; `y` and `gradients` are changed in place. Call it once for each step."""
+        self.k += 1
+        (beta_1, beta_2), decay = self.settings.betas, self.settings.weight_decay
+        m, v = self.m[: len(y)], self.v[: len(y)]
+        if decay and self.settings.decoupled:
+            y.mul_(1 - lrs * decay)
+        elif decay:
+            gradients.add_(y, alpha=decay)
+        m.lerp_(gradients, 1 - beta_1)
+        v.mul_(beta_2).addcmul_(gradients, gradients, value=1 - beta_2)
+        denominator = (v.sqrt() / (1 - beta_2**self.k) ** 0.5).add_(self.settings.eps)
+        y.addcdiv_(m * lrs, denominator, value=-1 / (1 - beta_1**self.k))
+
+
+def clip_gradient(gradient: Sequence[Tensor], norm: float) -> None:
+    """Scale the pieces of one client's gradient, in place, so that its norm is at most `norm`."""
+    length = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(piece) for piece in gradient]))
+    torch._foreach_mul_(list(gradient), (norm / (length + MARGIN)).clamp(max=1))
+
+
+def clip_rows(gradients: Sequence[Tensor], norm: float) -> list[Tensor]:
+    """The gradients of n clients, in pieces [n, ...], scaled so that the norm of each client's is at most `norm`."""
+    squares = [piece.flatten(1).square().sum(dim=1) for piece in gradients]
+    factors = (norm / (torch.stack(squares).sum(dim=0).sqrt() + MARGIN)).clamp(max=1)
+    return [piece * factors.view(-1, *(1,) * (piece.ndim - 1)) for piece in gradients]

@@ -13,11 +13,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from algorithms import Rows
+from benchmark.engines.base import Work
 from benchmark.engines.feed import Feed
 from benchmark.engines.flat_task import Buffers, FlatTask, in_channels_last
-from benchmark.engines.held_out import held_out_losses
-from benchmark.engines.local_optimizers import clip_gradient
-from benchmark.engines.local_training import LocalTraining
+from benchmark.engines.local_training import LocalTraining, clip_gradient
 from benchmark.engines.threads import prepare_thread
 from tasks import Samples
 from tasks.streams import torch_stream
@@ -77,27 +76,14 @@ class Sequential:
             return draws, perf_counter() - began
 
 
-class SequentialWork:
+class SequentialWork(Work):
     """One round's local work: see `benchmark.engines.Work`."""
 
     def __init__(self, engine: Sequential, t: int, lr: float, momentum: Rows | None) -> None:
+        super().__init__(engine.model, engine.feed, engine.local, lr, momentum)
         self.engine = engine
-        self.model = engine.model
-        self.local = engine.local
         self.t = t
-        self.lr = lr
-        self.momentum = self._momentum_before = momentum
         self._buffers: dict[int, Buffers] = {}
-
-    @property
-    def steps(self) -> int:
-        return self.local.most
-
-    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
-        return torch.tensor(self.local.of(clients.tolist()), dtype=torch.int64, device=clients.device)
-
-    def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
-        return held_out_losses(self.model, self.engine.feed.held_out, clients, x, split)
 
     def buffers(self, clients: Int[Tensor, "a"]) -> Buffers | None:
         if not self.model.buffer_names:
@@ -107,56 +93,47 @@ class SequentialWork:
             return None
         return [torch.stack(values).to(torch.float64).mean(dim=0) for values in zip(*client_buffers, strict=True)]
 
-    def gradients(
+    def differentiate(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
         gradients, losses = torch.empty_like(x, memory_format=torch.contiguous_format), x.new_empty(len(clients))
 
-        def differentiate(row: int, client: int, replica: Replica) -> None:
+        def work(row: int, client: int, replica: Replica) -> None:
             replica.move(x[row].contiguous())
-            losses[row], pieces = self._differentiate(replica, client, step)
+            losses[row], pieces = self._one_gradient(replica, client, step)
             torch.cat([piece.flatten() for piece in pieces], out=gradients[row])
 
-        self._for_each(clients, differentiate)
-        if self.local.weight_decay:
-            gradients.add_(x, alpha=self.local.weight_decay)
+        self._for_each(clients, work)
         return gradients, losses
 
-    def sgd(
+    def train(
         self,
         clients: Int[Tensor, "a"],
-        start: Float[Tensor, "a d"],
-        *,
-        scale: Float[Tensor, "a"] | None = None,
-        correct: Float[Tensor, "a d"] | None = None,
-    ) -> Float[Tensor, "a d"]:
-        ends = start.clone(memory_format=torch.contiguous_format)
+        y: Float[Tensor, "a d"],
+        scale: Float[Tensor, "a"] | None,
+        correct: Float[Tensor, "a d"] | None,
+        velocity: Float[Tensor, "a d"] | None,
+    ) -> None:
         lrs = [self.lr] * len(clients) if scale is None else (self.lr * scale).tolist()
-        velocities = None
-        if self.local.momentum:
-            velocities = torch.zeros_like(ends) if self._momentum_before is None else self._momentum_before[clients]
 
-        def train(row: int, client: int, replica: Replica) -> None:
-            replica.move(ends[row])  # the steps change this row in place
+        def work(row: int, client: int, replica: Replica) -> None:
+            replica.move(y[row])  # the steps change this row in place
             corrections = None if correct is None else self.model.split(correct[row])
-            velocity = None if velocities is None else self.model.split(velocities[row])
+            velocities = None if velocity is None else self.model.split(velocity[row])
             optimizer = None if self.local.optimizer is None else self.local.optimizer(replica.parameters, lrs[row])
             for step in range(*self.local.of([client])):
-                _, gradients = self._differentiate(replica, client, step)
+                _, gradients = self._one_gradient(replica, client, step)
                 if self.local.clip_norm is not None:
                     clip_gradient(gradients, self.local.clip_norm)
                 if optimizer is None:
-                    replica.descend(gradients, lrs[row], self.local, corrections, velocity)
+                    replica.descend(gradients, lrs[row], self.local, corrections, velocities)
                 else:
                     replica.step(optimizer, gradients, corrections)
             if optimizer is not None:  # which may have replaced the parameters instead of changing them in place
-                for end, parameter in zip(self.model.split(ends[row]), replica.parameters, strict=True):
+                for end, parameter in zip(self.model.split(y[row]), replica.parameters, strict=True):
                     end.copy_(parameter)
 
-        self._for_each(clients, train)
-        if self.momentum is not None and velocities is not None:
-            self.momentum = self.momentum.put(clients, velocities)
-        return ends
+        self._for_each(clients, work)
 
     @torch.no_grad()
     def _for_each(self, clients: Int[Tensor, "a"], work: Callable[[int, int, "Replica"], None]) -> None:
@@ -183,7 +160,7 @@ class SequentialWork:
         for replica in self.engine.replicas:
             replica.move(self.engine.home)  # otherwise it would keep the memory of this round's models
 
-    def _differentiate(self, replica: "Replica", client: int, step: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _one_gradient(self, replica: "Replica", client: int, step: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Loss and gradients at the replica's parameters, on the client's minibatch of a step."""
         step += self.t * self.local.of([client])[0]
         batch = self.engine.batch(client, step)

@@ -16,7 +16,7 @@ from benchmark.config.optimization import Local, Server
 from benchmark.config.source import definition
 from benchmark.config.trial import Trial
 from benchmark.engines import Adam, LocalTraining
-from benchmark.engines.local_optimizers import ClientOptimizer
+from benchmark.engines.local_training import ClientOptimizer
 from benchmark.federation.client_weights import Classes, classes
 from benchmark.federation.evaluation import Groups, client_groups, group
 from benchmark.federation.memory_check import Need, refuse_what_cannot_fit

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from algorithms import Algorithm, Round
 from benchmark.config.trial import Alike
+from benchmark.engines import Work
 from benchmark.federation.evaluation import is_often, named
 from benchmark.federation.method_calls import evaluated_models
-from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
 
 MOST_CLIENTS = 5_000
@@ -96,10 +96,10 @@ class Weights(nn.Module):
         self.cumulative = nn.Parameter(torch.zeros(len(classes.of), dtype=dtype))
         self.state = StateBuffers(algorithm.init(self.cumulative.detach(), len(classes.of)))
 
-    def round(self, call: Round, observed: Observed) -> None:
+    def round(self, call: Round, work: Work) -> None:
         """Repeat the round that the run has just done. The server's optimizer then applies the gradient set here."""
-        work = UnitWork(observed, call.lr)
-        update, state = self.algorithm.round(self.state.get(), self.cumulative.detach(), call, work)
+        unit_work = UnitWork(work, call.lr)
+        update, state = self.algorithm.round(self.state.get(), self.cumulative.detach(), call, unit_work)
         self.cumulative.grad = None if update is None else -update
         self.state.set(state)
 
@@ -128,21 +128,21 @@ class UnitWork:
     """Local work in which the K steps of client i move its model by 1 along coordinate i: see `algorithms.LocalWork`.
 
     Args:
-        observed: the local work of the run in this round.
+        work: the local work of the run in this round.
         lr: eta.
     """
 
-    def __init__(self, observed: Observed, lr: float) -> None:
-        self.observed = observed
+    def __init__(self, work: Work, lr: float) -> None:
+        self.work = work
         self.lr = lr
-        self._losses = iter(observed.loss_calls)
+        self._losses = iter(work.loss_calls)
 
     @property
     def steps(self) -> int:
-        return self.observed.steps
+        return self.work.steps
 
     def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
-        return self.observed.steps_of(clients)
+        return self.work.steps_of(clients)
 
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a m"], split: str) -> Float[Tensor, "a"]:
         return next(self._losses)

@@ -14,15 +14,12 @@ from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
 from algorithms import Algorithm, Round, Rows
-from benchmark.engines import ENGINES, Engine, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out_splits
-from benchmark.engines.distributed import Distributed, DistributedEvaluator
-from benchmark.engines.peers import Peers
+from benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out_splits
 from benchmark.federation.client_weights import Classes, Weights
 from benchmark.federation.costs import Costs, floats
 from benchmark.federation.evaluation import Groups, Tally, named
 from benchmark.federation.method_calls import evaluated_models, first_state, one_round, traffic_of
 from benchmark.federation.metrics import Metrics, Scores
-from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
 from participation import Participation
 from tasks import Batches, ClientData, Minibatches, Samples, Task
@@ -110,8 +107,7 @@ class Federation(LightningModule):
         self.splits_at = splits
         self.seed = seed
         self.workers = workers
-        self.peers: Peers | None = None
-        self.evaluator: Evaluator | DistributedEvaluator = Evaluator(task, workers)
+        self.evaluator = Evaluator(task, workers)
         self.server = nn.Parameter(self.model.vector())
         on_host = client_memory == "host"
         self.state = StateBuffers(first_state(algorithm, self.server.detach(), data.clients), host=on_host)
@@ -129,20 +125,10 @@ class Federation(LightningModule):
         """The models [d] that are evaluated, by name: see `algorithms.Algorithm.eval_models`."""
         return evaluated_models(self.algorithm, self.state.get(), self.server.detach())
 
-    def share(self, peers: Peers) -> None:
-        """Share the clients' work and the evaluations with other processes, before the first of them."""
-        self.peers = peers
-        self.evaluator = DistributedEvaluator(Evaluator(self.model.task, self.workers), self.model, peers)
-
-    def local_engine(self) -> Engine:
-        """The engine of this process."""
+    def on_fit_start(self) -> None:
         samples = tuple(column.to(self.device) for column in self.data.splits["train"])
         feed = Feed(self.model.task, samples, self.minibatches, held_out_splits(self.data, self.device))
-        return ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
-
-    def on_fit_start(self) -> None:
-        engine = self.local_engine()
-        self.engine = engine if self.peers is None else Distributed(engine, self.model, self.peers)
+        self.engine = ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
         self.known: dict[str, Tensor] = {"alpha": self._vector(self.alpha)}
         for name in self.algorithm.requires:
             if name == "least_loss":
@@ -153,13 +139,12 @@ class Federation(LightningModule):
     def training_step(self, batch: int, batch_idx: int) -> None:
         call = self._call(self.t)
         work = self.engine.round(self.t, call.lr, None if self.momentum is None else self.momentum.get())
-        observed = Observed(work)
         with torch.no_grad():
-            update, state = one_round(self.algorithm, self.state.get(), self.server.detach(), call, observed)
+            update, state = one_round(self.algorithm, self.state.get(), self.server.detach(), call, work)
             self._average_buffers(work, call)
             if self.weights is not None:
-                self.weights.round(call, observed)
-        self.costs.add(observed.gradient_count, traffic_of(self.algorithm, state, call), len(self.server))
+                self.weights.round(call, work)
+        self.costs.add(work.gradient_count, traffic_of(self.algorithm, state, call), len(self.server))
         # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.
         self.server.grad = None if update is None else -update
         self.optimizers().step()  # type: ignore[union-attr]

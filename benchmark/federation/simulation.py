@@ -23,16 +23,7 @@ from benchmark.federation.callbacks import Checkpoints, Recorder, Stop
 from benchmark.federation.divergence import Diverged, Divergence
 from benchmark.federation.interruption import stop_requests
 from benchmark.federation.module import Federation
-from benchmark.federation.peer import follow
 from benchmark.federation.precision import PRECISIONS, matrix_products
-from benchmark.federation.processes import (
-    begin,
-    end,
-    follows,
-    messages_of_torchrun,
-    peers_of,
-    processes_on_this_machine,
-)
 from benchmark.federation.run_folder import RunFolder
 from benchmark.federation.trained import buffers_of, load_buffers, save_buffers, trained_module
 from benchmark.federation.trainer import quiet, trainer_of
@@ -110,26 +101,7 @@ def simulate(
         Interrupted: the run was asked to stop; its folder has a checkpoint of the last round.
     """
     trial = Trial.read(trial)
-    if follows():
-        return Result(trial, **follow(messages_of_torchrun()))
-    result = None
-    try:
-        run = None if folder is None else RunFolder(Path(folder))
-        result = _run(trial, run, callbacks, logger, checkpoint_every, stop)
-    finally:
-        end(None if result is None else {name: value for name, value in vars(result).items() if name != "trial"})
-    return result
-
-
-def _run(
-    trial: Trial,
-    run: RunFolder | None,
-    callbacks: Sequence[Callback],
-    logger: Logger | bool,
-    checkpoint_every: timedelta,
-    stop: Callable[[], bool] | None,
-) -> Result:
-    """`simulate` in the main process of the trial."""
+    run = None if folder is None else RunFolder(Path(folder))
     if run is not None:
         _check_folder(run, trial)
         if run.finished == trial.rounds or run.diverged_within(trial.rounds):
@@ -137,19 +109,14 @@ def _run(
     with (
         quiet(),
         matrix_products(PRECISIONS[trial.numerics.dtype].products),
-        kernels_of_one_thread() as all_threads,
+        kernels_of_one_thread() as threads,
         stop_requests() if stop is None else nullcontext(stop) as requested,
-        peers_of(trial) as peers,
     ):
-        threads = max(1, all_threads // processes_on_this_machine(trial))
         federation = build(trial, threads)
         recorder = Recorder(run)
         checkpoints = [] if run is None else [Checkpoints(run, trial.rounds, checkpoint_every)]
         followers = [Divergence(), recorder, *callbacks, *checkpoints, Stop(run, trial.rounds, requested)]
         trainer = trainer_of(trial, followers, logger)
-        if peers is not None:
-            begin(peers, trial, trainer.strategy.root_device, threads)
-            federation.share(peers)
         if run is None:
             divergence = _train(trainer, federation, recorder, trial, resume=None)
         else:
@@ -175,6 +142,7 @@ def load(folder: Path | str) -> Result:
     if not (run.path / "trial.yaml").is_file():
         raise SettingError(f"{run.path} is not a run folder; it has no trial.yaml")
     settings = load_yaml(run.path / "trial.yaml")
+    settings.get("numerics", {}).pop("devices", None)  # a setting of earlier versions that changed no result
     if "analysis" in settings:
         raise SettingError(f"{run.path} is the run folder of an analysis, which trains no model; see its metrics.jsonl")
     if not (run.path / "model.npz").is_file():

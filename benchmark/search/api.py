@@ -109,7 +109,7 @@ def tune(
         budget: a time for the whole search, such as `2h`, or client gradients for each cell, such as `5e6gradients`;
             no samples are proposed when it is spent. All cells get equally many samples in a time.
         store: folder of the run folders.
-        executor: `ray` or `inline`; by default Ray if it is installed, and never under torchrun.
+        executor: `ray` or `inline`; by default Ray if it is installed.
         ray: how trials run with Ray; by default as `RayOptions()`.
         allow_test: whether the metric may be of the test split.
         mlflow: whether to mirror the trials to MLflow, if it is installed, as the experiment EXPERIMENT/search.

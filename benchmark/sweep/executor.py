@@ -1,6 +1,5 @@
 """Which executor runs the trials: Ray, or this process."""
 
-import os
 from importlib.util import find_spec
 from typing import Literal
 
@@ -25,8 +24,6 @@ def needed_by(storage: object, address: str, gpus_per_trial: float, retries: int
 def executor_of(asked: Name | None, needed_by: str = "") -> tuple[Name, str]:
     """The executor to use: by default Ray if it is installed, otherwise inline.
 
-    Under torchrun, whose processes compute one trial together, always inline.
-
     Args:
         asked: what the user chose; None for the default.
         needed_by: an option that only Ray has and that is used; empty for none.
@@ -35,17 +32,12 @@ def executor_of(asked: Name | None, needed_by: str = "") -> tuple[Name, str]:
         the executor, and a sentence for the user; empty if there is nothing to say.
 
     Raises:
-        SettingError: Ray is needed and is not installed, or another executor was chosen, or torchrun started this
-            process.
+        SettingError: Ray is needed and is not installed, or another executor was chosen.
     """
     if needed_by and asked == "inline":
         raise SettingError(f"--executor inline is not allowed with {needed_by}; must be ray")
     if needed_by:
         asked = "ray"
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        if asked == "ray":
-            raise SettingError("--executor: ray is not allowed under torchrun; must be inline")
-        return "inline", ""
     if asked == "inline" or find_spec("ray"):
         return asked or "ray", ""
     if asked == "ray":

@@ -6,9 +6,8 @@ import torch
 
 from benchmark.config.analysis import Analysis
 from benchmark.config.trial import Trial
-from benchmark.engines.chunks import ChunkSize
-from benchmark.engines.loss_properties import Loss
-from benchmark.engines.vectorised import spread_samples
+from benchmark.engines.loss import Loss
+from benchmark.engines.vectorised import ChunkSize, spread_samples
 from benchmark.federation.build import build
 from benchmark.federation.memory_check import Need
 from benchmark.federation.module import Federation

@@ -27,7 +27,6 @@ from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from benchmark.config.experiment import read_trial
 from benchmark.config.source import supply
-from benchmark.config.trial import Trial
 from benchmark.federation.interruption import stop_requests
 from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
 from benchmark.sweep.ray_options import RayOptions
@@ -71,9 +70,8 @@ def run_ray(
         # Tune must have a folder for its own records; ours are in the run folders.
         with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
             relay = _Relay(jobs, callback, requested, options.retries, storage)
-            cores = max((job.trial.numerics.devices for job in jobs if isinstance(job.trial, Trial)), default=1)
             tune.Tuner(
-                tune.with_resources(_trainable, {"cpu": cores, "gpu": options.gpus_per_trial}),
+                tune.with_resources(_trainable, {"cpu": 1, "gpu": options.gpus_per_trial}),
                 param_space={
                     "job": tune.grid_search(list(range(len(jobs)))),
                     "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],

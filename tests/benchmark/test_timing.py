@@ -111,7 +111,7 @@ def test_the_grid_leaves_out_more_active_than_clients():
         (
             "engines",
             ["sequental"],
-            r"engine: 'sequental' is not allowed; must be one of auto, sequential, vectorised, compiled",
+            r"engine: 'sequental' is not allowed; must be one of auto, sequential, vectorised",
         ),
         ("active", [0], r"active: 0 is not allowed; must be at least 1"),
         ("active", [50, 20], r"active: 20 is not allowed; must be at most 10, the clients"),

@@ -135,18 +135,15 @@ def test_a_search_without_an_answer_says_so(tmp_path, store, capsys):
     assert (code, json.loads(output)) == (1, {"best": {}})
 
 
-@pytest.mark.parametrize("torchrun", [False, True])
-def test_python_chooses_the_executor_as_the_command_does(torchrun, tmp_path, monkeypatch):
-    """With Ray installed; under torchrun the default is this process, and Ray is refused."""
+def test_python_chooses_the_executor_as_the_command_does(tmp_path, monkeypatch):
+    """With Ray installed."""
     monkeypatch.setattr(sweep_executor, "find_spec", lambda name: object())
-    if torchrun:
-        monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
     chosen = []
     monkeypatch.setattr(api, "Execution", lambda name, *_: chosen.append(name) or pytest.fail("stop"))
     options = {"metric": "train/distance", "store": tmp_path}
     with pytest.raises(pytest.fail.Exception, match="stop"):
         api.tune(write(tmp_path), {"local.lr": [0.1]}, **options)
-    assert chosen == [executor_of(None).value] == ["inline" if torchrun else "ray"]
+    assert chosen == [executor_of(None).value] == ["ray"]
     with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --ray-address; must be ray$"):
         api.tune(write(tmp_path), {"local.lr": [0.1]}, executor="inline", ray=RayOptions(address="auto"), **options)
 

@@ -6,7 +6,7 @@ import torch
 from engine_rigs import rigs
 
 from benchmark.engines import Feed
-from benchmark.engines.stacked_minibatches import stack_minibatches
+from benchmark.engines.feed import stack_minibatches
 from tasks import Minibatches, ridge
 
 

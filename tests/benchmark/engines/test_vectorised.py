@@ -1,11 +1,5 @@
 """The vectorised engine against the sequential one, which has tests of its own."""
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +7,7 @@ from engine_rigs import CROP, STEPS, WRAPS, Normalising, Peeking, Standardising,
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from algorithms import ALGORITHMS, LocalWork
-from benchmark import SettingError, engines, simulate
+from benchmark import SettingError, simulate
 
 
 @pytest.mark.parametrize("wrap", WRAPS)
@@ -129,73 +123,6 @@ def test_the_host_reads_nothing_but_who_is_asked(wrap, monkeypatch):
         assert waits.count == 1  # it would have been seen
     assert len(read) == 1
     assert read[0] is clients
-
-
-def test_what_is_compiled_meets_few_shapes():
-    shapes = []
-
-    def compiler(gradients):
-        def run(*tensors):
-            assert all(tensor.is_contiguous() for tensor in tensors[-3:])  # images, labels and weights
-            assert len({len(tensor) for tensor in tensors}) == 1
-            shapes.append(tuple(tensors[-1].shape))
-            return gradients(*tensors)
-
-        return run
-
-    for memory in (2**30, 2**17):
-        sequential, vectorised, x = rigs(compiler=compiler, memory=memory)
-        for clients in ([5], [0], [0, 1, 2, 3], [1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]):
-            clients = torch.tensor(clients)
-            start = x + 0.01 * torch.arange(len(clients))[:, None]
-            assert (vectorised.sgd(clients, start) - sequential.sgd(clients, start)).abs().max() < 1e-10
-            for one, other in zip(
-                *(work.gradients(clients, start, 2) for work in (vectorised, sequential)), strict=True
-            ):
-                assert (one - other).abs().max() < 1e-10
-        if memory == 2**30:
-            assert set(shapes) == {(1, 16), (4, 16), (5, 16), (6, 16)}
-    assert {length for _, length in shapes} == {16}
-    sequential, vectorised, x = rigs("full", compiler=compiler)
-    ends, expected = (work.sgd(torch.tensor([0, 2]), x.expand(2, -1)) for work in (vectorised, sequential))
-    assert (ends - expected).abs().max() < 1e-10
-    assert shapes[-1] == (2, 160)  # the largest client's
-
-
-def test_a_loss_that_cannot_be_padded_is_not_compiled():
-    for wrap in (Normalising, Standardising):
-        with pytest.raises(
-            SettingError, match=r"numerics.engine: 'compiled' is not allowed .* vectorised or sequential"
-        ):
-            rigs(wrap=wrap, compiler=lambda gradients: gradients)
-
-
-COMPILED = """
-import torch
-from benchmark import simulate
-from torch._dynamo.utils import counters
-trial = {
-    "task": {"name": "digits", "clients": 6, "model": "linear", "augmentation": "crop_flip"},
-    "algorithm": "scaffold",
-    "local": {"steps": 2, "lr": 0.05, "batch_size": 32},
-    "rounds": 5,
-}
-models = [
-    simulate(trial | {"numerics": {"dtype": "float64", "engine": engine}}).model for engine in ("sequential", "compiled")
-]
-print(abs(models[1] - models[0]).max(), counters["stats"]["unique_graphs"], len(counters["graph_break"]))
-"""
-
-
-@pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile needs a C++ compiler on a CPU")
-def test_the_compiled_engine_is_equal():
-    # In a process of its own, for the checks of annotations that run here cannot be compiled.
-    environment = os.environ | {"PYTHONPATH": str(Path(engines.__file__).parents[2]), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    error, graphs, breaks = done.stdout.split()
-    assert float(error) < 1e-10
-    assert (int(graphs), int(breaks)) == (1, 0)  # everybody answers, and a short minibatch takes no graph of its own
 
 
 MASK = np.array([[1, 0, 1, 1, 0, 1], [0, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 1], [1, 1, 1, 1, 1, 1]])

@@ -4,14 +4,14 @@ import pytest
 import torch
 from engine_rigs import WRAPS, rigs
 
-from benchmark.engines import traced
-from benchmark.engines.loss_properties import kernels_key
+from benchmark.engines import recording
+from benchmark.engines.loss import kernels_key
 from tasks import digits
 
 
 @pytest.fixture(autouse=True)
 def nothing_shared(monkeypatch):
-    monkeypatch.setattr(traced, "RECORDINGS", type(traced.RECORDINGS)())
+    monkeypatch.setattr(recording, "RECORDINGS", type(recording.RECORDINGS)())
 
 
 @pytest.mark.parametrize("wrap", WRAPS)
@@ -19,15 +19,13 @@ def nothing_shared(monkeypatch):
 def test_a_recording_gives_the_same_bits(wrap, batch_size, monkeypatch):
     clients, results = torch.tensor([5, 4, 3]), []
     for worth in (2, 10**9):
-        monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", worth)
-        traced.RECORDINGS.clear()
+        monkeypatch.setattr(recording, "CALLS_BEFORE_TRACING", worth)
+        recording.RECORDINGS.clear()
         _, work, x = rigs(batch_size, wrap=WRAPS[wrap])
         ends = [work.sgd(clients, x.expand(3, -1)) for _ in range(3)]
         ends += [part for _ in range(3) for part in work.gradients(clients, x.expand(3, -1), 1)]
         results.append([*ends, *work.buffers(clients)])
-        engine = work.engine
-        functions = [f for kind in (engine.with_losses, engine.without_losses) for f in vars(kind).values()]
-        assert (sum(len(function.recordings) for function in functions) > 0) == (worth == 2)
+        assert (sum(len(function.recordings) for function in work.engine.gradients.values()) > 0) == (worth == 2)
     assert all(map(torch.equal, *results))
 
 
@@ -42,9 +40,9 @@ def cubes(calls):
 
 
 def test_a_recording_is_played_back(monkeypatch):
-    monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 4)
+    monkeypatch.setattr(recording, "CALLS_BEFORE_TRACING", 4)
     calls = []
-    function = traced.Traced(cubes(calls))
+    function = recording.Traced(cubes(calls))
     for n, expected_calls in ((2, 2), (3, 2), (2, 2), (2, 0), (3, 2), (2, 0)):
         before = len(calls)
         y, a = torch.arange(n, dtype=torch.float64), torch.tensor([[1.0], [2.0]], dtype=torch.float64)
@@ -57,8 +55,8 @@ def test_a_recording_is_played_back(monkeypatch):
 
 
 def test_what_needs_only_data_is_computed_for_all_steps_at_once(monkeypatch):
-    monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 1)
-    function = traced.Traced(lambda y, u: [y * u.exp().sum(dim=0)])
+    monkeypatch.setattr(recording, "CALLS_BEFORE_TRACING", 1)
+    function = recording.Traced(lambda y, u: [y * u.exp().sum(dim=0)])
     y, u = torch.ones(3), torch.randn(4, 2, 3, generator=torch.Generator().manual_seed(0))
     expected = [y * u[k].exp().sum(dim=0) for k in range(4)]
     at = function.at_steps([y], [u])
@@ -68,7 +66,7 @@ def test_what_needs_only_data_is_computed_for_all_steps_at_once(monkeypatch):
 
 
 def test_trials_share_recordings_of_equal_functions_only(monkeypatch):
-    monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 1)
+    monkeypatch.setattr(recording, "CALLS_BEFORE_TRACING", 1)
 
     def scaled_by(factor):
         def function(y, u):
@@ -87,24 +85,24 @@ def test_trials_share_recordings_of_equal_functions_only(monkeypatch):
         (3, None, 2, 2),
     ):
         calls = []
-        function = traced.Traced(scaled_by(factor), key)
+        function = recording.Traced(scaled_by(factor), key)
         for _ in range(3):
             assert torch.equal(function.at_steps([y], [u])(0)[0], factor * u[0])
-        assert (len(calls), len(traced.RECORDINGS)) == (calls_expected, kept)
+        assert (len(calls), len(recording.RECORDINGS)) == (calls_expected, kept)
 
 
 def test_a_function_that_changes_is_not_recorded(monkeypatch):
-    monkeypatch.setattr(traced, "CALLS_BEFORE_TRACING", 1)
+    monkeypatch.setattr(recording, "CALLS_BEFORE_TRACING", 1)
     calls = []
 
     def function(y, u):
         calls.append(1)
         return [len(calls) * y * u]
 
-    counted = traced.Traced(function, "c")
+    counted = recording.Traced(function, "c")
     y, u = torch.ones(3), torch.rand(1, 3)
     counted.at_steps([y], [u])
-    assert traced.RECORDINGS == {}
+    assert recording.RECORDINGS == {}
     before = len(calls)
     assert torch.equal(counted.at_steps([y], [u])(0)[0], (before + 1) * u[0])
 

@@ -2,7 +2,7 @@
 
 from engine_rigs import Normalising, Standardising
 
-from benchmark.engines.loss_properties import Loss, activation_bytes, is_mean_of_samples
+from benchmark.engines.loss import Loss, activation_bytes, is_mean_of_samples
 from tasks import digits
 from tasks.models import mlp
 

@@ -1,0 +1,204 @@
+"""The loss of many clients at once: gradients by `torch.func`, what the engine must know of a loss, a faster kernel."""
+
+import copy
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.func import functional_call, grad, vmap
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from benchmark.config.source import fingerprint
+from tasks import Samples, Task
+
+NamedTensors = dict[str, Tensor]
+"""Parameters or buffers by name; where they are stacked, the first dimension is the client."""
+
+FEW = 64
+"""Classes. With more of them torch's own kernel is as fast."""
+
+
+class Loss(nn.Module):
+    """A task's loss as a module, as `torch.func.functional_call` needs it.
+
+    Args:
+        task: its parameters are named `task.` and their name.
+        context: in which the loss is computed.
+    """
+
+    def __init__(self, task: Task, context: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
+        super().__init__()
+        self.task = task
+        self.context = context
+
+    def forward(self, batch: Samples) -> Tensor:
+        with self.context():
+            return self.task.loss(batch)
+
+
+class PerClientGradients:
+    """The gradients of many clients, each at its own parameters and minibatch, in one batch of kernels.
+
+    Args:
+        loss: the task's.
+        buffer_names: of the buffers that the loss updates.
+    """
+
+    def __init__(self, loss: Loss, buffer_names: list[str]) -> None:
+        self.loss = loss
+        self.names = [name for name, _ in loss.named_parameters()]
+        self.buffer_names = buffer_names
+
+    def __call__(self, *tensors: Tensor, padded: bool, losses: bool) -> list[Tensor]:
+        """Gradients, losses and next buffers, clients first. A flat list of tensors, as recording needs it.
+
+        Args:
+            tensors: parameters, buffers, columns of the minibatches; if these are padded, the weights of the samples.
+            padded: whether the minibatches are padded; only for a loss without buffers.
+            losses: whether losses and buffers are needed; False for the gradients alone.
+        """
+        n, b = len(self.names), len(self.buffer_names)
+        parameters = dict(zip(self.names, tensors[:n], strict=True))
+        if padded:
+            gradients, values = vmap(grad(self._weighted_loss, has_aux=True))(parameters, tensors[n:-1], tensors[-1])
+            return [*gradients.values(), values] if losses else [*gradients.values()]
+        buffers = dict(zip(self.buffer_names, tensors[n : n + b], strict=True))
+        batches = tensors[n + b :]
+        gradients, (values, buffers) = vmap(grad(self._batch_loss, has_aux=True))(parameters, buffers, batches)
+        return [*gradients.values(), values, *buffers.values()] if losses else [*gradients.values()]
+
+    def server_buffers(self, clients: int) -> NamedTensors:
+        """The server's buffers, repeated for a number of clients."""
+        buffers = {name: self.loss.get_buffer(name) for name in self.buffer_names}
+        return {name: buffer.expand(clients, *buffer.shape) for name, buffer in buffers.items()}
+
+    def _batch_loss(
+        self, parameters: NamedTensors, buffers: NamedTensors, batch: Samples
+    ) -> tuple[Tensor, tuple[Tensor, NamedTensors]]:
+        buffers = {name: buffer.clone() for name, buffer in buffers.items()}  # the arguments must not change
+        loss = functional_call(self.loss, (parameters, buffers), (batch,))
+        return loss, (loss, buffers)
+
+    def _weighted_loss(
+        self, parameters: NamedTensors, batch: Samples, weights: Float[Tensor, "b"]
+    ) -> tuple[Tensor, Tensor]:
+        def sample_loss(sample: Samples) -> Tensor:
+            single: Tensor = functional_call(self.loss, parameters, (tuple(column[None] for column in sample),))
+            return single
+
+        loss = weights @ vmap(sample_loss)(batch)
+        return loss, loss
+
+
+def is_mean_of_samples(loss: Loss, samples: Samples) -> bool:
+    """Whether a batch's loss and gradient are the means over its samples. Tried on the CPU, in float64."""
+    samples = tuple(_in_float64(column) for column in samples)
+    buffers = {name: _in_float64(buffer) for name, buffer in loss.named_buffers()}
+    parameters = {name: _in_float64(p).requires_grad_() for name, p in loss.named_parameters()}
+    singles = [tuple(column[i : i + 1] for column in samples) for i in range(len(samples[0]))]
+
+    def loss_and_gradient(batches: list[Samples]) -> Tensor:
+        """The mean loss of the batches and its gradient, concatenated."""
+        values = [functional_call(loss, (parameters, buffers), (batch,)) for batch in batches]
+        mean = torch.stack(values).mean()
+        gradients = torch.autograd.grad(mean, list(parameters.values()), materialize_grads=True)
+        return torch.cat([mean.detach()[None], *(gradient.flatten() for gradient in gradients)])
+
+    try:
+        with torch.enable_grad():
+            together, apart = loss_and_gradient([samples]), loss_and_gradient(singles)
+    except (ValueError, RuntimeError):  # for example a normalisation that needs more than one sample
+        return False
+    return bool((together - apart).abs().max() <= 1e-10 * together.abs().max())
+
+
+def kernels_key(task: Task) -> Hashable:
+    """Equal for tasks whose losses run the same kernels on the same constants: same classes, attributes and shapes."""
+    shapes = {id(parameter): (tuple(parameter.shape), str(parameter.dtype)) for parameter in task.parameters()}
+    # Parameters are arguments of the kernels. In the copy their shapes take their places.
+    return tuple(type(module) for module in task.modules()), fingerprint(copy.deepcopy(task, dict(shapes)))
+
+
+def activation_bytes(loss: Loss, samples: Samples) -> int:
+    """Bytes per sample that the forward pass saves for the backward pass."""
+    parameter_storages = {parameter.untyped_storage().data_ptr() for parameter in loss.parameters()}
+    saved: dict[int, int] = {}
+
+    def record(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in parameter_storages:
+            # The smaller one: a slice takes less than its storage, an expanded tensor has more elements than it stores.
+            size = min(tensor.numel() * tensor.element_size(), storage.nbytes())
+            saved[storage.data_ptr()] = max(size, saved.get(storage.data_ptr(), 0))
+        return tensor
+
+    buffers = {name: buffer.clone() for name, buffer in loss.named_buffers()}  # this trial must not change the server's
+    with torch.enable_grad(), saved_tensors_hooks(record, lambda tensor: tensor):
+        value = functional_call(loss, buffers, (samples,))
+    assert value.requires_grad  # and keeps the saved tensors alive until here, so that no address is used twice
+    return sum(saved.values()) // len(samples[0])
+
+
+def _in_float64(tensor: Tensor) -> Tensor:
+    tensor = tensor.detach().cpu()
+    return tensor.double() if tensor.is_floating_point() else tensor.clone()
+
+
+class FastCrossEntropy(TorchFunctionMode):
+    """A context in which cross entropies are computed by log-sum-exp where that is faster.
+
+    It also applies inside `torch.nn` modules and `torch.func.vmap`.
+
+    Over a last dimension of ten numbers, torch's kernel of log_softmax computes one exponential after another. The
+    log-sum-exp uses kernels that compute several at once. A step of softmax regression takes three quarters of the time
+    (docs/speed.md).
+    """
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        return (cross_entropy if function is functional.cross_entropy else function)(*args, **(kwargs or {}))
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """`torch.nn.functional.cross_entropy`, arguments as in torch.
+
+    For logits x [b, c] and labels y [b] on a CPU it is computed as log(sum_c exp x_c) - x_y. Class weights, label
+    smoothing, probabilities as targets, many classes and other shapes are left to torch.
+    """
+    plain = weight is None and size_average is None and reduce is None and label_smoothing == 0
+    by_label = input.ndim == 2 and target.ndim == 1 and not target.is_floating_point()
+    if not plain or not by_label or input.device.type != "cpu" or input.shape[1] > FEW:
+        return functional.cross_entropy(
+            input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing
+        )
+    labelled = target != ignore_index
+    below = input - input.detach().amax(1, keepdim=True)  # exact for large logits, which torch.logsumexp is not
+    losses = below.exp().sum(1).log() - below.gather(1, torch.where(labelled, target, 0)[:, None])[:, 0]
+    if reduction == "none":
+        return losses * labelled
+    # Weights rather than a mean: they depend on the data alone, so that they are not computed in every step.
+    weights = labelled.to(losses.dtype)
+    if reduction == "sum":
+        return (losses * weights).sum()
+    number = weights.sum()
+    # As in torch, the mean of no labelled sample is NaN, and its gradient 0.
+    return (losses * (weights / number.clamp(min=1))).sum() + (number / number - 1)
