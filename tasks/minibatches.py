@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 from jaxtyping import Int
 
-from tasks.holdings import Holdings
+from tasks.base import Holdings
 from tasks.seeding import Seed, seeds
 from tasks.streams import stream
 

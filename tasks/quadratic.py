@@ -5,8 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tasks.base import ClientData, Samples, Task
-from tasks.holdings import Holdings
+from tasks.base import ClientData, Holdings, Samples, Task
 
 
 class Quadratic(Task):

@@ -58,7 +58,7 @@ class Guarded:
         return self._roll_call(result, supplied[0]) if self.kind == "participation" else result
 
     def _check_model(self, network: Any, shape: tuple[int, ...], classes: int) -> None:
-        from tasks.supervised_checks import check_model
+        from tasks.supervised import check_model
 
         try:
             check_model(network, shape, classes)
