@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Int
 
 from tasks.base import Holdings
-from tasks.seeding import Seed, seeds
-from tasks.streams import stream
+from tasks.streams import Seed, seeds, stream
 
 PURPOSE = "minibatch"
 
