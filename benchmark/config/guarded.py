@@ -88,8 +88,7 @@ class Guarded:
 
 def _parts(rows: Any, labels: np.ndarray) -> Any:
     """Parts from a list of the samples of each client."""
-    from tasks.partitions import Parts
-    from tasks.partitions.base import realised
+    from tasks.partitions import Parts, realised
 
     arrays = [np.asarray(mine) for mine in rows]
     if labels.dtype.kind not in "iu" or any(len(mine) == 0 or mine.dtype.kind not in "iu" for mine in arrays):
