@@ -6,21 +6,17 @@ probabilities takes the population first, each variation takes p and t. Keyword 
 
 from collections.abc import Callable
 
-from participation.active import Active
 from participation.base import Participation, Population
-from participation.bernoulli import Bernoulli
-from participation.clustered_markov import ClusteredMarkov
+from participation.bernoulli import Active, Bernoulli
 from participation.copula import Copula
 from participation.cyclic import Cyclic, CyclicReset
-from participation.full import Full
 from participation.function import FromFunction, FromObject
 from participation.group_events import GroupEvents
-from participation.markov import Markov, MarkovVarying
-from participation.markov_pi_lambda import MarkovPiLambda
+from participation.markov import ClusteredMarkov, Markov, MarkovPiLambda, MarkovVarying
 from participation.minimum_separation import MinimumSeparation
 from participation.probabilities import PROBABILITIES
 from participation.trace import Trace
-from participation.uniform import Uniform, Weighted
+from participation.uniform import Full, Uniform, Weighted
 from participation.variations import VARIATIONS
 
 MODELS: dict[str, Callable[..., Participation]] = {

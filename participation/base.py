@@ -1,10 +1,12 @@
 """The interface of a participation model, and what it knows about the clients."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
+
+from participation.streams import stream
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,20 @@ class Population:
     seed: int = 0
     classes: Float[np.ndarray, "m C"] | None = None
     histogram: Int[np.ndarray, "m C"] | None = None
+
+    def pooled(self, unit: Int[np.ndarray, "m"], count: int) -> "Population":
+        """The population of units of clients: mean class distributions and summed histograms of their members.
+
+        Args:
+            unit: [m], the unit of each client, 0..count-1.
+            count: number of units.
+        """
+        classes, histogram = self.classes, self.histogram
+        if classes is not None:
+            classes = np.stack([classes[unit == u].mean(axis=0) for u in range(count)])
+        if histogram is not None:
+            histogram = np.stack([histogram[unit == u].sum(axis=0) for u in range(count)])
+        return replace(self, clients=count, classes=classes, histogram=histogram)
 
 
 class Participation(ABC):
@@ -87,3 +103,37 @@ class IndependentRounds(Participation):
     @property
     def correlation(self) -> Float[np.ndarray, "m"]:
         return np.zeros(self.clients)
+
+
+def members(option: str, population: Population, count: int, *, shuffled: bool = False) -> Int[np.ndarray, "m"]:
+    """The unit [m] of each client, 0..count-1: contiguous in the order of ids, or assigned at random by the seed.
+
+    Args:
+        option: name of the option that gives the count, for errors.
+        population: the clients.
+        count: number of units.
+        shuffled: whether to assign clients at random.
+
+    Raises:
+        ValueError: the count does not divide the number of clients.
+    """
+    m = population.clients
+    if count < 1 or m % count:
+        raise ValueError(f"{option}: {count} is not allowed; must be a divisor of the {m} clients")
+    unit = np.arange(m) // (m // count)
+    # A key of two numbers: NumPy pads shorter keys with zeros, and (0,) is the key of round 0.
+    return stream(population.seed, "participation", 0, 1).permutation(unit) if shuffled else unit
+
+
+def spread(name: str, value: float | np.ndarray, n: int, unit: str = "client") -> Float[np.ndarray, "n"]:
+    """An array [n] from one number, or from one number for each unit.
+
+    Raises:
+        ValueError: another shape.
+    """
+    values = np.asarray(value, dtype=np.float64)
+    if values.shape not in ((), (n,)):
+        raise ValueError(
+            f"{name}: shape {values.shape} is not allowed; must be one number or [{n}], one for each {unit}"
+        )
+    return np.broadcast_to(values, (n,))

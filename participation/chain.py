@@ -3,7 +3,7 @@
 from abc import abstractmethod
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 
 from participation.base import Participation, Population
 
@@ -58,13 +58,3 @@ class Chain(Participation):
         if len(self._snapshots) > SNAPSHOTS:  # keep half of them, twice as far apart
             self._stride *= 2
             self._snapshots = {s: state for s, state in self._snapshots.items() if s % self._stride == 0}
-
-
-def switch(
-    on: Bool[np.ndarray, "n"],
-    on_on: Float[np.ndarray, "n"],
-    off_on: Float[np.ndarray, "n"],
-    rng: np.random.Generator,
-) -> Bool[np.ndarray, "n"]:
-    """One transition of n independent two-state chains with on_on = P(on|on) and off_on = P(on|off)."""
-    return rng.random(len(on)) < np.where(on, on_on, off_on)

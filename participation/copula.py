@@ -6,10 +6,9 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Int
 
-from participation.base import IndependentRounds, Population
+from participation.base import IndependentRounds, Population, members
 from participation.probabilities import Source, resolve
 from participation.streams import stream
-from participation.units import members
 
 
 class Copula(IndependentRounds):

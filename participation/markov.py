@@ -1,36 +1,56 @@
-"""Participation with memory: one two-state Markov chain for each client ([PBC] Table III)."""
+"""Participation with memory: two-state Markov chains ([PBC] Table III, [CAF] sections II and V-A)."""
+
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from participation.base import Population
-from participation.chain import Chain, switch
-from participation.probabilities import Source, resolve
+from participation.base import Population, members, spread
+from participation.chain import Chain
+from participation.probabilities import Source, first_half, resolve, two_level
 from participation.streams import stream
 from participation.variations import Variation, sine
 
 
-def transition_rates(p: Float[np.ndarray, "m"], off_on: float) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m"]]:
-    """Transition probabilities (q*, q) of [PBC] Table III for chains with stationary probabilities p.
+class TwoStates(Chain):
+    """Base class of independent two-state chains whose transition probabilities do not change over time.
 
-    q* = off_on and q = q* (1 - p) / p if that is a probability. For smaller p, q = 1 and q* = p / (1 - p), the fastest
-    chain with this p.
+    The chain starts from the stationary probability.
 
-    Args:
-        p: [m], stationary probabilities.
-        off_on: q*, the probability to become active.
-
-    Returns:
-        q* = P(on|off) and q = P(off|on), each [m].
+    Attributes:
+        pi: [n], stationary probability of each chain.
+        eigenvalue: [n], lambda, the second eigenvalue of each chain.
+        on_on: [n], P(on|on).
+        off_on: [n], P(on|off).
     """
-    scarce = off_on * (1 - p) > p
-    # Each branch is computed only where it applies: the other one divides by 0 at p = 0 or p = 1.
-    q_star = np.where(scarce, np.divide(p, 1 - p, where=scarce, out=np.zeros_like(p)), off_on)
-    q = np.divide(off_on * (1 - p), p, where=~scarce, out=np.ones_like(p))
-    return q_star, np.minimum(q, 1.0)
+
+    pi: Float[np.ndarray, "n"]
+    eigenvalue: Float[np.ndarray, "n"]
+    on_on: Float[np.ndarray, "n"]
+    off_on: Float[np.ndarray, "n"]
+
+    def start(self) -> Bool[np.ndarray, "n"]:
+        return stream(self.seed, "participation", 0).random(len(self.pi)) < self.pi
+
+    def step(self, state: Bool[np.ndarray, "n"], t: int) -> Bool[np.ndarray, "n"]:
+        return switch(state, self.on_on, self.off_on, stream(self.seed, "participation", t))
+
+    def emit(self, state: Bool[np.ndarray, "n"], t: int) -> Int[np.ndarray, "a"]:
+        return np.flatnonzero(state)
+
+    def probability(self, t: int) -> Float[np.ndarray, "m"]:
+        return self.pi
+
+    @property
+    def stationary(self) -> Float[np.ndarray, "m"]:
+        return self.pi
+
+    @property
+    def correlation(self) -> Float[np.ndarray, "m"]:
+        return self.eigenvalue
 
 
-class Markov(Chain):
+class Markov(TwoStates):
     """A two-state Markov chain for each client: off to on with probability q*, on to off with q ([PBC] Table III).
 
     The chain starts from the stationary probability p. In each round it makes a transition first, then the active set
@@ -50,29 +70,14 @@ class Markov(Chain):
         self, population: Population, *, probability: float | np.ndarray | Source, off_on: float = 0.05
     ) -> None:
         super().__init__(population)
-        self.p = resolve(probability, population)
-        self.q_star, self.q = transition_rates(self.p, check_off_on(off_on))
+        self.pi = resolve(probability, population)
+        self.q_star, self.q = transition_rates(self.pi, check_off_on(off_on))
+        self.on_on, self.off_on = 1 - self.q, self.q_star
+        self.eigenvalue = 1 - self.q - self.q_star
 
     def start(self) -> Bool[np.ndarray, "m"]:
         rng = stream(self.seed, "participation", 0)
-        return switch(rng.random(self.clients) < self.p, 1 - self.q, self.q_star, rng)
-
-    def step(self, state: Bool[np.ndarray, "m"], t: int) -> Bool[np.ndarray, "m"]:
-        return switch(state, 1 - self.q, self.q_star, stream(self.seed, "participation", t))
-
-    def emit(self, state: Bool[np.ndarray, "m"], t: int) -> Int[np.ndarray, "a"]:
-        return np.flatnonzero(state)
-
-    def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.p
-
-    @property
-    def stationary(self) -> Float[np.ndarray, "m"]:
-        return self.p
-
-    @property
-    def correlation(self) -> Float[np.ndarray, "m"]:
-        return 1 - self.q - self.q_star
+        return switch(rng.random(self.clients) < self.pi, self.on_on, self.off_on, rng)
 
 
 class MarkovVarying(Chain):
@@ -134,6 +139,128 @@ class MarkovVarying(Chain):
         return switch(on, 1 - q, q_star, rng)
 
 
+class MarkovPiLambda(TwoStates):
+    """A two-state Markov chain for each client with availability pi_i and correlation lambda_i ([CAF] section II).
+
+    P(on|on) = lambda + (1 - lambda) pi and P(on|off) = (1 - lambda) pi. The chain starts from pi. In each round the
+    active set is read first, then the chain makes a transition.
+
+    The default is the paper's population ([CAF] section V-A): by `two_level`, half of the clients have pi = 1/2 + g and
+    half 1/2 - g. In each half, the first half of the clients has lambda = nu, and the second lambda ~ N(0, eps^2),
+    drawn once. With `lasting: rare` only rarely available clients have lambda = nu: these are the three classes of the
+    authors' released code.
+
+    Args:
+        population: the clients.
+        probability: pi_i as one number, one for each client, or a source.
+        correlation: lambda_i as one number or one for each client, instead of the paper's draw. It sets the correlation
+            time, -1 / log lambda rounds, at fixed availability.
+        nu: lambda of the correlated clients.
+        eps: standard deviation of lambda of the other clients.
+        lasting: which halves have clients with lambda = nu: `both`, or only the rarely available half (`rare`).
+
+    Raises:
+        ValueError: a probability outside [0, 1], not one value for each client, or (pi, lambda) that no chain can have.
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        *,
+        probability: float | np.ndarray | Source = two_level,
+        correlation: float | np.ndarray | None = None,
+        nu: float = 0.9,
+        eps: float = 0.01,
+        lasting: Literal["both", "rare"] = "both",
+    ) -> None:
+        super().__init__(population)
+        m = self.clients
+        if eps < 0:
+            raise ValueError(f"eps: {eps:g} is not allowed; must be at least 0")
+        self.pi = resolve(probability, population)
+        if correlation is None:
+            drawn = eps * stream(self.seed, "probabilities", 1).standard_normal(m)
+            high = first_half(m)
+            correlated = np.concatenate([first_half(int(high.sum())), first_half(m - int(high.sum()))])
+            if lasting == "rare":
+                correlated &= ~high
+            correlation = np.where(correlated, nu, drawn)
+        self.eigenvalue = spread("correlation", correlation, m)
+        self.on_on, self.off_on = transitions(self.pi, self.eigenvalue)
+
+
+class ClusteredMarkov(TwoStates):
+    """One two-state Markov chain for each cluster, with availability pi and correlation lambda ([CAF] Fig. 5).
+
+    All members of a cluster share its state. In each round the active set is read first, then the chain makes a
+    transition. The default is the paper's population of ten clusters: pi = 0.9 and lambda = 0 in clusters 0..4;
+    pi = 0.1 and lambda = c/10 in clusters c = 5..9.
+
+    Args:
+        population: the clients; clusters are contiguous in the order of ids.
+        clusters: C, the number of clusters, a divisor of the number of clients.
+        probability: pi_c as one number, one for each cluster, or a source (for which clusters are the clients).
+            Default: 0.9 in the first half of the clusters, 0.1 in the second.
+        correlation: lambda_c as one number, or one for each cluster. Default: 0 in the first half, c/C in the second.
+
+    Raises:
+        ValueError: clusters of unequal size, not one value for each cluster, or (pi, lambda) that no chain can have.
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        *,
+        clusters: int = 10,
+        probability: float | np.ndarray | Source | None = None,
+        correlation: float | np.ndarray | None = None,
+    ) -> None:
+        super().__init__(population)
+        self.cluster = members("clusters", population, clusters)
+        c = np.arange(clusters)
+        if probability is None:
+            probability = np.where(2 * c < clusters, 0.9, 0.1)
+        if correlation is None:
+            correlation = np.where(2 * c < clusters, 0.0, c / clusters)
+        self.pi = resolve(probability, population.pooled(self.cluster, clusters), unit="cluster")
+        self.eigenvalue = spread("correlation", correlation, clusters, "cluster")
+        self.on_on, self.off_on = transitions(self.pi, self.eigenvalue, "cluster")
+
+    def emit(self, state: Bool[np.ndarray, "C"], t: int) -> Int[np.ndarray, "a"]:
+        return np.flatnonzero(state[self.cluster])
+
+    def probability(self, t: int) -> Float[np.ndarray, "m"]:
+        return self.pi[self.cluster]
+
+    @property
+    def stationary(self) -> Float[np.ndarray, "m"]:
+        return self.pi[self.cluster]
+
+    @property
+    def correlation(self) -> Float[np.ndarray, "m"]:
+        return self.eigenvalue[self.cluster]
+
+
+def transition_rates(p: Float[np.ndarray, "m"], off_on: float) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m"]]:
+    """Transition probabilities (q*, q) of [PBC] Table III for chains with stationary probabilities p.
+
+    q* = off_on and q = q* (1 - p) / p if that is a probability. For smaller p, q = 1 and q* = p / (1 - p), the fastest
+    chain with this p.
+
+    Args:
+        p: [m], stationary probabilities.
+        off_on: q*, the probability to become active.
+
+    Returns:
+        q* = P(on|off) and q = P(off|on), each [m].
+    """
+    scarce = off_on * (1 - p) > p
+    # Each branch is computed only where it applies: the other one divides by 0 at p = 0 or p = 1.
+    q_star = np.where(scarce, np.divide(p, 1 - p, where=scarce, out=np.zeros_like(p)), off_on)
+    q = np.divide(off_on * (1 - p), p, where=~scarce, out=np.ones_like(p))
+    return q_star, np.minimum(q, 1.0)
+
+
 def check_off_on(off_on: float) -> float:
     """q* itself.
 
@@ -143,3 +270,44 @@ def check_off_on(off_on: float) -> float:
     if not 0 < off_on <= 1:
         raise ValueError(f"off_on: {off_on:g} is not allowed; must be in (0, 1]")
     return off_on
+
+
+def transitions(
+    pi: Float[np.ndarray, "n"], correlation: Float[np.ndarray, "n"], who: str = "client"
+) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
+    """Transition probabilities of two-state chains with stationary pi and second eigenvalue lambda.
+
+    Args:
+        pi: [n], stationary probabilities.
+        correlation: [n], lambda.
+        who: what a chain stands for, for errors.
+
+    Returns:
+        P(on|on) and P(on|off), each [n].
+
+    Raises:
+        ValueError: (pi, lambda) that no chain can have: lambda must be at least max(1 - 1/pi, 1 - 1/(1 - pi)) and
+            below 1.
+    """
+    with np.errstate(divide="ignore", over="ignore"):
+        least = np.maximum(1 - 1 / pi, 1 - 1 / (1 - pi))
+    # A lambda on the boundary is allowed, even if its division was rounded to the wrong side.
+    wrong = np.flatnonzero(~((correlation >= least - 1e-12) & (correlation < 1)))
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f"correlation: {correlation[i]:g} ({who} {i}, whose pi is {pi[i]:g}) is not allowed; "
+            f"must be in [{least[i]:g}, 1)"
+        )
+    # In this form pi = 1 and pi = 0 give exact probabilities without rounding.
+    return 1 - (1 - correlation) * (1 - pi), (1 - correlation) * pi
+
+
+def switch(
+    on: Bool[np.ndarray, "n"],
+    on_on: Float[np.ndarray, "n"],
+    off_on: Float[np.ndarray, "n"],
+    rng: np.random.Generator,
+) -> Bool[np.ndarray, "n"]:
+    """One transition of n independent two-state chains with on_on = P(on|on) and off_on = P(on|off)."""
+    return rng.random(len(on)) < np.where(on, on_on, off_on)

@@ -6,13 +6,12 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.base import Population
+from participation.base import Population, members, spread
 from participation.chain import Chain
 from participation.probabilities import Source, resolve
 from participation.streams import stream
 from participation.theory import stationary_separation
 from participation.uniform import successive
-from participation.units import members, pooled
 
 TRIES = 16
 """Attempts to draw different units independently."""
@@ -57,7 +56,7 @@ class MinimumSeparation(Chain):
         unit = "client" if groups is None else "group"
         M = self.clients if groups is None else groups
         self.unit = members("groups", population, M, shuffled=shuffled)
-        self.p = resolve(probability, pooled(population, self.unit, M), unit=unit)
+        self.p = resolve(probability, population.pooled(self.unit, M), unit=unit)
         self.R = _checked(separation, M, unit)
         self.B = per_round
         self.law = law
@@ -154,12 +153,7 @@ def _most_waiting(R: Int[np.ndarray, "n"], B: int) -> int:
 
 def _checked(separation: int | np.ndarray, M: int, unit: str) -> Int[np.ndarray, "M"]:
     """R [M], if all are whole numbers in range."""
-    R = np.asarray(separation)
-    if R.shape not in ((), (M,)):
-        raise ValueError(
-            f"separation: shape {R.shape} is not allowed; must be one number or [{M}], one for each {unit}"
-        )
-    R = np.broadcast_to(R, (M,))
+    R = spread("separation", separation, M, unit)
     wrong = np.flatnonzero(~((R >= 0) & (R <= M - 1) & (R == np.floor(R))))
     if len(wrong):
         raise ValueError(

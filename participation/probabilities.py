@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float
 
-from participation.base import Population
+from participation.base import Population, spread
 from participation.streams import stream
 
 Source: TypeAlias = Callable[[Population], Float[np.ndarray, "m"]]
@@ -183,13 +183,8 @@ def resolve(
     Raises:
         ValueError: the wrong number of probabilities, or one outside [0, 1].
     """
-    p = np.asarray(probability(population) if callable(probability) else probability, dtype=np.float64)
-    m = population.clients
-    if p.shape not in ((), (m,)):
-        raise ValueError(
-            f"probability: shape {p.shape} is not allowed; must be one number or [{m}], one for each {unit}"
-        )
-    p = np.broadcast_to(p, (m,))
+    given = probability(population) if callable(probability) else probability
+    p = spread("probability", given, population.clients, unit)
     outside = ~((p >= 0) & (p <= 1))
     if outside.any():
         client = int(np.flatnonzero(outside)[0])

@@ -1,4 +1,4 @@
-"""A fixed number of clients in each round, drawn without replacement ([FOCUS], [Sun])."""
+"""A fixed number of clients in each round: all, or some drawn without replacement ([FOCUS], [Sun])."""
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -6,6 +6,21 @@ from jaxtyping import Float, Int
 from participation.base import IndependentRounds, Participation, Population
 from participation.probabilities import Source, resolve
 from participation.streams import stream
+
+
+class Full(IndependentRounds):
+    """Full participation: all clients are active in every round."""
+
+    def __init__(self, population: Population) -> None:
+        self.clients = population.clients
+        self.p = np.ones(self.clients)
+
+    @property
+    def share(self) -> Float[np.ndarray, "m"]:
+        return self.p / self.clients
+
+    def active(self, t: int) -> Int[np.ndarray, "m"]:
+        return np.arange(self.clients)
 
 
 class Uniform(IndependentRounds):

@@ -9,13 +9,12 @@ from collections.abc import Callable
 
 from tasks.augmentation import AUGMENTATIONS
 from tasks.base import Batches, ClientData, Samples, Task
-from tasks.fedpbc_quadratic import fedpbc_quadratic
 from tasks.images import cifar10, cifar100, cinic10, cinic10_enlarged, digits, fashion_mnist, mnist, svhn
 from tasks.leaf_synthetic import leaf_synthetic
 from tasks.minibatches import Minibatches
 from tasks.models import MODELS
 from tasks.partitions import PARTITIONS
-from tasks.quadratic import quadratic
+from tasks.quadratic import fedpbc_quadratic, quadratic
 from tasks.ridge import ridge
 from tasks.sun_synthetic import sun_synthetic
 from tasks.supervised import Supervised, SupervisedTask, supervised

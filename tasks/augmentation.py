@@ -12,7 +12,7 @@ from jaxtyping import Int, Num
 from torch import Tensor
 from torch.nn.functional import pad
 
-from tasks.counters import uniforms
+from tasks.streams import uniforms
 
 
 @runtime_checkable

@@ -3,15 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from lightning.pytorch import LightningDataModule, LightningModule
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
-from tasks.holdings import Holdings
 from tasks.metrics import Accumulated
 from tasks.streams import stream
 
@@ -96,6 +96,39 @@ class Task(LightningModule, ABC):
         return torch.optim.SGD(self.parameters(), lr=self.lr, momentum=0.9)
 
 
+class Classifier(Task):
+    """Base class of tasks that minimise the cross-entropy of logits, plus ridge/2 ||x||^2 over all parameters x.
+
+    `forward` maps inputs to logits [n, C].
+
+    Args:
+        lr: learning rate of central training.
+        ridge: weight of the penalty, at least 0. Its gradient is ridge * x, as with torch's `weight_decay`, also on
+            biases.
+    """
+
+    def __init__(self, lr: float, ridge: float) -> None:
+        super().__init__(lr)
+        self.ridge = ridge
+
+    def loss(self, batch: Samples) -> Float[Tensor, ""]:
+        inputs, labels = batch
+        return cross_entropy(self(inputs), labels) + half_squares(self, self.ridge)
+
+    def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
+        """Probabilities [n, C], in float64, and labels [n]."""
+        inputs, labels = batch
+        return self(inputs).double().softmax(dim=1), labels
+
+    def metrics(self, batch: Samples) -> dict[str, Tensor]:
+        """For each sample: `loss` with the ridge penalty, and `accuracy`, 0 or 1."""
+        inputs, labels = batch
+        logits = self(inputs)
+        hits = (logits.argmax(dim=1) == labels).to(torch.float64)  # float64, so that 987 of 10,000 is 0.0987
+        loss = cross_entropy(logits, labels, reduction="none") + half_squares(self, self.ridge)
+        return {"loss": loss, "accuracy": hits}
+
+
 class Batches:
     """The samples of a split in batches, without a worker or collating; indexing whole tensors is fast.
 
@@ -122,6 +155,60 @@ class Batches:
         for start in range(0, len(rows), self.size):
             batch = rows[start : start + self.size]
             yield tuple(column[batch] for column in self.samples)
+
+
+class Holdings(Sequence[Int[np.ndarray, "_"]]):
+    """A sequence of each client's rows, stored in one array.
+
+    For a million clients a list of arrays would need more memory than the samples.
+
+    Args:
+        rows: [n], the rows of all clients, client after client.
+        sizes: [m], number of rows of each client.
+
+    Attributes:
+        sizes: [m], number of rows of each client.
+    """
+
+    def __init__(self, rows: Int[np.ndarray, "n"], sizes: Int[np.ndarray, "m"]) -> None:
+        self.sizes = sizes
+        self._rows = rows
+        self._ends = np.cumsum(sizes)
+
+    @classmethod
+    def of(cls, parts: Sequence[Int[np.ndarray, "_"]]) -> "Holdings":
+        """Holdings from one array of rows for each client."""
+        return parts if isinstance(parts, cls) else cls(np.concatenate(parts), np.array([len(part) for part in parts]))
+
+    def owners(self) -> Int[np.ndarray, "n"]:
+        """The client [n] of each row. All rows together must be 0, 1, ..., n - 1."""
+        owner = np.empty_like(self._rows)
+        owner[self._rows] = np.repeat(np.arange(len(self)), self.sizes)
+        return owner
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def padded(self, clients: Int[np.ndarray, "a"], width: int) -> Int[np.ndarray, "a b"]:
+        """The first `width` rows of each of these clients, which repeat its first row where it holds fewer."""
+        sizes = self.sizes[clients, None]
+        position = np.arange(width)
+        return self._rows[self._ends[clients, None] - sizes + np.where(position < sizes, position, 0)]
+
+    def held_of(self, n: int) -> "tuple[Int[np.ndarray, 'k'], Holdings]":
+        """Which of n rows any client holds, ascending, and the holdings numbered among them."""
+        held = np.sort(self._rows)
+        return held, self if len(held) == n else Holdings(np.searchsorted(held, self._rows), self.sizes)
+
+    @overload
+    def __getitem__(self, client: int) -> Int[np.ndarray, "_"]: ...
+    @overload
+    def __getitem__(self, client: slice) -> "Holdings": ...
+    def __getitem__(self, client: int | slice) -> "Int[np.ndarray, '_'] | Holdings":
+        if isinstance(client, slice):
+            return Holdings.of([self[i] for i in range(len(self))[client]])
+        end = self._ends[client]
+        return self._rows[end - self.sizes[client] : end]
 
 
 class ClientData(LightningDataModule):
@@ -182,3 +269,34 @@ class ClientData(LightningDataModule):
         return self.evaluation("test" if "test" in self.splits else "train")
 
     test_dataloader = val_dataloader
+
+
+def half_squares(model: nn.Module, ridge: float) -> Tensor | float:
+    """ridge/2 ||x||^2 over all parameters x, including biases; 0.0 if ridge is 0."""
+    if not ridge:
+        return 0.0
+    return 0.5 * ridge * torch.stack([parameter.square().sum() for parameter in model.parameters()]).sum()
+
+
+def not_finite(task: Task, split: str, samples: Samples) -> str:
+    """How many samples of a split hold values that are not finite, in words; empty if none does.
+
+    Empty, too, if the task computes finite losses from such samples, as it does if NaN stands for a missing
+    value. Only the first hundred of them are tried.
+
+    Args:
+        task: in evaluation mode.
+        split: its name.
+        samples: all of the split.
+    """
+    bad = torch.zeros(len(samples[0]), dtype=torch.bool)
+    for column in samples:
+        bad |= ~column.isfinite().flatten(start_dim=1).all(dim=1) if column.ndim > 1 else ~column.isfinite()
+    rows = bad.nonzero()[:, 0]
+    if len(rows) == 0:
+        return ""
+    with torch.no_grad():
+        loss = task.loss(tuple(column[rows[:100]] for column in samples))
+    if loss.isfinite():
+        return ""
+    return f"NaN or infinite values in {len(rows)} of {len(bad)} samples of {split}; the first is sample {rows[0]}"

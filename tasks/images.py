@@ -7,20 +7,17 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from tasks import datasets
 from tasks.augmentation import Augment, Augmentation
-from tasks.base import ClientData, Samples, Task
+from tasks.base import Classifier, ClientData, Holdings, Samples
 from tasks.datasets import Images
-from tasks.holdings import Holdings
 from tasks.models import Model, fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp
 from tasks.partitions import Partition, iid
-from tasks.penalty import half_squares
 from tasks.streams import stream, torch_stream
 
 
-class Classification(Task):
+class Classification(Classifier):
     """Cross-entropy of a network's logits on normalised images, plus ridge/2 ||x||^2 over all parameters x.
 
     Args:
@@ -29,7 +26,7 @@ class Classification(Task):
         std: of each channel, for pixels scaled to [0, 1].
         lr: learning rate of central training.
         augmentation: of training images. Default: none.
-        ridge: weight of the penalty. Its gradient is ridge * x, as with torch's `weight_decay`, also on biases.
+        ridge: weight of the penalty, see `Classifier`.
     """
 
     mean: Tensor
@@ -44,10 +41,9 @@ class Classification(Task):
         augmentation: Augment | None = None,
         ridge: float = 0.0,
     ) -> None:
-        super().__init__(lr)
+        super().__init__(lr, ridge)
         self.network = network
         self.augmentation = augmentation
-        self.ridge = ridge
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1), persistent=False)
 
@@ -73,23 +69,6 @@ class Classification(Task):
             images = self.normalised(images)
         return self.augmentation(images, keys), labels
 
-    def loss(self, batch: Samples) -> Float[Tensor, ""]:
-        pixels, labels = batch
-        return cross_entropy(self(pixels), labels) + half_squares(self, self.ridge)
-
-    def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
-        """Probabilities [n, C], in float64, and labels [n]."""
-        pixels, labels = batch
-        return self(pixels).double().softmax(dim=1), labels
-
-    def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """For each sample: `loss` with the ridge penalty, and `accuracy`, 0 or 1."""
-        pixels, labels = batch
-        logits = self(pixels)
-        hits = (logits.argmax(dim=1) == labels).to(torch.float64)  # float64, so that 987 of 10,000 is 0.0987
-        loss = cross_entropy(logits, labels, reduction="none") + half_squares(self, self.ridge)
-        return {"loss": loss, "accuracy": hits}
-
 
 def classification(
     load: Callable[[], Images],
@@ -114,7 +93,7 @@ def classification(
         augmentation: of the samples in local steps. Evaluation uses none.
         validation: share of the training samples held out as the split `validation`, in [0, 1).
         labels: keep only samples of these labels, in all splits, and number them 0, 1, ... in this order.
-        ridge: see `Classification`; [CAF] uses 1e-2 on linear models, as weight decay.
+        ridge: see `Classifier`; [CAF] uses 1e-2 on linear models, as weight decay.
 
     Raises:
         ValueError: an option out of range, or a data set that is missing and cannot be downloaded.

@@ -6,39 +6,27 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
-from tasks.base import ClientData, Samples, Task
-from tasks.penalty import half_squares
+from tasks.base import Classifier, ClientData, Samples
 from tasks.streams import stream, torch_stream
 
 DIMENSION, CLASSES = 60, 10
 
 
-class SoftmaxRegression(Task):
+class SoftmaxRegression(Classifier):
     """Cross-entropy of linear logits, plus ridge/2 ||x||^2 over weights and biases x.
 
     Args:
-        ridge: weight of the penalty, at least 0. Its gradient is ridge * x, as with torch's `weight_decay`.
+        ridge: weight of the penalty, see `Classifier`.
     """
 
     def __init__(self, ridge: float) -> None:
-        super().__init__(lr=0.01)
-        self.ridge = ridge
+        super().__init__(lr=0.01, ridge=ridge)
         self.logits = nn.Linear(DIMENSION, CLASSES)
 
     def forward(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n C"]:
         """Logits."""
         return self.logits(features)
-
-    def loss(self, batch: Samples) -> Float[Tensor, ""]:
-        features, labels = batch
-        return cross_entropy(self(features), labels) + half_squares(self, self.ridge)
-
-    def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
-        """Probabilities [n, C], in float64, and labels [n]."""
-        features, labels = batch
-        return self(features).double().softmax(dim=1), labels
 
     def least_losses(self, data: ClientData) -> Float[np.ndarray, "m"]:
         """F*_i [m] as in the released code of [CAF].
@@ -48,14 +36,6 @@ class SoftmaxRegression(Task):
         """
         features, labels = (column.double().numpy() for column in data.splits["train"])
         return np.array([_fitted_loss(features[rows], labels[rows]) for rows in data.parts])
-
-    def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """For each sample: `loss` with the ridge penalty, and `accuracy`, 0 or 1. Means are over samples."""
-        features, labels = batch
-        logits = self(features)
-        hits = (logits.argmax(dim=1) == labels).to(torch.float64)
-        loss = cross_entropy(logits, labels, reduction="none") + half_squares(self, self.ridge)
-        return {"loss": loss, "accuracy": hits}
 
 
 def leaf_synthetic(

@@ -8,9 +8,8 @@ from zlib import crc32
 import numpy as np
 from jaxtyping import Int
 
-from tasks.holdings import Holdings
-from tasks.seeding import Seed, seeds
-from tasks.streams import stream
+from tasks.base import Holdings
+from tasks.streams import Seed, seeds, stream
 
 PURPOSE = "minibatch"
 

@@ -5,8 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tasks.base import ClientData, Samples, Task
-from tasks.penalty import half_squares
+from tasks.base import ClientData, Samples, Task, half_squares
 from tasks.streams import stream
 
 

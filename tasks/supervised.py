@@ -1,6 +1,11 @@
-"""Tasks from plain parts: samples, a network, a loss and metrics."""
+"""Tasks from plain parts: samples, a network, a loss and metrics.
+
+The parts are checked on two samples, with messages that say what is required.
+"""
 
 import copy
+import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,16 +13,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
+from torch.utils.data import Dataset, TensorDataset, default_collate
 
-from tasks.base import ClientData, Samples, Task
-from tasks.columns import columns
-from tasks.holdings import Holdings
+from tasks.base import ClientData, Holdings, Samples, Task, not_finite
 from tasks.metrics import METRICS, Accumulated
 from tasks.partitions import PARTITIONS, Partition, iid
 from tasks.streams import stream, torch_stream
-from tasks.supervised_checks import check_finite, check_network, check_task
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """From predictions and targets, [n, ...] each."""
@@ -203,21 +207,28 @@ def supervised(
     Raises:
         ValueError: parts that do not fit together; it says what is required.
     """
-    samples = columns(train, "train")
+    samples = _columns(train, "train")
     targets = samples[-1]
     classes = None if targets.is_floating_point() else _classes(targets)
     if loss is None:
         loss = mse_loss if classes is None else cross_entropy
     per_sample, accumulated = _metrics(metrics)
-    made = check_network(network)
+    made = _check_network(network)
     dtype = next(made.parameters()).dtype
     samples = _cast(samples, dtype)
-    test_samples = None if test is None else _cast(columns(test, "test"), dtype)
+    test_samples = None if test is None else _cast(_columns(test, "test"), dtype)
     if test_samples is not None:
         _check_test(samples, test_samples, classes)
     task = SupervisedTask(made, loss, classes, per_sample).eval()
-    check_task(task, tuple(column[:2] for column in samples))
-    check_finite(task, {"train": samples} if test_samples is None else {"train": samples, "test": test_samples})
+    first = tuple(column[:2] for column in samples)
+    _check_task(task, first)
+    for split, inspected in (("train", samples), ("test", test_samples)):
+        if inspected is not None and (bad := not_finite(task, split, inspected)):
+            raise ValueError(f"{bad}; remove or replace them")
+    with torch.no_grad():
+        value = task.loss(first)
+    if not value.isfinite():
+        raise ValueError(f"loss: gives {value.item()} for the first samples; must be finite. Look for log(0) or 1 / 0")
     return Supervised(
         train=samples,
         test=test_samples,
@@ -287,3 +298,212 @@ def _check_test(train: Samples, test: Samples, classes: int | None) -> None:
         raise ValueError(f"test: columns {of_test} are not allowed; must be as those of train, {of_train}")
     if classes is not None and not 0 <= test[-1].min() <= test[-1].max() < classes:
         raise ValueError(f"test: labels are not allowed that train does not have; must be in [0, {classes - 1}]")
+
+
+def _columns(source: Any, name: str) -> Samples:
+    """The columns of a split: inputs, and targets last. A data set is read once, so a random transform acts once.
+
+    Args:
+        source: a tuple of tensors or arrays of equal length, or a torch data set whose items are such tuples.
+        name: of the split, for errors.
+
+    Raises:
+        ValueError: another type, columns of different lengths, fewer than two columns, or no sample.
+    """
+    if isinstance(source, TensorDataset):
+        source = source.tensors
+    elif isinstance(source, Dataset):
+        source = _items(source, name)
+    if not isinstance(source, tuple | list) or len(source) < 2:
+        raise ValueError(
+            f"{name}: {type(source).__name__} is not allowed; must be a tuple (inputs, targets) of tensors or arrays, "
+            "or a torch Dataset whose items are such pairs"
+        )
+    tensors = tuple(_tensor(column, name) for column in source)
+    if not tensors[-1].is_floating_point():
+        tensors = (*tensors[:-1], tensors[-1].long())
+    lengths = [len(column) if column.ndim else 0 for column in tensors]
+    if len(set(lengths)) > 1 or not lengths[0]:
+        raise ValueError(f"{name}: columns of lengths {lengths} are not allowed; must be equal and at least 1")
+    return tensors
+
+
+def _items(dataset: Dataset[Any], name: str) -> Sequence[Any]:
+    if not hasattr(dataset, "__len__"):
+        raise ValueError(f"{name}: a data set without length is not allowed; must have __len__ and __getitem__")
+    try:
+        collated: Sequence[Any] = default_collate([dataset[i] for i in range(len(dataset))])
+    except (TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"{name}: the items of this data set do not fit into tensors ({error}); "
+            "a transform must make tensors of equal shape from them"
+        ) from error
+    return collated
+
+
+def _tensor(column: Any, name: str) -> Tensor:
+    try:
+        tensor = column.detach().clone() if isinstance(column, Tensor) else torch.from_numpy(np.array(column))
+    except TypeError:
+        raise ValueError(f"{name}: a column of {np.array(column).dtype} is not allowed; must be numbers") from None
+    return tensor if tensor.is_floating_point() or tensor.dtype == torch.uint8 else tensor.long()
+
+
+def _check_network(network: nn.Module | Callable[[int], nn.Module]) -> nn.Module:
+    """A copy of the network, or the network for seed 0, if clients can train it."""
+    if isinstance(network, type) or not callable(network):
+        what = f"the class {network.__name__}" if isinstance(network, type) else repr(network)
+        raise ValueError(f"network: {what} is not allowed; must be a torch module, or a function from the seed to one")
+    if isinstance(network, nn.Module):
+        made: Any = copy.deepcopy(network)
+    else:
+        with torch_stream(0, "init"):
+            made = network(0)
+    if not isinstance(made, nn.Module):
+        raise ValueError(f"network: the function gives {type(made).__name__}; must give a torch module")
+    if not any(parameter.requires_grad for parameter in made.parameters()):
+        raise ValueError(f"network: {type(made).__name__} has no parameters to train")
+    if isinstance(made, LightningModule):
+        _check_lightning(made)
+    return made
+
+
+def _check_lightning(module: LightningModule) -> None:
+    """Refuse a LightningModule without `forward`, or with several optimizers of its own."""
+    name = type(module).__name__
+    if type(module).forward is LightningModule.forward:
+        raise ValueError(
+            f"network: {name} has no forward. The loss is computed from its predictions, for each client: move the "
+            "computation of predictions from training_step to forward(inputs), and pass the loss as loss=..."
+        )
+    if not module.automatic_optimization:
+        raise ValueError(
+            f"network: {name} optimizes manually, which clients cannot do; pass the network itself and loss=..., "
+            "or write a tasks.Task"
+        )
+
+
+def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None:
+    """Refuse a network of an image task that gives no logits, or that clients cannot train as it trains itself.
+
+    Args:
+        module: the network.
+        shape: of an input.
+        classes: C.
+
+    Raises:
+        ValueError: it gives no logits; or, of a LightningModule, it has no `forward`, optimizes manually, or its
+            training_step is not the cross-entropy.
+    """
+    if isinstance(module, LightningModule):
+        _check_lightning(module)
+    batch = torch.randn(2, *shape, generator=torch.Generator().manual_seed(0)), torch.arange(2) % classes
+    module = copy.deepcopy(module).eval()
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        logits = module(batch[0])
+        _check_predictions(logits, batch[1], classes)
+        if isinstance(module, LightningModule):
+            loss = cross_entropy(logits, batch[1])
+            if (own := _other_loss(module, batch, loss)) is not None:
+                raise ValueError(
+                    f"model: the clients of this task minimise the cross-entropy of forward, {loss:.4g} on two "
+                    f"inputs, and training_step of {type(module).__name__} gives {own:.4g}; make a task with "
+                    "tasks.supervised(train, test, module, loss=...)"
+                )
+
+
+def _check_task(task: SupervisedTask, batch: Samples) -> None:
+    """Refuse a task whose predictions have a wrong shape for two samples, or whose loss is not a mean over samples."""
+    with torch.no_grad():
+        try:
+            predictions, targets = task.predictions(batch)
+        except (RuntimeError, TypeError) as error:
+            shapes = [list(column.shape) for column in batch[:-1]]
+            raise ValueError(f"network: cannot be computed for inputs of shape {shapes}: {_line(error)}") from error
+        _check_predictions(predictions, targets, task.classes)
+        loss = _check_loss(task.loss_function, predictions, targets)
+        for name, function in task.per_sample.items():
+            values = function(predictions, targets)
+            if not isinstance(values, Tensor) or values.shape != (len(targets),):
+                raise ValueError(f"metrics: {name} gives {_shape(values)} for {len(targets)} samples; must give [n]")
+        if isinstance(task.network, LightningModule):
+            own = _other_loss(task.network, batch, loss)
+            if own is not None:
+                raise ValueError(
+                    f"loss: gives {loss:.4g} on the first samples, and training_step of "
+                    f"{type(task.network).__name__} {own:.4g}; pass as loss=... what training_step computes from "
+                    "forward and targets"
+                )
+        try:
+            task.metrics(batch)
+        except RuntimeError as error:
+            raise ValueError(
+                f"loss: cannot be computed for each sample by torch.func.vmap: {_line(error)}. "
+                "Avoid .item() and branches that depend on numbers"
+            ) from error
+
+
+def _check_predictions(predictions: Any, targets: Tensor, classes: int | None) -> None:
+    n = len(targets)
+    if classes is None:
+        if not isinstance(predictions, Tensor) or predictions.shape != targets.shape:
+            raise ValueError(
+                f"network: gives {_shape(predictions)} for {n} samples; must give {list(targets.shape)}, "
+                "as the targets. For classification make the targets whole numbers"
+            )
+    elif not isinstance(predictions, Tensor) or predictions.ndim != 2 or predictions.shape[1] < classes:
+        raise ValueError(
+            f"network: gives {_shape(predictions)} for {n} samples; must give [{n}, {classes}], a logit for each class"
+        )
+
+
+def _check_loss(loss: Callable[[Tensor, Tensor], Tensor], predictions: Tensor, targets: Tensor) -> Tensor:
+    """The loss of the samples, which must be the mean of their losses."""
+    try:
+        whole = loss(predictions, targets)
+        if not isinstance(whole, Tensor) or whole.ndim:
+            raise ValueError(f"loss: gives {_shape(whole)}; must give one number, the mean over samples")
+        single = torch.stack([loss(predictions[i : i + 1], targets[i : i + 1]) for i in range(len(targets))])
+    except (RuntimeError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"loss: cannot be computed from predictions {list(predictions.shape)} and targets {list(targets.shape)}: "
+            f"{_line(error)}"
+        ) from error
+    if not torch.allclose(whole, single.mean(), rtol=1e-4, atol=1e-6, equal_nan=True):  # NaN: refused by `supervised`
+        raise ValueError(
+            f"loss: gives {whole:.4g} for samples whose own losses are {', '.join(f'{one:.4g}' for one in single)}; "
+            "must be their mean, without sums or class weights"
+        )
+    return whole
+
+
+def _other_loss(module: LightningModule, batch: Samples, loss: Tensor) -> Tensor | None:
+    """What training_step gives for a batch, if that is another loss; a warning if it does not run without a Trainer."""
+    step = type(module).training_step
+    if not inspect.isfunction(step) or step is LightningModule.training_step:
+        return None
+    own: Any = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # self.log without a Trainer
+        try:
+            own = copy.deepcopy(module).training_step(batch, 0)
+        except Exception as error:
+            reason = f"fails without a Trainer ({_line(error)})"
+        else:
+            own = own.get("loss") if isinstance(own, dict) else own
+            reason = "gives no loss"
+    if isinstance(own, Tensor):
+        return None if torch.allclose(own.to(loss.dtype), loss, rtol=1e-4, atol=1e-6) else own
+    warnings.warn(
+        f"training_step of {type(module).__name__} {reason}; it is not compared with loss, which clients minimise",
+        stacklevel=4,
+    )
+    return None
+
+
+def _shape(value: Any) -> str:
+    return f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

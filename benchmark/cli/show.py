@@ -62,7 +62,7 @@ def show(
 
 def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
     """Print a summary of what the clients of a trial hold, and draw it if a file is given."""
-    from tasks.partitions.summary import summarise
+    from tasks.partitions import summarise
 
     with at("task"):
         _, data = trial.task.build(trial.seed)

@@ -567,7 +567,7 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
         raise _located(factory, error) from error
     place, entry = _place(factory), KINDS[kind]
     if kind == "partition":
-        from tasks.partitions.base import Parts, parts_of
+        from tasks.partitions import Parts, parts_of
 
         result = parts_of(result, supplied[0]) if isinstance(result, list | tuple) else result
         wrong = result.fault(len(supplied[0]), supplied[1]) if isinstance(result, Parts) else ""
@@ -576,7 +576,7 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
     if not entry.fits(result):
         raise SourceError(f"{place}must return {entry.returned or entry.returns}; returned {in_words(result)}")
     if kind == "model":
-        from tasks.supervised_checks import check_model
+        from tasks.supervised import check_model
 
         try:
             check_model(result, *supplied)

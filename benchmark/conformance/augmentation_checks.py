@@ -12,7 +12,7 @@ from benchmark.conformance.randomness import twice
 from tasks.augmentation import Augment
 
 SEED = 3
-DRAWS = "uniforms(seed, keys) of tasks.counters"
+DRAWS = "uniforms(seed, keys) of tasks.streams"
 
 
 def same_form(choice: Choice) -> str:

@@ -18,7 +18,7 @@ from benchmark.conformance.failure import CheckFailed, refuse
 from benchmark.conformance.randomness import twice
 from benchmark.federation.task_calls import check_loss, check_metrics
 from tasks import ClientData, Task
-from tasks.finite import not_finite
+from tasks.base import not_finite
 from tasks.partitions import Parts
 
 LABELS = np.random.default_rng(5).integers(0, 4, size=400)

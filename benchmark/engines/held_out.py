@@ -11,7 +11,7 @@ from torch import Tensor
 
 from benchmark.engines.flat_task import FlatTask
 from tasks import ClientData, Samples
-from tasks.holdings import Holdings
+from tasks.base import Holdings
 
 
 @dataclass(frozen=True)

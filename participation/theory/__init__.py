@@ -3,30 +3,19 @@
 All functions take plain arrays and numbers: probabilities, transition matrices, or a mask [T, m] of active clients.
 """
 
-from participation.theory.bias import chi_square, l1_distance, normalised, total_variation
 from participation.theory.chains import (
     interval_distribution,
     long_run_distribution,
     mixing_time,
     second_eigenvalue,
     staleness_distribution,
-    two_state_eigenvalue,
-    two_state_rates,
-)
-from participation.theory.counts import (
-    active_distribution_groups,
-    active_distribution_independent,
-    empty_probability_groups,
-    empty_probability_independent,
 )
 from participation.theory.empirical import (
     Estimate,
     batch_means,
-    empirical_active_distribution,
     empirical_autocorrelation,
     empirical_correlation,
     empirical_effective_weights,
-    empirical_empty_share,
     empirical_intervals,
     empirical_marginals,
     empirical_staleness,
@@ -41,7 +30,16 @@ from participation.theory.separation import (
     simulated_separation,
     stationary_separation,
 )
-from participation.theory.weights import effective_weights_groups, effective_weights_independent
+from participation.theory.weights import (
+    active_distribution_groups,
+    active_distribution_independent,
+    chi_square,
+    effective_weights_groups,
+    effective_weights_independent,
+    l1_distance,
+    normalised,
+    total_variation,
+)
 
 __all__ = [
     "Estimate",
@@ -54,16 +52,12 @@ __all__ = [
     "chi_square",
     "effective_weights_groups",
     "effective_weights_independent",
-    "empirical_active_distribution",
     "empirical_autocorrelation",
     "empirical_correlation",
     "empirical_effective_weights",
-    "empirical_empty_share",
     "empirical_intervals",
     "empirical_marginals",
     "empirical_staleness",
-    "empty_probability_groups",
-    "empty_probability_independent",
     "interval_distribution",
     "l1_distance",
     "long_run_distribution",
@@ -77,6 +71,4 @@ __all__ = [
     "staleness_distribution",
     "stationary_separation",
     "total_variation",
-    "two_state_eigenvalue",
-    "two_state_rates",
 ]

@@ -1,4 +1,4 @@
-"""Finite Markov chains: long-run law, second eigenvalue, mixing time, and the two-state chain of a client.
+"""Finite Markov chains: long-run law, second eigenvalue, mixing time, and the pauses of a two-state chain.
 
 A transition matrix P [S, S] has rows that sum to 1; P[x, y] is the probability of going from x to y.
 """
@@ -128,44 +128,6 @@ def mixing_time(transition: Float[np.ndarray, "S S"], epsilon: float = 0.25) -> 
         if distance(further) > epsilon:
             reached, t = further, t + 2**k
     return t + 1
-
-
-def two_state_rates(
-    pi: Float[np.ndarray, "m"], correlation: Float[np.ndarray, "m"]
-) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m"]]:
-    """P(on|off) and P(off|on) of the two-state chains with stationary pi and second eigenvalue lambda ([CAF]).
-
-    Raises:
-        ValueError: pi outside [0, 1], or a lambda that no chain with this pi can have: lambda is at most 1 and at least
-            max(1 - 1/pi, 1 - 1/(1 - pi)).
-    """
-    check_probabilities("pi", pi)
-    on, off = (1 - correlation) * pi, (1 - correlation) * (1 - pi)
-    # The bound itself is allowed, even after rounding.
-    slack = 1 + 1e-12
-    wrong = ~((on >= 0) & (on <= slack) & (off >= 0) & (off <= slack))
-    if wrong.any():
-        i = int(np.flatnonzero(wrong)[0])
-        raise ValueError(
-            f"correlation: {correlation[i]:g} (client {i}) is not allowed with pi = {pi[i]:g}; must be at most 1 and "
-            "at least max(1 - 1/pi, 1 - 1/(1 - pi))"
-        )
-    return np.minimum(on, 1.0), np.minimum(off, 1.0)
-
-
-def two_state_eigenvalue(on: Float[np.ndarray, "m"], off: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
-    """lambda = 1 - q* - q, the signed second eigenvalue and lag-1 autocorrelation of a two-state chain.
-
-    Args:
-        on: q*, P(on in t + 1 | off in t), for each client.
-        off: q, P(off in t + 1 | on in t).
-
-    Raises:
-        ValueError: a probability outside [0, 1].
-    """
-    check_probabilities("on", on)
-    check_probabilities("off", off)
-    return 1 - on - off
 
 
 def interval_distribution(on: float, off: float, longest: int) -> Float[np.ndarray, "{longest}"]:

@@ -50,17 +50,6 @@ def empirical_effective_weights(mask: Bool[np.ndarray, "T m"], batches: int = BA
     return batch_means(share, batches)
 
 
-def empirical_empty_share(mask: Bool[np.ndarray, "T m"], batches: int = BATCHES) -> Estimate:
-    """The share of empty rounds [1], with the errors of `batch_means`."""
-    a = mask.sum(axis=1, keepdims=True)
-    return batch_means((a == 0).astype(np.float64), batches)
-
-
-def empirical_active_distribution(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m+1"]:
-    """The share of rounds with k active clients, k = 0..m."""
-    return np.bincount(mask.sum(axis=1), minlength=mask.shape[1] + 1) / len(mask)
-
-
 def empirical_autocorrelation(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m"]:
     """Lag-1 autocorrelation [m] of each client: lambda_i of a two-state chain; nan if a client never changes.
 

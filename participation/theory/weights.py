@@ -1,14 +1,50 @@
-"""Each client's expected weight in the mean over the active set, c_i = E[1{i in A} / |A|] ([HAR] eq. 6).
+"""The active set A of a round: its size a, each client's weight in the mean over it, and the bias of such weights.
 
-An empty round contributes 0 to every client, so the c_i sum to 1 - P(A is empty).
+The sizes and weights are exact, for independent participation and for the group events of [HAR]. A distribution of a is
+an array whose entry k is the probability of k. The expected weight of client i is c_i = E[1{i in A} / a] ([HAR] eq. 6).
+An empty round contributes 0 to every client, so the c_i sum to 1 - P(a = 0).
 """
+
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import roots_legendre
 
-from participation.theory.checks import check_probabilities
-from participation.theory.counts import Reading, group_counts
+from participation.theory.checks import check_least, check_probabilities
+
+Reading = Literal["collision", "cap"]
+
+
+def active_distribution_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m+1"]:
+    """P(a = k), k = 0..m, for independent participation with probabilities p (Poisson binomial); O(m^2).
+
+    All steps add products of non-negative numbers, so no digits are lost.
+
+    Raises:
+        ValueError: a probability outside [0, 1].
+    """
+    check_probabilities("p", p)
+    law = np.zeros(len(p) + 1)
+    law[0] = 1.0
+    for k, p_k in enumerate(p):
+        law[1 : k + 2] = law[1 : k + 2] * (1 - p_k) + law[: k + 1] * p_k
+        law[0] *= 1 - p_k
+    return law
+
+
+def active_distribution_groups(
+    sizes: list[int],
+    event_probability: Float[np.ndarray, "G"],
+    member_probability: float,
+    max_active: int | None = None,
+    reading: Reading = "collision",
+) -> Float[np.ndarray, "n"]:
+    """P(a = k), k = 0..sum(sizes), for the group events of [HAR]; see `effective_weights_groups`."""
+    law = np.ones(1)
+    for count in _group_counts(sizes, event_probability, member_probability, max_active, reading):
+        law = np.convolve(law, count)
+    return law
 
 
 def effective_weights_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
@@ -63,9 +99,10 @@ def effective_weights_groups(
             `cap`, a uniformly random M_max of them succeed.
 
     Raises:
-        ValueError: as `group_counts`.
+        ValueError: no group, a size below 1, not one event probability for each group, a probability outside [0, 1], or
+            max_active below 1.
     """
-    counts = group_counts(sizes, event_probability, member_probability, max_active, reading)
+    counts = _group_counts(sizes, event_probability, member_probability, max_active, reading)
     c = []
     for g, size in enumerate(sizes):
         others = np.ones(1)
@@ -76,3 +113,95 @@ def effective_weights_groups(
         joint = counts[g][1:, None] * others
         c.append(np.full(size, (joint * (k / size) / (k + np.arange(len(others)))).sum()))
     return np.concatenate(c)
+
+
+def _group_counts(
+    sizes: list[int],
+    event_probability: Float[np.ndarray, "G"],
+    member_probability: float,
+    max_active: int | None,
+    reading: Reading,
+) -> list[Float[np.ndarray, "..."]]:
+    """The distribution [sizes[g] + 1] of the number of active members of each group g, after the constraint M_max."""
+    from scipy import stats  # takes a quarter of a second, which a run need not wait for
+
+    if len(sizes) != len(event_probability) or not sizes:
+        raise ValueError(
+            f"event_probability: {len(event_probability)} values for {len(sizes)} groups are not allowed; "
+            "must be one for each group, and at least one group"
+        )
+    for size in sizes:
+        check_least("sizes", size, 1)
+    check_probabilities("event_probability", event_probability)
+    check_probabilities("member_probability", np.array(member_probability, dtype=np.float64)[None])
+    if max_active is not None:
+        check_least("max_active", max_active, 1)
+    counts = []
+    for size, event in zip(sizes, event_probability, strict=True):
+        count = stats.binom.pmf(np.arange(size + 1), size, member_probability)
+        if max_active is not None and max_active < size:
+            excess = count[max_active + 1 :].sum()
+            count[max_active + 1 :] = 0.0
+            count[0 if reading == "collision" else max_active] += excess
+        count *= event
+        count[0] += 1 - event
+        counts.append(count)
+    return counts
+
+
+def normalised(weights: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
+    """Weights divided by their sum.
+
+    For example pi_R, p or c become the weights of the objective that an algorithm in fact minimises.
+
+    Raises:
+        ValueError: a weight that is negative or not finite, or none above zero.
+    """
+    if not np.isfinite(weights).all() or (weights < 0).any() or not (weights > 0).any():
+        raise ValueError("weights: must be finite, at least 0 and not all 0")
+    # First divided by the largest: weights near the smallest double would overflow the quotient.
+    scaled = weights / weights.max()
+    return scaled / scaled.sum()
+
+
+def l1_distance(target: Float[np.ndarray, "m"], weights: Float[np.ndarray, "m"]) -> float:
+    """L1 distance sum_i |target_i - weights_i|, from 0 to 2.
+
+    Raises:
+        ValueError: one of them is not a distribution; see `normalised`.
+    """
+    _check_distributions(target, weights)
+    return float(np.abs(target - weights).sum())
+
+
+def total_variation(target: Float[np.ndarray, "m"], weights: Float[np.ndarray, "m"]) -> float:
+    """Total variation distance: half the L1 distance, from 0 to 1.
+
+    Raises:
+        ValueError: one of them is not a distribution; see `normalised`.
+    """
+    return l1_distance(target, weights) / 2
+
+
+def chi_square(target: Float[np.ndarray, "m"], weights: Float[np.ndarray, "m"]) -> float:
+    """Chi-square divergence sum_i (alpha_i - q_i)^2 / q_i of target alpha and realised weights q ([CAF] eq. 11).
+
+    It is not symmetric. As in the paper, the realised weights are in the denominator: the paper's bound on the bias
+    applies Cauchy-Schwarz to the q-weighted objective that is in fact minimised. So a client with small q_i costs much,
+    and the value is infinite if q_i = 0 < alpha_i. A client with alpha_i = q_i = 0 adds nothing.
+
+    Raises:
+        ValueError: one of them is not a distribution; see `normalised`.
+    """
+    _check_distributions(target, weights)
+    if ((weights == 0) & (target > 0)).any():
+        return float("inf")
+    positive = weights > 0
+    with np.errstate(over="ignore"):
+        return float(((target[positive] - weights[positive]) ** 2 / weights[positive]).sum())
+
+
+def _check_distributions(target: np.ndarray, weights: np.ndarray) -> None:
+    for name, values in (("target", target), ("weights", weights)):
+        if not (values >= 0).all() or not abs(values.sum() - 1) < 1e-9:
+            raise ValueError(f"{name}: must be a distribution (at least 0, sum 1; the sum is {values.sum():g})")

@@ -11,9 +11,8 @@ import torch
 
 from tasks.datasets.cinic10 import Cinic10
 from tasks.datasets.fetch import fetch
-from tasks.datasets.shipped import Digits
+from tasks.datasets.library_sets import Batches, Digits, Idx, Mat
 from tasks.datasets.source import Archive, Images, Source, Split
-from tasks.datasets.torchvision_sets import Batches, Idx, Mat
 
 # Checksums of the unpacked files of MNIST; torchvision only has those of the archives.
 MNIST_MD5 = {

@@ -11,8 +11,7 @@ from urllib.request import Request, urlopen
 from filelock import FileLock
 from rich.progress import DownloadColumn, TransferSpeedColumn
 
-from tasks.datasets.bars import bars
-from tasks.datasets.source import Archive, Source, digest
+from tasks.datasets.source import Archive, Source, bars, digest
 
 TIMEOUT = 30  # seconds without a byte
 CHUNK = 1 << 18

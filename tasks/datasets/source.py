@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 Split: TypeAlias = tuple[Tensor, Tensor]
@@ -101,3 +103,17 @@ def digest(file: Path) -> str:
     """The md5 of a file."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def bars(*columns: ProgressColumn) -> Progress:
+    """Progress bars with these columns on the error stream, if that is a terminal; removed when they end."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )

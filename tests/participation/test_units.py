@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from participation import MODELS, Population
+from participation.base import members
 from participation.probabilities import class_coupled
 from participation.streams import stream
-from participation.units import members, pooled
 
 
 def test_units_are_contiguous_or_shuffled_by_the_seed():
@@ -23,7 +23,8 @@ def test_units_are_contiguous_or_shuffled_by_the_seed():
 
 def test_a_unit_pools_what_its_members_hold():
     classes = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
-    units = pooled(Population(4, 5, classes, np.array([[2, 0], [0, 6], [1, 1], [3, 3]])), np.array([0, 0, 1, 1]), 2)
+    population = Population(4, 5, classes, np.array([[2, 0], [0, 6], [1, 1], [3, 3]]))
+    units = population.pooled(np.array([0, 0, 1, 1]), 2)
     assert (units.clients, units.seed) == (2, 5)
     assert units.classes.tolist() == [[0.5, 0.5], [0.5, 0.5]]
     assert units.histogram.tolist() == [[2, 6], [4, 4]]

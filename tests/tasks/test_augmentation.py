@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from tasks.augmentation import CropFlip
-from tasks.counters import uniforms
 from tasks.images import Classification
+from tasks.streams import uniforms
 
 
 def splitmix64(z):

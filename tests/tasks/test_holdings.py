@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.holdings import Holdings
+from tasks.base import Holdings
 
 PARTS = [np.array([4, 0, 2]), np.array([5]), np.array([3, 1])]
 

@@ -64,15 +64,3 @@ def test_bernoulli_intervals_are_geometric():
     np.testing.assert_allclose(theory.staleness_distribution(0.2, 0.8, 3), [0.2, 0.16, 0.128, 0.1024], atol=1e-15)
     assert theory.interval_distribution(0.1, 0.3, 1000).sum() == pytest.approx(1)
     assert theory.staleness_distribution(0.1, 0.3, 1000).sum() == pytest.approx(1)
-
-
-def test_two_state_rates():
-    pi, correlation = np.array([0.9, 0.2, 0.5, 0.5, 0.0]), np.array([0.9, -0.25, -1.0, 1.0, 0.0])
-    on, off = theory.two_state_rates(pi, correlation)
-    np.testing.assert_allclose(on, [0.09, 0.25, 1, 0, 0], atol=1e-15)
-    np.testing.assert_allclose(off, [0.01, 1, 1, 0, 1], atol=1e-15)
-    np.testing.assert_allclose(theory.two_state_eigenvalue(on, off), correlation, atol=1e-15)
-    with pytest.raises(ValueError, match=r"-0\.26 \(client 0\) is not allowed with pi = 0\.2"):
-        theory.two_state_rates(np.array([0.2]), np.array([-0.26]))
-    with pytest.raises(ValueError, match=r"1\.1 \(client 0\)"):
-        theory.two_state_rates(np.array([0.2]), np.array([1.1]))

@@ -1,4 +1,4 @@
-"""Effective weights and counts of active clients against enumeration."""
+"""Effective weights and counts of active clients against enumeration; distances between weights by hand."""
 
 import itertools
 import math
@@ -53,7 +53,6 @@ def test_independent_uplinks_against_enumeration(p):
             c += chance * np.array(on) / sum(on)
     np.testing.assert_allclose(theory.effective_weights_independent(p), c, atol=1e-14)
     np.testing.assert_allclose(theory.active_distribution_independent(p), a, atol=1e-14)
-    assert theory.empty_probability_independent(p) == pytest.approx(a[0], abs=1e-14)
 
 
 def test_independent_uplinks_of_many_clients():
@@ -71,7 +70,6 @@ def test_group_events_against_enumeration(limit, reading):
     c, a = brute_groups(sizes, event, 0.95, limit, reading)
     np.testing.assert_allclose(theory.effective_weights_groups(sizes, event, 0.95, limit, reading), c, atol=1e-14)
     np.testing.assert_allclose(theory.active_distribution_groups(sizes, event, 0.95, limit, reading), a, atol=1e-14)
-    assert theory.empty_probability_groups(sizes, event, 0.95, limit, reading) == pytest.approx(a[0], abs=1e-14)
 
 
 @settings(max_examples=40, deadline=None)
@@ -105,3 +103,18 @@ def test_weights_refuse_what_is_no_probability():
         theory.effective_weights_groups([1], np.array([0.5]), -1.0)
     with pytest.raises(ValueError, match="max_active: 0"):
         theory.effective_weights_groups([1], np.array([0.5]), 0.5, 0)
+
+
+def test_bias_by_hand():
+    target, weights = np.array([0.5, 0.25, 0.25]), np.array([0.2, 0.3, 0.5])
+    assert theory.l1_distance(target, weights) == pytest.approx(0.6)
+    assert theory.total_variation(target, weights) == pytest.approx(0.3)
+    # 0.09 / 0.2 + 0.0025 / 0.3 + 0.0625 / 0.5
+    assert theory.chi_square(target, weights) == pytest.approx(0.45 + 0.0025 / 0.3 + 0.125)
+    assert theory.chi_square(np.array([0.5, 0.5, 0.0]), np.array([0.0, 1.0, 0.0])) == math.inf
+    assert theory.chi_square(np.array([1.0, 0.0, 0.0]), np.array([0.5, 0.5, 0.0])) == pytest.approx(1)
+    assert theory.normalised(np.array([1.0, 3.0])).tolist() == [0.25, 0.75]
+    with pytest.raises(ValueError, match="the sum is 2"):
+        theory.l1_distance(target, 2 * weights)
+    with pytest.raises(ValueError, match="not all 0"):
+        theory.normalised(np.zeros(2))

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from benchmark import SettingError, Trial
-from tasks.partitions import from_file
-from tasks.partitions.files import read
+from tasks.partitions import from_file, read_assignment
 
 LABELS = np.array([0, 1, 1, 0, 2, 2])
 CLIENTS = [1, 0, -1, 1, 0, 2]
@@ -22,8 +21,8 @@ def test_files_of_every_form_say_the_same(tmp_path):
     np.savez(tmp_path / "a.npz", anything=CLIENTS)
     (tmp_path / "a.csv").write_text("client\n1\n0\n-1\n1\n0\n2\n")
     for ending in ("npy", "npz", "csv"):
-        assert read(str(tmp_path / f"a.{ending}")).tolist() == CLIENTS
-    assert read(CLIENTS).tolist() == CLIENTS
+        assert read_assignment(str(tmp_path / f"a.{ending}")).tolist() == CLIENTS
+    assert read_assignment(CLIENTS).tolist() == CLIENTS
 
 
 def trial(assignment):

@@ -1,0 +1,506 @@
+"""Partitions of the training samples among clients.
+
+A partition takes the labels, the number of clients and the seed; its keyword arguments are the options of an experiment
+file. Parts are disjoint and none is empty. A partition uses all samples unless its docstring says otherwise.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int, Num
+from pydantic import BeforeValidator
+
+from tasks.streams import stream
+
+ATTEMPTS = 100
+"""Number of draws of a random partition before it is refused because a client is too small."""
+
+NO_CLIENT = -1
+"""The client of samples that are left out, in a file."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The samples of each client.
+
+    Attributes:
+        rows: for each client the samples that it holds.
+        classes: [m, C], nu, the class distribution that its samples were drawn from.
+    """
+
+    rows: list[Int[np.ndarray, "_"]]
+    classes: Float[np.ndarray, "m C"]
+
+    def fault(self, samples: int, clients: int) -> str:
+        """What is wrong with the samples of the clients; empty if nothing is."""
+        if len(self.rows) != clients:
+            return f"the partition has {len(self.rows)} parts; must have {clients}, one for each client"
+        taken = np.zeros(samples, dtype=np.int64)
+        for client, mine in enumerate(self.rows):
+            if len(mine) == 0:
+                return f"client {client} has no samples; every client must have one"
+            if mine.dtype.kind not in "iu":
+                return f"the samples of client {client} are {mine.dtype}; must be whole numbers (positions of samples)"
+            if mine.min() < 0 or mine.max() >= samples:
+                outside = mine.max() if mine.max() >= samples else mine.min()
+                return f"client {client} has sample {outside}; must be in 0 to {samples - 1}"
+            taken += np.bincount(mine, minlength=samples)
+        if taken.max() > 1:
+            return f"sample {int(taken.argmax())} belongs to {taken.max()} clients; must belong to one at most"
+        return ""
+
+
+Partition: TypeAlias = Callable[[Num[np.ndarray, "n"], int, int], Parts]
+"""From the targets [n] of the training samples, the number of clients and the seed to the parts. Targets are labels
+(whole numbers from 0), or real numbers for regression."""
+
+
+def iid(labels: Num[np.ndarray, "n"], clients: int, seed: int) -> Parts:
+    """Random division of the samples into parts whose sizes differ by one at most.
+
+    Raises:
+        ValueError: fewer samples than clients.
+    """
+    need_samples(labels, clients)
+    rows = np.array_split(stream(seed, "partition").permutation(len(labels)), clients)
+    return Parts(rows, np.tile(shares(labels), (clients, 1)))
+
+
+def by_sizes(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, sizes: np.ndarray) -> Parts:
+    """Random division of the samples into parts of given sizes; samples beyond their sum are left out.
+
+    Args:
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
+        seed: the trial's seed.
+        sizes: [m], whole numbers from 1.
+
+    Raises:
+        ValueError: not one size for each client, or a sum larger than the number of samples.
+    """
+    if sizes.shape != (clients,) or sizes.dtype.kind not in "iu":
+        kind = f"{sizes.dtype} of shape {sizes.shape}"
+        raise ValueError(f"partition.sizes: {kind} is not allowed; must be {clients} whole numbers")
+    if sizes.min() < 1:
+        client = int(sizes.argmin())
+        raise ValueError(f"partition.sizes: {sizes[client]} of client {client} is not allowed; must be at least 1")
+    if sizes.sum() > len(labels):
+        raise ValueError(f"partition.sizes: a sum of {sizes.sum()} is not allowed; must be at most {len(labels)}")
+    rows = np.split(stream(seed, "partition").permutation(len(labels)), np.cumsum(sizes))[:-1]
+    return Parts(rows, np.tile(shares(labels), (clients, 1)))
+
+
+def natural(
+    labels: Num[np.ndarray, "n"],
+    clients: int,
+    seed: int,
+    *,
+    mean: float = 4.0,
+    sigma: float = 2.0,
+    offset: int = 50,
+    minimum: int = 1,
+) -> Parts:
+    """Random division of the samples with log-normal sizes, as of real users.
+
+    Sizes are in proportion to w_i = floor(e^z) + offset with z ~ N(mean, sigma^2). In the synthetic data of FedProx (Li
+    2020) and [CAF], the w_i are the sizes themselves.
+
+    Args:
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
+        seed: the trial's seed.
+        mean: mean of z.
+        sigma: standard deviation of z.
+        offset: smallest w_i, at least 0.
+        minimum: smallest number of samples of a client. The draw is repeated up to 100 times to reach it.
+
+    Raises:
+        ValueError: an option out of range, or a client left with fewer samples than `minimum`.
+    """
+    need_samples(labels, clients, minimum)
+    if sigma < 0:
+        raise ValueError(f"partition.sigma: {sigma} is not allowed; must be at least 0")
+    if offset < 0:
+        raise ValueError(f"partition.offset: {offset} is not allowed; must be at least 0")
+
+    def draw(stream: np.random.Generator) -> Parts:
+        weights = np.floor(stream.lognormal(mean, sigma, clients)) + offset
+        if weights.sum() == 0:
+            raise ValueError(f"partition.mean: {mean} is not allowed with offset {offset}; all clients would be empty")
+        return Parts(in_proportion(stream.permutation(len(labels)), weights), np.tile(shares(labels), (clients, 1)))
+
+    return drawn(draw, seed, minimum, f"partition.offset: {offset}")
+
+
+def dirichlet(
+    labels: Num[np.ndarray, "n"],
+    clients: int,
+    seed: int,
+    *,
+    alpha: float,
+    volumes: Literal["proportional", "equal"] = "proportional",
+    minimum: int = 1,
+) -> Parts:
+    """Each client has a class distribution nu_i ~ Dirichlet(alpha) ([PBC] section VII-B).
+
+    `proportional`: the samples of each class are divided among the clients in proportion to their nu_i of that class.
+    The number of samples varies between clients. `equal`: one client after another, in random order, draws n/m samples
+    (sizes differ by one at most) by its nu_i (Hsu 2019). When a class is used up, it is removed from the nu_i of the
+    remaining clients, which are scaled to sum 1. A client none of whose classes is left draws from all samples that are
+    left. So the last clients take what remains, and may differ much from their nu_i.
+
+    Args:
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
+        seed: the trial's seed.
+        alpha: concentration, above 0. If small, each client holds few classes.
+        volumes: `proportional` or `equal`, see above.
+        minimum: smallest number of samples of a client. The draw is repeated up to 100 times to reach it.
+
+    Raises:
+        ValueError: alpha out of range, or a client left with fewer samples than `minimum`.
+    """
+    need_classes(labels, "dirichlet")
+    _check_alpha(alpha)
+    need_samples(labels, clients, minimum)
+    deal = _proportional if volumes == "proportional" else _equal
+
+    def draw(stream: np.random.Generator) -> Parts:
+        nu = stream.dirichlet(np.full(labels.max() + 1, alpha), size=clients)
+        return Parts(deal(labels, nu, stream), nu)
+
+    return drawn(draw, seed, minimum, f"partition.alpha: {alpha}")
+
+
+def dirichlet_by_class(
+    labels: Num[np.ndarray, "n"], clients: int, seed: int, *, alpha: float, minimum: int = 1
+) -> Parts:
+    """Each class is divided among the clients by q_c ~ Dirichlet(alpha) (Yurochkin 2019).
+
+    The number of samples varies between clients, more than with `dirichlet`. A client's nu_i is its expected number of
+    samples of each class, n_c q_ci, divided by their sum.
+
+    Args:
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
+        seed: the trial's seed.
+        alpha: concentration, above 0. If small, few clients hold each class.
+        minimum: smallest number of samples of a client; 10 in the authors' code. The draw is repeated up to 100 times
+            to reach it.
+
+    Raises:
+        ValueError: alpha out of range, or a client left with fewer samples than `minimum`.
+    """
+    need_classes(labels, "dirichlet_by_class")
+    _check_alpha(alpha)
+    need_samples(labels, clients, minimum)
+    sizes = np.bincount(labels)
+
+    def draw(stream: np.random.Generator) -> Parts:
+        q = stream.dirichlet(np.full(clients, alpha), size=len(sizes))
+        due = (q * sizes[:, None]).T
+        total = due.sum(axis=1, keepdims=True)
+        # A client whose expected number is 0 has no samples; then the draw is repeated.
+        return Parts(_proportional(labels, q.T, stream), np.divide(due, total, out=np.zeros_like(due), where=total > 0))
+
+    return drawn(draw, seed, minimum, f"partition.alpha: {alpha}")
+
+
+def _check_alpha(alpha: float) -> None:
+    if not alpha > 0:
+        raise ValueError(f"partition.alpha: {alpha} is not allowed; must be greater than 0")
+
+
+def _proportional(
+    labels: Int[np.ndarray, "n"], weights: Float[np.ndarray, "m C"], stream: np.random.Generator
+) -> list[Int[np.ndarray, "_"]]:
+    """Divide each class among the clients in proportion to its column of weights."""
+    held: list[list[np.ndarray]] = [[] for _ in weights]
+    for c, column in enumerate(weights.T):
+        samples = stream.permutation(np.flatnonzero(labels == c))
+        if not column.any():  # alpha is so small that all draws round to 0
+            column = np.ones_like(column)
+        for mine, piece in zip(held, in_proportion(samples, column), strict=True):
+            mine.append(piece)
+    return [np.concatenate(pieces) for pieces in held]
+
+
+def _equal(
+    labels: Int[np.ndarray, "n"], nu: Float[np.ndarray, "m C"], stream: np.random.Generator
+) -> list[Int[np.ndarray, "_"]]:
+    """Draw n/m samples for each client by its nu_i, from the classes that are not used up."""
+    m, C = nu.shape
+    pools = [stream.permutation(np.flatnonzero(labels == c)) for c in range(C)]
+    left = np.array([len(pool) for pool in pools])
+    rows: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * m
+    sizes = np.diff(np.arange(m + 1) * len(labels) // m)
+    for client, size in zip(stream.permutation(m), sizes, strict=True):
+        taken = np.zeros(C, dtype=np.int64)
+        while taken.sum() < size:
+            law = np.where(left > taken, nu[client], 0.0)
+            if not law.any():  # none of its classes is left
+                law = (left - taken).astype(np.float64)
+            # Draws beyond the end of a class are repeated without it, as if samples had been drawn one by one.
+            taken = np.minimum(taken + stream.multinomial(size - taken.sum(), law / law.sum()), left)
+        rows[client] = np.concatenate([pools[c][left[c] - taken[c] : left[c]] for c in range(C)])
+        left -= taken
+    return rows
+
+
+def shards(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, each: int = 2) -> Parts:
+    """Samples are sorted by label and divided into shards, of which each client gets some (McMahan 2017).
+
+    There are m * each shards, whose sizes differ by one sample at most. Samples of the same label keep their order.
+
+    Args:
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
+        seed: the trial's seed.
+        each: number of shards for each client, at least 1.
+
+    Raises:
+        ValueError: `each` below 1, or more shards than samples.
+    """
+    need_classes(labels, "shards")
+    if each < 1:
+        raise ValueError(f"partition.each: {each} is not allowed; must be at least 1")
+    need_samples(labels, clients, each)
+    pieces = np.array_split(np.argsort(labels, kind="stable"), clients * each)
+    hands = stream(seed, "partition").permutation(len(pieces)).reshape(clients, each)
+    rows = [np.concatenate([pieces[shard] for shard in hand]) for hand in hands]
+    return Parts(rows, realised(labels, rows))
+
+
+def by_label(
+    labels: Num[np.ndarray, "n"],
+    clients: int,
+    seed: int,
+    *,
+    sizes: Sequence[int],
+    only: Sequence[int] | None = None,
+) -> Parts:
+    """Groups of clients that hold one label only ([HAR] Fig. 1).
+
+    The samples of a label are divided at random among its clients; sizes differ by one at most. Samples of other labels
+    are left out.
+
+    Args:
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
+        seed: the trial's seed.
+        sizes: number of clients of each group, in the order of ids.
+        only: label of each group. Default: 0, 1, ... Groups may share a label.
+
+    Raises:
+        ValueError: sizes that do not add up to m, or a label with fewer samples than clients.
+    """
+    need_classes(labels, "by_label")
+    if sum(sizes) != clients or min(sizes, default=0) < 1:
+        raise ValueError(f"partition.sizes: {list(sizes)} is not allowed; must be from 1 and add up to {clients}")
+    if only is not None and len(only) != len(sizes):
+        raise ValueError(f"partition.only: {list(only)} is not allowed; must be {len(sizes)} labels, one for each size")
+    label = np.repeat(range(len(sizes)) if only is None else only, sizes)
+    rows: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * clients
+    draw = stream(seed, "partition")
+    for c in np.unique(label):
+        group = np.flatnonzero(label == c)
+        samples = draw.permutation(np.flatnonzero(labels == c))
+        if len(samples) < len(group):
+            raise ValueError(
+                f"partition.sizes: {list(sizes)} is not allowed; {len(group)} clients are to hold label {c}, "
+                f"of which there are {len(samples)} samples"
+            )
+        for client, mine in zip(group, np.array_split(samples, len(group)), strict=True):
+            rows[client] = mine
+    return Parts(rows, np.eye(labels.max() + 1)[label])
+
+
+def read_assignment(source: Any) -> np.ndarray:
+    """Read the client of each sample from a file: .npy, .npz with one array, or .csv with the column `client`.
+
+    Args:
+        source: a path, or the numbers themselves.
+
+    Raises:
+        ValueError: no such file, or another format.
+    """
+    if not isinstance(source, str | Path):
+        return np.asarray(source)
+    path = Path(source)
+    if path.suffix not in (".npy", ".npz", ".csv") or not path.is_file():
+        raise ValueError("must be whole numbers, or the path of a .npy, .npz or .csv file that exists")
+    if path.suffix == ".csv":
+        table = pd.read_csv(path, skipinitialspace=True)
+        if list(table.columns) != ["client"]:
+            raise ValueError(f"must have the one column client, not {','.join(map(str, table.columns))}")
+        return table["client"].to_numpy()
+    loaded = np.load(path, allow_pickle=False)
+    if path.suffix == ".npy":
+        return loaded
+    with loaded as arrays:
+        if len(arrays.files) != 1:
+            raise ValueError(f"must hold one array, not {len(arrays.files)}")
+        return arrays[arrays.files[0]]
+
+
+def from_file(
+    labels: Num[np.ndarray, "n"],
+    clients: int,
+    seed: int,
+    *,
+    assignment: Annotated[np.ndarray, BeforeValidator(read_assignment)],
+) -> Parts:
+    """The client of each training sample is given by a .npy, .npz or .csv file; samples of client -1 are left out.
+
+    Args:
+        labels: [n], of the training samples.
+        clients: m, the number of clients.
+        seed: not used, nothing is drawn.
+        assignment: [n], the id of a client or -1, in the order of the training samples.
+
+    Raises:
+        ValueError: not a number for each sample, no such client, or a client without samples.
+    """
+    if assignment.shape != labels.shape or assignment.dtype.kind not in "iu":
+        raise ValueError(
+            f"partition.assignment: {assignment.dtype} of shape {assignment.shape} is not allowed; must be "
+            f"{len(labels)} whole numbers, one for each training sample"
+        )
+    wrong = np.flatnonzero((assignment < NO_CLIENT) | (assignment >= clients))
+    if len(wrong):
+        raise ValueError(
+            f"partition.assignment: client {assignment[wrong[0]]} of sample {wrong[0]} is not allowed; "
+            f"must be in [-1, {clients - 1}]"
+        )
+    rows = [np.flatnonzero(assignment == client) for client in range(clients)]
+    for client, mine in enumerate(rows):
+        if len(mine) == 0:
+            raise ValueError(f"partition.assignment: no sample of client {client} is not allowed; must be at least one")
+    return Parts(rows, realised(labels, rows))
+
+
+PARTITIONS: dict[str, Callable[..., Parts]] = {
+    "iid": iid,
+    "by_sizes": by_sizes,
+    "natural": natural,
+    "dirichlet": dirichlet,
+    "dirichlet_by_class": dirichlet_by_class,
+    "shards": shards,
+    "by_label": by_label,
+    "from_file": from_file,
+}
+
+
+def need_classes(labels: Num[np.ndarray, "n"], partition: str) -> None:
+    """Refuse a partition by classes for targets that are real numbers.
+
+    Raises:
+        ValueError: the targets are no labels.
+    """
+    if labels.dtype.kind == "f":
+        raise ValueError(
+            f"partition: {partition} is not allowed; it divides samples by class, and the targets of this task are "
+            "real numbers. Use iid, natural, by_sizes or from_file"
+        )
+
+
+def shares(labels: Num[np.ndarray, "n"]) -> Float[np.ndarray, "C"]:
+    """The share [C] of each class; one class if the targets are real numbers."""
+    if labels.dtype.kind == "f":
+        return np.ones(1)
+    return np.bincount(labels) / len(labels)
+
+
+def realised(labels: Num[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> Float[np.ndarray, "m C"]:
+    """The actual class distribution [m, C] of each client; one class if the targets are real numbers."""
+    if labels.dtype.kind == "f":
+        return np.ones((len(rows), 1))
+    return np.stack([np.bincount(labels[mine], minlength=labels.max() + 1) / len(mine) for mine in rows])
+
+
+def parts_of(rows: Sequence[Any], labels: Num[np.ndarray, "n"]) -> Parts:
+    """Parts from a list of the samples of each client, with the actual class distributions if the samples are valid."""
+    arrays = [np.asarray(mine) for mine in rows]
+    parts = Parts(arrays, np.ones((len(arrays), 1)))
+    if labels.dtype.kind not in "iu" or parts.fault(len(labels), len(arrays)):
+        return parts
+    return Parts(arrays, realised(labels, arrays))
+
+
+def in_proportion(samples: Int[np.ndarray, "n"], weights: Float[np.ndarray, "m"]) -> list[Int[np.ndarray, "_"]]:
+    """Divide samples in proportion to weights [m]; each size is off by at most one sample."""
+    bounds = np.cumsum(weights) / weights.sum() * len(samples)
+    return np.split(samples, np.rint(bounds[:-1]).astype(np.int64))
+
+
+def need_samples(labels: Num[np.ndarray, "n"], clients: int, minimum: int = 1) -> None:
+    """Refuse a number of clients for which there are too few samples.
+
+    Raises:
+        ValueError: fewer than `minimum` samples for each client, or a `minimum` below 1.
+    """
+    if minimum < 1:
+        raise ValueError(f"partition.minimum: {minimum} is not allowed; must be at least 1")
+    if len(labels) < clients * minimum:
+        each = "" if minimum == 1 else f", {minimum} for each"
+        raise ValueError(
+            f"clients: {clients} is not allowed; must be at most {len(labels) // minimum} with {len(labels)} training "
+            f"samples{each}"
+        )
+
+
+def drawn(draw: Callable[[np.random.Generator], Parts], seed: int, minimum: int, cause: str) -> Parts:
+    """Draw a partition up to `ATTEMPTS` times, until every client has at least `minimum` samples.
+
+    Args:
+        draw: draws a partition from a generator.
+        seed: the trial's seed.
+        minimum: smallest number of samples of a client.
+        cause: setting and value that the error names.
+
+    Raises:
+        ValueError: no draw gave every client enough samples.
+    """
+    for attempt in range(ATTEMPTS):
+        parts = draw(stream(seed, "partition", attempt))
+        sizes = [len(mine) for mine in parts.rows]
+        if min(sizes) >= minimum:
+            return parts
+    client = int(np.argmin(sizes))
+    raise ValueError(
+        f"{cause} with {len(sizes)} clients is not allowed here; the last of {ATTEMPTS} draws leaves client {client} "
+        f"(seed {seed}) with {sizes[client]} samples, less than {minimum}: must be larger, or the clients fewer"
+    )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A partition in numbers; triples are the least, the median and the largest over clients.
+
+    Attributes:
+        clients, classes: m and C.
+        samples: a client's number of samples.
+        held: a client's number of classes.
+        largest: the share of a client's samples that belongs to its most frequent class.
+    """
+
+    clients: int
+    classes: int
+    samples: tuple[float, float, float]
+    held: tuple[float, float, float]
+    largest: tuple[float, float, float]
+
+
+def summarise(histogram: Int[np.ndarray, "m C"]) -> Summary:
+    """The summary of the clients' label counts; every client must have a sample."""
+    sizes = histogram.sum(axis=1)
+    m, C = histogram.shape
+    return Summary(m, C, _spread(sizes), _spread((histogram > 0).sum(axis=1)), _spread(histogram.max(axis=1) / sizes))
+
+
+def _spread(values: Int[np.ndarray, "m"] | Float[np.ndarray, "m"]) -> tuple[float, float, float]:
+    return float(values.min()), float(np.median(values)), float(values.max())

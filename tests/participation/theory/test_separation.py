@@ -1,0 +1,240 @@
+"""Minimum separation: closed form, chain, simulation and mixing, each against enumeration or by hand."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from participation import theory
+
+weights = st.lists(st.floats(0.01, 1), min_size=2, max_size=7).map(np.array)
+
+
+def brute_separation(p, R, B=1):
+    """pi_R by a dense chain over the last R sets drawn, from every state the start can reach."""
+    M = len(p)
+    index, todo, moves = {(): 0}, [()], []
+    while todo:
+        state = todo.pop()
+        free = [i for i in range(M) if all(i not in past for past in state)]
+        sets = list(itertools.combinations(free, B))
+        total = sum(math.prod(p[i] for i in s) for s in sets)
+        for s in sets:
+            after = (*state, s)[-R:] if R else ()
+            if after not in index:
+                index[after] = len(index)
+                todo.append(after)
+            moves.append((index[state], index[after], s, math.prod(p[i] for i in s) / total))
+    S = len(index)
+    P, draws = np.zeros((S, S)), np.zeros((S, M))
+    for x, y, s, chance in moves:
+        P[x, y] += chance
+        draws[x, list(s)] += chance
+    # Least squares for x (P - I) = 0, sum x = 1; full states only, and any solution will do where there are several,
+    # since all classes have the same shares.
+    full = [x for state, x in index.items() if len(state) == R]
+    P, draws = P[np.ix_(full, full)], draws[full]
+    A = np.vstack([P.T - np.eye(len(full)), np.ones(len(full))])
+    x = np.linalg.lstsq(A, np.append(np.zeros(len(full)), 1), rcond=None)[0]
+    return x @ draws
+
+
+@pytest.mark.parametrize(("N", "R"), [(N, R) for N in (4, 5, 6) for R in range(N)])
+def test_stationary_separation_is_the_enumerated_one(N, R):
+    p = np.arange(1, N + 1) ** -1.5
+    expected = brute_separation(p, R)
+    np.testing.assert_allclose(theory.stationary_separation(p, R), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(theory.chain_separation(p, R), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("N", "R", "B"), [(5, 0, 2), (6, 1, 2), (6, 2, 2), (7, 1, 3), (6, 0, 4)])
+def test_stationary_separation_of_sets_is_the_enumerated_one(N, R, B):
+    p = np.array([5.0, 1.0, 0.2, 0.7, 2.0, 0.05, 1.5])[:N]
+    expected = brute_separation(p, R, B)
+    np.testing.assert_allclose(theory.stationary_separation(p, R, B), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(theory.chain_separation(p, R, B), expected, rtol=0, atol=1e-12)
+
+
+def test_stationary_separation_by_hand():
+    p = np.array([0.5, 0.3, 0.2])
+    np.testing.assert_allclose(theory.stationary_separation(p, 0), p, rtol=1e-14)
+    # Two consecutive draws are {0,1}, {0,2}, {1,2} with weights 0.15, 0.10, 0.06.
+    np.testing.assert_allclose(theory.stationary_separation(p, 1), np.array([25, 21, 16]) / 62, rtol=1e-13)
+    assert theory.stationary_separation(p, 2).tolist() == [1 / 3] * 3
+    assert theory.stationary_separation(np.array([0.9, 0.1]), 1).tolist() == [0.5, 0.5]
+    assert theory.stationary_separation(np.array([0.5, 0.0, 0.5]), 1).tolist() == [0.5, 0.0, 0.5]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 1e-12, 1e12]) | st.floats(1e-3, 1), min_size=2, max_size=30).map(np.array), st.data()
+)
+def test_stationary_separation_properties(p, data):
+    units = int((p > 0).sum())
+    if units == 0:
+        with pytest.raises(ValueError, match="not all 0"):
+            theory.stationary_separation(p, 0)
+        return
+    R = data.draw(st.integers(0, units - 1))
+    pi = theory.stationary_separation(p, R)
+    assert abs(pi.sum() - 1) < 1e-9
+    assert ((pi == 0) == (p == 0)).all()
+    assert (pi <= (1 + 1e-12) / (R + 1)).all()
+    order = np.argsort(p)
+    assert (np.diff(pi[order]) >= -1e-12).all()
+    if R:
+        # Separation only evens out.
+        fewer = theory.stationary_separation(p, R - 1)
+        level = (p > 0) / units
+        assert np.abs(pi - level).sum() <= np.abs(fewer - level).sum() + 1e-9
+    with pytest.raises(ValueError, match=f"must be at most {units - 1}"):
+        theory.stationary_separation(p, units)
+
+
+def test_separation_by_unit():
+    # Unit 0 may come back at once, units 1 and 2 skip a round. States: none, 1 or 2 waiting.
+    p = np.array([0.5, 0.3, 0.2])
+    # From "none": to 1 with 0.3, to 2 with 0.2. From 1: to none with 5/7, to 2 with 2/7. From 2: 5/8 and 3/8 to 1.
+    P = np.array([[0.5, 0.3, 0.2], [5 / 7, 0, 2 / 7], [5 / 8, 3 / 8, 0]])
+    x = np.linalg.solve(np.vstack([(P.T - np.eye(3))[:2], np.ones(3)]), np.array([0, 0, 1.0]))
+    expected = np.array([0.5 * x[0] + 5 / 7 * x[1] + 5 / 8 * x[2], x[1], x[2]])
+    R = np.array([0, 1, 1])
+    np.testing.assert_allclose(theory.chain_separation(p, R), expected, atol=1e-13)
+    estimate = theory.simulated_separation(p, R, rounds=2000, seed=1)
+    assert (np.abs(estimate.value - expected) <= 4.5 * estimate.error).all()
+    assert estimate.error.max() < 0.002
+    np.testing.assert_allclose(
+        theory.chain_separation(p, np.array([1, 1, 1])), theory.stationary_separation(p, 1), atol=1e-13
+    )
+
+
+def test_a_large_class_is_solved_by_iteration():
+    # 6! / 1! = 2520 full states of R = 5 among 7: beyond the direct solver.
+    p = np.arange(1, 8) ** -1.0
+    np.testing.assert_allclose(theory.chain_separation(p, 5), theory.stationary_separation(p, 5), rtol=0, atol=1e-11)
+
+
+def test_separation_refuses_what_it_cannot_do():
+    p = np.ones(20)
+    # 1 + 20 + 20 * 19 + ... + 20! / 15!
+    size = sum(math.factorial(20) // math.factorial(20 - k) for k in range(6))
+    with pytest.raises(ValueError, match=rf"{size:,} states, more than the limit of 50,000"):
+        theory.chain_separation(p, 5)
+    with pytest.raises(ValueError, match="more states than the limit of 100"):
+        theory.chain_separation(p, np.full(20, 3), limit=100)
+    with pytest.raises(ValueError, match="R: -1 is not allowed"):
+        theory.stationary_separation(p, -1)
+    with pytest.raises(ValueError, match="must be at most 9"):
+        theory.stationary_separation(p, 10, 2)
+    with pytest.raises(ValueError, match="p: must be finite"):
+        theory.stationary_separation(np.array([0.5, -0.1]), 0)
+    with pytest.raises(ValueError, match="leaves fewer than B = 1"):
+        theory.chain_separation(np.ones(2), np.array([3, 3]))
+    with pytest.raises(ValueError, match="fewer than B = 1 available"):
+        theory.simulated_separation(np.ones(2), np.array([3, 3]), 10, 0)
+
+
+def test_twenty_groups_even_out_with_separation():
+    p = np.arange(1, 21) ** -1.5
+    distances = []
+    for R in (0, 5, 10, 15, 19):
+        pi = theory.stationary_separation(p, R)
+        estimate = theory.simulated_separation(p, R, rounds=2000, seed=R, chains=100)
+        # Rounds are a multiple of 20: at R = 19 each chain draws each unit 100 times and the error is 0.
+        assert (np.abs(estimate.value - pi) <= 4.5 * estimate.error + 1e-12).all()
+        assert estimate.error.max() < 0.002
+        distances.append(theory.l1_distance(np.full(20, 0.05), pi))
+    np.testing.assert_allclose(distances[0], np.abs(p / p.sum() - 0.05).sum(), rtol=1e-13)
+    assert (np.diff(distances) < -0.1).all()
+    assert distances[-1] == 0
+
+
+def test_five_hundred_units():
+    p = np.arange(1, 501) ** -1.0
+    pi = theory.stationary_separation(p, 50)
+    assert abs(pi.sum() - 1) < 1e-12
+    estimate = theory.simulated_separation(p, 50, rounds=1000, seed=0, chains=64)
+    assert (np.abs(estimate.value - pi) <= 5 * estimate.error + 1e-4).all()
+    assert theory.l1_distance(theory.normalised(estimate.value), pi) < 0.06
+    # The error is the spread over repetitions, neither far more nor far less.
+    z = (estimate.value - pi)[10:] / estimate.error[10:]
+    assert 0.8 < z.std() < 1.25
+
+
+def test_successive_draws_differ_from_sets():
+    # R = 0, B = 2: the chance of each unit in two successive draws, by hand.
+    p = np.array([0.6, 0.3, 0.1])
+    expected = [p[i] + sum(p[j] * p[i] / (1 - p[j]) for j in range(3) if j != i) for i in range(3)]
+    estimate = theory.simulated_separation(p, 0, rounds=2000, seed=0, B=2)
+    assert (np.abs(estimate.value - expected) <= 4.5 * estimate.error).all()
+    assert np.abs(theory.stationary_separation(p, 0, 2) - expected).max() > 0.01
+
+
+def test_the_first_rounds_are_not_counted():
+    p = np.array([1, 1, 1, 1, 0.1])  # at first, with all available, the last unit is drawn less often than later
+    pi = theory.stationary_separation(p, 3)
+    default, from_the_start = (theory.simulated_separation(p, 3, 1, 0, chains=10_000, burn_in=b) for b in (None, 0))
+    assert (np.abs(default.value - pi) <= 4.5 * default.error).all()
+    assert from_the_start.value[-1] < pi[-1] - 9 * from_the_start.error[-1]
+
+
+def test_mixing_is_exact_where_it_can_be():
+    p = np.array([0.5, 0.3, 0.2])
+    found = theory.separation_mixing(p, 1, 4)
+    eta0 = p
+    # Round 1: i after any other j. Round 2: P(j then i) / P(j) depends on the last unit alone.
+    P = np.array([[0 if i == j else p[i] / (1 - p[j]) for i in range(3)] for j in range(3)])
+    expected = np.array([eta0, eta0 @ P, eta0 @ P @ P, eta0 @ P @ P @ P])
+    assert found.exact
+    np.testing.assert_allclose(found.eta, expected, atol=1e-14)
+    pi = np.array([25, 21, 16]) / 62
+    np.testing.assert_allclose(
+        found.distance,
+        [
+            max(abs(sum(e[list(s)]) - sum(pi[list(s)])) for k in (1, 2) for s in itertools.combinations(range(3), k))
+            for e in expected
+        ],
+        atol=1e-14,
+    )
+    # Cyclic: never settles. Memoryless: settled from the start.
+    assert theory.separation_mixing(np.array([0.9, 0.1]), 1, 9).distance == pytest.approx([0.4] * 9)
+    assert theory.separation_mixing(p, 0, 3).distance == pytest.approx([0] * 3, abs=1e-15)
+
+
+def test_simulated_mixing_agrees_with_the_exact_one():
+    p = np.arange(1, 7) ** -1.5
+    exact = theory.separation_mixing(p, 3, 30)
+    found = theory.separation_mixing(p, 3, 30, seed=2, chains=4000, limit=1)
+    assert exact.exact
+    assert not found.exact
+    assert (np.abs(found.distance - exact.distance) <= 4 * found.error + 2 * found.floor + 1e-12).all()
+    assert found.error[1:].max() < 0.02
+    assert np.abs(found.eta - exact.eta).max() < 0.03
+    # The stated error is the spread over repetitions, where the distance is well above the floor.
+    repeated = [theory.separation_mixing(p, 3, 4, seed=seed, chains=400, limit=1) for seed in range(30)]
+    spread = np.std([found.distance[1:] for found in repeated], axis=0, ddof=1)
+    stated = np.sqrt(np.mean([found.error[1:] ** 2 for found in repeated], axis=0))
+    assert (np.abs(np.log(stated / spread)) < np.log(1.6)).all()
+
+
+def test_the_floor_is_the_distance_that_noise_shows():
+    p = np.array([0.4, 0.3, 0.2, 0.1])
+    assert theory.separation_mixing(p, 1, 800).distance[40:].max() < 1e-6
+    noise = theory.separation_mixing(p, 1, 800, seed=1, chains=40, limit=1)
+    assert noise.distance[40:].mean() == pytest.approx(noise.floor[40:].mean(), rel=0.1)
+
+
+def test_mixing_of_a_hundred_units_settles():
+    p = np.arange(1, 101) ** -1.5
+    found = theory.separation_mixing(p, 10, 150, chains=400)
+    assert not found.exact
+    p /= p.sum()
+    np.testing.assert_allclose(found.eta[0], p, atol=1e-15)
+    second = [sum(p[j] * p[i] / (1 - p[j]) for j in range(100) if j != i) for i in range(100)]
+    assert np.abs(found.eta[1] - second).max() < 0.03
+    assert found.distance[0] == pytest.approx(np.abs(p - found.stationary).sum() / 2)
+    assert (found.distance[-5:] < 3 * found.floor[-5:]).all()
+    assert found.distance[-1] < 0.1 < 0.4 < found.distance[0]
