@@ -10,6 +10,7 @@ from benchmark.config.source import contributed_line, told
 from benchmark.conformance.checks import CHECKS, FIRST, OF_KIND
 from benchmark.conformance.failure import CheckFailed, location
 from benchmark.conformance.subject import Subject
+from benchmark.federation.checked import WrongReturnError
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def _outcome(check: Any, subject: Any, part: Any) -> Outcome:
     title = check.__doc__ or check.__name__
     try:
         return Outcome(title, True, seen=check(subject) or "")
-    except CheckFailed as failure:
+    except (CheckFailed, WrongReturnError) as failure:
         return Outcome(title, False, failure.expected, failure.seen, location(part, failure))
     except SourceError as error:  # of a contributed function: it begins with the place
         where, _, seen = str(error).partition(": ")

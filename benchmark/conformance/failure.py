@@ -2,10 +2,8 @@
 
 import inspect
 import traceback
-from collections.abc import Callable
 from typing import Any
 
-from algorithms.returned import WrongReturnError
 from benchmark.config.source import definition, plain, shown
 
 
@@ -23,14 +21,6 @@ class CheckFailed(Exception):
         self.expected = expected
         self.seen = seen
         self.method = method
-
-
-def refuse(check: Callable[..., None], *arguments: Any) -> None:
-    """A check of what a method returned, as a check of the report."""
-    try:
-        check(*arguments)
-    except WrongReturnError as error:
-        raise CheckFailed(error.expected, error.seen, error.method) from None
 
 
 def location(part: Any, error: Exception) -> str:

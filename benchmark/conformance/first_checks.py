@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from algorithms import KNOWLEDGE, Properties, Round
-from algorithms.returned import check_eval_models, check_init, check_round, check_traffic
-from benchmark.conformance.failure import CheckFailed, refuse
+from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.subject import EVERYONE, MASK, Subject, U
+from benchmark.federation.checked import check_eval_models, check_init, check_round, check_traffic
 
 
 def declared_knowledge(subject: Subject) -> None:
@@ -58,13 +58,13 @@ def runs(subject: Subject) -> None:
     """`init`, `round`, `eval_models` and `traffic` return what they must, with finite numbers"""
     method, x = subject.method(), torch.zeros(2, dtype=torch.float64)
     state = method.init(x, len(U))
-    refuse(check_init, method, state)
+    check_init(method, state)
     for t, active in enumerate(MASK[MASK.any(axis=1)]):
         call = subject.call(t, active)
         returned = method.round(state, x, call, subject.work())
-        refuse(check_round, method, returned, state, x)
+        check_round(method, returned, state, x)
         update, state = returned
-        refuse(check_traffic, method, method.traffic(state, call))
+        check_traffic(method, method.traffic(state, call))
         if update is None:
             continue
         if not update.isfinite().all():
@@ -72,7 +72,7 @@ def runs(subject: Subject) -> None:
                 "finite numbers", f"update {update.tolist()} in round {t}; look for a division by 0, or log or sqrt"
             )
         x = x + update.detach()
-    refuse(check_eval_models, method, method.eval_models(state, x), x)
+    check_eval_models(method, method.eval_models(state, x), x)
 
 
 def returns_the_update(subject: Subject) -> None:

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from benchmark.config.errors import SettingError
 from benchmark.config.registry import Choice
-from benchmark.conformance.failure import CheckFailed, refuse
+from benchmark.conformance.failure import CheckFailed
 from benchmark.conformance.randomness import twice
-from benchmark.federation.task_calls import check_loss, check_metrics
+from benchmark.federation.checked import check_loss, check_metrics
 from tasks import ClientData, Task
 from tasks.finite import not_finite
 from tasks.partitions import Parts
@@ -119,8 +119,8 @@ def task_and_data(choice: Choice) -> None:
         if bad:
             raise CheckFailed("samples with finite values, or finite losses of samples without", bad)
     batch = _batch(data, 3)
-    refuse(check_metrics, task, task.metrics(batch), batch)
-    refuse(check_loss, task, task.loss(batch), batch)
+    check_metrics(task, task.metrics(batch), batch)
+    check_loss(task, task.loss(batch), batch)
 
 
 def _rows_of(data: ClientData) -> None:

@@ -17,10 +17,10 @@ from algorithms import Algorithm, Round, Rows
 from benchmark.engines import ENGINES, Engine, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out_splits
 from benchmark.engines.distributed import Distributed, DistributedEvaluator
 from benchmark.engines.peers import Peers
+from benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
 from benchmark.federation.client_weights import Classes, Weights
 from benchmark.federation.costs import Costs, floats
 from benchmark.federation.evaluation import Groups, Tally, named
-from benchmark.federation.method_calls import evaluated_models, first_state, one_round, traffic_of
 from benchmark.federation.metrics import Metrics, Scores
 from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
@@ -114,7 +114,7 @@ class Federation(LightningModule):
         self.evaluator: Evaluator | DistributedEvaluator = Evaluator(task, workers)
         self.server = nn.Parameter(self.model.vector())
         on_host = client_memory == "host"
-        self.state = StateBuffers(first_state(algorithm, self.server.detach(), data.clients), host=on_host)
+        self.state = StateBuffers(algorithm.init(self.server.detach(), data.clients), host=on_host)
         self.momentum: StateBuffers | None = None
         if local.keep_momentum:
             at_rest = Rows.begin(torch.zeros_like(self.server.detach()), data.clients)
@@ -123,11 +123,14 @@ class Federation(LightningModule):
         self.t = 0
         self.costs = Costs()
         self.measured: dict[str, float] = {}
+        self._checked: set[Callable[..., None]] = set()
 
     @property
     def eval_models(self) -> dict[str, Tensor]:
         """The models [d] that are evaluated, by name: see `algorithms.Algorithm.eval_models`."""
-        return evaluated_models(self.algorithm, self.state.get(), self.server.detach())
+        models = self.algorithm.eval_models(self.state.get(), self.server.detach())
+        self._check_once(check_eval_models, models, self.server)
+        return models
 
     def share(self, peers: Peers) -> None:
         """Share the clients' work and the evaluations with other processes, before the first of them."""
@@ -155,11 +158,17 @@ class Federation(LightningModule):
         work = self.engine.round(self.t, call.lr, None if self.momentum is None else self.momentum.get())
         observed = Observed(work)
         with torch.no_grad():
-            update, state = one_round(self.algorithm, self.state.get(), self.server.detach(), call, observed)
+            before, x = self.state.get(), self.server.detach()
+            returned = self.algorithm.round(before, x, call, observed)
+            if len(call.active):
+                self._check_once(check_round, returned, before, x)
+            update, state = returned
             self._average_buffers(work, call)
             if self.weights is not None:
                 self.weights.round(call, observed)
-        self.costs.add(observed.gradient_count, traffic_of(self.algorithm, state, call), len(self.server))
+        traffic = self.algorithm.traffic(state, call)
+        self._check_once(check_traffic, traffic)
+        self.costs.add(observed.gradient_count, traffic, len(self.server))
         # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.
         self.server.grad = None if update is None else -update
         self.optimizers().step()  # type: ignore[union-attr]
@@ -167,6 +176,13 @@ class Federation(LightningModule):
         if self.momentum is not None:
             self.momentum.set(work.momentum)
         self.t += 1
+
+    def _check_once(self, check: Callable[..., None], *returned: Any) -> None:
+        """Check what a method of the algorithm returned, at its first call: checks in every round would cost time."""
+        if check not in self._checked:
+            with located(self.algorithm):
+                check(self.algorithm, *returned)
+            self._checked.add(check)
 
     def _call(self, t: int) -> Round:
         known = dict(self.known)
