@@ -9,8 +9,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 
 from benchmark.federation.interruption import Interrupted
 from benchmark.federation.module import Federation
-from benchmark.federation.run_files import replacing
-from benchmark.federation.run_folder import RunFolder
+from benchmark.federation.run_folder import RunFolder, replacing
 
 
 class Recorder(Callback):
