@@ -19,12 +19,11 @@ from benchmark.engines import Adam, LocalTraining
 from benchmark.engines.local_optimizers import ClientOptimizer
 from benchmark.federation.checked import check_task
 from benchmark.federation.client_weights import Classes, classes
-from benchmark.federation.evaluation import Groups, client_groups, group
+from benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
 from benchmark.federation.memory_check import Need, refuse_what_cannot_fit
-from benchmark.federation.metrics import metrics_of
 from benchmark.federation.module import Federation
-from benchmark.federation.precision import PRECISIONS
 from benchmark.federation.server_optimizers import OPTIMIZERS
+from benchmark.federation.trainer import PRECISIONS
 from participation import Participation, Population
 from tasks import ClientData, Minibatches, Task
 

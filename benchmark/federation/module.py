@@ -19,9 +19,7 @@ from benchmark.engines.distributed import Distributed, DistributedEvaluator
 from benchmark.engines.peers import Peers
 from benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
 from benchmark.federation.client_weights import Classes, Weights
-from benchmark.federation.costs import Costs, floats
-from benchmark.federation.evaluation import Groups, Tally, named
-from benchmark.federation.metrics import Metrics, Scores
+from benchmark.federation.evaluation import Costs, Groups, Metrics, Scores, Tally, named
 from benchmark.federation.observed import Observed
 from benchmark.federation.state import StateBuffers
 from participation import Participation
@@ -245,7 +243,7 @@ class Federation(LightningModule):
             scores = self._scores[name].values() if self._scores else {}
             self.measured |= named(tally.means() | scores, name)
         self.measured |= {} if self.weights is None else self.weights.measured()
-        self.measured |= self.costs.named(memory=floats(self.state))
+        self.measured |= self.costs.named(memory=sum(buffer.numel() for buffer in self.state.buffers()))
         # For a small task, logging costs more than the rest of an evaluation. Log only if something reads it.
         callbacks = self.trainer.callbacks  # type: ignore[attr-defined]
         if self.trainer.loggers or any(isinstance(callback, EarlyStopping | Checkpoint) for callback in callbacks):

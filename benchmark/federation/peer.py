@@ -22,9 +22,8 @@ from benchmark.engines.distributed import Peer, Request
 from benchmark.engines.peers import Disconnected, Messages, PeerFailed
 from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.federation.build import build
-from benchmark.federation.precision import PRECISIONS, matrix_products
 from benchmark.federation.processes import Begin, End, messages_of_started, unpacked
-from benchmark.federation.trainer import quiet
+from benchmark.federation.trainer import PRECISIONS, matrix_products, quiet
 
 Answer: TypeAlias = Callable[[Request, list[Tensor]], tuple[list[str], list[Tensor]]]
 """Computes the names and the tensors of an answer."""

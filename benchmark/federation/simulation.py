@@ -19,12 +19,9 @@ from benchmark.config.errors import SettingError
 from benchmark.config.trial import Trial
 from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.federation.build import build
-from benchmark.federation.callbacks import Checkpoints, Recorder, Stop
-from benchmark.federation.divergence import Diverged, Divergence
 from benchmark.federation.interruption import stop_requests
 from benchmark.federation.module import Federation
 from benchmark.federation.peer import follow
-from benchmark.federation.precision import PRECISIONS, matrix_products
 from benchmark.federation.processes import (
     begin,
     end,
@@ -35,7 +32,16 @@ from benchmark.federation.processes import (
 )
 from benchmark.federation.run_folder import RunFolder
 from benchmark.federation.trained import buffers_of, load_buffers, save_buffers, trained_module
-from benchmark.federation.trainer import quiet, trainer_of
+from benchmark.federation.trainer import (
+    PRECISIONS,
+    Checkpoints,
+    Diverged,
+    Divergence,
+    Recorder,
+    matrix_products,
+    quiet,
+    trainer_of,
+)
 from tasks import Task
 
 CHECKPOINT_EVERY = timedelta(minutes=2)
@@ -144,8 +150,8 @@ def _run(
         threads = max(1, all_threads // processes_on_this_machine(trial))
         federation = build(trial, threads)
         recorder = Recorder(run)
-        checkpoints = [] if run is None else [Checkpoints(run, trial.rounds, checkpoint_every)]
-        followers = [Divergence(), recorder, *callbacks, *checkpoints, Stop(run, trial.rounds, requested)]
+        checkpoints = Checkpoints(run, trial.rounds, checkpoint_every, requested)
+        followers = [Divergence(), recorder, *callbacks, checkpoints]
         trainer = trainer_of(trial, followers, logger)
         if peers is not None:
             begin(peers, trial, trainer.strategy.root_device, threads)
