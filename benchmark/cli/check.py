@@ -58,15 +58,14 @@ def _choice(value: Any, kind: str) -> "tuple[Choice, Seen]":
     """
     from benchmark.config.kind_of import Seen, kind_of
     from benchmark.config.registry import read
-    from benchmark.conformance.checks import OF_KIND
+    from benchmark.conformance import CHECKS
 
-    checked = ("algorithm", *OF_KIND)
-    if kind and kind not in checked:
-        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {', '.join(checked)}")
+    if kind and kind not in CHECKS:
+        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {', '.join(CHECKS)}")
     name = value.get("name") if isinstance(value, dict) else value
     seen = kind_of(name) if isinstance(name, str) and not kind else Seen(kind or "algorithm")
-    if seen.kind not in checked:
-        raise SettingError(f"{name}: there are no checks for the kind {seen.kind}; there are for {', '.join(checked)}")
+    if seen.kind not in CHECKS:
+        raise SettingError(f"{name}: there are no checks for the kind {seen.kind}; there are for {', '.join(CHECKS)}")
     try:
         return read(seen.kind, value), seen
     except SourceError:
