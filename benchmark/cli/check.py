@@ -56,15 +56,14 @@ def _choice(value: Any, kind: str) -> "Choice":
         SettingError: there are no checks for its kind, its kind is not clear, or the name leads nowhere.
     """
     from benchmark.config.choice import kind_of, read
-    from benchmark.conformance.checks import OF_KIND
+    from benchmark.conformance import CHECKS
 
-    checked = ("algorithm", *OF_KIND)
-    if kind and kind not in checked:
-        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {', '.join(checked)}")
+    if kind and kind not in CHECKS:
+        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {', '.join(CHECKS)}")
     name = value.get("name") if isinstance(value, dict) else value
     kind = kind or (kind_of(name) if isinstance(name, str) else "algorithm")
-    if kind not in checked:
-        raise SettingError(f"{name}: there are no checks for the kind {kind}; there are for {', '.join(checked)}")
+    if kind not in CHECKS:
+        raise SettingError(f"{name}: there are no checks for the kind {kind}; there are for {', '.join(CHECKS)}")
     return read(kind, value)
 
 

@@ -70,18 +70,17 @@ def stale_folders(home: Path, known: set[str]) -> dict[Path, str]:
         home: the folder of the experiment.
         known: digests of the trials that stay.
     """
-    from benchmark.federation.run_files import run_folders
-    from benchmark.federation.run_folder import RunFolder
-    from benchmark.federation.run_lock import is_running
+    from benchmark.federation.run_folder import RunFolder, run_folders
 
     stale = {}
     for folder in run_folders(home, below=False):
+        run = RunFolder(folder)
         try:
-            status = RunFolder(folder).status
+            status = run.status
             state, digest = status["state"], status["digest"]
         except (ValueError, KeyError):
             continue
-        if is_running(folder):
+        if run.in_use:
             continue
         if digest not in known:
             stale[folder] = "not in the experiment file"

@@ -51,10 +51,10 @@ class Plan:
     def unfinished(self, store: Path) -> int:
         """How many trials are left to run, about, without validating them. Validating imports torch."""
         from benchmark.config.experiment import drafts
-        from benchmark.federation.run_files import read_status, run_folders
+        from benchmark.federation.run_folder import RunFolder, run_folders
 
         folders = run_folders(store / self.experiment.home, below=False)
-        ended = sum(read_status(folder / "status.json").get("state") in ("finished", "diverged") for folder in folders)
+        ended = sum(RunFolder(folder).state in ("finished", "diverged") for folder in folders)
         return max(0, len(drafts(self.experiment)) - ended)
 
     def jobs(self, store: Path) -> list["Job"]:

@@ -1,14 +1,64 @@
 """Conformance checks that every contributed part must pass: `rollcall check`."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from benchmark.config.choice import Choice, Constant
 from benchmark.config.errors import SourceError
 from benchmark.config.source import contributed_line, told
-from benchmark.conformance.checks import CHECKS, FIRST, OF_KIND
+from benchmark.conformance import algorithm, metric, other, participation, task
 from benchmark.conformance.failure import CheckFailed, location
 from benchmark.conformance.subject import Subject
+from benchmark.federation.checked import WrongReturnError
+
+CHECKS: Mapping[str, Sequence[Callable[[Any], str | None]]] = {
+    "algorithm": (
+        algorithm.declared_knowledge,
+        algorithm.runs,
+        algorithm.empty_rounds,
+        algorithm.shapes_and_types,
+        algorithm.returns_the_update,
+        algorithm.inputs_unmodified,
+        algorithm.deterministic,
+        algorithm.devices,
+        algorithm.renumbering,
+        algorithm.only_the_active_work,
+        algorithm.own_steps,
+        algorithm.inactive_clients_stay,
+        algorithm.state_is_kept,
+        algorithm.state_is_used,
+        algorithm.single_clients,
+        algorithm.reload,
+        algorithm.engines,
+        algorithm.the_future,
+        algorithm.full_participation,
+        algorithm.limit,
+    ),
+    "participation": (
+        participation.valid_ids,
+        participation.same_draw,
+        participation.any_order,
+        participation.knowledge,
+        participation.marginals,
+        participation.long_run,
+    ),
+    "probability": (participation.valid_probabilities, participation.same_probabilities),
+    "variation": (participation.valid_variation,),
+    "partition": (task.every_sample_once, task.same_partition),
+    "model": (task.logits, task.same_network),
+    "task": (task.task_and_data, task.mean_loss, task.pure_loss, task.same_task),
+    "schedule": (other.factors,),
+    "augmentation": (other.same_form, other.by_key, other.same_augmentation),
+    "metric": (metric.a_number, metric.over_all_samples, metric.forgets, metric.pure_metric),
+    "server_optimizer": (other.steps, other.starts_anew),
+    "local_optimizer": (other.steps, other.starts_anew),
+    "analysis": (other.numbers_by_round, other.same_table),
+}
+"""The checks of each kind. A check takes the choice, or of an algorithm a `Subject`. Its docstring is its title."""
+
+FIRST = {"algorithm": 7}
+"""How many checks of a kind the others rely on, if it is not only the first."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +90,11 @@ def conform(choice: Choice) -> list[Outcome]:
     """
     subject: Any = Subject.of(choice) if choice.kind == "algorithm" else choice
     part = subject.method() if choice.kind == "algorithm" else _code_of(choice)
-    checks, first = (CHECKS, FIRST) if choice.kind == "algorithm" else (OF_KIND[choice.kind], OF_KIND[choice.kind][:1])
-    outcomes = [_outcome(check, subject, part) for check in first]
-    if all(outcome.passed for outcome in outcomes):
-        outcomes += [_outcome(check, subject, part) for check in checks if check not in first]
-    else:
-        outcomes = [outcome for outcome in outcomes if not outcome.passed][:1]
+    checks, first = CHECKS[choice.kind], FIRST.get(choice.kind, 1)
+    outcomes = [_outcome(check, subject, part) for check in checks[:first]]
+    if not all(outcome.passed for outcome in outcomes):
+        return [outcome for outcome in outcomes if not outcome.passed][:1]
+    outcomes += [_outcome(check, subject, part) for check in checks[first:]]
     return sorted(outcomes, key=lambda outcome: outcome.passed)
 
 
@@ -56,11 +105,11 @@ def _code_of(choice: Choice) -> Any:
     return factory.value if isinstance(factory, Constant) else factory
 
 
-def _outcome(check: Any, subject: Any, part: Any) -> Outcome:
+def _outcome(check: Callable[[Any], str | None], subject: Any, part: Any) -> Outcome:
     title = check.__doc__ or check.__name__
     try:
         return Outcome(title, True, seen=check(subject) or "")
-    except CheckFailed as failure:
+    except (CheckFailed, WrongReturnError) as failure:
         return Outcome(title, False, failure.expected, failure.seen, location(part, failure))
     except SourceError as error:  # of a contributed function: it begins with the place
         where, _, seen = str(error).partition(": ")

@@ -1,12 +1,17 @@
-"""The exception of a check that fails, and where in the code of what is checked it did."""
+"""A check that fails, where in the code of a part it does, and the check that nothing draws from a global generator."""
 
 import inspect
+import random
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from algorithms.returned import WrongReturnError
+import numpy as np
+import torch
+
 from benchmark.config.source import definition, plain, shown
+
+T = TypeVar("T")
 
 
 class CheckFailed(Exception):
@@ -15,22 +20,12 @@ class CheckFailed(Exception):
     Attributes:
         expected: by the check.
         seen: instead.
-        method: the name of the method that is wrong; empty if it is not known.
     """
 
-    def __init__(self, expected: str, seen: str, method: str = "") -> None:
+    def __init__(self, expected: str, seen: str) -> None:
         super().__init__(f"expected {expected}; seen: {seen}")
         self.expected = expected
         self.seen = seen
-        self.method = method
-
-
-def refuse(check: Callable[..., None], *arguments: Any) -> None:
-    """A check of what a method returned, as a check of the report."""
-    try:
-        check(*arguments)
-    except WrongReturnError as error:
-        raise CheckFailed(error.expected, error.seen, error.method) from None
 
 
 def location(part: Any, error: Exception) -> str:
@@ -38,7 +33,7 @@ def location(part: Any, error: Exception) -> str:
 
     Args:
         part: what is checked: a function, a class, or an instance.
-        error: of the check.
+        error: of the check; its attribute `method` names the method that is wrong, where that is known.
     """
     thing = plain(part)
     methods = (getattr(error, "method", ""), "round", "active", "loss")
@@ -55,3 +50,41 @@ def location(part: Any, error: Exception) -> str:
     if work is not None and hasattr(inspect.unwrap(work), "__code__"):
         return f"{shown(file)}:{inspect.unwrap(work).__code__.co_firstlineno}"
     return definition(thing)
+
+
+def twice(make: Callable[[], T], instead: str) -> tuple[T, T]:
+    """What a function makes under two states of the global generators of Python, NumPy and torch.
+
+    Args:
+        make: the function.
+        instead: where random numbers should come from, for the error.
+
+    Raises:
+        CheckFailed: it drew from a global generator.
+    """
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    made = []
+    try:
+        with torch.random.fork_rng(devices=[]):
+            for seed in (1, 2):
+                random.seed(seed)
+                np.random.seed(seed)  # noqa: NPY002
+                torch.manual_seed(seed)
+                before = _drawn()
+                made.append(make())
+                for name, one, other in zip(("random", "NumPy", "torch"), before, _drawn(), strict=True):
+                    if one != other:
+                        raise CheckFailed(f"random numbers from {instead}", f"numbers from {name}'s global generator")
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+    return made[0], made[1]
+
+
+def _drawn() -> tuple[str, str, str]:
+    """The states of the generators, as text."""
+    return (
+        str(random.getstate()),
+        str(tuple(np.random.get_state(legacy=True))[1:3]),  # noqa: NPY002
+        str(torch.get_rng_state().tolist()),
+    )

@@ -17,14 +17,13 @@ from benchmark.config.source import definition
 from benchmark.config.trial import Trial
 from benchmark.engines import Adam, LocalTraining
 from benchmark.engines.local_training import ClientOptimizer
+from benchmark.federation.checked import check_task
 from benchmark.federation.client_weights import Classes, classes
-from benchmark.federation.evaluation import Groups, client_groups, group
+from benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
 from benchmark.federation.memory_check import Need, refuse_what_cannot_fit
-from benchmark.federation.metrics import metrics_of
 from benchmark.federation.module import Federation
-from benchmark.federation.precision import PRECISIONS
 from benchmark.federation.server_optimizers import OPTIMIZERS
-from benchmark.federation.task_calls import refuse_wrong_returns
+from benchmark.federation.trainer import PRECISIONS
 from participation import Participation, Population
 from tasks import ClientData, Minibatches, Task
 
@@ -55,7 +54,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     task.to(dtype)
     if trial.task.source is not None:
         with at("task"):
-            refuse_wrong_returns(task, tuple(column[:2] for column in data.splits["train"]))
+            check_task(task, tuple(column[:2] for column in data.splits["train"]))
     metrics = metrics_of(trial.evaluation.metrics, task, data)
     if metrics.over_clients:
         groups += client_groups(groups, evaluated_splits(trial, data), data)

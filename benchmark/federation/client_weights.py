@@ -20,7 +20,6 @@ from algorithms import Algorithm, Round
 from benchmark.config.trial import Alike
 from benchmark.engines import Work
 from benchmark.federation.evaluation import is_often, named
-from benchmark.federation.method_calls import evaluated_models
 from benchmark.federation.state import StateBuffers
 
 MOST_CLIENTS = 5_000
@@ -109,7 +108,7 @@ class Weights(nn.Module):
         All are 0 before the first update. The weights in another model than the result end in its name.
         """
         measured: dict[str, float] = {}
-        models = evaluated_models(self.algorithm, self.state.get(), self.cumulative.detach())
+        models = self.algorithm.eval_models(self.state.get(), self.cumulative.detach())
         for name, model in models.items():
             weights = model.double().cpu().numpy()
             total = weights.sum()

@@ -1,17 +1,15 @@
-"""What is wrong with run folders, and setting damaged files aside."""
+"""What is wrong with a run folder."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from yaml import YAMLError
 
 from benchmark.config.base import validated
 from benchmark.config.text import parsed
 from benchmark.config.trial import Evaluation
-from benchmark.federation.run_files import Damaged, fault_of_archive, read_rows, read_status, set_aside
-from benchmark.federation.run_lock import is_running
+from benchmark.federation.run_folder import Damaged, RunFolder, fault_of_archive
 
 
 @dataclass(frozen=True)
@@ -33,89 +31,63 @@ class Finding:
 
 def examine(folder: Path) -> list[Finding]:
     """The findings of a run folder. A folder whose trial is running now has none."""
-    if is_running(folder):
+    run = RunFolder(folder)
+    if run.in_use:
         return []
     try:
-        rows = [int(row["round"]) for row in read_rows(folder / "metrics.jsonl")]
+        evaluated = {int(row["round"]) for row in run.rows()}
     except Damaged as damage:
-        return [
-            Finding(folder, f"metrics.jsonl: {damage.reason}", "lost evaluations; the trial runs again from round 0")
-        ]
-    findings = list(_files(folder))
-    if any(finding.path.name == "status.json" for finding in findings):
+        return [_lost_evaluations(folder, damage.reason)]
+    findings, settings, status = [], _settings(folder), None
+    try:
+        status = run.status
+    except Damaged as damage:
+        findings.append(Finding(damage.file, damage.reason, "the next run writes it again"))
+    if settings is None:
+        findings.append(Finding(folder / "trial.yaml", "not a YAML mapping", "the next run writes it again"))
+    for file, other in ((run.checkpoint, run.previous_checkpoint), (run.previous_checkpoint, run.checkpoint)):
+        fault = fault_of_archive(file) if file.exists() else ""
+        if fault:
+            advice = f"the next run resumes from {other.name}, or from round 0 without one"
+            findings.append(Finding(file, fault, advice))
+    if status is None:
         return findings
-    status = read_status(folder / "status.json")
-    finished = int(status.get("finished", 0))
-    if finished and max(rows, default=0) < finished and not _is_analysis(folder):
-        missing = f"evaluations end at round {max(rows, default=0)} of {finished}"
-        return [Finding(folder, f"metrics.jsonl: {missing}", "lost evaluations; the trial runs again from round 0")]
-    lost = [] if _is_analysis(folder) else _lost(folder, rows)
-    if lost:
-        missing = f"the evaluation after round {lost[0]} is missing" + (
-            f", and {len(lost) - 1} more" if lost[1:] else ""
-        )
-        return [Finding(folder, f"metrics.jsonl: {missing}", "lost evaluations; the trial runs again from round 0")]
-    model = folder / "model.npz"
-    fault = fault_of_archive(model) if model.exists() else "missing"
-    if finished and fault and not _is_analysis(folder):
-        advice = "the next run continues from the checkpoint and writes both files again"
-        findings.append(Finding(folder / "status.json", f"it says finished, but model.npz is {fault}", advice))
+    finished, last = int(status.get("finished", 0)), max(evaluated, default=0)
+    if "analysis" not in (settings or {}):  # an analysis has no rounds, checkpoints and models
+        if last < finished:
+            return [_lost_evaluations(folder, f"evaluations end at round {last} of {finished}")]
+        missing = sorted(_due(settings or {}, last) - evaluated)
+        if missing:
+            more = f", and {len(missing) - 1} more" if missing[1:] else ""
+            return [_lost_evaluations(folder, f"the evaluation after round {missing[0]} is missing{more}")]
+        model = folder / "model.npz"
+        fault = fault_of_archive(model) if model.exists() else "missing"
+        if finished and fault:
+            advice = "the next run continues from the checkpoint and writes both files again"
+            findings.append(Finding(folder / "status.json", f"it says finished, but model.npz is {fault}", advice))
     if status.get("state") == "running":
         findings.append(Finding(folder, "its process died", "the next run resumes it", aside=False))
     return findings
 
 
-def treat(finding: Finding) -> Path:
-    """Set a damaged file or folder aside.
-
-    Returns:
-        its new path.
-    """
-    return set_aside(finding.path)
+def _lost_evaluations(folder: Path, reason: str) -> Finding:
+    return Finding(folder, f"metrics.jsonl: {reason}", "lost evaluations; the trial runs again from round 0")
 
 
-def _files(folder: Path) -> Iterator[Finding]:
-    """Files that cannot be read, apart from metrics.jsonl."""
+def _settings(folder: Path) -> dict[str, Any] | None:
+    """The content of trial.yaml; empty without such a file, None if it has no mapping."""
+    file = folder / "trial.yaml"
     try:
-        read_status(folder / "status.json")
-    except Damaged as damage:
-        yield Finding(damage.file, damage.reason, "the next run writes it again")
-    settings = folder / "trial.yaml"
-    if settings.exists() and not _is_mapping(settings):
-        yield Finding(settings, "not a YAML mapping", "the next run writes it again")
-    for name, advice in (
-        ("last.ckpt", "the next run resumes from previous.ckpt, or from round 0 without one"),
-        ("previous.ckpt", "the next run resumes from last.ckpt, or from round 0 without one"),
-    ):
-        file = folder / name
-        fault = fault_of_archive(file) if file.exists() else ""
-        if fault:
-            yield Finding(file, fault, advice)
-
-
-def _is_mapping(file: Path) -> bool:
-    try:
-        return isinstance(parsed(file.read_text()), dict)
+        settings = parsed(file.read_text()) if file.exists() else {}
     except (YAMLError, ValueError):  # not YAML, a key twice, or not UTF-8
-        return False
+        return None
+    return settings if isinstance(settings, dict) else None
 
 
-def _is_analysis(folder: Path) -> bool:
-    """Whether the folder holds an analysis, which has no rounds, checkpoints and models."""
-    settings = folder / "trial.yaml"
-    return settings.exists() and _is_mapping(settings) and "analysis" in parsed(settings.read_text())
-
-
-def _lost(folder: Path, rows: list[int]) -> list[int]:
-    """The rounds before the last row that have no row and should; none if the settings cannot be read."""
+def _due(settings: dict[str, Any], last: int) -> set[int]:
+    """The rounds before the last evaluated one that have an evaluation; none if the settings are of another version."""
     try:
-        settings = parsed((folder / "trial.yaml").read_text())
         evaluation, rounds = validated(Evaluation, settings["evaluation"]), int(settings["rounds"])
-    except (OSError, ValueError, KeyError, TypeError, YAMLError):  # damaged, or of an earlier version
-        return []
-    return sorted({t for t in range(max(rows, default=0)) if evaluation.due(t, rounds)} - set(rows))
-
-
-def as_json(findings: list[Finding]) -> str:
-    """The findings as a JSON list."""
-    return json.dumps([vars(finding) | {"path": str(finding.path)} for finding in findings], indent=1)
+    except (ValueError, KeyError, TypeError):
+        return set()
+    return {t for t in range(last) if evaluation.due(t, rounds)}

@@ -1,18 +1,30 @@
-"""Means of metrics over splits and over groups of samples. They are exact for batches of unequal size."""
+"""One evaluation: means of metrics over splits and groups of samples, the metrics of `evaluation.metrics`, and costs.
 
+The means are exact for batches of unequal size.
+"""
+
+import copy
+import math
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from itertools import count
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from algorithms import Traffic
+from benchmark.config.choice import Choice
 from benchmark.config.errors import SettingError
+from benchmark.config.source import contributed_line
 from benchmark.config.trial import By
-from tasks import ClientData
-from tasks.metrics import OverClients
+from tasks import ClientData, Samples, Task
+from tasks.metrics import Accumulated, ClassScores, OverClients
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,75 @@ def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
     return often
 
 
+@dataclass(frozen=True)
+class Metrics:
+    """Metrics by name, besides the means of `tasks.Task.metrics`.
+
+    Attributes:
+        accumulated: computed from the predictions and targets of a whole split.
+        over_clients: statistics of the clients' means.
+    """
+
+    accumulated: Mapping[str, Accumulated] = field(default_factory=dict)
+    over_clients: Mapping[str, OverClients] = field(default_factory=dict)
+
+
+def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Metrics:
+    """The task's own metrics and the chosen ones; of two chosen ones with one name, the second is called `f1#2`.
+
+    They are tried on one training sample.
+
+    Raises:
+        SettingError: not a metric, or the task does not give what it needs.
+    """
+    if not choices and not task.accumulated:
+        return Metrics()
+    sample = tuple(column[:1] for column in data.splits["train"])
+    training = task.training
+    with torch.no_grad():
+        measured = task.eval().metrics(sample)
+        chosen: dict[str, Any] = {}
+        for choice in choices:
+            names = (choice.label if number == 1 else f"{choice.label}#{number}" for number in count(1))
+            chosen[next(name for name in names if name not in measured and name not in chosen)] = choice.build()
+        metrics = {**task.accumulated, **chosen}
+        for name, metric in metrics.items():
+            _try(name, metric, task, sample, measured)
+    task.train(training)
+    over_clients = {name: metric for name, metric in metrics.items() if isinstance(metric, OverClients)}
+    return Metrics({name: metric for name, metric in metrics.items() if name not in over_clients}, over_clients)
+
+
+def _try(name: str, metric: Any, task: Task, sample: Samples, measured: Mapping[str, Tensor]) -> None:
+    """Refuse what is not a metric, and a metric that cannot be computed for a task."""
+    if isinstance(metric, OverClients):
+        if metric.of not in measured or not measured[metric.of].ndim:
+            raise SettingError(
+                f"evaluation.metrics: {name} needs the {metric.of} of each sample, which this task does not measure"
+            )
+        return
+    if not isinstance(metric, Accumulated):
+        raise SettingError(
+            f"evaluation.metrics: {name} is a {type(metric).__name__}; must have update, compute and reset, "
+            "as a torchmetrics.Metric has"
+        )
+    try:
+        predictions, targets = task.outputs(sample)
+    except NotImplementedError:
+        raise SettingError(
+            f"evaluation.metrics: {name} needs predictions, which this task does not give; "
+            "a task gives them by `forward` or by `outputs`"
+        ) from None
+    try:
+        _fresh(metric).update(predictions, targets)
+    except Exception as error:
+        raise SettingError(
+            f"evaluation.metrics: {name} cannot be computed from predictions {list(predictions.shape)} and targets "
+            f"{list(targets.shape)} ({targets.dtype}): {contributed_line(error)}"
+            f"{type(error).__name__}: {' '.join(str(error).split())}"
+        ) from error
+
+
 def named(measured: Mapping[str, float], model: str) -> dict[str, float]:
     """The metrics of a model by name: `test/accuracy` of the result, `test/accuracy/server` of the model `server`."""
     return {f"{name}/{model}" if model else name: value for name, value in measured.items()}
@@ -157,3 +238,123 @@ class Tally:
                 by_group[groups.mean] = sum(by_group.values()) / len(by_group)
             means |= {f"{groups.split}/{metric}/{name}": mean for name, mean in by_group.items()}
         return means
+
+
+class Scores:
+    """The accumulated metrics in one evaluation.
+
+    Args:
+        metrics: by name; copies are used.
+        splits: that are evaluated.
+        groups: of the samples of the splits.
+    """
+
+    def __init__(self, metrics: Mapping[str, Accumulated], splits: Sequence[str], groups: Sequence[Groups]) -> None:
+        self.metrics = {split: {name: _fresh(metric) for name, metric in metrics.items()} for split in splits}
+        self.groups = [group for group in groups if group.listed and group.split in self.metrics]
+        self.outputs: dict[str, list[tuple[Tensor, Tensor]]] = {group.split: [] for group in self.groups}
+
+    def take(self, split: str, predictions: Tensor, targets: Tensor) -> None:
+        """Take in the next batch of a split: predictions and targets [n, ...]."""
+        predictions, targets = predictions.detach().cpu(), targets.detach().cpu()
+        if predictions.dtype in (torch.bfloat16, torch.float16):
+            predictions = predictions.float()
+        for metric in self.metrics[split].values():
+            metric.update(predictions, targets)
+        if split in self.outputs:
+            self.outputs[split].append((predictions, targets))
+
+    def values(self) -> dict[str, float]:
+        """`split/metric`, and `split/metric/group`. A value that is undefined (NaN) or infinite is left out."""
+        values: dict[str, float] = {}
+        for split, metrics in self.metrics.items():
+            for name, metric in metrics.items():
+                values |= _numbers(f"{split}/{name}", _defined(metric))
+        for group in self.groups:
+            predictions, targets = (torch.cat(column) for column in zip(*self.outputs[group.split], strict=True))
+            of = group.of[: len(targets)].cpu()
+            sizes = torch.bincount(of, minlength=len(group.names)).tolist()
+            rows = of.argsort(stable=True).split(sizes)  # type: ignore[no-untyped-call]
+            parts = [(predictions[mine], targets[mine]) for mine in rows]
+            for name, metric in self.metrics[group.split].items():
+                values |= _by_group(f"{group.split}/{name}", metric, group, parts)
+        return values
+
+
+def _by_group(
+    name: str, metric: Accumulated, group: Groups, parts: Sequence[tuple[Tensor, Tensor]]
+) -> dict[str, float]:
+    """A metric of each group; of a score of classes, the score of each class on the whole split.
+
+    Args:
+        name: `split/metric`.
+        metric: of the whole split.
+        group: of its samples.
+        parts: the predictions and targets of each group.
+    """
+    values: dict[str, float] = {}
+    if group.by == "class" and isinstance(metric, ClassScores):
+        for number, score in enumerate(metric.per_class()):
+            values |= _numbers(f"{name}/class{number}", score)
+        return values
+    for label, (predictions, targets) in zip(group.names, parts, strict=True):
+        if len(targets):
+            part = _fresh(metric)
+            with suppress(ValueError):  # the metric refuses the group, for example because it is too small
+                part.update(predictions, targets)
+                values |= _numbers(f"{name}/{label}", _defined(part))
+    if group.mean is not None:
+        means = [values[f"{name}/{label}"] for label in group.names if f"{name}/{label}" in values]
+        values |= {f"{name}/{group.mean}": sum(means) / len(means)} if means else {}
+    return values
+
+
+def _fresh(metric: Accumulated) -> Accumulated:
+    metric = copy.deepcopy(metric)
+    metric.reset()
+    return metric
+
+
+def _defined(metric: Accumulated) -> Any:
+    """The value of a metric; NaN where torchmetrics gives 0 and warns that it is meaningless."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*meaningless")
+        try:
+            return metric.compute()
+        except UserWarning:
+            return math.nan
+
+
+def _numbers(name: str, value: Any) -> dict[str, float]:
+    """A value by name; the entries of a mapping or a vector by the name and their key or number."""
+    if isinstance(value, Mapping):
+        entries = [_numbers(f"{name}/{key}", entry) for key, entry in value.items()]
+    elif getattr(value, "ndim", 0):
+        entries = [_numbers(f"{name}/{index}", entry) for index, entry in enumerate(value)]
+    else:
+        return {name: float(value)} if math.isfinite(value) else {}
+    return {key: number for entry in entries for key, number in entry.items()}
+
+
+@dataclass
+class Costs:
+    """Sums over the rounds so far.
+
+    Attributes:
+        gradients: local minibatch gradients that the clients computed.
+        floats_up, floats_down: sent from clients to server and back, as the method declares.
+    """
+
+    gradients: int = 0
+    floats_up: int = 0
+    floats_down: int = 0
+
+    def add(self, gradients: int, traffic: Traffic, d: int) -> None:
+        """Add a round with models of d floats."""
+        self.gradients += gradients
+        self.floats_up += traffic.up * d
+        self.floats_down += traffic.down * d
+
+    def named(self, memory: int) -> dict[str, float]:
+        """As columns of the history, with the floats that the method stores between rounds (`memory`)."""
+        return {f"cost/{name}": value for name, value in (asdict(self) | {"memory": memory}).items()}

@@ -10,7 +10,7 @@ import torch
 from algorithms import Algorithm
 from benchmark.config.errors import SettingError
 from benchmark.config.trial import Numerics
-from benchmark.federation.method_calls import first_state
+from benchmark.federation.checked import check_init, located
 from benchmark.federation.state import StateBuffers, stored_rows
 from participation import Participation
 
@@ -30,9 +30,12 @@ class Need:
     @classmethod
     def of(cls, algorithm: Algorithm[Any], d: int, clients: int, dtype: torch.dtype) -> "Need":
         """Computed with tensors on the `meta` device, which take no memory."""
-        state = StateBuffers(first_state(algorithm, torch.empty(d, dtype=dtype, device="meta"), clients))
-        row = sum(buffer.numel() * buffer.element_size() for buffer in stored_rows(state))
-        return cls(sum(buffer.numel() * buffer.element_size() for buffer in state.buffers()) - row, row)
+        state = algorithm.init(torch.empty(d, dtype=dtype, device="meta"), clients)
+        with located(algorithm):
+            check_init(algorithm, state)
+        buffers = StateBuffers(state)
+        row = sum(buffer.numel() * buffer.element_size() for buffer in stored_rows(buffers))
+        return cls(sum(buffer.numel() * buffer.element_size() for buffer in buffers.buffers()) - row, row)
 
     def with_rows(self, d: int, dtype: torch.dtype) -> "Need":
         """The need with one more vector for each client, such as its momentum."""

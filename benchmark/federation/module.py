@@ -15,11 +15,9 @@ from torch import Tensor, nn
 
 from algorithms import Algorithm, Round, Rows
 from benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out_splits
+from benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
 from benchmark.federation.client_weights import Classes, Weights
-from benchmark.federation.costs import Costs, floats
-from benchmark.federation.evaluation import Groups, Tally, named
-from benchmark.federation.method_calls import evaluated_models, first_state, one_round, traffic_of
-from benchmark.federation.metrics import Metrics, Scores
+from benchmark.federation.evaluation import Costs, Groups, Metrics, Scores, Tally, named
 from benchmark.federation.state import StateBuffers
 from participation import Participation
 from tasks import Batches, ClientData, Minibatches, Samples, Task
@@ -110,7 +108,7 @@ class Federation(LightningModule):
         self.evaluator = Evaluator(task, workers)
         self.server = nn.Parameter(self.model.vector())
         on_host = client_memory == "host"
-        self.state = StateBuffers(first_state(algorithm, self.server.detach(), data.clients), host=on_host)
+        self.state = StateBuffers(algorithm.init(self.server.detach(), data.clients), host=on_host)
         self.momentum: StateBuffers | None = None
         if local.keep_momentum:
             at_rest = Rows.begin(torch.zeros_like(self.server.detach()), data.clients)
@@ -119,11 +117,14 @@ class Federation(LightningModule):
         self.t = 0
         self.costs = Costs()
         self.measured: dict[str, float] = {}
+        self._checked: set[Callable[..., None]] = set()
 
     @property
     def eval_models(self) -> dict[str, Tensor]:
         """The models [d] that are evaluated, by name: see `algorithms.Algorithm.eval_models`."""
-        return evaluated_models(self.algorithm, self.state.get(), self.server.detach())
+        models = self.algorithm.eval_models(self.state.get(), self.server.detach())
+        self._check_once(check_eval_models, models, self.server)
+        return models
 
     def on_fit_start(self) -> None:
         samples = tuple(column.to(self.device) for column in self.data.splits["train"])
@@ -140,11 +141,17 @@ class Federation(LightningModule):
         call = self._call(self.t)
         work = self.engine.round(self.t, call.lr, None if self.momentum is None else self.momentum.get())
         with torch.no_grad():
-            update, state = one_round(self.algorithm, self.state.get(), self.server.detach(), call, work)
+            before, x = self.state.get(), self.server.detach()
+            returned = self.algorithm.round(before, x, call, work)
+            if len(call.active):
+                self._check_once(check_round, returned, before, x)
+            update, state = returned
             self._average_buffers(work, call)
             if self.weights is not None:
                 self.weights.round(call, work)
-        self.costs.add(work.gradient_count, traffic_of(self.algorithm, state, call), len(self.server))
+        traffic = self.algorithm.traffic(state, call)
+        self._check_once(check_traffic, traffic)
+        self.costs.add(work.gradient_count, traffic, len(self.server))
         # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.
         self.server.grad = None if update is None else -update
         self.optimizers().step()  # type: ignore[union-attr]
@@ -152,6 +159,13 @@ class Federation(LightningModule):
         if self.momentum is not None:
             self.momentum.set(work.momentum)
         self.t += 1
+
+    def _check_once(self, check: Callable[..., None], *returned: Any) -> None:
+        """Check what a method of the algorithm returned, at its first call: checks in every round would cost time."""
+        if check not in self._checked:
+            with located(self.algorithm):
+                check(self.algorithm, *returned)
+            self._checked.add(check)
 
     def _call(self, t: int) -> Round:
         known = dict(self.known)
@@ -214,7 +228,7 @@ class Federation(LightningModule):
             scores = self._scores[name].values() if self._scores else {}
             self.measured |= named(tally.means() | scores, name)
         self.measured |= {} if self.weights is None else self.weights.measured()
-        self.measured |= self.costs.named(memory=floats(self.state))
+        self.measured |= self.costs.named(memory=sum(buffer.numel() for buffer in self.state.buffers()))
         # For a small task, logging costs more than the rest of an evaluation. Log only if something reads it.
         callbacks = self.trainer.callbacks  # type: ignore[attr-defined]
         if self.trainer.loggers or any(isinstance(callback, EarlyStopping | Checkpoint) for callback in callbacks):

@@ -1,4 +1,4 @@
-"""The run folder: the files of one trial.
+"""The run folder: the files of one trial. A crash, a full disk or a damaged file loses no result.
 
 trial.yaml      all settings
 metrics.jsonl   a line for each evaluation, append-only
@@ -10,39 +10,63 @@ model.npz       `model` (as evaluated) and `server` after the last round of a ru
 error.txt       of a failed trial, the traceback
 """
 
+import errno
 import json
+import os
+import platform
+import subprocess
 import sys
 import time
 import traceback
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from filelock import FileLock, Timeout
 
+from benchmark.config.errors import SettingError
+from benchmark.config.text import command
 from benchmark.federation.interruption import Interrupted
-from benchmark.federation.provenance import identity
-from benchmark.federation.run_files import (
-    Damaged,
-    append_line,
-    fault_of_archive,
-    is_full_disk,
-    read_rows,
-    read_status,
-    replacing,
-    set_aside,
-    write_rows,
-)
-from benchmark.federation.run_lock import InUse, is_running
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from benchmark.config.digest import Spec
 
 State = Literal["absent", "running", "finished", "interrupted", "failed", "diverged"]
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The error numbers of a full disk and of an exhausted quota."""
+
+ASIDE = ".damaged"
+"""Part of the name of what was set aside."""
+
+
+class InUse(SettingError):
+    """Another process runs this trial."""
+
+
+class Damaged(SettingError):
+    """A file of a run folder cannot be read. The message names the file and the next step.
+
+    Args:
+        file: the damaged file.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(
+            f"{file} is damaged ({reason}). Set it aside: {command('doctor', file.parent, '--fix')}; then rerun "
+            "the command"
+        )
+        self.file = file
+        self.reason = reason
 
 
 class RunFolder:
@@ -54,31 +78,28 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "last.ckpt"
-
-    @property
-    def previous_checkpoint(self) -> Path:
-        return self.path / "previous.ckpt"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.jsonl"
-
-    @property
-    def error_file(self) -> Path:
-        return self.path / "error.txt"
+        self.metrics = path / "metrics.jsonl"
+        self.checkpoint = path / "last.ckpt"
+        self.previous_checkpoint = path / "previous.ckpt"
+        self.error_file = path / "error.txt"
 
     @property
     def status(self) -> dict[str, Any]:
         """The content of status.json; empty before the trial starts.
 
         Raises:
-            Damaged: the file cannot be read.
+            Damaged: the file has no JSON object.
         """
-        return read_status(self.path / "status.json")
+        file = self.path / "status.json"
+        try:
+            status = json.loads(file.read_text())
+        except FileNotFoundError:
+            return {}
+        except ValueError:
+            raise Damaged(file, "not valid JSON") from None
+        if not isinstance(status, dict):
+            raise Damaged(file, "not a JSON object")
+        return status
 
     @property
     def state(self) -> State:
@@ -88,7 +109,21 @@ class RunFolder:
     @property
     def state_now(self) -> State:
         """The state; `interrupted` if the process of a running trial has died."""
-        return "interrupted" if self.state == "running" and not is_running(self.path) else self.state
+        return "interrupted" if self.state == "running" and not self.in_use else self.state
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a process holds the lock, which ends with the process. No where the lock cannot be tried."""
+        file = self.path / "lock"
+        if not file.exists():
+            return False
+        try:
+            with FileLock(file, timeout=0):
+                return False
+        except Timeout:
+            return True
+        except OSError:  # a store that can only be read
+            return False
 
     @property
     def finished(self) -> int:
@@ -221,17 +256,41 @@ class RunFolder:
 
     def resume_at(self, t: int) -> None:
         """Remove the evaluations of later rounds than t. The resumed run makes them again."""
-        write_rows(self.metrics, [row for row in read_rows(self.metrics) if row["round"] <= t])
+        text = "".join(f"{json.dumps(row)}\n" for row in self.rows() if row["round"] <= t)
+        if (self.metrics.read_bytes() if self.metrics.exists() else b"") != text.encode():
+            with replacing(self.metrics) as scratch:
+                scratch.write_text(text)
         if t < self.finished:
             self._update(finished=0)
 
-    def history(self) -> pd.DataFrame:
+    def rows(self) -> list[dict[str, float]]:
+        """The lines of metrics.jsonl; none if there is no such file. An unfinished last line is left out.
+
+        Raises:
+            Damaged: another line has no JSON object with a round.
+        """
+        rows: list[dict[str, float]] = []
+        lines = self.metrics.read_bytes().splitlines(keepends=True) if self.metrics.exists() else []
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                row["round"]
+            except (ValueError, TypeError, KeyError):
+                if number == len(lines) and not line.endswith(b"\n"):  # a running process writes it, or one died
+                    break
+                raise Damaged(self.metrics, f"line {number} is not an evaluation") from None
+            rows.append(row)
+        return rows
+
+    def history(self) -> "pd.DataFrame":
         """A row for each evaluation, by round. If a resumed run evaluated a round again, the later row counts.
 
         Raises:
             Damaged: metrics.jsonl has a line that is no evaluation.
         """
-        rows = read_rows(self.metrics)
+        import pandas as pd  # takes a second, which readers of the status need not wait for
+
+        rows = self.rows()
         if not rows:
             return pd.DataFrame({"round": []})
         return pd.DataFrame(rows).drop_duplicates("round", keep="last").sort_values("round").reset_index(drop=True)
@@ -286,3 +345,99 @@ class RunFolder:
         with replacing(self.path / "status.json") as scratch:
             scratch.write_text(json.dumps(status, indent=1))
         self._written = time.monotonic()
+
+
+def run_folders(folder: Path, *, below: bool = True, begun: bool = True) -> list[Path]:
+    """The run folders in a folder, sorted. Those that were set aside are left out.
+
+    Args:
+        folder: a store, or the folder of an experiment; there is none in a folder that does not exist.
+        below: also those in folders of this folder, and this folder itself.
+        begun: only those with a status; otherwise also those that have only a lock.
+    """
+    names = ("status.json",) if begun else ("status.json", "lock")
+    files = [file for name in names for file in folder.glob(f"**/{name}" if below else f"*/{name}")]
+    return sorted({file.parent for file in files if not any(ASIDE in part for part in file.relative_to(folder).parts)})
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """A path to write to. It replaces the file at the end; if writing fails, the file stays as it was."""
+    scratch = file.with_name(f"{file.name}.new")
+    try:
+        yield scratch
+        scratch.replace(file)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
+def append_line(file: Path, line: str) -> None:
+    """Add a line to a file. If writing fails, the file keeps its former length."""
+    size = file.stat().st_size if file.exists() else 0
+    try:
+        with file.open("a") as stream:
+            stream.write(f"{line}\n")
+    except OSError:
+        if file.exists():
+            with file.open("r+b") as stream:
+                stream.truncate(size)
+        raise
+
+
+def fault_of_archive(file: Path) -> str:
+    """What is wrong with a checkpoint or with model.npz, which are zip files; empty if nothing is."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            member = archive.testzip()
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError):
+        return "cut off or not readable"
+    return f"wrong checksum of {member}" if member else ""
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a file or folder to NAME.damaged, with a number if there is one already.
+
+    Returns:
+        the new path.
+    """
+    names = (path.with_name(f"{path.name}{ASIDE}{number or ''}") for number in count())
+    return path.rename(next(aside for aside in names if not aside.exists()))
+
+
+def is_full_disk(error: BaseException | None) -> bool:
+    """Whether an error, or one of its causes, says that the disk is full."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in FULL:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def identity(trial: "Spec") -> dict[str, Any]:
+    """What status.json says of the origin of a run: trial, machine, versions and commit."""
+    return {
+        "name": trial.name,
+        "digest": trial.digest,
+        "rounds": trial.rounds,
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in ("rollcall", "torch", "lightning", "numpy")},
+        "commit": commit(),
+        "code": trial.code,
+        "sources": {Path(source.file).name: source.digest[:10] for source in trial.sources},
+    }
+
+
+def commit() -> str | None:
+    """The commit of this source code, with + if there are uncommitted changes; None outside a git checkout of it."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # an environment may lie in a checkout of other code
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

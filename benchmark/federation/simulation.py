@@ -19,14 +19,20 @@ from benchmark.config.errors import SettingError
 from benchmark.config.trial import Trial
 from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.federation.build import build
-from benchmark.federation.callbacks import Checkpoints, Recorder, Stop
-from benchmark.federation.divergence import Diverged, Divergence
 from benchmark.federation.interruption import stop_requests
 from benchmark.federation.module import Federation
-from benchmark.federation.precision import PRECISIONS, matrix_products
 from benchmark.federation.run_folder import RunFolder
 from benchmark.federation.trained import buffers_of, load_buffers, save_buffers, trained_module
-from benchmark.federation.trainer import quiet, trainer_of
+from benchmark.federation.trainer import (
+    PRECISIONS,
+    Checkpoints,
+    Diverged,
+    Divergence,
+    Recorder,
+    matrix_products,
+    quiet,
+    trainer_of,
+)
 from tasks import Task
 
 CHECKPOINT_EVERY = timedelta(minutes=2)
@@ -114,8 +120,8 @@ def simulate(
     ):
         federation = build(trial, threads)
         recorder = Recorder(run)
-        checkpoints = [] if run is None else [Checkpoints(run, trial.rounds, checkpoint_every)]
-        followers = [Divergence(), recorder, *callbacks, *checkpoints, Stop(run, trial.rounds, requested)]
+        checkpoints = Checkpoints(run, trial.rounds, checkpoint_every, requested)
+        followers = [Divergence(), recorder, *callbacks, checkpoints]
         trainer = trainer_of(trial, followers, logger)
         if run is None:
             divergence = _train(trainer, federation, recorder, trial, resume=None)

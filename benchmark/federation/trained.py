@@ -10,8 +10,8 @@ from jaxtyping import Float
 from benchmark.config.errors import SettingError, at
 from benchmark.config.trial import Trial
 from benchmark.engines import FlatTask
-from benchmark.federation.precision import PRECISIONS
-from benchmark.federation.run_files import replacing
+from benchmark.federation.run_folder import replacing
+from benchmark.federation.trainer import PRECISIONS
 from tasks import Task
 
 FILE = "buffers.npz"

@@ -1,28 +1,50 @@
-"""The Lightning trainer of a trial: one training step is one round."""
+"""The Lightning trainer of a trial, in which one training step is one round: its callbacks, precision and messages."""
 
 import logging
+import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic
+from typing import Literal
 
-from lightning.pytorch import Callback, Trainer
+import pandas as pd
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.profilers import PassThroughProfiler
 
 from benchmark.config.trial import Trial
-from benchmark.federation.callbacks import Evaluations
-from benchmark.federation.precision import PRECISIONS
+from benchmark.federation.interruption import Interrupted
+from benchmark.federation.module import Federation
+from benchmark.federation.run_folder import RunFolder, replacing
 
 ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu"}
 
 
-class NoProfiler(PassThroughProfiler):
-    """Measures nothing. Lightning's own default enters and leaves 27 generator contexts in a round, for nothing."""
+@dataclass(frozen=True)
+class Precision:
+    """One value of `numerics.dtype`.
 
-    NOTHING: AbstractContextManager[None] = nullcontext()
+    Attributes:
+        dtype: of models, states and samples.
+        lightning: the trainer's `precision`.
+        products: see `torch.set_float32_matmul_precision`.
+    """
 
-    def profile(self, action_name: str) -> AbstractContextManager[None]:  # type: ignore[override, unused-ignore]
-        return self.NOTHING
+    dtype: torch.dtype
+    lightning: Literal["32-true", "64-true", "bf16-mixed"]
+    products: str = "highest"
+
+
+PRECISIONS = {
+    "float32": Precision(torch.float32, "32-true"),
+    "float64": Precision(torch.float64, "64-true"),
+    "tf32": Precision(torch.float32, "32-true", products="high"),
+    "bf16_mixed": Precision(torch.float32, "bf16-mixed"),
+}
 
 
 def trainer_of(
@@ -50,8 +72,17 @@ def trainer_of(
         enable_model_summary=False,
         num_sanity_val_steps=0,
         check_val_every_n_epoch=None,
-        val_check_interval=1,  # see `callbacks.Evaluations`
+        val_check_interval=1,  # see `Evaluations`
     )
+
+
+class NoProfiler(PassThroughProfiler):
+    """Measures nothing. Lightning's own default enters and leaves 27 generator contexts in a round, for nothing."""
+
+    NOTHING: AbstractContextManager[None] = nullcontext()
+
+    def profile(self, action_name: str) -> AbstractContextManager[None]:  # type: ignore[override, unused-ignore]
+        return self.NOTHING
 
 
 @contextmanager
@@ -66,3 +97,147 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         log.setLevel(level)
+
+
+@contextmanager
+def matrix_products(precision: str) -> Iterator[None]:
+    """See `torch.set_float32_matmul_precision`. It applies to the whole process and is restored at the end."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+class Evaluations(Callback):
+    """Tells Lightning after which rounds to evaluate.
+
+    Args:
+        due: whether to evaluate the model after t rounds.
+    """
+
+    def __init__(self, due: Callable[[int], bool]) -> None:
+        self.due = due
+
+    def on_train_batch_start(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
+        assert isinstance(federation, Federation)
+        # Lightning evaluates after each batch whose number is a multiple of this.
+        trainer.val_check_batch = 1 if self.due(federation.t + 1) else float("inf")
+
+
+class Diverged(Exception):
+    """A parameter or a metric is NaN or infinite.
+
+    Args:
+        t: rounds done.
+        quantity: what is not finite.
+    """
+
+    def __init__(self, t: int, quantity: str) -> None:
+        super().__init__(f"diverged: {quantity} not finite after round {t}")
+        self.t = t
+
+
+class Divergence(Callback):
+    """Raises `Diverged` after the first round, or the first evaluation, that gives NaN or infinity.
+
+    It must come before callbacks that record evaluations or save checkpoints, so that these hold finite numbers only.
+    """
+
+    def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
+        assert isinstance(federation, Federation)
+        server = federation.server.detach()
+        # The sum is fast, and NaN or infinite if an entry is. It can also overflow, so look again at the entries.
+        if not server.sum().isfinite() and not server.isfinite().all():
+            raise Diverged(federation.t, "parameters are")
+
+    def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
+        assert isinstance(federation, Federation)
+        wrong = [name for name, value in federation.measured.items() if not math.isfinite(value)]
+        if wrong:
+            raise Diverged(federation.t, f"{wrong[0]} is")
+
+
+class Recorder(Callback):
+    """Records every evaluation: in memory, and in the run folder if there is one.
+
+    Args:
+        run: the run folder.
+    """
+
+    def __init__(self, run: RunFolder | None) -> None:
+        self.run = run
+        self.rows: dict[int, dict[str, float]] = {}
+        if run is not None:
+            for row in run.history().to_dict("records"):
+                self.rows[int(row["round"])] = {str(name): value for name, value in row.items()}
+
+    def on_validation_start(self, trainer: Trainer, federation: LightningModule) -> None:
+        self.began = monotonic()
+
+    def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
+        assert isinstance(federation, Federation)
+        row = {"round": federation.t, **federation.measured}
+        # A run that resumes at the round of an evaluation may evaluate again, with the same result.
+        if self.run is not None and not self.has(federation.t):
+            self.run.append(row, monotonic() - self.began)
+        self.rows[federation.t] = row
+
+    def resume_at(self, t: int) -> None:
+        """Forget the evaluations of later rounds than t. The resumed run makes them again."""
+        self.rows = {earlier: row for earlier, row in self.rows.items() if earlier <= t}
+        if self.run is not None:
+            self.run.resume_at(t)
+
+    def history(self) -> pd.DataFrame:
+        """A row for each evaluation, by round."""
+        return pd.DataFrame([self.rows[t] for t in sorted(self.rows)] or {"round": []})
+
+    def has(self, t: int) -> bool:
+        """Whether the model after t rounds was evaluated."""
+        return t in self.rows
+
+
+class Checkpoints(Callback):
+    """Saves a checkpoint after the last round, at intervals of time before it, and when the run is asked to stop.
+
+    Intervals of rounds would not do: a state of m models takes longer to write than most rounds take. Lightning's own
+    ModelCheckpoint ignores its time interval under manual optimization (2.6.6).
+
+    Args:
+        run: the run folder; without one nothing is saved.
+        rounds: T.
+        every: time between two checkpoints.
+        requested: whether to stop, asked after every round. The run then ends with `Interrupted`.
+    """
+
+    def __init__(self, run: RunFolder | None, rounds: int, every: timedelta, requested: Callable[[], bool]) -> None:
+        self.run = run
+        self.rounds = rounds
+        self.every = every.total_seconds()
+        self.requested = requested
+        self.saved = monotonic()
+
+    def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
+        assert isinstance(federation, Federation)
+        last = federation.t == self.rounds
+        stop = not last and self.requested()
+        if self.run is not None and (last or stop or monotonic() - self.saved >= self.every):
+            save_checkpoint(trainer, self.run)
+            self.saved = monotonic()
+        if stop:
+            raise Interrupted(f"stopped after round {federation.t} of {self.rounds}")
+
+
+def save_checkpoint(trainer: Trainer, run: RunFolder) -> None:
+    """Replace the checkpoint in the run folder, atomically, and keep the one before.
+
+    Lightning can resume only from the end of a round.
+    """
+    with replacing(run.checkpoint) as scratch:
+        trainer.save_checkpoint(scratch)
+        if run.checkpoint.exists():
+            run.checkpoint.replace(run.previous_checkpoint)
+    assert isinstance(trainer.lightning_module, Federation)
+    run.reached(trainer.lightning_module.t)

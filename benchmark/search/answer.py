@@ -10,7 +10,7 @@ from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, Override, drafts
 from benchmark.config.metric import Metric
 from benchmark.config.text import dumped
-from benchmark.federation.run_files import replacing
+from benchmark.federation.run_folder import replacing
 from benchmark.search.cells import Cell
 from benchmark.search.record import Sample
 from benchmark.search.search import best

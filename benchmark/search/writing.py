@@ -9,7 +9,7 @@ from benchmark.config.base import validated
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment, Override, file_of
 from benchmark.config.text import dumped, parsed
-from benchmark.federation.run_files import replacing
+from benchmark.federation.run_folder import replacing
 from benchmark.search.answer import Tuned
 
 BEGIN = "  # Chosen by `rollcall tune`; replaced by `rollcall tune --write`."

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from benchmark.federation.run_files import run_folders
-from benchmark.federation.run_folder import RunFolder
+from benchmark.federation.run_folder import RunFolder, run_folders
 
 STATES = ("finished", "running", "interrupted", "failed", "diverged")
 COLUMNS = ("trial", "state", "round", "last metric", "rounds/s", "time left")

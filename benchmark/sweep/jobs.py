@@ -20,9 +20,7 @@ from benchmark.config.trial import Trial
 from benchmark.federation.build import build
 from benchmark.federation.interruption import Interrupted, stop_requests
 from benchmark.federation.module import Federation
-from benchmark.federation.run_files import Damaged
-from benchmark.federation.run_folder import RunFolder
-from benchmark.federation.run_lock import InUse
+from benchmark.federation.run_folder import Damaged, InUse, RunFolder
 from benchmark.federation.simulation import CHECKPOINT_EVERY, Refused, simulate
 
 

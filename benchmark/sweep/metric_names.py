@@ -9,8 +9,7 @@ from benchmark.config.errors import SettingError
 from benchmark.config.metric import Metric
 from benchmark.config.trial import Trial
 from benchmark.federation.build import build
-from benchmark.federation.costs import Costs
-from benchmark.federation.evaluation import named
+from benchmark.federation.evaluation import Costs, named
 from benchmark.federation.module import Federation
 
 

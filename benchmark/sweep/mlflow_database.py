@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from benchmark.federation.run_files import Damaged, replacing
+from benchmark.federation.run_folder import Damaged, replacing
 
 NAME = "mlflow.db"
 """The file in a store."""

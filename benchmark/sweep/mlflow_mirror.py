@@ -16,8 +16,7 @@ from yaml import YAMLError
 
 from benchmark.config.errors import SettingError
 from benchmark.config.text import command, counted
-from benchmark.federation.run_files import Damaged, run_folders
-from benchmark.federation.run_folder import RunFolder
+from benchmark.federation.run_folder import Damaged, RunFolder, run_folders
 from benchmark.sweep.mlflow_client import probe
 from benchmark.sweep.mlflow_runs import Runs
 

@@ -8,10 +8,9 @@ import pytest
 from filelock import FileLock
 
 from benchmark import SettingError, Trial, simulate
-from benchmark.federation.doctor import examine, treat
+from benchmark.federation.doctor import examine
 from benchmark.federation.interruption import Interrupted
-from benchmark.federation.run_files import Damaged, run_folders
-from benchmark.federation.run_folder import RunFolder
+from benchmark.federation.run_folder import Damaged, RunFolder, run_folders, set_aside
 
 TRIAL = {
     "task": {"name": "quadratic", "targets": [[0.0, 1.0], [4.0, 5.0], [2.0, -3.0]]},
@@ -78,7 +77,7 @@ def test_a_missing_row_in_the_middle_is_found(tmp_path):
     (folder / "metrics.jsonl").write_text("".join(lines[:1] + lines[3:]))  # without rounds 5 and 10
     (finding,) = examine(folder)
     assert finding.problem == "metrics.jsonl: the evaluation after round 5 is missing, and 1 more"
-    treat(finding)
+    set_aside(finding.path)
     assert is_whole(folder)
 
 
@@ -92,7 +91,7 @@ def test_a_damaged_file_is_found_and_set_aside(name, tmp_path):
         cut(folder / name)
     (finding,) = examine(folder)
     assert finding.path == folder / name
-    assert treat(finding) == folder / f"{name}.damaged"
+    assert set_aside(finding.path) == folder / f"{name}.damaged"
     assert examine(folder) == []
     assert is_whole(folder)
 
@@ -104,7 +103,7 @@ def test_a_lost_model_is_made_again(tmp_path):
         simulate(TRIAL, folder=tmp_path)
     (finding,) = examine(tmp_path)
     assert finding.path == tmp_path / "status.json"
-    treat(finding)
+    set_aside(finding.path)
     assert is_whole(tmp_path)
     assert examine(tmp_path) == []
 
@@ -124,7 +123,7 @@ def test_lost_evaluations_set_the_folder_aside(damage, tmp_path):
     (folder / "metrics.jsonl").write_text("\n".join(damage(lines)) + "\n")
     (finding,) = examine(folder)
     assert finding.path == folder
-    treat(finding)
+    set_aside(finding.path)
     assert run_folders(tmp_path) == []
     assert is_whole(folder)
 
@@ -161,7 +160,7 @@ def test_without_a_good_checkpoint_the_run_says_so(tmp_path):
         simulate(TRIAL, folder=tmp_path)
     for finding in examine(tmp_path):
         if finding.aside:
-            treat(finding)
+            set_aside(finding.path)
     assert is_whole(tmp_path)
 
 

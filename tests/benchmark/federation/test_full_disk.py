@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmark import Trial, simulate
-from benchmark.federation import run_files, run_folder
+from benchmark.federation import run_folder
 from benchmark.federation.run_folder import RunFolder
 from benchmark.federation.trained import load_buffers, save_buffers
 from benchmark.sweep.jobs import carry_out
@@ -82,7 +82,7 @@ def test_buffers_that_do_not_fit_leave_the_file_as_it_was(tmp_path, monkeypatch)
 
 def test_a_row_that_does_not_fit_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     file = tmp_path / "metrics.jsonl"
-    run_files.append_line(file, '{"round": 0}')
+    run_folder.append_line(file, '{"round": 0}')
     original = Path.open
 
     class Half:
@@ -106,7 +106,7 @@ def test_a_row_that_does_not_fit_leaves_the_file_as_it_was(tmp_path, monkeypatch
 
     monkeypatch.setattr(Path, "open", opening)
     with pytest.raises(OSError, match="No space left"):
-        run_files.append_line(file, '{"round": 5}')
+        run_folder.append_line(file, '{"round": 5}')
     assert file.read_text() == '{"round": 0}\n'
 
 
@@ -115,14 +115,14 @@ def test_a_file_that_cannot_be_replaced_stays(tmp_path):
     file.write_text("old")
 
     def write():
-        with run_files.replacing(file) as scratch:
+        with run_folder.replacing(file) as scratch:
             scratch.write_text("ne")
             full()
 
     with pytest.raises(OSError, match="No space left") as raised:
         write()
-    assert run_files.is_full_disk(raised.value)
-    assert not run_files.is_full_disk(OSError(errno.EACCES, "denied"))
+    assert run_folder.is_full_disk(raised.value)
+    assert not run_folder.is_full_disk(OSError(errno.EACCES, "denied"))
     assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
     assert file.read_text() == "old"
 

@@ -8,8 +8,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from benchmark import SettingError, simulate
 from benchmark.config.trial import Trial
 from benchmark.federation.build import build
-from benchmark.federation.evaluation import Groups
-from benchmark.federation.metrics import Scores
+from benchmark.federation.evaluation import Groups, Scores
 from tasks import ClientData, digits
 from tasks.metrics import METRICS
 from tasks.partitions import dirichlet

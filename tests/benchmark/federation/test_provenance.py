@@ -6,16 +6,16 @@ from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
-from benchmark.federation import provenance
+from benchmark.federation import run_folder
 
-FILE = "lib/benchmark/provenance.py"
+FILE = "lib/benchmark/run_folder.py"
 
 
 @pytest.fixture
 def git(tmp_path):
     """Runs git in a repository that holds a copy of the module."""
     (tmp_path / FILE).parent.mkdir(parents=True)
-    shutil.copy(provenance.__file__, tmp_path / FILE)
+    shutil.copy(run_folder.__file__, tmp_path / FILE)
 
     def run(*arguments):
         name = ["-c", "user.name=x", "-c", "user.email=x@x"]
@@ -28,7 +28,7 @@ def git(tmp_path):
 
 def commit(folder):
     """What the copy in this folder records."""
-    spec = spec_from_file_location("copied_provenance", folder / FILE)
+    spec = spec_from_file_location("copied_run_folder", folder / FILE)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.commit()

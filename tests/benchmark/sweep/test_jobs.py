@@ -10,8 +10,7 @@ from command import TINY
 from benchmark import SettingError, Trial, simulate
 from benchmark.config.analysis import Analysis
 from benchmark.federation.module import Federation
-from benchmark.federation.run_files import Damaged
-from benchmark.federation.run_folder import RunFolder
+from benchmark.federation.run_folder import Damaged, RunFolder
 from benchmark.sweep import jobs
 from benchmark.sweep.jobs import Outcome, carry_out
 from benchmark.sweep.mlflow_runs import Runs

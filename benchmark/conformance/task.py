@@ -1,9 +1,8 @@
-"""Checks of partitions, models, tasks and schedules.
+"""Checks of partitions, models and tasks.
 
 Each check takes the choice and returns a remark or nothing, or raises `CheckFailed`. Its docstring is its title.
 """
 
-import math
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
@@ -13,10 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmark.config.choice import Choice
-from benchmark.config.errors import SettingError
-from benchmark.conformance.failure import CheckFailed, refuse
-from benchmark.conformance.randomness import twice
-from benchmark.federation.task_calls import check_loss, check_metrics
+from benchmark.conformance.failure import CheckFailed, twice
+from benchmark.federation.checked import check_loss, check_metrics
 from tasks import ClientData, Task
 from tasks.base import not_finite
 from tasks.partitions import Parts
@@ -34,23 +31,19 @@ def every_sample_once(choice: Choice) -> None:
     """every client has samples, and no sample belongs to two clients"""
     for clients in CLIENTS:
         parts: Parts = choice.build(LABELS, clients, 7)
-        _rows(parts, clients)
-
-
-def _rows(parts: Parts, clients: int) -> None:
-    if len(parts.rows) != clients:
-        raise CheckFailed(f"{clients} parts, one for each client", f"{len(parts.rows)} parts")
-    taken = np.concatenate([np.asarray(rows) for rows in parts.rows])
-    _nobody_without(parts.rows)
-    if taken.dtype.kind not in "iu" or taken.min() < 0 or taken.max() >= len(LABELS):
-        raise CheckFailed(
-            f"whole numbers from 0 to {len(LABELS) - 1}", f"{taken.dtype}, {taken.min()} to {taken.max()}"
-        )
-    samples, counts = np.unique(taken, return_counts=True)
-    if counts.max() > 1:
-        raise CheckFailed("each sample at one client", f"sample {samples[counts.argmax()]} at {counts.max()} clients")
-    if parts.classes.shape[0] != clients:
-        raise CheckFailed(f"classes [{clients}, C]", f"{list(parts.classes.shape)}")
+        if len(parts.rows) != clients:
+            raise CheckFailed(f"{clients} parts, one for each client", f"{len(parts.rows)} parts")
+        taken = np.concatenate([np.asarray(rows) for rows in parts.rows])
+        _nobody_without(parts.rows)
+        if taken.dtype.kind not in "iu" or taken.min() < 0 or taken.max() >= len(LABELS):
+            seen = f"{taken.dtype}, {taken.min()} to {taken.max()}"
+            raise CheckFailed(f"whole numbers from 0 to {len(LABELS) - 1}", seen)
+        samples, counts = np.unique(taken, return_counts=True)
+        if counts.max() > 1:
+            seen = f"sample {samples[counts.argmax()]} at {counts.max()} clients"
+            raise CheckFailed("each sample at one client", seen)
+        if parts.classes.shape[0] != clients:
+            raise CheckFailed(f"classes [{clients}, C]", f"{list(parts.classes.shape)}")
 
 
 def _nobody_without(parts: Sequence[Any]) -> None:
@@ -72,28 +65,20 @@ def same_partition(choice: Choice) -> None:
 
 def logits(choice: Choice) -> str:
     """the network maps inputs [n, ...] to finite logits [n, classes]"""
-    refusal = ""
-    for shape in SHAPES:
-        try:
-            network = _network(choice, shape)
-        except ValueError as error:
-            refusal = str(error)
-            continue
-        for n in (1, 5):
-            out = _run(network, _inputs(n, shape))
-            if not isinstance(out, Tensor) or out.shape != (n, 10):
-                seen = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
-                raise CheckFailed(f"logits [{n}, 10] for {n} inputs {list(shape)} of 10 classes", str(seen))
-            if not out.isfinite().all():
-                raise CheckFailed("finite logits", f"{out.flatten()[:4].tolist()}")
-        return f"inputs {list(shape)}"
-    raise CheckFailed(f"a network for inputs of one of the shapes {[list(shape) for shape in SHAPES]}", refusal)
+    network, shape = _fitting(choice)
+    for n in (1, 5):
+        out = _run(network, _inputs(n, shape))
+        if not isinstance(out, Tensor) or out.shape != (n, 10):
+            seen = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
+            raise CheckFailed(f"logits [{n}, 10] for {n} inputs {list(shape)} of 10 classes", str(seen))
+        if not out.isfinite().all():
+            raise CheckFailed("finite logits", f"{out.flatten()[:4].tolist()}")
+    return f"inputs {list(shape)}"
 
 
 def same_network(choice: Choice) -> None:
     """a network draws its weights from torch's generator only, and its output for a sample from the input only"""
-    shape = next((shape for shape in SHAPES if _fits(choice, shape)), SHAPES[0])
-    one, other = _network(choice, shape), _network(choice, shape)
+    (one, shape), (other, _) = _fitting(choice), _fitting(choice)
     for (name, a), b in zip(one.named_parameters(), other.parameters(), strict=True):
         if not torch.equal(a, b):
             raise CheckFailed(
@@ -113,26 +98,22 @@ def same_network(choice: Choice) -> None:
 def task_and_data(choice: Choice) -> None:
     """the task and its data fit together: every client has samples, no sample has two clients, values are finite"""
     task, data = _task(choice)
-    _rows_of(data)
-    for split, samples in data.splits.items():
-        bad = not_finite(task.eval(), split, samples)
-        if bad:
-            raise CheckFailed("samples with finite values, or finite losses of samples without", bad)
-    batch = _batch(data, 3)
-    refuse(check_metrics, task, task.metrics(batch), batch)
-    refuse(check_loss, task, task.loss(batch), batch)
-
-
-def _rows_of(data: ClientData) -> None:
-    samples = len(data.splits["train"][0])
     for split, columns in data.splits.items():
         if len({len(column) for column in columns}) != 1:
             raise CheckFailed(f"columns of equal length in {split}", str([len(column) for column in columns]))
+    samples = len(data.splits["train"][0])
     parts = [np.asarray(data.parts[client]) for client in range(data.clients)]
     _nobody_without(parts)
     rows = np.concatenate(parts)
     if len(np.unique(rows)) < len(rows) or rows.max() >= samples:
         raise CheckFailed(f"each of the {samples} training samples at one client", "a sample at two clients, or none")
+    for split, columns in data.splits.items():
+        bad = not_finite(task.eval(), split, columns)
+        if bad:
+            raise CheckFailed("samples with finite values, or finite losses of samples without", bad)
+    batch = _batch(data, 3)
+    check_metrics(task, task.metrics(batch), batch)
+    check_loss(task, task.loss(batch), batch)
 
 
 def mean_loss(choice: Choice) -> None:
@@ -180,30 +161,16 @@ def _same(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
-def factors(choice: Choice) -> None:
-    """the factor of the learning rate is a finite number above 0, the same at every call"""
-    schedule = choice.bound()
-    one, other = twice(lambda: [float(schedule(t)) for t in range(200)], "nothing: a factor is a function of t")
-    for t, (a, b) in enumerate(zip(one, other, strict=True)):
-        if not (math.isfinite(a) and a > 0) or a != b:
-            raise CheckFailed("one finite number above 0 for each round", f"{a} and {b} in round {t}")
-
-
-def _network(choice: Choice, shape: tuple[int, ...]) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        network: nn.Module = choice.build(shape, 10)
-        return network
-
-
-def _fits(choice: Choice, shape: tuple[int, ...]) -> bool:
-    try:
-        _network(choice, shape)
-    except SettingError:
-        return False
-    except ValueError:
-        return False
-    return True
+def _fitting(choice: Choice) -> tuple[nn.Module, tuple[int, ...]]:
+    """A network for 10 classes, and the first shape of inputs that it accepts."""
+    for shape in SHAPES:
+        try:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(1)
+                return choice.build(shape, 10), shape
+        except ValueError as error:
+            refusal = str(error)
+    raise CheckFailed(f"a network for inputs of one of the shapes {[list(shape) for shape in SHAPES]}", refusal)
 
 
 def _inputs(n: int, shape: tuple[int, ...]) -> Tensor:

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from benchmark.config.choice import Choice
-from benchmark.conformance.failure import CheckFailed
-from benchmark.conformance.randomness import twice
+from benchmark.conformance.failure import CheckFailed, twice
 from tasks.metrics import Accumulated, OverClients
 
 Outputs: TypeAlias = tuple[Tensor, Tensor]

@@ -3,35 +3,16 @@
 Each check takes the choice and returns a remark or nothing, or raises `CheckFailed`. Its docstring is its title.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from benchmark.config.choice import Choice
-from benchmark.conformance.failure import CheckFailed
-from benchmark.conformance.randomness import twice
+from benchmark.conformance.failure import CheckFailed, twice
 from participation import FromFunction, Participation, Population
 
 M, ROUNDS, SIGMAS = 12, 2000, 4.5
 STREAM = 'stream(population.seed, "participation", t) of participation.streams'
-
-
-def population(clients: int = M, seed: int = 3) -> Population:
-    """Clients whose data have three classes."""
-    histogram = 5 + np.arange(3 * clients).reshape(clients, 3) % 7
-    return Population(clients, seed, histogram / histogram.sum(axis=1, keepdims=True), histogram)
-
-
-def _clients(choice: Choice) -> int:
-    """m: of a mask, and of a plain function that returns a mask, its length; otherwise 12."""
-    mask = choice.options.get("mask")
-    if choice.factory is FromFunction:
-        mask = np.asarray(choice.options["function"].bound()(0, np.random.default_rng(0)))
-        mask = mask if mask.dtype == bool else None
-    return M if not isinstance(mask, np.ndarray) or mask.ndim == 0 else mask.shape[-1]
-
-
-def _model(choice: Choice, seed: int = 3) -> Participation:
-    model: Participation = choice.build(population(_clients(choice), seed))
-    return model
 
 
 def valid_ids(choice: Choice) -> None:
@@ -91,7 +72,14 @@ def marginals(choice: Choice) -> str | None:
             p = model.probability(t)
             assert p is not None
             expected, variance = expected + p, variance + p * (1 - p)
-        _near("probability", t, counts, expected, variance, len(runs))
+        error = np.sqrt(np.maximum(variance, 0.25))
+        worst = int((np.abs(counts - expected) / error).argmax())
+        if abs(counts[worst] - expected[worst]) > SIGMAS * error[worst]:
+            counts, expected, error = counts / len(runs), expected / len(runs), error / len(runs)
+            raise CheckFailed(
+                f"client {worst} active with probability {expected[worst]:.3f} in round {t} (probability({t}))",
+                f"{counts[worst]:.3f} +- {error[worst]:.3f} over {len(runs)} seeds",
+            )
     return None
 
 
@@ -117,7 +105,7 @@ def long_run(choice: Choice) -> str | None:
 
 def valid_probabilities(choice: Choice) -> None:
     """a probability in [0, 1] for each client"""
-    p = np.asarray(choice.build(population()), dtype=np.float64)
+    p = np.asarray(choice.build(_population()), dtype=np.float64)
     if p.shape not in ((), (M,)):
         raise CheckFailed(f"one number, or an array [{M}] with one for each client", f"shape {list(p.shape)}")
     if not ((p >= 0) & (p <= 1)).all():
@@ -127,7 +115,7 @@ def valid_probabilities(choice: Choice) -> None:
 def same_probabilities(choice: Choice) -> None:
     """the same seed gives the same probabilities, without global random generators"""
     source = 'stream(population.seed, "probabilities") of participation.streams'
-    one, other = twice(lambda: np.asarray(choice.build(population())), source)
+    one, other = twice(lambda: np.asarray(choice.build(_population())), source)
     if not np.array_equal(one, other):
         raise CheckFailed(f"random numbers from {source}", "different probabilities in two calls")
 
@@ -144,21 +132,28 @@ def valid_variation(choice: Choice) -> None:
             raise CheckFailed(f"an array [{M}] in [0, 1]", f"{np.asarray(now).tolist()} in round {t}")
 
 
-def _rounds(model: Participation, order: object) -> dict[int, list[int]]:
-    return {t: [int(i) for i in model.active(t)] for t in order}  # type: ignore[attr-defined]
+def _population(clients: int = M, seed: int = 3) -> Population:
+    """Clients whose data have three classes."""
+    histogram = 5 + np.arange(3 * clients).reshape(clients, 3) % 7
+    return Population(clients, seed, histogram / histogram.sum(axis=1, keepdims=True), histogram)
+
+
+def _model(choice: Choice, seed: int = 3) -> Participation:
+    """A participation model of 12 clients; of as many as a mask, or the mask of a plain function, has."""
+    mask = choice.options.get("mask")
+    if choice.factory is FromFunction:
+        mask = np.asarray(choice.options["function"].bound()(0, np.random.default_rng(0)))
+        mask = mask if mask.dtype == bool else None
+    clients = M if not isinstance(mask, np.ndarray) or mask.ndim == 0 else mask.shape[-1]
+    model: Participation = choice.build(_population(clients, seed))
+    return model
+
+
+def _rounds(model: Participation, order: Iterable[int]) -> dict[int, list[int]]:
+    return {t: [int(i) for i in model.active(t)] for t in order}
 
 
 def _same(one: dict[int, list[int]], other: dict[int, list[int]], expected: str) -> None:
     for t, ids in one.items():
         if other[t] != ids:
             raise CheckFailed(expected, f"clients {ids} and then {other[t]} in round {t}")
-
-
-def _near(name: str, t: int, counts: np.ndarray, expected: np.ndarray, variance: np.ndarray, runs: int) -> None:
-    error = np.sqrt(np.maximum(variance, 0.25))
-    worst = int((np.abs(counts - expected) / error).argmax())
-    if abs(counts[worst] - expected[worst]) > SIGMAS * error[worst]:
-        raise CheckFailed(
-            f"client {worst} active with probability {expected[worst] / runs:.3f} in round {t} ({name}({t}))",
-            f"{counts[worst] / runs:.3f} +- {error[worst] / runs:.3f} over {runs} seeds",
-        )
