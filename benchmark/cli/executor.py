@@ -2,7 +2,6 @@
 
 from enum import StrEnum
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.cli.options import err
@@ -12,7 +11,6 @@ from benchmark.sweep.executor import needed_by
 
 if TYPE_CHECKING:
     from benchmark.sweep.jobs import Job
-    from benchmark.sweep.storage import Storage
 
 
 class Executor(StrEnum):
@@ -60,14 +58,14 @@ def gpus_of(text: str, sweeps: list[list["Job"]]) -> float:
     return share
 
 
-def storage_of(text: str, store: Path) -> "Storage | None":
-    """The storage at a path or URL; None if the text is empty.
+def storage_of(text: str) -> str:
+    """The storage at a path or URL, if one is named.
 
     Raises:
-        SettingError: see `Storage.of`.
+        SettingError: nothing can be written there.
     """
     if not text:
-        return None
-    from benchmark.sweep.storage import Storage
+        return ""
+    from benchmark.sweep.ray_executor import checked_storage
 
-    return Storage.of(text, store)
+    return checked_storage(text)

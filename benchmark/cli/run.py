@@ -46,7 +46,6 @@ from benchmark.config.next_step import command
 if TYPE_CHECKING:
     from benchmark.sweep.jobs import Job, SweepCallback
     from benchmark.sweep.progress import View
-    from benchmark.sweep.storage import Storage
 
 INSTALL_MLFLOW = "pip install 'rollcall[mlflow]'"
 
@@ -95,7 +94,7 @@ def run(
         plans = within(plans, budget, store, gpus if chosen is Executor.ray else None)
         sweeps = [plan.jobs(store) for plan in plans]
     writable(store)
-    options = RayOptions(gpus, retries, every, storage_of(storage, store), ray_address)
+    options = RayOptions(gpus, retries, every, storage_of(storage), ray_address)
 
     def execute(todo: list["Job"], callback: "SweepCallback") -> None:
         if chosen is Executor.ray:
@@ -108,9 +107,7 @@ def run(
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
         try:
-            if options.storage is not None:
-                options.storage.exchange(jobs)
-            _changed(jobs, redo_changed, options.storage)
+            _changed(jobs, redo_changed)
             check_folders(jobs)
             todo = [job for job in jobs if not job.ended]
             check(todo)
@@ -136,7 +133,7 @@ def run(
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def _changed(jobs: list["Job"], redo: bool, storage: "Storage | None") -> None:
+def _changed(jobs: list["Job"], redo: bool) -> None:
     """Name the finished trials that earlier code of the suite computed; with `redo`, remove their run folders."""
     changed = [(job, job.changed) for job in jobs if job.finished and job.changed]
     if not changed:
@@ -147,8 +144,6 @@ def _changed(jobs: list["Job"], redo: bool, storage: "Storage | None") -> None:
     err.print(line, highlight=False, soft_wrap=True)
     for job, _ in changed if redo else ():
         rmtree(job.folder.path)
-        if storage is not None:
-            storage.remove(job.folder.path)
 
 
 def _run(

@@ -129,7 +129,7 @@ def tune(
         budget=budget,
         store=store,
         executor=runner.value,
-        ray=RayOptions(gpus, retries, every, storage_of(storage, store), ray_address),
+        ray=RayOptions(gpus, retries, every, storage_of(storage), ray_address),
         allow_test=allow_test,
         console=err,
     )

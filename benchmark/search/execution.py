@@ -52,9 +52,6 @@ class Execution:
         return by_ray(self.options.gpus_per_trial).at_once if self.executor == "ray" else 1
 
     def __call__(self, jobs: Sequence[Job]) -> None:
-        if self.options.storage is not None:
-            self.options.storage.exchange(jobs)
-            jobs = [job for job in jobs if not job.ended]
         if not jobs:
             return
         with View(jobs, self.console) as view:

@@ -2,13 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from benchmark.federation.simulation import CHECKPOINT_EVERY
 from benchmark.sweep.executor import needed_by
-
-if TYPE_CHECKING:
-    from benchmark.sweep.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -19,15 +15,15 @@ class RayOptions:
         gpus_per_trial: the share of a GPU for each trial; with 0.25, four trials share a GPU; 0: CPU.
         retries: how often a trial is started again after its process died.
         checkpoint_every: time between two checkpoints of a trial.
-        storage: `Storage.of(URL, store)`, where the machines of a cluster without a shared disk keep the run folders;
-            None: all machines see the store.
+        storage: a path or URL that all machines of a cluster without a shared disk reach, such as s3://bucket/runs;
+            run folders travel through it. Empty: all machines see the store.
         address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
     """
 
     gpus_per_trial: float = 0.0
     retries: int = 1
     checkpoint_every: timedelta = CHECKPOINT_EVERY
-    storage: "Storage | None" = None
+    storage: str = ""
     address: str = ""
 
     @property

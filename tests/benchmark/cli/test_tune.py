@@ -13,6 +13,7 @@ from filelock import FileLock
 from benchmark.cli import tune
 from benchmark.cli.executor import executor_of
 from benchmark.config.errors import SettingError
+from benchmark.federation.run_folder import RunFolder
 from benchmark.search import api
 from benchmark.sweep import executor as sweep_executor
 from benchmark.sweep.ray_options import RayOptions
@@ -206,7 +207,8 @@ def test_a_trial_that_another_process_runs_ends_the_search(tmp_path, store, caps
 def test_ray_with_a_storage_finds_the_same_as_inline(tmp_path, store, capsys):
     pytest.importorskip("ray")
     file = write(tmp_path)
-    options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "2"]
+    options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "9"]
+    options += ["--scheduler", "asha"]  # the runs grow: a later sweep resumes them
     arguments = ["tune", file, *options, *ARGUMENTS, "--json"]
     how = {"ray": ["--storage", str(tmp_path / "storage")], "inline": ["--executor", "inline"]}
     answers = [
@@ -214,7 +216,12 @@ def test_ray_with_a_storage_finds_the_same_as_inline(tmp_path, store, capsys):
     ]
     assert [code for code, _, _ in answers] == [0, 0]
     assert answers[0][1] == answers[1][1]
-    assert len(list(tmp_path.glob("storage/tiny/search/*/status.json"))) == 2
+    rounds = {
+        executor: sorted(RunFolder(file.parent).status["round"] for file in (tmp_path / executor).rglob("status.json"))
+        for executor in how
+    }
+    assert rounds["ray"] == rounds["inline"] == [1, 9]
+    assert not list((tmp_path / "storage").iterdir())
 
 
 def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(tmp_path, capsys):
