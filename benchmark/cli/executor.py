@@ -2,15 +2,11 @@
 
 from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING
 
 from benchmark.cli.options import err
 from benchmark.config.errors import SettingError
 from benchmark.sweep.executor import executor_of as choose
 from benchmark.sweep.executor import needed_by
-
-if TYPE_CHECKING:
-    from benchmark.sweep.jobs import Job
 
 
 class Executor(StrEnum):
@@ -37,24 +33,18 @@ def executor_of(
     return Executor(name)
 
 
-def gpus_of(text: str, sweeps: list[list["Job"]]) -> float:
+def gpus_of(text: str) -> float:
     """The share of a GPU for each trial.
 
     Raises:
-        SettingError: the text is neither a number from 0 nor `auto`.
+        SettingError: the text is no number from 0.
     """
-    if text == "auto":
-        from benchmark.sweep.gpu_share import automatic
-
-        share, why = automatic([job.trial for jobs in sweeps for job in jobs])
-        err.print(why, highlight=False, soft_wrap=True)
-        return share
     try:
         share = float(text)
     except ValueError:
         share = -1.0
     if not 0 <= share < inf:
-        raise SettingError(f"gpus-per-trial: {text!r} is not allowed; must be a number from 0, such as 0.25, or auto")
+        raise SettingError(f"gpus-per-trial: {text!r} is not allowed; must be a number from 0, such as 0.25")
     return share
 
 

@@ -88,7 +88,7 @@ def run(
     from benchmark.sweep.jobs import check, check_folders, run_inline
     from benchmark.sweep.ray_options import RayOptions
 
-    gpus = gpus_of(gpus_per_trial, sweeps)
+    gpus = gpus_of(gpus_per_trial)
     every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
     if budget:
         plans = within(plans, budget, store, gpus if chosen is Executor.ray else None)

@@ -113,7 +113,7 @@ def tune(
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
     writable(store)
     runner = executor_of(executor, storage, ray_address, gpus_per_trial, retries)
-    gpus = gpus_of(gpus_per_trial, [chosen[0].jobs(store)] if gpus_per_trial == "auto" else [])
+    gpus = gpus_of(gpus_per_trial)
     tuning = search_for(
         chosen[0].experiment,
         space,

@@ -156,7 +156,7 @@ def test_gpus_per_trial_is_as_in_run(tmp_path, store, capsys):
     arguments = ["tune", write(tmp_path), "--space", "local.lr=0.1", "--only", "algorithm=fedavg", *ARGUMENTS]
     code, _, error = rollcall(capsys, *arguments, "--gpus-per-trial", "half")
     assert (code, error[:60]) == (2, "error: gpus-per-trial: 'half' is not allowed; must be a numb")
-    code, _, error = rollcall(capsys, *arguments, "--gpus-per-trial", "auto", "--executor", "inline")
+    code, _, error = rollcall(capsys, *arguments, "--gpus-per-trial", "0.5", "--executor", "inline")
     assert (code, error) == (2, "error: --executor inline is not allowed with --gpus-per-trial; must be ray\n")
 
 
