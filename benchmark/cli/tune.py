@@ -82,7 +82,6 @@ def tune(
     settings: Set = None,
     methods: Methods = None,
     allow_test: Annotated[bool, typer.Option("--allow-test", help="Allow a metric of the test split.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the answer into the experiment's file.")] = False,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the search.")] = True,
     executor: Annotated[
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
@@ -97,12 +96,9 @@ def tune(
 ) -> None:
     """Search hyper-parameters, for every cell alike. Rerunning resumes."""
     from benchmark.search.api import tune as search_for
-    from benchmark.search.writing import refuse_variant, write_overrides
     from benchmark.sweep.budget import read_time
     from benchmark.sweep.ray_options import RayOptions
 
-    if write:
-        refuse_variant(variant)
     if grid and samples is not None:
         raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
     if grid and search is Strategy.optuna:
@@ -141,9 +137,6 @@ def tune(
         line = f"No answer: all {len(tuning.samples)} samples failed. Their errors: {tuning.beside('samples.json')}"
         err.print(line, highlight=False, soft_wrap=True)
         raise typer.Exit(1)
-    if write:
-        file = write_overrides(experiment, tuning.tuned)
-        err.print(f"Overrides written to {file}", highlight=False, soft_wrap=True)
     if as_json:
         print(strict_json({"best": tuning.best}))
     else:

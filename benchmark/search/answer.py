@@ -13,8 +13,7 @@ from benchmark.config.metric import Metric
 from benchmark.config.yaml_text import dumped
 from benchmark.federation.run_files import replacing
 from benchmark.search.cells import Cell
-from benchmark.search.record import Sample
-from benchmark.search.search import best
+from benchmark.search.study import Sample, best
 
 
 class How(Settings):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pandas as pd
 from rich.console import Console
@@ -13,14 +13,10 @@ from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Direction, Metric, direction_of
 from benchmark.search.answer import How, Tuned, answer_of, found, seeds_of
-from benchmark.search.budget import Budget
-from benchmark.search.cells import VALIDATION, Cell, cells_of
+from benchmark.search.cells import VALIDATION, Cell, Scheduler, cells_of
 from benchmark.search.execution import Execution
-from benchmark.search.halving import PROMOTED, Scheduler
-from benchmark.search.proposals import proposals
-from benchmark.search.record import Sample
-from benchmark.search.search import Search
 from benchmark.search.space import Space
+from benchmark.search.study import Budget, Sample, Search, proposals
 from benchmark.sweep.executor import executor_of
 from benchmark.sweep.ray_options import RayOptions
 
@@ -99,7 +95,7 @@ def tune(
         samples: of each cell, at most.
         grid: try all combinations of the space instead of samples.
         search: `random` samples, or `optuna` for TPE.
-        scheduler: which samples are stopped early: see `benchmark.search.halving`.
+        scheduler: which samples are stopped early: see `benchmark.search.study`.
         metric: what samples are judged by.
         mode: which end is better; by default as in the report of the experiment, else `max` for accuracies and `min`
             for losses. Other metrics need it.
@@ -123,8 +119,8 @@ def tune(
         experiment = Experiment.read(str(experiment))
     if samples < 1:
         raise SettingError(f"samples: {samples} is not allowed; must be at least 1")
-    if scheduler not in PROMOTED:
-        raise SettingError(f"scheduler: {scheduler!r} is not allowed; must be one of {', '.join(PROMOTED)}")
+    if scheduler not in get_args(Scheduler):
+        raise SettingError(f"scheduler: {scheduler!r} is not allowed; must be one of {', '.join(get_args(Scheduler))}")
     space, judged = Space.read(space), metric_of(metric, mode, allow_test, experiment.report.metrics)
     cells = cells_of(with_seeds(experiment, seeds), space, per, judged, rounds, scheduler)
     ray = ray or RayOptions()

@@ -1,7 +1,7 @@
 """Runs the trials of a search, with Ray or one after another, and mirrors them to MLflow if it is installed."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -13,9 +13,6 @@ from benchmark.sweep.estimate import by_ray
 from benchmark.sweep.jobs import CallbackList, Job, SweepCallback, run_inline
 from benchmark.sweep.progress import View
 from benchmark.sweep.ray_options import RayOptions
-
-Execute = Callable[[Sequence[Job]], None]
-"""Runs jobs to their end; failed ones are in their folders. Raises `Interrupted` if some have not ended."""
 
 
 class Execution:

@@ -28,16 +28,15 @@ def _no_mlflow(monkeypatch):
     monkeypatch.setattr(execution, "find_spec", lambda name: None)  # creating a database takes seconds
 
 
-def test_json_and_write(tmp_path, store, capsys):
+def test_the_answer_as_json_and_as_a_table(tmp_path, store, capsys):
     file = write(tmp_path)
     options = ["--space", "local.lr=loguniform(1e-3,0.3)", "--only", "algorithm=fedavg", "--rounds", "2"]
     arguments = ["tune", file, *options, *ARGUMENTS, "--executor", "inline"]
-    code, output, _ = rollcall(capsys, *arguments, "--json", "--write")
+    code, output, _ = rollcall(capsys, *arguments, "--json")
     best = json.loads(output)["best"]
     assert (code, list(best)) == (0, ["fedavg"])
     assert {"settings", "score", "samples", "at_edge"} <= set(best["fedavg"])
     assert best["fedavg"]["samples"] == 2
-    assert yaml.safe_load((tmp_path / "tiny.yaml").read_text())["overrides"][0]["set"] == best["fedavg"]["settings"]
     code, output, _ = rollcall(capsys, *arguments)
     assert code == 0
     assert f"local.lr={best['fedavg']['settings']['local.lr']}" in output
@@ -87,9 +86,6 @@ def test_a_variant_is_in_the_answer_and_is_not_written_into_the_file(tmp_path, s
     text = (tmp_path / "tiny.yaml").read_text()
     options = ["--space", "local.lr=0.1", "--only", "algorithm=fedavg", "--rounds", "2", "--executor", "inline"]
     arguments = ["tune", file, *options, *ARGUMENTS, "--variant", "more"]
-    code, _, error = rollcall(capsys, *arguments, "--write")
-    assert (code, error.startswith("error: --write is not allowed with --variant; use `rollcall run")) == (2, True)
-    assert not list(store.rglob("status.json"))
     code, output, _ = rollcall(capsys, *arguments)
     assert code == 0
     answer = store / "tiny" / "tuned-more.yaml"
@@ -132,7 +128,7 @@ def test_a_search_without_an_answer_says_so(tmp_path, store, capsys):
     assert line == f"No answer: all 2 samples failed. Their errors: {store / 'tiny' / 'search' / 'samples.json'}"
     assert warning.startswith("Warning: fedavg: all samples failed; there is no answer. The first: diverged")
     assert not list(store.rglob("*.png"))
-    code, output, _ = rollcall(capsys, *arguments, "--json", "--write")
+    code, output, _ = rollcall(capsys, *arguments, "--json")
     assert (code, json.loads(output)) == (1, {"best": {}})
 
 
