@@ -22,8 +22,7 @@ def doctor(
     """
     from benchmark.federation import doctor as examination
     from benchmark.federation.run_files import run_folders
-    from benchmark.sweep.mlflow_client import address
-    from benchmark.sweep.mlflow_database import fault_of_database, file_of
+    from benchmark.sweep.mlflow_client import address, fault_of_database, file_of
 
     if not store.is_dir():
         raise SettingError(f"store: {str(store)!r} is not allowed; must be a folder")

@@ -1,12 +1,11 @@
 """`rollcall tune`."""
 
-from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchmark.cli.executor import Executor, executor_of, gpus_of, storage_of
+from benchmark.cli.executor import Executor, ray_options
 from benchmark.cli.options import (
     STORE,
     CheckpointEvery,
@@ -96,20 +95,16 @@ def tune(
 ) -> None:
     """Search hyper-parameters, for every cell alike. Rerunning resumes."""
     from benchmark.search.api import tune as search_for
-    from benchmark.sweep.budget import read_time
-    from benchmark.sweep.ray_options import RayOptions
 
     if grid and samples is not None:
         raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
     if grid and search is Strategy.optuna:
         raise SettingError("--search optuna is not allowed with --grid; must be left out")
-    every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
     chosen = plans_of(experiment, variant, "", only, settings, None, methods)
     if len(chosen) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
     writable(store)
-    runner = executor_of(executor, storage, ray_address, gpus_per_trial, retries)
-    gpus = gpus_of(gpus_per_trial)
+    options = ray_options(gpus_per_trial, retries, checkpoint_every, storage, ray_address)
     tuning = search_for(
         chosen[0].experiment,
         space,
@@ -124,8 +119,8 @@ def tune(
         per=[axis for axis in per.split(",") if axis],
         budget=budget,
         store=store,
-        executor=runner.value,
-        ray=RayOptions(gpus, retries, every, storage_of(storage), ray_address),
+        executor=None if executor is None else executor.value,
+        ray=options,
         allow_test=allow_test,
         console=err,
     )
@@ -167,7 +162,7 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
     from rich import box
     from rich.table import Column, Table
 
-    from benchmark.sweep.estimate import duration
+    from benchmark.sweep.times import duration
 
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
     settings = {

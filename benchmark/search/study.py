@@ -24,10 +24,10 @@ from benchmark.config.metric import Metric
 from benchmark.config.trial import Trial
 from benchmark.search.cells import ETA, Cell, Scheduler
 from benchmark.search.space import grid, random_samples, shuffled
-from benchmark.sweep.budget import read_time
 from benchmark.sweep.estimate import wall
 from benchmark.sweep.jobs import Job, check
 from benchmark.sweep.metric_names import check_metrics
+from benchmark.sweep.times import read_time
 
 BATCH = 4
 """With a budget or TPE, so many samples of a cell are proposed, and run, at the same time."""

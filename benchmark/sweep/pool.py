@@ -6,7 +6,7 @@ This module imports neither torch nor Ray before it runs a job.
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
@@ -57,58 +57,71 @@ class RayOptions:
         return next((option for option, value in used.items() if value), "")
 
 
-def executor_of(asked: Executor | None, needed_by: str = "") -> tuple[Executor, str]:
-    """The executor to use: by default Ray if it is installed, otherwise inline.
-
-    Under torchrun, whose processes compute one trial together, always inline.
-
-    Args:
-        asked: what the user chose; None for the default.
-        needed_by: an option that only Ray has and that is used; empty for none.
-
-    Returns:
-        the executor, and a sentence for the user; empty if there is nothing to say.
-
-    Raises:
-        SettingError: Ray is needed and is not installed, or another executor was chosen, or torchrun started this
-            process.
-    """
-    if needed_by and asked == "inline":
-        raise SettingError(f"--executor inline is not allowed with {needed_by}; must be ray")
-    if needed_by:
-        asked = "ray"
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        if asked == "ray":
-            raise SettingError("--executor: ray is not allowed under torchrun; must be inline")
-        return "inline", ""
-    if asked == "inline" or find_spec("ray"):
-        return asked or "ray", ""
-    if asked == "ray":
-        raise SettingError(f"--executor ray needs Ray: {INSTALL_RAY}")
-    return "inline", f"Ray is not installed: trials run one after another. For parallel trials: {INSTALL_RAY}"
-
-
 @dataclass
 class Pool:
     """Runs jobs, some at a time. In a `with` block Ray stays up between the calls.
 
-    Args:
+    Attributes:
         executor: `ray` or `inline`.
         options: of Ray.
         console: for the progress.
-        mlflow: whether to copy the run folders to MLflow, if it is installed.
+        mlflow: whether the run folders are copied to MLflow.
+        uses_ray: whether Ray has run jobs.
     """
 
     executor: Executor
-    options: RayOptions = RayOptions()
-    console: Console = field(default_factory=partial(Console, quiet=True))
-    mlflow: bool = True
+    options: RayOptions
+    console: Console
+    mlflow: bool
+    uses_ray: bool = False
 
-    def __post_init__(self) -> None:
-        self.mlflow = self.mlflow and find_spec("mlflow") is not None
-        self.uses_ray = False
+    @classmethod
+    def of(
+        cls, asked: Executor | None, options: RayOptions, console: Console | None = None, mlflow: bool = True
+    ) -> "Pool":
+        """A pool with the executor to use: by default Ray if it is installed, otherwise inline.
+
+        Under torchrun, whose processes compute one trial together, it is always inline.
+
+        Args:
+            asked: the executor that the user chose; None for the default.
+            options: of Ray. Options that only Ray has choose it.
+            console: for the progress, and a note if Ray is not installed; None for no output.
+            mlflow: whether to copy the run folders to MLflow, if it is installed.
+
+        Raises:
+            SettingError: Ray is needed and is not installed, or another executor was chosen, or torchrun started this
+                process.
+        """
+        console = console or Console(quiet=True)
+        if options.needed_by and asked == "inline":
+            raise SettingError(f"--executor inline is not allowed with {options.needed_by}; must be ray")
+        if options.needed_by:
+            asked = "ray"
+        under_torchrun, has_ray = "TORCHELASTIC_RUN_ID" in os.environ, find_spec("ray") is not None
+        if asked == "ray" and under_torchrun:
+            raise SettingError("--executor: ray is not allowed under torchrun; must be inline")
+        if asked == "ray" and not has_ray:
+            raise SettingError(f"--executor ray needs Ray: {INSTALL_RAY}")
+        if asked is None and not has_ray and not under_torchrun:
+            console.print(
+                f"Ray is not installed: trials run one after another. For parallel trials: {INSTALL_RAY}",
+                highlight=False,
+                soft_wrap=True,
+            )
+        executor: Executor = asked or ("ray" if has_ray and not under_torchrun else "inline")
+        return cls(executor, options, console, mlflow and find_spec("mlflow") is not None)
 
     def __enter__(self) -> "Pool":
+        """Check the storage, if there is one.
+
+        Raises:
+            SettingError: nothing can be written there.
+        """
+        if self.options.storage:
+            from benchmark.sweep.ray_executor import checked_storage
+
+            self.options = replace(self.options, storage=checked_storage(self.options.storage))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -126,7 +139,6 @@ class Pool:
         if self.executor == "ray" and trials:
             from benchmark.sweep import ray_start
 
-            self.uses_ray = True
             ray_start.begin(self.options.address, trials=0 if self.options.gpus_per_trial else trials)
 
     def __call__(
@@ -158,7 +170,7 @@ class Pool:
             callbacks: list[SweepCallback] = [view]
             mirror = None
             if self.mlflow:
-                from benchmark.sweep.mlflow_writer import Mirror
+                from benchmark.sweep.mlflow_runs import Mirror
 
                 mirror = stack.enter_context(Background(partial(Mirror, todo[0].store, todo[0].experiment)))
                 mirror.call(Mirror.begin)
@@ -171,6 +183,5 @@ class Pool:
             else:
                 run_inline(todo, CallbackList(*callbacks), self.options.checkpoint_every)
             if mirror is not None:
-                state = "interrupted" if view.elsewhere and tables is None else view.state
-                mirror.call(lambda mirror: mirror.end(state, tables))
+                mirror.call(lambda mirror: mirror.end(view.state, tables))
         return view

@@ -39,7 +39,7 @@ from benchmark.federation.interruption import stop_requests
 from benchmark.federation.run_files import replacing
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
-from benchmark.sweep.ray_options import RayOptions
+from benchmark.sweep.pool import RayOptions
 from tasks.datasets import root
 
 
@@ -47,10 +47,8 @@ def run_ray(
     jobs: Sequence[Job],
     callback: SweepCallback,
     options: RayOptions,
-    *,
-    keep: bool = False,
 ) -> None:
-    """Run all jobs. A job that fails does not stop the others.
+    """Run all jobs. A job that fails does not stop the others. Ray stays up; `ray_start.end` ends it.
 
     Each process of a job has one core and one torch thread.
 
@@ -65,7 +63,6 @@ def run_ray(
         jobs: what to run.
         callback: called in this process.
         options: of Ray.
-        keep: whether Ray stays up for another call; after the last one, call `ray_start.end`.
 
     Raises:
         SettingError: no Ray cluster answers at the address.
@@ -74,42 +71,38 @@ def run_ray(
     # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
     # one is about a way of training that the suite does not use.
     DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
-    try:
-        with stop_requests() as requested, _records(options.storage) as (records, name):
-            relay = _Relay(jobs, callback, requested, options.retries)
-            begun = [
-                _uploaded(job.folder.path, f"{records}/{name}") if options.storage and job.folder.resumable() else ""
-                for job in jobs
-            ]
-            cores = max((job.trial.numerics.devices for job in jobs if isinstance(job.trial, Trial)), default=1)
-            tune.Tuner(
-                tune.with_resources(_trainable, {"cpu": cores, "gpu": options.gpus_per_trial}),
-                param_space={
-                    "job": tune.grid_search(list(range(len(jobs)))),
-                    "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],
-                    "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
-                    "folders": [str(job.folder.path.resolve()) for job in jobs],
-                    "data": str(root().resolve()),
-                    "stop": relay.key,
-                    "checkpoint_every": options.checkpoint_every,
-                    "shared_disk": not options.storage,
-                    "begun": begun,
-                },
-                # A fresh process would import torch anew for every trial.
-                tune_config=tune.TuneConfig(reuse_actors=True),
-                run_config=tune.RunConfig(
-                    name=name,
-                    storage_path=records,
-                    verbose=0,
-                    callbacks=[relay],
-                    failure_config=tune.FailureConfig(max_failures=options.retries),
-                    checkpoint_config=tune.CheckpointConfig(num_to_keep=1),
-                    stop=_StopWhenSaved(relay),
-                ),
-            ).fit()
-    finally:
-        if not keep:
-            ray_start.end()
+    with stop_requests() as requested, _records(options.storage) as (records, name):
+        relay = _Relay(jobs, callback, requested, options.retries)
+        begun = [
+            _uploaded(job.folder.path, f"{records}/{name}") if options.storage and job.folder.resumable() else ""
+            for job in jobs
+        ]
+        cores = max((job.trial.numerics.devices for job in jobs if isinstance(job.trial, Trial)), default=1)
+        tune.Tuner(
+            tune.with_resources(_trainable, {"cpu": cores, "gpu": options.gpus_per_trial}),
+            param_space={
+                "job": tune.grid_search(list(range(len(jobs)))),
+                "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],
+                "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
+                "folders": [str(job.folder.path.resolve()) for job in jobs],
+                "data": str(root().resolve()),
+                "stop": relay.key,
+                "checkpoint_every": options.checkpoint_every,
+                "shared_disk": not options.storage,
+                "begun": begun,
+            },
+            # A fresh process would import torch anew for every trial.
+            tune_config=tune.TuneConfig(reuse_actors=True),
+            run_config=tune.RunConfig(
+                name=name,
+                storage_path=records,
+                verbose=0,
+                callbacks=[relay],
+                failure_config=tune.FailureConfig(max_failures=options.retries),
+                checkpoint_config=tune.CheckpointConfig(num_to_keep=1),
+                stop=_StopWhenSaved(relay),
+            ),
+        ).fit()
 
 
 def checked_storage(text: str) -> str:

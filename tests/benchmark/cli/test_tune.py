@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pandas as pd
@@ -11,21 +12,19 @@ from command import rollcall, write
 from filelock import FileLock
 
 from benchmark.cli import tune
-from benchmark.cli.executor import executor_of
 from benchmark.config.errors import SettingError
 from benchmark.federation.run_folder import RunFolder
 from benchmark.search import api
-from benchmark.sweep import executor as sweep_executor
-from benchmark.sweep.ray_options import RayOptions
+from benchmark.sweep import pool
+from benchmark.sweep.pool import Pool, RayOptions
 
 ARGUMENTS = ["--metric", "train/distance", "--no-figures", "--samples", "2"]
 
 
 @pytest.fixture(autouse=True)
 def _no_mlflow(monkeypatch):
-    from benchmark.search import execution
-
-    monkeypatch.setattr(execution, "find_spec", lambda name: None)  # creating a database takes seconds
+    # Creating a database takes seconds.
+    monkeypatch.setattr(pool, "find_spec", lambda name: None if name == "mlflow" else find_spec(name))
 
 
 def test_the_answer_as_json_and_as_a_table(tmp_path, store, capsys):
@@ -135,15 +134,15 @@ def test_a_search_without_an_answer_says_so(tmp_path, store, capsys):
 @pytest.mark.parametrize("torchrun", [False, True])
 def test_python_chooses_the_executor_as_the_command_does(torchrun, tmp_path, monkeypatch):
     """With Ray installed; under torchrun the default is this process, and Ray is refused."""
-    monkeypatch.setattr(sweep_executor, "find_spec", lambda name: object())
+    monkeypatch.setattr(pool, "find_spec", lambda name: object())
     if torchrun:
         monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
     chosen = []
-    monkeypatch.setattr(api, "Execution", lambda name, *_: chosen.append(name) or pytest.fail("stop"))
+    monkeypatch.setattr(Pool, "__enter__", lambda self: chosen.append(self.executor) or pytest.fail("stop"))
     options = {"metric": "train/distance", "store": tmp_path}
     with pytest.raises(pytest.fail.Exception, match="stop"):
         api.tune(write(tmp_path), {"local.lr": [0.1]}, **options)
-    assert chosen == [executor_of(None).value] == ["inline" if torchrun else "ray"]
+    assert chosen == ["inline" if torchrun else "ray"]
     with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --ray-address; must be ray$"):
         api.tune(write(tmp_path), {"local.lr": [0.1]}, executor="inline", ray=RayOptions(address="auto"), **options)
 

@@ -9,12 +9,12 @@ import torch
 from lightning.pytorch import Callback
 
 from benchmark import SettingError, simulate
-from benchmark.cli.executor import Executor, executor_of
 from benchmark.config.trial import Trial
 from benchmark.engines.peers import PeerFailed
 from benchmark.federation import processes
 from benchmark.federation.interruption import Interrupted
 from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep.pool import Pool, RayOptions
 
 TRIAL = {
     "task": {"name": "digits", "clients": 5},
@@ -115,6 +115,6 @@ def test_under_torchrun_rank_0_runs_the_command(monkeypatch, rank, peer):
     assert processes.follows() == peer
     assert processes.number_of_processes(Trial.read(TRIAL)) == 4
     assert processes.processes_on_this_machine(Trial.read(TRIAL)) == 2
-    assert executor_of(None) is Executor.inline  # all processes compute one trial
+    assert Pool.of(None, RayOptions()).executor == "inline"  # all processes compute one trial
     with pytest.raises(SettingError, match="--executor: ray is not allowed under torchrun; must be inline"):
-        executor_of(Executor.ray)
+        Pool.of("ray", RayOptions())

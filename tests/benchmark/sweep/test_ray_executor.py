@@ -14,8 +14,8 @@ from ray.cluster_utils import Cluster
 from benchmark import Trial, simulate
 from benchmark.federation.run_folder import RunFolder
 from benchmark.sweep.jobs import CallbackList, Job, Outcome
+from benchmark.sweep.pool import RayOptions
 from benchmark.sweep.ray_executor import _Relay, checked_storage, run_ray
-from benchmark.sweep.ray_options import RayOptions
 
 # A method that writes down its rounds, is slow enough for checkpoints, and waits in round 40.
 FILE = """
