@@ -43,11 +43,7 @@ from benchmark.sweep.pool import RayOptions
 from tasks.datasets import root
 
 
-def run_ray(
-    jobs: Sequence[Job],
-    callback: SweepCallback,
-    options: RayOptions,
-) -> None:
+def run_ray(jobs: Sequence[Job], callback: SweepCallback, options: RayOptions) -> None:
     """Run all jobs. A job that fails does not stop the others. Ray stays up; `ray_start.end` ends it.
 
     Each process of a job has one core and one torch thread.
@@ -66,6 +62,7 @@ def run_ray(
 
     Raises:
         SettingError: no Ray cluster answers at the address.
+        Damaged: with a storage, all checkpoints of a run folder are damaged.
     """
     ray_start.ready(options.address)
     # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This

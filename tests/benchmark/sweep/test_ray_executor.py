@@ -13,6 +13,7 @@ from ray.cluster_utils import Cluster
 
 from benchmark import Trial, simulate
 from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep import ray_start
 from benchmark.sweep.jobs import CallbackList, Job, Outcome
 from benchmark.sweep.pool import RayOptions
 from benchmark.sweep.ray_executor import _Relay, checked_storage, run_ray
@@ -104,6 +105,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     every = timedelta(seconds=0.1)
     storage = checked_storage(str(tmp_path / "storage"))
     run_ray(jobs, callback, RayOptions(checkpoint_every=every, storage=storage, address=cluster.address))
+    ray_start.end()
     killer.join()
 
     assert seen == [1, 1]  # each node had a run folder on its own disk
