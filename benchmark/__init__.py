@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from benchmark.config.trial import Trial
     from benchmark.federation.simulation import Result, load, simulate
     from benchmark.search.api import tune
-    from benchmark.sweep.ray_options import RayOptions
+    from benchmark.sweep.pool import RayOptions
 
 defer_torchmetrics()  # before anything imports Lightning
 
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
         "simulate": "benchmark.federation.simulation",
         "Trial": "benchmark.config.trial",
         "tune": "benchmark.search.api",
-        "RayOptions": "benchmark.sweep.ray_options",
+        "RayOptions": "benchmark.sweep.pool",
     }
     if name not in home:
         raise AttributeError(f"module 'benchmark' has no attribute {name!r}")

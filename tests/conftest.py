@@ -8,7 +8,7 @@ import torch
 import typecheck  # before the modules that it watches
 from filelock import FileLock
 
-from benchmark.sweep import mlflow_database
+from benchmark.sweep import mlflow_client
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -35,7 +35,7 @@ def _memory():
 def _database(tmp_path_factory):
     # MLflow takes seconds to create its tables: new databases of this process are copies of one with empty tables.
     empty = tmp_path_factory.getbasetemp().parent / f"mlflow-{version('mlflow')}.db"
-    create = mlflow_database._create
+    create = mlflow_client._create
 
     def copied(database):
         with FileLock(f"{empty}.lock"):
@@ -44,7 +44,7 @@ def _database(tmp_path_factory):
         shutil.copy(empty, database)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mlflow_database, "_create", copied)
+        patch.setattr(mlflow_client, "_create", copied)
         yield
 
 

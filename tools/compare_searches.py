@@ -13,7 +13,7 @@ import pandas as pd
 import benchmark
 from benchmark.config.experiment import Experiment, distinct, places
 from benchmark.search.api import Tuning
-from benchmark.search.halving import Scheduler
+from benchmark.search.cells import Scheduler
 from benchmark.sweep.jobs import CallbackList, Job, run_inline
 
 RATES = [float(f"{1e-3 * 3e4 ** (i / 29):.3g}") for i in range(30)]

@@ -56,12 +56,12 @@ class Sweep:
         with self.log.open("ab") as log:
             return subprocess.Popen(self.command, stdout=log, stderr=log, start_new_session=True)
 
-    def rounds(self, store: Path | None = None) -> int:
+    def rounds(self) -> int:
         """Rounds done by all trials, as the run folders say."""
-        return sum(status.get("round", 0) for status in self.statuses(store))
+        return sum(status.get("round", 0) for status in self.statuses())
 
-    def statuses(self, store: Path | None = None) -> list[dict]:
-        return [json.loads(file.read_text()) for file in (store or self.store).glob("killed/*/status.json")]
+    def statuses(self) -> list[dict]:
+        return [json.loads(file.read_text()) for file in self.store.glob("killed/*/status.json")]
 
     def finished(self, trials: int) -> bool:
         statuses = self.statuses()
@@ -148,8 +148,8 @@ def run_on_cluster(sweep: Sweep, folder: Path, trials: int, rounds: int) -> Coun
             for lock in disk.glob("rollcall-*/*/lock"):
                 disks_of_trial = seen.setdefault(lock.parent.name, [])
                 disks_of_trial += [] if disk.name in disks_of_trial else [disk.name]
-        reached = {status["name"]: status["round"] for status in sweep.statuses(folder / "storage")}
-        counts["rounds lost in the storage"] += sum(before[name] > reached[name] for name in before)
+        reached = {status["name"]: status["round"] for status in sweep.statuses()}
+        counts["rounds lost in the store"] += sum(before[name] > reached[name] for name in before)
         before = reached
         running = {lock.parent.name for lock in disks[1].glob("rollcall-*/*/lock")}
         if not counts["killed: node"] and any(rounds / 4 < reached.get(name, 0) < rounds for name in running):
@@ -203,9 +203,7 @@ def main() -> None:
     for what, count in counts.items():
         print(f"{what}: {count}")
     trials = counts["trials"]
-    lost = (
-        counts["rows lost"] + counts["rows doubled"] + counts["rounds lost in the storage"] + counts["kills left over"]
-    )
+    lost = counts["rows lost"] + counts["rows doubled"] + counts["rounds lost in the store"] + counts["kills left over"]
     equal = counts["metrics.jsonl equal"] == counts["model.npz equal"] == trials == len(METHODS)
     print(f"folder: {folder}")
     sys.exit(0 if equal and not lost else 1)

@@ -22,8 +22,7 @@ def doctor(
     """
     from benchmark.federation.doctor import Finding, examine
     from benchmark.federation.run_folder import run_folders, set_aside
-    from benchmark.sweep.mlflow_client import address
-    from benchmark.sweep.mlflow_database import fault_of_database, file_of
+    from benchmark.sweep.mlflow_client import address, fault_of_database, file_of
 
     def say(line: str) -> None:
         if not as_json:

@@ -1,18 +1,12 @@
-"""What runs the trials of a command: Ray or this process, with which GPUs, and where the run folders are kept."""
+"""The options of `run` and `tune` on how trials run."""
 
+from datetime import timedelta
 from enum import StrEnum
 from math import inf
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from benchmark.cli.options import err
 from benchmark.config.errors import SettingError
-from benchmark.sweep.executor import executor_of as choose
-from benchmark.sweep.executor import needed_by
-
-if TYPE_CHECKING:
-    from benchmark.sweep.jobs import Job
-    from benchmark.sweep.storage import Storage
+from benchmark.sweep.pool import RayOptions
+from benchmark.sweep.times import read_time
 
 
 class Executor(StrEnum):
@@ -20,54 +14,23 @@ class Executor(StrEnum):
     inline = "inline"
 
 
-def executor_of(
-    executor: Executor | None, storage: str = "", ray_address: str = "", gpus_per_trial: str = "0", retries: int = 1
-) -> Executor:
-    """The executor to use, as `benchmark.sweep.executor.executor_of` chooses it. A note for the user goes to stderr.
-
-    Args:
-        executor: what the user chose.
-        storage, ray_address, gpus_per_trial, retries: options that only Ray has, as they are written.
-
-    Raises:
-        SettingError: the executor cannot be used here.
-    """
-    option = needed_by(storage, ray_address, gpus_per_trial != "0", retries)
-    name, note = choose(None if executor is None else executor.value, option)
-    if note:
-        err.print(note, highlight=False, soft_wrap=True)
-    return Executor(name)
-
-
-def gpus_of(text: str, sweeps: list[list["Job"]]) -> float:
-    """The share of a GPU for each trial.
+def ray_options(
+    gpus_per_trial: str = "0",
+    retries: int = 1,
+    checkpoint_every: str = "2m",
+    storage: str = "",
+    ray_address: str = "",
+) -> RayOptions:
+    """How trials run with Ray, from the options of a command.
 
     Raises:
-        SettingError: the text is neither a number from 0 nor `auto`.
+        SettingError: an option is not allowed.
     """
-    if text == "auto":
-        from benchmark.sweep.gpu_share import automatic
-
-        share, why = automatic([job.trial for jobs in sweeps for job in jobs])
-        err.print(why, highlight=False, soft_wrap=True)
-        return share
     try:
-        share = float(text)
+        share = float(gpus_per_trial)
     except ValueError:
         share = -1.0
     if not 0 <= share < inf:
-        raise SettingError(f"gpus-per-trial: {text!r} is not allowed; must be a number from 0, such as 0.25, or auto")
-    return share
-
-
-def storage_of(text: str, store: Path) -> "Storage | None":
-    """The storage at a path or URL; None if the text is empty.
-
-    Raises:
-        SettingError: see `Storage.of`.
-    """
-    if not text:
-        return None
-    from benchmark.sweep.storage import Storage
-
-    return Storage.of(text, store)
+        raise SettingError(f"gpus-per-trial: {gpus_per_trial!r} is not allowed; must be a number from 0, such as 0.25")
+    every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
+    return RayOptions(share, retries, every, storage, ray_address)

@@ -45,7 +45,7 @@ RayAddress = Annotated[
 StorageURL = Annotated[
     str, typer.Option("--storage", metavar="URL", help="Where a cluster without a shared disk keeps run folders.")
 ]
-GpusPerTrial = Annotated[str, typer.Option(metavar="SHARE", help="GPU share of a trial with ray, or auto; 0: CPU.")]
+GpusPerTrial = Annotated[str, typer.Option(metavar="SHARE", help="GPU share of a trial with ray; 0: CPU.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 STORE = Path("runs")
 

@@ -1,9 +1,6 @@
 """`rollcall run`."""
 
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
-from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from benchmark.cli.described import described
-from benchmark.cli.executor import Executor, executor_of, gpus_of, storage_of
+from benchmark.cli.executor import Executor, ray_options
 from benchmark.cli.options import (
     INTERRUPTED,
     STORE,
@@ -35,17 +32,16 @@ from benchmark.cli.options import (
     err,
     out,
 )
-from benchmark.cli.selection import plans_of, within, writable
+from benchmark.cli.selection import Plan, plans_of, within, writable
 from benchmark.cli.strict_json import strict_json
 from benchmark.cli.tables import write_tables
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
 from benchmark.config.text import command, counted
+from benchmark.sweep.pool import Pool
 
 if TYPE_CHECKING:
-    from benchmark.sweep.jobs import Job, SweepCallback
+    from benchmark.sweep.jobs import Job
     from benchmark.sweep.progress import View
-    from benchmark.sweep.storage import Storage
 
 INSTALL_MLFLOW = "pip install 'rollcall[mlflow]'"
 
@@ -77,65 +73,56 @@ def run(
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
-    chosen = executor_of(executor, storage, ray_address, gpus_per_trial, retries)
-    unfinished = sum(plan.unfinished(store) for plan in plans)
-    if chosen is Executor.ray and unfinished:
-        from benchmark.sweep import ray_start
-
-        ray_start.begin(ray_address, trials=unfinished if gpus_per_trial == "0" else 0)
-    sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
-    from benchmark.sweep.budget import read_time
-    from benchmark.sweep.jobs import check, check_folders, run_inline
-    from benchmark.sweep.ray_options import RayOptions
-
-    gpus = gpus_of(gpus_per_trial, sweeps)
-    every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
-    if budget:
-        plans = within(plans, budget, store, gpus if chosen is Executor.ray else None)
-        sweeps = [plan.jobs(store) for plan in plans]
-    writable(store)
-    options = RayOptions(gpus, retries, every, storage_of(storage, store), ray_address)
-
-    def execute(todo: list["Job"], callback: "SweepCallback") -> None:
-        if chosen is Executor.ray:
-            from benchmark.sweep.ray_executor import run_ray
-
-            run_ray(todo, callback, options)
-        else:
-            run_inline(todo, callback, every)
-
-    failed = interrupted = False
-    for plan, jobs in zip(plans, sweeps, strict=True):
-        try:
-            if options.storage is not None:
-                options.storage.exchange(jobs)
-            _changed(jobs, redo_changed, options.storage)
-            check_folders(jobs)
-            todo = [job for job in jobs if not job.ended]
-            check(todo)
-            if todo:
-                plan.check_metrics()
-                plan.claim(store)
-            view = _run(jobs, todo, execute, store, plan.experiment, watch)
-        except SettingError as error:
-            if len(plans) == 1:
-                raise
-            failed = True
-            print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
-            continue
-        if not as_json:
-            _tell(view, jobs, todo, store, plan.experiment.home)
-        _tell_ends(view, jobs)
-        failed |= bool(view.failed)
-        interrupted = view.stopped
-        if interrupted:
-            break
+    options = ray_options(gpus_per_trial, retries, checkpoint_every, storage, ray_address)
+    with Pool.of(None if executor is None else executor.value, options, err) as pool:
+        pool.start(sum(plan.unfinished(store) for plan in plans))
+        sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
+        if budget:
+            plans = within(plans, budget, store, pool.options.gpus_per_trial if pool.executor == "ray" else None)
+            sweeps = [plan.jobs(store) for plan in plans]
+        writable(store)
+        failed = interrupted = False
+        for plan, jobs in zip(plans, sweeps, strict=True):
+            try:
+                todo, view = _run(plan, jobs, pool, store, redo_changed, watch)
+            except SettingError as error:
+                if len(plans) == 1:
+                    raise
+                failed = True
+                print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
+                continue
+            if not as_json:
+                _tell(view, jobs, todo, store, plan.experiment.home)
+            _tell_ends(view, jobs)
+            failed |= bool(view.failed)
+            interrupted = view.stopped
+            if interrupted:
+                break
     if as_json:
         print(strict_json([described(job) for jobs in sweeps for job in jobs]))
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def _changed(jobs: list["Job"], redo: bool, storage: "Storage | None") -> None:
+def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool, watch: bool) -> tuple[list["Job"], "View"]:
+    """Run the jobs of an experiment that have not ended. Returns them, and how the sweep ended.
+
+    Raises:
+        SettingError: a setting is not allowed, or a run folder is damaged.
+    """
+    from benchmark.sweep.jobs import check, check_folders
+
+    _tell_changed(jobs, redo)
+    check_folders(jobs)
+    todo = [job for job in jobs if not job.ended]
+    check(todo)
+    if todo:
+        plan.check_metrics()
+        plan.claim(store)
+    tables = partial(write_tables, plan.experiment, store)
+    return todo, pool(jobs, watch=watch, metric=plan.experiment.metrics[0], tables=tables)
+
+
+def _tell_changed(jobs: list["Job"], redo: bool) -> None:
     """Name the finished trials that earlier code of the suite computed; with `redo`, remove their run folders."""
     changed = [(job, job.changed) for job in jobs if job.finished and job.changed]
     if not changed:
@@ -146,37 +133,6 @@ def _changed(jobs: list["Job"], redo: bool, storage: "Storage | None") -> None:
     err.print(line, highlight=False, soft_wrap=True)
     for job, _ in changed if redo else ():
         rmtree(job.folder.path)
-        if storage is not None:
-            storage.remove(job.folder.path)
-
-
-def _run(
-    jobs: list["Job"],
-    todo: list["Job"],
-    execute: Callable[[list["Job"], "SweepCallback"], None],
-    store: Path,
-    experiment: Experiment,
-    watch: bool,
-) -> "View":
-    """Run the jobs that are still to do, and mirror their run folders to MLflow if it is installed."""
-    from benchmark.sweep.background import Background
-    from benchmark.sweep.jobs import CallbackList
-    from benchmark.sweep.progress import View
-
-    with View(jobs, err, watch, experiment.metrics[0]) as view, ExitStack() as stack:
-        callbacks: list[SweepCallback] = [view]
-        mirror = None
-        if todo and find_spec("mlflow"):
-            from benchmark.sweep.mlflow_mirror import Mirror
-
-            mirror = stack.enter_context(Background(partial(Mirror, store, experiment.home)))
-            mirror.call(Mirror.begin)
-            callbacks.append(mirror)
-        if todo:
-            execute(todo, CallbackList(*callbacks))
-        if mirror is not None:
-            mirror.call(lambda mirror: mirror.end(view.state, partial(write_tables, experiment, store)))
-    return view
 
 
 def _tell_ends(view: "View", jobs: list["Job"]) -> None:

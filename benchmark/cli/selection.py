@@ -166,8 +166,9 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
     """
     from benchmark.sweep import budget as cutting
     from benchmark.sweep.estimate import INLINE, by_ray, estimates
+    from benchmark.sweep.times import read_time
 
-    seconds = cutting.read_time(budget)
+    seconds = read_time(budget)
     machine = INLINE if gpus_per_trial is None else by_ray(gpus_per_trial)
     folders = [store / plan.experiment.home for plan in plans]
     records = [cutting.Record.read(folder, plan.places, seconds) for folder, plan in zip(folders, plans, strict=True)]
@@ -192,7 +193,8 @@ def how_long(places: list["Place"]) -> str:
     """How long all trials would take, finished ones included."""
     from benchmark.config.experiment import distinct
     from benchmark.config.trial import Trial
-    from benchmark.sweep.estimate import by_ray, duration, estimates, missing, wall
+    from benchmark.sweep.estimate import by_ray, estimates, missing, wall
+    from benchmark.sweep.times import duration
 
     trials = distinct(places)
     absent = missing(trials)

@@ -16,7 +16,7 @@ from benchmark.cli.strict_json import strict_json
 from benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
-    from benchmark.sweep.entries import Entry
+    from benchmark.sweep.progress import Entry
 
 PAUSE = 2.0
 """Seconds between two looks with `--follow`."""
@@ -35,7 +35,7 @@ def status(
     if follow and as_json:
         raise SettingError("--follow is not allowed with --json; leave one of them out")
     from benchmark.config.experiment import Experiment
-    from benchmark.sweep.entries import read
+    from benchmark.sweep.progress import read
 
     name = Experiment.read(experiment).home if experiment.endswith((".yaml", ".yml")) else experiment
     entries = read(store, name)
@@ -62,7 +62,7 @@ def status(
 
 def view(entries: "Sequence[Entry]") -> Group:
     """A row for each experiment, and below it a row for each trial that runs."""
-    from benchmark.sweep.entries import STATES, table
+    from benchmark.sweep.progress import STATES, table
 
     counts: dict[str, Counter[str]] = {}
     for entry in entries:

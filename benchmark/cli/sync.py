@@ -22,7 +22,7 @@ def sync(
     need_mlflow()
     from benchmark.cli.claim import claimed
     from benchmark.cli.tables import write_tables
-    from benchmark.sweep.mlflow_mirror import sync as copy
+    from benchmark.sweep.mlflow_runs import sync as copy
 
     def tables(home: str, folder: Path) -> None:
         with suppress(SettingError):  # the file of the experiment may be gone or changed

@@ -1,12 +1,11 @@
 """`rollcall tune`."""
 
-from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchmark.cli.executor import Executor, executor_of, gpus_of, storage_of
+from benchmark.cli.executor import Executor, ray_options
 from benchmark.cli.options import (
     STORE,
     CheckpointEvery,
@@ -81,7 +80,6 @@ def tune(
     settings: Set = None,
     methods: Methods = None,
     allow_test: Annotated[bool, typer.Option("--allow-test", help="Allow a metric of the test split.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the answer into the experiment's file.")] = False,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the search.")] = True,
     executor: Annotated[
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
@@ -96,23 +94,16 @@ def tune(
 ) -> None:
     """Search hyper-parameters, for every cell alike. Rerunning resumes."""
     from benchmark.search.api import tune as search_for
-    from benchmark.search.writing import refuse_variant, write_overrides
-    from benchmark.sweep.budget import read_time
-    from benchmark.sweep.ray_options import RayOptions
 
-    if write:
-        refuse_variant(variant)
     if grid and samples is not None:
         raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
     if grid and search is Strategy.optuna:
         raise SettingError("--search optuna is not allowed with --grid; must be left out")
-    every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
     chosen = plans_of(experiment, variant, "", only, settings, None, methods)
     if len(chosen) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
     writable(store)
-    runner = executor_of(executor, storage, ray_address, gpus_per_trial, retries)
-    gpus = gpus_of(gpus_per_trial, [chosen[0].jobs(store)] if gpus_per_trial == "auto" else [])
+    options = ray_options(gpus_per_trial, retries, checkpoint_every, storage, ray_address)
     tuning = search_for(
         chosen[0].experiment,
         space,
@@ -127,8 +118,8 @@ def tune(
         per=[axis for axis in per.split(",") if axis],
         budget=budget,
         store=store,
-        executor=runner.value,
-        ray=RayOptions(gpus, retries, every, storage_of(storage, store), ray_address),
+        executor=None if executor is None else executor.value,
+        ray=options,
         allow_test=allow_test,
         console=err,
     )
@@ -140,9 +131,6 @@ def tune(
         line = f"No answer: all {len(tuning.samples)} samples failed. Their errors: {tuning.beside('samples.json')}"
         err.print(line, highlight=False, soft_wrap=True)
         raise typer.Exit(1)
-    if write:
-        file = write_overrides(experiment, tuning.tuned)
-        err.print(f"Overrides written to {file}", highlight=False, soft_wrap=True)
     if as_json:
         print(strict_json({"best": tuning.best}))
     else:
@@ -173,7 +161,7 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
     from rich import box
     from rich.table import Column, Table
 
-    from benchmark.sweep.estimate import duration
+    from benchmark.sweep.times import duration
 
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
     settings = {

@@ -12,8 +12,7 @@ from benchmark.config.metric import Metric
 from benchmark.config.text import dumped
 from benchmark.federation.run_folder import replacing
 from benchmark.search.cells import Cell
-from benchmark.search.record import Sample
-from benchmark.search.search import best
+from benchmark.search.study import Sample, best
 
 
 class How(Settings):

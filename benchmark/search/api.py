@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from shutil import copy
+from typing import Any, Literal, get_args
 
 import pandas as pd
 from rich.console import Console
@@ -12,17 +14,14 @@ from rich.console import Console
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Direction, Metric, direction_of
+from benchmark.federation.interruption import Interrupted
 from benchmark.search.answer import How, Tuned, answer_of, found, seeds_of
-from benchmark.search.budget import Budget
-from benchmark.search.cells import VALIDATION, Cell, cells_of
-from benchmark.search.execution import Execution
-from benchmark.search.halving import PROMOTED, Scheduler
-from benchmark.search.proposals import proposals
-from benchmark.search.record import Sample
-from benchmark.search.search import Search
+from benchmark.search.cells import VALIDATION, Cell, Scheduler, cells_of
 from benchmark.search.space import Space
-from benchmark.sweep.executor import executor_of
-from benchmark.sweep.ray_options import RayOptions
+from benchmark.search.study import Budget, Sample, Search, proposals
+from benchmark.sweep.estimate import by_ray
+from benchmark.sweep.jobs import Job
+from benchmark.sweep.pool import Pool, RayOptions
 
 SEEDS = (1000,)
 """The seeds of a search, unless others are given."""
@@ -99,7 +98,7 @@ def tune(
         samples: of each cell, at most.
         grid: try all combinations of the space instead of samples.
         search: `random` samples, or `optuna` for TPE.
-        scheduler: which samples are stopped early: see `benchmark.search.halving`.
+        scheduler: which samples are stopped early: see `benchmark.search.study`.
         metric: what samples are judged by.
         mode: which end is better; by default as in the report of the experiment, else `max` for accuracies and `min`
             for losses. Other metrics need it.
@@ -123,28 +122,26 @@ def tune(
         experiment = Experiment.read(str(experiment))
     if samples < 1:
         raise SettingError(f"samples: {samples} is not allowed; must be at least 1")
-    if scheduler not in PROMOTED:
-        raise SettingError(f"scheduler: {scheduler!r} is not allowed; must be one of {', '.join(PROMOTED)}")
+    if scheduler not in get_args(Scheduler):
+        raise SettingError(f"scheduler: {scheduler!r} is not allowed; must be one of {', '.join(get_args(Scheduler))}")
     space, judged = Space.read(space), metric_of(metric, mode, allow_test, experiment.report.metrics)
     cells = cells_of(with_seeds(experiment, seeds), space, per, judged, rounds, scheduler)
     ray = ray or RayOptions()
-    name, note = executor_of(executor, ray.needed_by)
-    if note and console:
-        console.print(note, highlight=False, soft_wrap=True)
-    execution = Execution(name, ray, console, mlflow)
+    pool = Pool.of(executor, ray, console, mlflow)
+    at_once = by_ray(ray.gpus_per_trial).at_once if pool.executor == "ray" else 1
     plan = Search(
         f"{experiment.home}/search",
         Path(store),
         judged,
         scheduler,
-        Budget.read(budget, execution.at_once) if budget else None,
+        Budget.read(budget, at_once) if budget else None,
     )
     file = Path(store) / experiment.name / f"tuned{_suffix(experiment.variant)}.yaml"
     if file.is_file():
         Tuned.read(file)  # what cannot be read is refused before the search
     propose = proposals("grid" if grid else search, seeds[0], samples, judged, may_end_early=bool(budget))
-    with execution as execute:
-        by_cell = plan.run(cells, propose, execute)
+    with pool:
+        by_cell = plan.run(cells, propose, partial(_run, pool))
     how = How(
         date=date.today().isoformat(),
         metric=judged.name,
@@ -171,8 +168,30 @@ def tune(
         from benchmark.search.tpe import export
 
         export(tuning.beside("optuna.db"), experiment.home, cells, by_cell, judged.direction)
-    execution.publish(Path(store), plan.folder, [file, table] if best else [table])
+    if pool.mlflow:
+        from benchmark.sweep.mlflow_runs import Mirror
+
+        def copy_into(folder: Path) -> None:
+            for one in (file, table) if best else (table,):
+                copy(one, folder)
+
+        Mirror(Path(store), plan.folder).end("finished", copy_into)
     return tuning
+
+
+def _run(pool: Pool, jobs: Sequence[Job]) -> None:
+    """Run jobs to their end; failed ones are in their folders.
+
+    Raises:
+        Interrupted: some have not ended.
+    """
+    view = pool(jobs)
+    if view.stopped:
+        raise Interrupted("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
+    if view.elsewhere:
+        raise Interrupted(
+            f"Interrupted. Another process runs {view.elsewhere} of the trials. Rerun the command when it has ended."
+        )
 
 
 def metric_of(name: str, mode: Direction | None, allow_test: bool, declared: Sequence[Metric]) -> Metric:

@@ -2,17 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Draft, Experiment, drafts, label_of, put
 from benchmark.config.metric import Metric
 from benchmark.config.trial import Trial
-from benchmark.search.halving import Scheduler, rungs
 from benchmark.search.space import Domain, Space
 
 VALIDATION = 0.2
 """The share of the training samples that is held out if the experiment holds out none."""
+
+Scheduler = Literal["none", "asha", "median"]
+
+RUNGS = 3
+"""The number of rungs of a scheduler that stops samples."""
+
+ETA = 3
+"""Reduction factor: a rung has this many times the rounds of the rung below, and `asha` promotes one of so many."""
+
+
+def rungs(rounds: int, scheduler: Scheduler) -> list[int]:
+    """The numbers of rounds after which samples are compared; the last is the number of rounds of the search."""
+    if scheduler == "none":
+        return [rounds]
+    return sorted({max(1, -(-rounds // ETA**k)) for k in range(RUNGS)})
 
 
 @dataclass(frozen=True)
@@ -170,7 +184,9 @@ def _with_spaces(cells: list[Cell], space: Space) -> list[Cell]:
     methods = {name for cell in cells for name in _methods(cell)}
     for name in space.methods:
         if name not in methods:
-            raise SettingError(f"space: {name!r} is not allowed; must be a method of the experiment: {_list(methods)}")
+            raise SettingError(
+                f"space: {name!r} is not allowed; must be a method of the experiment: {', '.join(sorted(methods))}"
+            )
     refused: dict[str, SettingError] = {}
     accepted: set[str] = set()
     spaces: list[dict[str, Domain]] = []
@@ -216,7 +232,3 @@ def _methods(cell: Cell) -> list[str]:
     """The names by which a space can address the methods of a cell: labels and names."""
     label = cell.labels.get("algorithm")
     return list(dict.fromkeys([*([label] if label else []), *(label_of(spec["algorithm"]) for spec in cell.specs)]))
-
-
-def _list(names: set[str]) -> str:
-    return ", ".join(sorted(names))

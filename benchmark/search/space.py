@@ -1,21 +1,30 @@
-"""The space of a search: for each setting, the values to search; for single methods, spaces of their own."""
+"""The space of a search: for each setting, the values to search; for single methods, spaces of their own.
+
+Random samples are functions of (seed, cell, index, setting).
+"""
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from benchmark.config.base import load_yaml
 from benchmark.config.errors import SettingError
 from benchmark.config.text import parse_values
+from tasks.streams import stream
 
 EDGE = 0.05
 """The share of a range, at each end, that counts as its edge."""
 
 SEARCHED = ("algorithm", "local", "server")
 """The parts of a trial whose settings can be searched. Others decide how hard the problem is, or how it is measured."""
+
+MOST = 10_000
+"""Up to so many combinations are listed and drawn without repetition."""
 
 FORMS = "uniform(a,b), loguniform(a,b), randint(a,b) or choice(a,b,...)"
 
@@ -46,7 +55,11 @@ class Range:
             return int(self.low) + min(int(share * (self.high - self.low + 1)), int(self.high - self.low))
         low, high = (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
         value = low + share * (high - low)
-        return min(max(float(f"{math.exp(value) if self.log else value:.4g}"), self.low), self.high)
+        return self.rounded(math.exp(value) if self.log else value)
+
+    def rounded(self, value: float) -> float:
+        """The nearest number of the range with four significant digits; a whole number stays as it is."""
+        return value if self.whole else min(max(float(f"{value:.4g}"), self.low), self.high)
 
     def beyond(self, value: float) -> tuple[float, ...]:
         """Numbers outside the range, if this one lies in the outermost 5 % at either end: on that side of it."""
@@ -208,3 +221,38 @@ def domain(path: str, value: Any) -> Domain:
 
 def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
+
+
+def sample(domains: Mapping[str, Domain], seed: int, cell: str, index: int) -> dict[str, Any]:
+    """A random sample. It does not depend on other samples or other settings."""
+    return {
+        path: domain.at(stream(seed, "search", crc32(cell.encode()), index, crc32(path.encode())).random())
+        for path, domain in domains.items()
+    }
+
+
+def grid(domains: Mapping[str, Domain]) -> list[dict[str, Any]]:
+    """All combinations; the last setting varies fastest.
+
+    Raises:
+        SettingError: the values of a setting cannot be listed.
+    """
+    for path, domain in domains.items():
+        if domain.values is None:
+            raise SettingError(
+                f"space: {path}: a range is not allowed in a grid; must be a choice, such as choice(1,3)"
+            )
+    return [dict(zip(domains, values, strict=True)) for values in product(*(d.values or () for d in domains.values()))]
+
+
+def shuffled(points: Sequence[dict[str, Any]], seed: int, cell: str) -> list[dict[str, Any]]:
+    """The points in a random order."""
+    return [points[row] for row in stream(seed, "search grid", crc32(cell.encode())).permutation(len(points))]
+
+
+def random_samples(domains: Mapping[str, Domain], seed: int, cell: str, count: int) -> list[dict[str, Any]]:
+    """Random samples. If there are few combinations, none is drawn twice, and there may be fewer than `count`."""
+    lists = [domain.values for domain in domains.values()]
+    if all(values is not None for values in lists) and math.prod(len(values or ()) for values in lists) <= MOST:
+        return shuffled(grid(domains), seed, cell)[:count]
+    return [sample(domains, seed, cell, index) for index in range(count)]

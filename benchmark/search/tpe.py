@@ -18,11 +18,9 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from benchmark.config.metric import Metric
-from benchmark.search.budget import BATCH
 from benchmark.search.cells import Cell
-from benchmark.search.record import Sample
-from benchmark.search.sampling import random_samples
-from benchmark.search.space import Domain, Range
+from benchmark.search.space import Domain, Range, random_samples
+from benchmark.search.study import BATCH, Sample
 
 STARTUP = 10
 """The first samples are random."""
@@ -68,26 +66,23 @@ DIRECTIONS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
 
 def distributions(space: Mapping[str, Domain]) -> dict[str, BaseDistribution]:
     """The domains as Optuna's distributions. Lists and mappings are chosen by their number."""
-    return {path: _distribution(domain) for path, domain in space.items()}
 
+    def of(domain: Domain) -> BaseDistribution:
+        if not isinstance(domain, Range):
+            return CategoricalDistribution(range(len(domain.values)))
+        if domain.whole:
+            return IntDistribution(int(domain.low), int(domain.high))
+        return FloatDistribution(domain.low, domain.high, log=domain.log)
 
-def _distribution(domain: Domain) -> BaseDistribution:
-    if not isinstance(domain, Range):
-        return CategoricalDistribution(range(len(domain.values)))
-    if domain.whole:
-        return IntDistribution(int(domain.low), int(domain.high))
-    return FloatDistribution(domain.low, domain.high, log=domain.log)
+    return {path: of(domain) for path, domain in space.items()}
 
 
 def settings_of(space: Mapping[str, Domain], params: Mapping[str, Any]) -> dict[str, Any]:
     """Settings from the parameters of a trial of Optuna; numbers have four significant digits."""
-    return {path: _setting(domain, params[path]) for path, domain in space.items()}
-
-
-def _setting(domain: Domain, value: Any) -> Any:
-    if not isinstance(domain, Range):
-        return domain.values[value]
-    return value if domain.whole else min(max(float(f"{value:.4g}"), domain.low), domain.high)
+    return {
+        path: domain.rounded(params[path]) if isinstance(domain, Range) else domain.values[params[path]]
+        for path, domain in space.items()
+    }
 
 
 def frozen(space: Mapping[str, Domain], sample: Sample, state: TrialState) -> FrozenTrial:

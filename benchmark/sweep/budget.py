@@ -1,7 +1,6 @@
 """Reduce experiments to a time budget. Every cell stays; rounds are reduced first, then seeds."""
 
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.config.analysis import Analysis
-from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Place, distinct
 from benchmark.config.trial import Evaluation, Trial
-from benchmark.sweep.estimate import Estimate, duration, wall
-
-UNITS = {"s": 1, "m": 60, "h": 3600}
+from benchmark.sweep.estimate import Estimate, wall
+from benchmark.sweep.times import duration
 
 LEAST = Fraction(1, 10)
 """The least share of its rounds that a trial keeps; it also keeps at least two evaluations."""
@@ -55,22 +52,6 @@ class Cut:
             return full
         least = max(-int(-full * LEAST // every), 2) * every
         return min(full, max(int(self.factor * full // every) * every, least))
-
-
-def read_time(text: str, option: str = "budget") -> float:
-    """The seconds of `30s`, `90m` or `1.5h`.
-
-    Args:
-        text: from a user.
-        option: for the error, where it was given.
-
-    Raises:
-        SettingError: the text does not have this form.
-    """
-    match = re.fullmatch(r"(\d+\.?\d*)([smh])", text)
-    if not match or not float(match[1]):
-        raise SettingError(f"{option}: {text!r} is not allowed; must be a number above 0 with s, m or h, such as 90m")
-    return float(match[1]) * UNITS[match[2]]
 
 
 def fit(items: Sequence[Item], budget: float, at_once: int) -> Cut:

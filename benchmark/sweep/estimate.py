@@ -138,13 +138,6 @@ def wall(seconds: Sequence[float], at_once: int) -> float:
     return max(sum(seconds) / at_once, max(seconds, default=0.0))
 
 
-def duration(seconds: float) -> str:
-    """A duration as text: 40 s, 12 min, 3.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 def missing(trials: Iterable[Trial | Analysis]) -> list[str]:
     """The data sets that the trials need and that are not on this machine."""
     tasks = sorted({trial.task.name for trial in trials if isinstance(trial, Trial)})

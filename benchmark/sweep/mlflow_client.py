@@ -1,20 +1,28 @@
-"""The connection to MLflow: a SQLite file in the store, or the server that MLFLOW_TRACKING_URI names."""
+"""The connection to MLflow: a SQLite file in the store, or the server that MLFLOW_TRACKING_URI names.
+
+The SQLite file is created whole or not at all, and a damaged one is recognised: creating it takes seconds and many
+steps, and MLflow cannot continue a creation that was killed.
+"""
 
 import logging
 import os
 import socket
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from benchmark.sweep.mlflow_database import NAME, file_of, make_sure_of
+from benchmark.federation.run_folder import Damaged, replacing
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+NAME = "mlflow.db"
+"""The SQLite file in a store."""
 
 PORTS = {"http": 80, "https": 443, "postgresql": 5432, "mysql": 3306, "mssql": 1433}
 """The ports of servers whose address names none."""
@@ -51,7 +59,11 @@ def client(store: Path) -> "MlflowClient":
     file = file_of(uri)
     with _locked(store if file is None else file.parent):  # two processes must not create the tables at once
         if file is not None:
-            make_sure_of(file)
+            if not file.exists() or not file.stat().st_size:
+                _create(file)
+            fault = fault_of_database(file)
+            if fault:
+                raise Damaged(file, fault)
         return MlflowClient(uri)
 
 
@@ -93,3 +105,42 @@ def _locked(store: Path) -> Iterator[None]:
     store.mkdir(parents=True, exist_ok=True)
     with FileLock(store / "mlflow.lock"):
         yield
+
+
+def file_of(uri: str) -> Path | None:
+    """The SQLite file of an address such as `sqlite:////runs/mlflow.db`; None if it is of something else."""
+    address = urlsplit(uri)
+    if address.scheme.partition("+")[0] != "sqlite" or address.path in ("", "/", "/:memory:"):
+        return None
+    return Path(unquote(address.path.removeprefix("/")))
+
+
+def fault_of_database(file: Path, whole: bool = False) -> str:
+    """What is wrong with a database; empty if nothing is, or if another process has locked it.
+
+    Args:
+        file: of the database.
+        whole: read all of it, instead of one table.
+    """
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True)) as database:
+            if not database.execute("SELECT COUNT(*) FROM experiments").fetchone()[0]:  # MLflow's last step makes one
+                return "its creation was interrupted"
+            (checked,) = database.execute("PRAGMA quick_check(1)").fetchone() if whole else ("ok",)
+            return "" if checked == "ok" else str(checked)
+    except sqlite3.OperationalError as error:
+        return "its creation was interrupted" if "no such table" in str(error) else ""
+    except sqlite3.DatabaseError as error:
+        return str(error)
+
+
+def _create(file: Path) -> None:
+    """Create the database under another name, and rename it when it is complete."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    with replacing(file) as scratch:
+        for left in (scratch, scratch.with_name(f"{scratch.name}-journal")):  # of a creation that was killed
+            left.unlink(missing_ok=True)
+        artifacts = (file.parent / "artifacts").resolve().as_uri()
+        database = SqlAlchemyStore(f"sqlite:///{scratch.resolve()}", artifacts)  # type: ignore[no-untyped-call]
+        database.engine.dispose()

@@ -1,22 +1,31 @@
-"""The live view of a sweep: finished and running trials, rounds per second, time left."""
+"""How far trials are, read from their run folders, and the live view of a sweep.
 
+`rollcall run` shows a bar over all trials; `rollcall run --watch` and `rollcall status` show a row for each.
+"""
+
+import json
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from time import monotonic
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
-from benchmark.sweep.entries import Entry, cells, entry_of, table
-from benchmark.sweep.jobs import Job, Outcome
+from benchmark.federation.run_folder import RunFolder, run_folders
 
-STATES = {"elsewhere": "running elsewhere"}
-"""How a trial ended, where one word does not say it."""
+if TYPE_CHECKING:
+    from benchmark.sweep.jobs import Job, Outcome
+
+STATES = ("finished", "running", "interrupted", "failed", "diverged")
+COLUMNS = ("trial", "state", "round", "last metric", "rounds/s", "time left")
 
 LINES = 30.0
 """Seconds between two lines about the whole sweep outside a terminal."""
@@ -26,6 +35,86 @@ LOOK = 1.0
 
 ENDED = 5
 """How many of the trials that ended last are shown."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How far a trial is, as its run folder says.
+
+    Attributes:
+        experiment, name: of the trial.
+        state: one of `STATES`; `interrupted` if its process has died, `damaged` if a file cannot be read.
+        round, rounds: done, and asked for.
+        rate: rounds per second, evaluations included; 0 if not known.
+        metrics: the last evaluation of a running trial.
+    """
+
+    experiment: str
+    name: str
+    state: str
+    round: int = 0
+    rounds: int = 0
+    rate: float = 0.0
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the last round; None if not known."""
+        return (self.rounds - self.round) / self.rate if self.rate else None
+
+    def last(self, metric: str = "") -> str:
+        """The name and the last value of this metric; if it was not measured, of an accuracy, or of the first one."""
+        names = [metric] if metric in self.metrics else sorted(self.metrics, key=lambda name: "accuracy" not in name)
+        return f"{names[0]} {self.metrics[names[0]]:.4g}" if names else ""
+
+
+def read(store: Path, experiment: str = "") -> list[Entry]:
+    """The trials of an experiment, by default of all, by experiment and name."""
+    return [entry_of(store, folder) for folder in run_folders(store / experiment)]
+
+
+def entry_of(store: Path, folder: Path) -> Entry:
+    """The entry of a run folder."""
+    experiment = str(folder.parent.relative_to(store))
+    run = RunFolder(folder)
+    try:
+        status, state = run.status, run.state_now
+        done, rounds, seconds = (status[key] for key in ("round", "rounds", "seconds"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Entry(experiment, folder.name, "damaged")
+    rate = done / seconds if seconds else 0.0
+    metrics = last_evaluation(run.metrics) if state == "running" else {}
+    return Entry(experiment, folder.name, state, int(done), int(rounds), rate, metrics)
+
+
+def last_evaluation(file: Path) -> dict[str, float]:
+    """The metrics of the last complete line of metrics.jsonl; empty if there is none."""
+    try:
+        row = json.loads(file.read_bytes().rpartition(b"\n")[0].rpartition(b"\n")[2])
+    except (OSError, ValueError):
+        return {}
+    return {name: value for name, value in row.items() if name != "round"} if isinstance(row, dict) else {}
+
+
+def table(entries: Iterable[Entry], metric: str = "") -> Table:
+    """A row for each trial.
+
+    Args:
+        entries: of the trials.
+        metric: whose last value is shown, where it was measured.
+    """
+    grid = Table(*COLUMNS, box=None, padding=(0, 2, 0, 0))
+    for entry in entries:
+        grid.add_row(*cells(entry, metric))
+    return grid
+
+
+def cells(entry: Entry, metric: str = "") -> tuple[str, ...]:
+    """The texts of a row."""
+    running = entry.state == "running"
+    left = "" if not running else "?" if entry.left is None else str(timedelta(seconds=round(entry.left)))
+    rate = f"{entry.rate:,.1f}" if running else ""
+    return entry.name, entry.state, f"{entry.round:,} of {entry.rounds:,}", entry.last(metric), rate, left
 
 
 class RoundsPerSecond(ProgressColumn):
@@ -53,7 +142,7 @@ class View:
         elsewhere: how many trials another process runs.
     """
 
-    def __init__(self, jobs: Sequence[Job], console: Console, watch: bool = False, metric: str = "") -> None:
+    def __init__(self, jobs: Sequence["Job"], console: Console, watch: bool = False, metric: str = "") -> None:
         self.console = console
         self.watch = watch
         self.metric = metric
@@ -106,25 +195,25 @@ class View:
     @property
     def state(self) -> str:
         """How the sweep ended, in the words of run folders."""
-        return "failed" if self.failed else "interrupted" if self.stopped else "finished"
+        return "failed" if self.failed else "interrupted" if self.stopped or self.elsewhere else "finished"
 
-    def started(self, job: Job) -> None:
+    def started(self, job: "Job") -> None:
         self.running += 1
         self.waiting -= 1
         self.current[job.trial.name] = job
         self._draw()
 
-    def progressed(self, job: Job, rounds: int) -> None:
+    def progressed(self, job: "Job", rounds: int) -> None:
         self.rounds[job.trial.name] = rounds
         self._draw()
         if not self.console.is_terminal and monotonic() - self.told > LINES:
             self.told = monotonic()
             self._tell()
 
-    def retried(self, job: Job, reason: str) -> None:
+    def retried(self, job: "Job", reason: str) -> None:
         self.console.print(f"{job.trial.name}  {reason}", highlight=False, soft_wrap=True)
 
-    def ended(self, job: Job, outcome: Outcome) -> None:
+    def ended(self, job: "Job", outcome: "Outcome") -> None:
         self.running -= 1
         self.last.append(self.current.pop(job.trial.name))
         if outcome.state == "interrupted":
@@ -142,7 +231,7 @@ class View:
             self.diverged[job.trial.name] = outcome.error
             self.rounds[job.trial.name] = job.trial.rounds  # none is left to run
         if not self.console.is_terminal:
-            end = outcome.error or STATES.get(outcome.state, outcome.state)
+            end = outcome.error or ("running elsewhere" if outcome.state == "elsewhere" else outcome.state)
             self.console.print(
                 f"{self.done:>4}/{self.trials}  {job.trial.name}  {end}",
                 highlight=False,

@@ -5,43 +5,45 @@ One Tune trial is one whole federated run in one process.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
+from shutil import copyfile
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import pyarrow
 import torch
+from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
 
 from benchmark.sweep import ray_start  # before Ray is imported: it sets what Ray reads then
 
 # isort: split
 from ray import tune
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
+from ray.tune import Checkpoint
 from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 
 from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
+from benchmark.config.analysis import Analysis
+from benchmark.config.errors import SettingError
 from benchmark.config.experiment import read_trial
 from benchmark.config.source import supply
+from benchmark.config.trial import Trial
 from benchmark.federation.interruption import stop_requests
+from benchmark.federation.run_folder import RunFolder, replacing
 from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
-from benchmark.sweep.ray_options import RayOptions
-from benchmark.sweep.storage import Storage
+from benchmark.sweep.pool import RayOptions
 from tasks.datasets import root
 
 
-def run_ray(
-    jobs: Sequence[Job],
-    callback: SweepCallback,
-    options: RayOptions,
-    *,
-    keep: bool = False,
-) -> None:
-    """Run all jobs. A job that fails does not stop the others.
+def run_ray(jobs: Sequence[Job], callback: SweepCallback, options: RayOptions) -> None:
+    """Run all jobs. A job that fails does not stop the others. Ray stays up; `ray_start.end` ends it.
 
     Each process of a job has one core and one torch thread.
 
@@ -56,45 +58,94 @@ def run_ray(
         jobs: what to run.
         callback: called in this process.
         options: of Ray.
-        keep: whether Ray stays up for another call; after the last one, call `ray_start.end`.
 
     Raises:
         SettingError: no Ray cluster answers at the address.
+        Damaged: with a storage, all checkpoints of a run folder are damaged.
     """
-    storage, every = options.storage, options.checkpoint_every
     ray_start.ready(options.address)
     # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
     # one is about a way of training that the suite does not use.
     DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
+    with stop_requests() as requested, _records(options.storage) as (records, name):
+        relay = _Relay(jobs, callback, requested, options.retries)
+        begun = [
+            _uploaded(job.folder.path, f"{records}/{name}") if options.storage and job.folder.resumable() else ""
+            for job in jobs
+        ]
+        tune.Tuner(
+            tune.with_resources(_trainable, {"cpu": 1, "gpu": options.gpus_per_trial}),
+            param_space={
+                "job": tune.grid_search(list(range(len(jobs)))),
+                "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],
+                "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
+                "folders": [str(job.folder.path.resolve()) for job in jobs],
+                "data": str(root().resolve()),
+                "stop": relay.key,
+                "checkpoint_every": options.checkpoint_every,
+                "shared_disk": not options.storage,
+                "begun": begun,
+            },
+            # A fresh process would import torch anew for every trial.
+            tune_config=tune.TuneConfig(reuse_actors=True),
+            run_config=tune.RunConfig(
+                name=name,
+                storage_path=records,
+                verbose=0,
+                callbacks=[relay],
+                failure_config=tune.FailureConfig(max_failures=options.retries),
+                checkpoint_config=tune.CheckpointConfig(num_to_keep=1),
+                stop=_StopWhenSaved(relay),
+            ),
+        ).fit()
+
+
+def checked_storage(text: str) -> str:
+    """The path or URL of a storage, as Ray wants it. A relative path counts from the working directory.
+
+    Raises:
+        SettingError: it is no URL that pyarrow knows, or nothing can be written there.
+    """
+    url = text if "://" in text else str(Path(text).resolve())
     try:
-        # Tune must have a folder for its own records; ours are in the run folders.
-        with stop_requests() as requested, TemporaryDirectory(prefix="rollcall-tune-") as bookkeeping:
-            relay = _Relay(jobs, callback, requested, options.retries, storage)
-            tune.Tuner(
-                tune.with_resources(_trainable, {"cpu": 1, "gpu": options.gpus_per_trial}),
-                param_space={
-                    "job": tune.grid_search(list(range(len(jobs)))),
-                    "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],
-                    "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
-                    "folders": [str(job.folder.path.resolve()) for job in jobs],
-                    "data": str(root().resolve()),
-                    "stop": relay.key,
-                    "run": partial(carry_out if storage is None else storage.carry_out, checkpoint_every=every),
-                },
-                # A fresh process would import torch anew for every trial.
-                tune_config=tune.TuneConfig(reuse_actors=True),
-                run_config=tune.RunConfig(
-                    name="rollcall",
-                    storage_path=bookkeeping,
-                    verbose=0,
-                    callbacks=[relay],
-                    failure_config=tune.FailureConfig(max_failures=options.retries),
-                    stop=_StopWhenSaved(relay),
-                ),
-            ).fit()
-    finally:
-        if not keep:
-            ray_start.end()
+        system, path = FileSystem.from_uri(url)
+        system.create_dir(path)
+        with system.open_output_stream(f"{path}/.writable") as file:
+            file.write(b"")
+        system.delete_file(f"{path}/.writable")
+    except (OSError, pyarrow.ArrowInvalid, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise SettingError(
+            f"storage: {text!r} is not allowed ({reason}); must be a folder or URL that can be written, such as "
+            "/nfs/runs, s3://bucket/runs or gs://bucket/runs"
+        ) from None
+    return url
+
+
+@contextmanager
+def _records(storage: str) -> Iterator[tuple[str, str]]:
+    """Where Tune keeps its records and the checkpoints of a sweep, and the name of the sweep there.
+
+    Without a storage it is a temporary folder of this machine: results are in the run folders. At the end of a sweep on
+    a storage, all run folders have come home, and its records are removed.
+    """
+    name = f"rollcall-{uuid4()}"
+    if storage:
+        yield storage, name
+        system, path = FileSystem.from_uri(storage)
+        system.delete_dir(f"{path}/{name}")
+    else:
+        with TemporaryDirectory(prefix="rollcall-tune-") as folder:
+            yield folder, name
+
+
+def _uploaded(folder: Path, url: str) -> str:
+    """The place on a storage of a copy of a run folder that a worker will resume."""
+    system, path = FileSystem.from_uri(url)
+    there = f"{path}/begun/{folder.name}"
+    system.create_dir(there)
+    copy_files(str(folder), there, LocalFileSystem(), system, use_threads=False)
+    return f"{url}/begun/{folder.name}"
 
 
 def _trainable(config: dict[str, Any]) -> None:
@@ -106,16 +157,70 @@ def _trainable(config: dict[str, Any]) -> None:
     requested = _polled(config["stop"])
     outcome = Outcome("interrupted")
     if not requested():
-        folder = Path(config["folders"][config["job"]])
         try:
             supply(config["sources"])  # another machine may not have the user's files
             trial = read_trial(config["specs"][config["job"]])
         except Exception as error:  # not the death of a process, so it is not retried
             outcome = Outcome("failed", f"{type(error).__name__}: {error}")
         else:
-            outcome = config["run"](trial, folder, lambda rounds: tune.report({"rounds": rounds}), requested)
+            folder, every = Path(config["folders"][config["job"]]), config["checkpoint_every"]
+            if config["shared_disk"]:
+                outcome = carry_out(trial, folder, lambda rounds: tune.report({"rounds": rounds}), requested, every)
+            else:
+                _carry_out_on_own_disk(trial, folder.name, config["begun"][config["job"]], requested, every)
+                return
     # A failure is reported as a result, so that Tune writes no error files.
     tune.report({"rounds": 0, "state": outcome.state, "error": outcome.error})
+
+
+def _carry_out_on_own_disk(
+    trial: Trial | Analysis, name: str, begun: str, requested: Callable[[], bool], every: timedelta
+) -> None:
+    """Run a trial in a run folder on this machine's disk. Tune carries the folder to the storage as a checkpoint.
+
+    Args:
+        trial: what is run.
+        name: of its run folder.
+        begun: where an earlier sweep's run folder is; empty if there is none.
+        requested, every: as for `carry_out`.
+    """
+    with TemporaryDirectory(prefix="rollcall-") as disk:
+        run = RunFolder(Path(disk) / name)
+        run.path.mkdir()
+        start = tune.get_checkpoint() or (Checkpoint(begun) if begun else None)
+        if start is not None:
+            start.to_directory(run.path)
+        sent = _changed(run)
+
+        def tell(rounds: int) -> None:
+            nonlocal sent
+            if sent == _changed(run):
+                tune.report({"rounds": rounds})
+            else:
+                sent = _changed(run)
+                tune.report({"rounds": rounds}, checkpoint=Checkpoint.from_directory(run.path))
+
+        outcome = carry_out(trial, run.path, tell, requested, every)
+        result = {"rounds": 0, "state": outcome.state, "error": outcome.error}
+        tune.report(result, checkpoint=Checkpoint.from_directory(run.path))
+
+
+def _changed(run: RunFolder) -> int:
+    """The time of the last checkpoint of a run, in nanoseconds; 0 if there is none."""
+    return run.checkpoint.stat().st_mtime_ns if run.checkpoint.exists() else 0
+
+
+def _bring_home(checkpoint: Checkpoint, folder: Path) -> None:
+    """Replace the files of a run folder by those of a checkpoint, the status last."""
+    with TemporaryDirectory(prefix="rollcall-") as scratch:
+        checkpoint.to_directory(scratch)
+        files = {file.relative_to(scratch): file for file in Path(scratch).rglob("*") if file.is_file()}
+        for name, file in sorted(files.items(), key=lambda item: (item[0].name == "status.json", item[0])):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with replacing(folder / name) as target:
+                copyfile(file, target)
+    if Path("error.txt") not in files:
+        (folder / "error.txt").unlink(missing_ok=True)
 
 
 def _polled(key: str) -> Callable[[], bool]:
@@ -145,10 +250,8 @@ class _Relay(tune.Callback):
         callback: SweepCallback,
         requested: Callable[[], bool],
         retries: int,
-        storage: Storage | None,
     ) -> None:
         self.jobs = jobs
-        self.storage = storage
         self.retries = retries
         self.deaths: Counter[int] = Counter()
         self.callback = callback
@@ -179,6 +282,9 @@ class _Relay(tune.Callback):
         if "state" not in result:
             self.callback.progressed(self._job(trial), result["rounds"])
 
+    def on_checkpoint(self, iteration: int, trials: list[Any], trial: Any, checkpoint: Checkpoint, **_: Any) -> None:
+        _bring_home(checkpoint, self._job(trial).folder.path)
+
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         result = trial.last_result or {}
         self._ended(trial, Outcome(result.get("state", "interrupted"), result.get("error", "")))
@@ -206,11 +312,6 @@ class _Relay(tune.Callback):
         if self.saving is not None:
             self.saving.discard(job)
         folder = self.jobs[job].folder
-        if self.storage is not None:
-            try:
-                self.storage.fetch(folder.path)
-            except OSError as error:
-                outcome = Outcome("failed", f"storage: {self.storage.url} cannot be read ({error}). Rerun the command")
         if trace:
             folder.fail(outcome.error, trace)
         self.callback.ended(self.jobs[job], outcome)

@@ -15,9 +15,9 @@ NOTEBOOK = """
 import contextlib, io, json, shlex, sys
 from pathlib import Path
 from benchmark.cli import main
-import benchmark.cli.run, benchmark.sweep.executor
+import benchmark.cli.run, benchmark.sweep.pool
 # One trial after another, without MLflow.
-benchmark.sweep.executor.find_spec = benchmark.cli.run.find_spec = lambda name: None
+benchmark.sweep.pool.find_spec = benchmark.cli.run.find_spec = lambda name: None
 sys.path.insert(0, "")
 outputs, variables = [], {}
 for cell in json.loads(sys.stdin.read()):

@@ -5,31 +5,32 @@ import json
 import pytest
 from command import rollcall, write
 
-from benchmark.cli import run
-from benchmark.cli.executor import Executor, executor_of
+from benchmark.cli.executor import ray_options
+from benchmark.cli.options import err
 from benchmark.config.errors import SettingError
-from benchmark.sweep import executor
+from benchmark.sweep import pool
+from benchmark.sweep.pool import Pool
 
 
-@pytest.mark.parametrize("asked", [None, Executor.ray, Executor.inline])
+@pytest.mark.parametrize("asked", [None, "ray", "inline"])
 def test_with_ray_the_default_is_ray(asked, monkeypatch, capsys):
-    monkeypatch.setattr(executor, "find_spec", lambda name: object())
-    assert executor_of(asked) is (asked or Executor.ray)
+    monkeypatch.setattr(pool, "find_spec", lambda name: object())
+    assert Pool.of(asked, ray_options(), err).executor == (asked or "ray")
     assert capsys.readouterr().err == ""
 
 
 def test_without_ray_the_default_is_inline_and_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(executor, "find_spec", lambda name: None)
-    assert executor_of(Executor.inline) is Executor.inline
+    monkeypatch.setattr(pool, "find_spec", lambda name: None)
+    assert Pool.of("inline", ray_options(), err).executor == "inline"
     assert capsys.readouterr().err == ""
-    assert executor_of(None) is Executor.inline
+    assert Pool.of(None, ray_options(), err).executor == "inline"
     assert "Ray is not installed: trials run one after another." in capsys.readouterr().err
     with pytest.raises(SettingError, match=r"^--executor ray needs Ray: pip install 'rollcall\[ray\]'$"):
-        executor_of(Executor.ray)
+        Pool.of("ray", ray_options(), err)
 
 
 def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(run, "find_spec", lambda name: None)  # without MLflow
+    monkeypatch.setattr(pool, "find_spec", lambda name: None)  # without MLflow
     arguments = ("run", write(tmp_path), "--executor", "inline")
     rollcall(capsys, *arguments)
     files = {file.parent.name.rpartition("-")[0]: file for file in store.rglob("status.json")}
@@ -56,15 +57,15 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
 
 
 def test_options_of_ray_choose_ray_and_refuse_inline(monkeypatch):
-    monkeypatch.setattr(executor, "find_spec", lambda name: object())
-    assert executor_of(None, storage="s3://bucket") is Executor.ray
+    monkeypatch.setattr(pool, "find_spec", lambda name: object())
+    assert Pool.of(None, ray_options(storage="s3://bucket"), err).executor == "ray"
     with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --storage; must be ray$"):
-        executor_of(Executor.inline, storage="s3://bucket")
-    assert executor_of(None, gpus_per_trial="0.5") is Executor.ray
+        Pool.of("inline", ray_options(storage="s3://bucket"), err)
+    assert Pool.of(None, ray_options(gpus_per_trial="0.5"), err).executor == "ray"
     for options, name in (({"gpus_per_trial": "0.5"}, "gpus-per-trial"), ({"retries": 2}, "retries")):
         with pytest.raises(SettingError, match=f"^--executor inline is not allowed with --{name}; must be ray$"):
-            executor_of(Executor.inline, **options)
-    assert executor_of(Executor.inline, retries=0) is Executor.inline
+            Pool.of("inline", ray_options(**options), err)
+    assert Pool.of("inline", ray_options(retries=0), err).executor == "inline"
 
 
 @pytest.mark.parametrize(

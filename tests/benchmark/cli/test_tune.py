@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pandas as pd
@@ -11,32 +12,30 @@ from command import rollcall, write
 from filelock import FileLock
 
 from benchmark.cli import tune
-from benchmark.cli.executor import executor_of
 from benchmark.config.errors import SettingError
+from benchmark.federation.run_folder import RunFolder
 from benchmark.search import api
-from benchmark.sweep import executor as sweep_executor
-from benchmark.sweep.ray_options import RayOptions
+from benchmark.sweep import pool
+from benchmark.sweep.pool import Pool, RayOptions
 
 ARGUMENTS = ["--metric", "train/distance", "--no-figures", "--samples", "2"]
 
 
 @pytest.fixture(autouse=True)
 def _no_mlflow(monkeypatch):
-    from benchmark.search import execution
+    # Creating a database takes seconds.
+    monkeypatch.setattr(pool, "find_spec", lambda name: None if name == "mlflow" else find_spec(name))
 
-    monkeypatch.setattr(execution, "find_spec", lambda name: None)  # creating a database takes seconds
 
-
-def test_json_and_write(tmp_path, store, capsys):
+def test_the_answer_as_json_and_as_a_table(tmp_path, store, capsys):
     file = write(tmp_path)
     options = ["--space", "local.lr=loguniform(1e-3,0.3)", "--only", "algorithm=fedavg", "--rounds", "2"]
     arguments = ["tune", file, *options, *ARGUMENTS, "--executor", "inline"]
-    code, output, _ = rollcall(capsys, *arguments, "--json", "--write")
+    code, output, _ = rollcall(capsys, *arguments, "--json")
     best = json.loads(output)["best"]
     assert (code, list(best)) == (0, ["fedavg"])
     assert {"settings", "score", "samples", "at_edge"} <= set(best["fedavg"])
     assert best["fedavg"]["samples"] == 2
-    assert yaml.safe_load((tmp_path / "tiny.yaml").read_text())["overrides"][0]["set"] == best["fedavg"]["settings"]
     code, output, _ = rollcall(capsys, *arguments)
     assert code == 0
     assert f"local.lr={best['fedavg']['settings']['local.lr']}" in output
@@ -86,9 +85,6 @@ def test_a_variant_is_in_the_answer_and_is_not_written_into_the_file(tmp_path, s
     text = (tmp_path / "tiny.yaml").read_text()
     options = ["--space", "local.lr=0.1", "--only", "algorithm=fedavg", "--rounds", "2", "--executor", "inline"]
     arguments = ["tune", file, *options, *ARGUMENTS, "--variant", "more"]
-    code, _, error = rollcall(capsys, *arguments, "--write")
-    assert (code, error.startswith("error: --write is not allowed with --variant; use `rollcall run")) == (2, True)
-    assert not list(store.rglob("status.json"))
     code, output, _ = rollcall(capsys, *arguments)
     assert code == 0
     answer = store / "tiny" / "tuned-more.yaml"
@@ -131,19 +127,19 @@ def test_a_search_without_an_answer_says_so(tmp_path, store, capsys):
     assert line == f"No answer: all 2 samples failed. Their errors: {store / 'tiny' / 'search' / 'samples.json'}"
     assert warning.startswith("Warning: fedavg: all samples failed; there is no answer. The first: diverged")
     assert not list(store.rglob("*.png"))
-    code, output, _ = rollcall(capsys, *arguments, "--json", "--write")
+    code, output, _ = rollcall(capsys, *arguments, "--json")
     assert (code, json.loads(output)) == (1, {"best": {}})
 
 
 def test_python_chooses_the_executor_as_the_command_does(tmp_path, monkeypatch):
     """With Ray installed."""
-    monkeypatch.setattr(sweep_executor, "find_spec", lambda name: object())
+    monkeypatch.setattr(pool, "find_spec", lambda name: object())
     chosen = []
-    monkeypatch.setattr(api, "Execution", lambda name, *_: chosen.append(name) or pytest.fail("stop"))
+    monkeypatch.setattr(Pool, "__enter__", lambda self: chosen.append(self.executor) or pytest.fail("stop"))
     options = {"metric": "train/distance", "store": tmp_path}
     with pytest.raises(pytest.fail.Exception, match="stop"):
         api.tune(write(tmp_path), {"local.lr": [0.1]}, **options)
-    assert chosen == [executor_of(None).value] == ["ray"]
+    assert chosen == ["ray"]
     with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --ray-address; must be ray$"):
         api.tune(write(tmp_path), {"local.lr": [0.1]}, executor="inline", ray=RayOptions(address="auto"), **options)
 
@@ -152,7 +148,7 @@ def test_gpus_per_trial_is_as_in_run(tmp_path, store, capsys):
     arguments = ["tune", write(tmp_path), "--space", "local.lr=0.1", "--only", "algorithm=fedavg", *ARGUMENTS]
     code, _, error = rollcall(capsys, *arguments, "--gpus-per-trial", "half")
     assert (code, error[:60]) == (2, "error: gpus-per-trial: 'half' is not allowed; must be a numb")
-    code, _, error = rollcall(capsys, *arguments, "--gpus-per-trial", "auto", "--executor", "inline")
+    code, _, error = rollcall(capsys, *arguments, "--gpus-per-trial", "0.5", "--executor", "inline")
     assert (code, error) == (2, "error: --executor inline is not allowed with --gpus-per-trial; must be ray\n")
 
 
@@ -203,7 +199,8 @@ def test_a_trial_that_another_process_runs_ends_the_search(tmp_path, store, caps
 def test_ray_with_a_storage_finds_the_same_as_inline(tmp_path, store, capsys):
     pytest.importorskip("ray")
     file = write(tmp_path)
-    options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "2"]
+    options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "9"]
+    options += ["--scheduler", "asha"]  # the runs grow: a later sweep resumes them
     arguments = ["tune", file, *options, *ARGUMENTS, "--json"]
     how = {"ray": ["--storage", str(tmp_path / "storage")], "inline": ["--executor", "inline"]}
     answers = [
@@ -211,7 +208,12 @@ def test_ray_with_a_storage_finds_the_same_as_inline(tmp_path, store, capsys):
     ]
     assert [code for code, _, _ in answers] == [0, 0]
     assert answers[0][1] == answers[1][1]
-    assert len(list(tmp_path.glob("storage/tiny/search/*/status.json"))) == 2
+    rounds = {
+        executor: sorted(RunFolder(file.parent).status["round"] for file in (tmp_path / executor).rglob("status.json"))
+        for executor in how
+    }
+    assert rounds["ray"] == rounds["inline"] == [1, 9]
+    assert not list((tmp_path / "storage").iterdir())
 
 
 def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(tmp_path, capsys):

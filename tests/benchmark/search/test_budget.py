@@ -3,8 +3,7 @@
 import pytest
 
 from benchmark.config.errors import SettingError
-from benchmark.search.budget import BATCH, Budget
-from benchmark.search.record import Sample
+from benchmark.search.study import BATCH, Budget, Sample
 
 
 def samples(*costs: float) -> list[Sample]:

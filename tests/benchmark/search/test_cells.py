@@ -6,8 +6,8 @@ from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Metric
 from benchmark.search.answer import How, answer_of, found
 from benchmark.search.cells import Cell, cells_of
-from benchmark.search.record import Sample
 from benchmark.search.space import Options, Space
+from benchmark.search.study import Sample
 
 DISTANCE = Metric("train/distance", "min")
 HOW = How(

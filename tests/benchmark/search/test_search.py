@@ -13,11 +13,11 @@ from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.metric import Metric
 from benchmark.federation.run_folder import RunFolder
-from benchmark.search import execution
 from benchmark.search.answer import Tuned
 from benchmark.search.api import notes
 from benchmark.search.cells import cells_of
 from benchmark.search.space import Space
+from benchmark.sweep import jobs
 from benchmark.sweep.jobs import run_inline
 from tasks.base import Batches
 
@@ -119,11 +119,11 @@ def test_a_killed_search_ends_with_the_same_samples_and_answer(options, tmp_path
                 raise KeyboardInterrupt
             run_inline([job], *more)
 
-    monkeypatch.setattr(execution, "run_inline", dying)
+    monkeypatch.setattr(jobs, "run_inline", dying)
     with pytest.raises(KeyboardInterrupt):
         tune(tmp_path / "killed", experiment, space, **options)
     ran = []
-    monkeypatch.setattr(execution, "run_inline", lambda jobs, *more: (ran.extend(jobs), run_inline(jobs, *more)))
+    monkeypatch.setattr(jobs, "run_inline", lambda jobs, *more: (ran.extend(jobs), run_inline(jobs, *more)))
     again = tune(tmp_path / "killed", experiment, space, **options)
     kept = ["cell", "index", "local.lr", "score", "rounds", "state", "gradients"]
     pd.testing.assert_frame_equal(again.samples[kept], whole.samples[kept])

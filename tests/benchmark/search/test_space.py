@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from benchmark.config.errors import SettingError
-from benchmark.search.sampling import grid, random_samples, sample
-from benchmark.search.space import Options, Range, Space, assignments, domain
+from benchmark.search.space import Options, Range, Space, assignments, domain, grid, random_samples, sample
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 
 from benchmark.config.metric import Metric
 from benchmark.search.cells import Cell
-from benchmark.search.record import Sample
 from benchmark.search.space import Options, Range
+from benchmark.search.study import Sample
 
 optuna = pytest.importorskip("optuna")
 from benchmark.search.tpe import STARTUP, Tpe, distributions, settings_of  # noqa: E402

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.config.trial import Trial
-from benchmark.sweep.background import Background
-from benchmark.sweep.jobs import Job, Outcome
+from benchmark.sweep.jobs import Background, Job, Outcome
 
 TASK = {"name": "quadratic", "targets": [[1.0], [2.0]], "curvature": [1.0, 1.0]}
 JOB = Job(Trial.read({"task": TASK, "algorithm": "fedavg", "rounds": 5}), "paper/table", Path("runs"))

@@ -8,8 +8,9 @@ import pytest
 from benchmark import SettingError
 from benchmark.config.experiment import Experiment, places
 from benchmark.config.trial import Evaluation
-from benchmark.sweep.budget import Cut, Item, Record, apply, fit, items, panels, read_time, spent
+from benchmark.sweep.budget import Cut, Item, Record, apply, fit, items, panels, spent
 from benchmark.sweep.estimate import Estimate
+from benchmark.sweep.times import read_time
 
 TENS = Evaluation(every=10)
 SECOND = Estimate(round=1.0, evaluation=0.0, last_evaluation=0.0)

@@ -14,12 +14,12 @@ from benchmark.sweep.estimate import (
     Machine,
     Rehearsal,
     by_ray,
-    duration,
     estimates,
     missing,
     wall,
     work,
 )
+from benchmark.sweep.times import duration
 from participation import Population
 
 DIGITS = {

@@ -11,8 +11,7 @@ from command import TINY, rollcall
 
 from benchmark import Trial, simulate
 from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_client import client
-from benchmark.sweep.mlflow_database import file_of
+from benchmark.sweep.mlflow_client import client, file_of
 from benchmark.sweep.mlflow_runs import Runs
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg"})

@@ -9,7 +9,7 @@ from mlflow_server import postgres, running, why_no_postgres
 
 from benchmark import Trial
 from benchmark.sweep.jobs import CallbackList, Job, run_inline
-from benchmark.sweep.mlflow_mirror import Mirror
+from benchmark.sweep.mlflow_runs import Mirror
 from leaderboard import load
 
 NO_POSTGRES = why_no_postgres()

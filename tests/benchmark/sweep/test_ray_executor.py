@@ -13,10 +13,10 @@ from ray.cluster_utils import Cluster
 
 from benchmark import Trial, simulate
 from benchmark.federation.run_folder import RunFolder
+from benchmark.sweep import ray_start
 from benchmark.sweep.jobs import CallbackList, Job, Outcome
-from benchmark.sweep.ray_executor import _Relay, run_ray
-from benchmark.sweep.ray_options import RayOptions
-from benchmark.sweep.storage import Storage
+from benchmark.sweep.pool import RayOptions
+from benchmark.sweep.ray_executor import _Relay, checked_storage, run_ray
 
 # A method that writes down its rounds, is slow enough for checkpoints, and waits in round 40.
 FILE = """
@@ -88,8 +88,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     undisturbed = [simulate(job.trial, folder=tmp_path / "undisturbed" / job.trial.name) for job in jobs]
     for file in (gate, log, tmp_path / "mine.py"):  # nodes do not have the file of the method
         file.unlink()
-    storage = Storage.of(str(tmp_path / "storage"), tmp_path / "runs")
-    statuses = [tmp_path / "storage" / "own" / job.trial.name / "status.json" for job in jobs]
+    statuses = [job.folder.path / "status.json" for job in jobs]
     seen = []
 
     def kill() -> None:
@@ -99,16 +98,18 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
         ):
             time.sleep(0.1)
         seen.extend(len({path.parent for path in disk.glob("rollcall-*/*/*.ckpt")}) for disk in disks)
-        seen.append((tmp_path / "runs").exists())
         cluster.remove_node(second, allow_graceful=False)
 
     killer, callback = Thread(target=kill), Retries(gate)
     killer.start()
     every = timedelta(seconds=0.1)
+    storage = checked_storage(str(tmp_path / "storage"))
     run_ray(jobs, callback, RayOptions(checkpoint_every=every, storage=storage, address=cluster.address))
+    ray_start.end()
     killer.join()
 
-    assert seen == [1, 1, False]  # each node had a run folder on its own disk, and the driver's store had none
+    assert seen == [1, 1]  # each node had a run folder on its own disk
+    assert not list((tmp_path / "storage").iterdir())  # everything has come home
     assert len(callback.jobs) == 1
     rounds = [line.split() for line in log.read_text().splitlines()]
     for job, result in zip(jobs, undisturbed, strict=True):
@@ -129,7 +130,7 @@ def test_without_retries_a_trial_whose_process_dies_has_failed(tmp_path):
     )
     ended = []
     callback = Mock(ended=lambda job, outcome: ended.append(outcome))
-    relay = _Relay([job], callback, lambda: False, retries=0, storage=None)
+    relay = _Relay([job], callback, lambda: False, retries=0)
     trial = Mock(config={"job": 0}, **{"get_pickled_error.return_value": "killed"})
     relay.on_trial_start(0, [trial], trial)
     relay.on_trial_error(0, [trial], trial)

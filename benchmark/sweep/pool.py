@@ -1,0 +1,181 @@
+"""The pool that runs the jobs of a command: Ray or this process, with progress and a copy in MLflow.
+
+This module imports neither torch nor Ray before it runs a job.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from rich.console import Console
+
+from benchmark.config.errors import SettingError
+
+if TYPE_CHECKING:
+    from benchmark.sweep.jobs import Job, SweepCallback
+    from benchmark.sweep.progress import View
+
+INSTALL_RAY = "pip install 'rollcall[ray]'"
+
+Executor = Literal["ray", "inline"]
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """How trials run with Ray.
+
+    Attributes:
+        gpus_per_trial: the share of a GPU for each trial; with 0.25, four trials share a GPU; 0: CPU.
+        retries: how often a trial is started again after its process died.
+        checkpoint_every: time between two checkpoints of a trial; the only option that matters without Ray, too.
+        storage: a path or URL that all machines of a cluster without a shared disk reach, such as s3://bucket/runs;
+            run folders travel through it. Empty: all machines see the store.
+        address: of a Ray cluster; `auto`: the one of this machine; empty: RAY_ADDRESS, otherwise this machine alone.
+    """
+
+    gpus_per_trial: float = 0.0
+    retries: int = 1
+    checkpoint_every: timedelta = timedelta(minutes=2)
+    storage: str = ""
+    address: str = ""
+
+    @property
+    def needed_by(self) -> str:
+        """The option of the command line that only Ray has and that is used; empty if none is."""
+        used = {
+            "--storage": self.storage,
+            "--ray-address": self.address,
+            "--gpus-per-trial": self.gpus_per_trial,
+            "--retries": self.retries > 1,
+        }
+        return next((option for option, value in used.items() if value), "")
+
+
+@dataclass
+class Pool:
+    """Runs jobs, some at a time. In a `with` block Ray stays up between the calls.
+
+    Attributes:
+        executor: `ray` or `inline`.
+        options: of Ray.
+        console: for the progress.
+        mlflow: whether the run folders are copied to MLflow.
+        uses_ray: whether Ray has run jobs.
+    """
+
+    executor: Executor
+    options: RayOptions
+    console: Console
+    mlflow: bool
+    uses_ray: bool = False
+
+    @classmethod
+    def of(
+        cls, asked: Executor | None, options: RayOptions, console: Console | None = None, mlflow: bool = True
+    ) -> "Pool":
+        """A pool with the executor to use: by default Ray if it is installed, otherwise inline.
+
+        Args:
+            asked: the executor that the user chose; None for the default.
+            options: of Ray. Options that only Ray has choose it.
+            console: for the progress, and a note if Ray is not installed; None for no output.
+            mlflow: whether to copy the run folders to MLflow, if it is installed.
+
+        Raises:
+            SettingError: Ray is needed and is not installed, or another executor was chosen.
+        """
+        console = console or Console(quiet=True)
+        if options.needed_by and asked == "inline":
+            raise SettingError(f"--executor inline is not allowed with {options.needed_by}; must be ray")
+        if options.needed_by:
+            asked = "ray"
+        has_ray = find_spec("ray") is not None
+        if asked == "ray" and not has_ray:
+            raise SettingError(f"--executor ray needs Ray: {INSTALL_RAY}")
+        if asked is None and not has_ray:
+            console.print(
+                f"Ray is not installed: trials run one after another. For parallel trials: {INSTALL_RAY}",
+                highlight=False,
+                soft_wrap=True,
+            )
+        executor: Executor = asked or ("ray" if has_ray else "inline")
+        return cls(executor, options, console, mlflow and find_spec("mlflow") is not None)
+
+    def __enter__(self) -> "Pool":
+        """Check the storage, if there is one.
+
+        Raises:
+            SettingError: nothing can be written there.
+        """
+        if self.options.storage:
+            from benchmark.sweep.ray_executor import checked_storage
+
+            self.options = replace(self.options, storage=checked_storage(self.options.storage))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.uses_ray:
+            from benchmark.sweep import ray_start
+
+            ray_start.end()
+
+    def start(self, trials: int) -> None:
+        """Let Ray start, if trials will run with it. It starts beside this process, which can go on meanwhile.
+
+        Args:
+            trials: how many will run.
+        """
+        if self.executor == "ray" and trials:
+            from benchmark.sweep import ray_start
+
+            ray_start.begin(self.options.address, trials=0 if self.options.gpus_per_trial else trials)
+
+    def __call__(
+        self,
+        jobs: Sequence["Job"],
+        *,
+        watch: bool = False,
+        metric: str = "",
+        tables: Callable[[Path], None] | None = None,
+    ) -> "View":
+        """Run the jobs of one experiment that have not ended. A job that fails does not stop the others.
+
+        Args:
+            jobs: all jobs of the sweep, those that have ended included.
+            watch: whether the progress has a row for each running trial.
+            metric: whose last value is shown in these rows.
+            tables: writes files into a folder at the end; they become artifacts of the experiment in MLflow.
+
+        Returns:
+            how the sweep ended.
+        """
+        from benchmark.sweep.jobs import Background, CallbackList, run_inline
+        from benchmark.sweep.progress import View
+
+        todo = [job for job in jobs if not job.ended]
+        with View(jobs, self.console, watch, metric) as view, ExitStack() as stack:
+            if not todo:
+                return view
+            callbacks: list[SweepCallback] = [view]
+            mirror = None
+            if self.mlflow:
+                from benchmark.sweep.mlflow_runs import Mirror
+
+                mirror = stack.enter_context(Background(partial(Mirror, todo[0].store, todo[0].experiment)))
+                mirror.call(Mirror.begin)
+                callbacks.append(mirror)
+            if self.executor == "ray":
+                from benchmark.sweep.ray_executor import run_ray
+
+                self.uses_ray = True
+                run_ray(todo, CallbackList(*callbacks), self.options)
+            else:
+                run_inline(todo, CallbackList(*callbacks), self.options.checkpoint_every)
+            if mirror is not None:
+                mirror.call(lambda mirror: mirror.end(view.state, tables))
+        return view
