@@ -7,10 +7,14 @@ from typing import Annotated
 import typer
 from rich.table import Table as Grid
 
-from benchmark.cli.options import STORE, Methods, Name, Only, Rounds, Seeds, Set, Store, Tuned, out
 from benchmark.cli.selection import plans_of
+from benchmark.cli.shared import STORE, Methods, Name, Only, Rounds, Seeds, Set, Store, Tuned, out
 from benchmark.config.counted import counted
 from benchmark.config.experiment import Experiment, names
+from benchmark.config.grid import trials
+from benchmark.federation.run_files import run_folders
+from benchmark.federation.run_folder import RunFolder
+from benchmark.federation.run_lock import is_running
 
 
 def clean(
@@ -57,8 +61,6 @@ def digests(home: str, experiment: Experiment) -> set[str]:
 
 def digests_of(experiment: Experiment) -> set[str]:
     """The trials of an experiment and of its variants."""
-    from benchmark.config.grid import trials
-
     versions = (experiment, *map(experiment.as_, experiment.variants))
     return {trial.digest for version in versions for trial in trials(version)}
 
@@ -70,10 +72,6 @@ def stale_folders(home: Path, known: set[str]) -> dict[Path, str]:
         home: the folder of the experiment.
         known: digests of the trials that stay.
     """
-    from benchmark.federation.run_files import run_folders
-    from benchmark.federation.run_folder import RunFolder
-    from benchmark.federation.run_lock import is_running
-
     stale = {}
     for folder in run_folders(home, below=False):
         try:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmark.cli.options import STORE, Json, out
+from benchmark.cli.shared import STORE, Json, out
 from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.next_step import command

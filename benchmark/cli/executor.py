@@ -5,7 +5,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmark.cli.options import err
+from benchmark.cli.shared import err
 from benchmark.config.errors import SettingError
 from benchmark.sweep.executor import executor_of as choose
 from benchmark.sweep.executor import needed_by

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchmark.cli.described import described
 from benchmark.cli.executor import Executor, executor_of, gpus_of, storage_of
-from benchmark.cli.options import (
+from benchmark.cli.selection import described, plans_of, within, writable
+from benchmark.cli.shared import (
     INTERRUPTED,
     STORE,
     CheckpointEvery,
@@ -34,10 +34,8 @@ from benchmark.cli.options import (
     Variant,
     err,
     out,
+    strict_json,
 )
-from benchmark.cli.selection import plans_of, within, writable
-from benchmark.cli.strict_json import strict_json
-from benchmark.cli.tables import write_tables
 from benchmark.config.counted import counted
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
@@ -169,6 +167,7 @@ def _run(
         mirror = None
         if todo and find_spec("mlflow"):
             from benchmark.sweep.mlflow_mirror import Mirror
+            from leaderboard.cli.leaderboard import write_tables
 
             mirror = stack.enter_context(Background(partial(Mirror, store, experiment.home)))
             mirror.call(Mirror.begin)
