@@ -1,7 +1,7 @@
 """Captured kernels: inputs are copied to fixed addresses, and results are read from fixed addresses.
 
 A graph of a CPU stands for CUDA's: it runs the function again on the same input tensors, into the same output tensors.
-`tools/gpu.sh equal` tests the real one on a GPU.
+`tools/engines_equal.py --device cuda` tests the real one on a GPU.
 """
 
 from functools import partial
