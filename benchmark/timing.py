@@ -1,4 +1,4 @@
-"""Benchmark of local work: the engines against a plain loop, on random images, measured in the same run."""
+"""The cost of local work: the engines against a plain loop, on random images, measured in the same run."""
 
 import copy
 import platform
@@ -7,7 +7,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import product
 from time import perf_counter
 from typing import Any
 
@@ -22,7 +22,7 @@ from benchmark.config.errors import SettingError
 from benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining
 from benchmark.engines.threads import kernels_of_one_thread
 from benchmark.federation.simulation import simulate
-from tasks import AUGMENTATIONS, MODELS, Minibatches, Task
+from tasks import AUGMENTATIONS, MODELS, Minibatches
 from tasks.images import Classification
 from tasks.streams import stream, torch_stream
 
@@ -47,17 +47,6 @@ class Case:
     batch: int
 
 
-@dataclass(frozen=True)
-class Cost:
-    """The repetitions of one measurement."""
-
-    values: tuple[float, ...]
-
-    def named(self, name: str) -> dict[str, float]:
-        """Median, minimum and maximum, as columns."""
-        return {name: statistics.median(self.values), f"{name}_min": min(self.values), f"{name}_max": max(self.values)}
-
-
 class Federated:
     """The clients of a case on its device, whose local work an engine or a plain loop computes.
 
@@ -71,26 +60,20 @@ class Federated:
         with torch_stream(0, "init"):
             network = MODELS[model](shape, 10)
         crop = AUGMENTATIONS["crop_flip"](0) if augment else None
-        self.case = case
-        self.task: Task = Classification(network, (0.5,) * shape[0], (0.25,) * shape[0], augmentation=crop)
-        self.task.to(case.device)
+        task = Classification(network, (0.5,) * shape[0], (0.25,) * shape[0], augmentation=crop).to(case.device)
         draw = stream(0, "bench")
         pixels = draw.integers(0, 256, (POOL, *shape), dtype=np.uint8)
         samples = tuple(torch.from_numpy(column).to(case.device) for column in (pixels, draw.integers(0, 10, POOL)))
         # Two and a half minibatches for each client: epochs end within a round, with a short minibatch.
         client_rows = draw.integers(0, POOL, (case.clients, case.batch * 5 // 2))
-        self.feed = Feed(self.task, samples, Minibatches(list(client_rows), case.batch, seed=0))
-        model_flat = FlatTask(self.task)
-        self.x = model_flat.vector()
-        self.plain = Plain(self.task, self.feed, case.steps)
+        self.case = case
+        self.feed = Feed(task, samples, Minibatches(list(client_rows), case.batch, seed=0))
+        flat = FlatTask(task)
+        self.x = flat.vector()
+        self.server = copy.deepcopy(task.state_dict())  # an engine changes the parameters of the task itself
+        self.worker = copy.deepcopy(task)
         with kernels_of_one_thread() as threads:
-            self.engine = ENGINES[case.engine](model_flat, self.feed, LocalTraining(case.steps), threads)
-
-    def flop(self) -> int:
-        """Floating point operations of one client's products and convolutions in a round, forward and backward."""
-        with FlopCounterMode(display=False) as counter:
-            self.plainly(0, 1)
-        return int(counter.get_total_flops())
+            self.engine = ENGINES[case.engine](flat, self.feed, LocalTraining(case.steps), threads)
 
     def active(self, t: int) -> Int[Tensor, "a"]:
         """The active clients of round t, ascending."""
@@ -98,64 +81,32 @@ class Federated:
         return torch.from_numpy(ids).to(self.case.device)
 
     def by_engine(self, t: int) -> Float[Tensor, "a d"]:
-        """The local work of a round of FedAvg."""
+        """The local work of round t of FedAvg: the clients' models after K steps from the server's."""
         with kernels_of_one_thread():
             return self.engine.round(t, LR).sgd(self.active(t), self.x.expand(self.case.active, -1))
 
     def plainly(self, t: int, most: int | None = None) -> Float[Tensor, "a d"]:
-        """The same by the plain loop, for at most `most` clients."""
-        return self.plain.round(t, LR, self.active(t).tolist()[:most])
-
-
-class Products:
-    """Large matrix products: the fastest arithmetic that the machine can do.
-
-    Args:
-        device: of the matrices.
-    """
-
-    def __init__(self, device: str) -> None:
-        n = 4096 if device == "cuda" else 1024
-        self.a, self.b = (torch.rand(n, n, device=device) for _ in range(2))
-        self.flop = 2 * n**3
-
-    def multiply(self, t: int) -> None:
-        """One product."""
-        torch.mm(self.a, self.b)
-
-
-class Plain:
-    """The loop of most research code: load the state, make an optimizer, train; one client after another.
-
-    Args:
-        task: the server's model.
-        feed: the clients' minibatches.
-        steps: K.
-    """
-
-    def __init__(self, task: Task, feed: Feed, steps: int) -> None:
-        self.server = copy.deepcopy(task.state_dict())  # an engine changes the parameters of the task itself
-        self.worker = copy.deepcopy(task)
-        self.feed = feed
-        self.steps = steps
-
-    def round(self, t: int, lr: float, clients: Sequence[int]) -> Float[Tensor, "a d"]:
-        """The clients' models after K steps from the server's."""
+        """The same, for at most `most` clients, by the loop of most research code: one client after another."""
         ends = []
-        for client in clients:
+        for client in self.active(t).tolist()[:most]:
             self.worker.load_state_dict(copy.deepcopy(self.server))
-            optimizer = torch.optim.SGD(self.worker.parameters(), lr=lr)
-            for step in range(t * self.steps, (t + 1) * self.steps):
-                batch = self.feed.batch(client, step)
+            optimizer = torch.optim.SGD(self.worker.parameters(), lr=LR)
+            for step in range(t * self.case.steps, (t + 1) * self.case.steps):
                 optimizer.zero_grad()
-                self.worker.loss(batch).backward()  # type: ignore[no-untyped-call, unused-ignore]
+                self.worker.loss(self.feed.batch(client, step)).backward()  # type: ignore[no-untyped-call, unused-ignore]
                 optimizer.step()
             ends.append(nn.utils.parameters_to_vector(self.worker.parameters()).detach())
         return torch.stack(ends)
 
+    def flop(self) -> int:
+        """Floating point operations of one client's products and convolutions in a round, forward and backward."""
+        with FlopCounterMode(display=False) as counter:
+            self.plainly(0, 1)
+        return int(counter.get_total_flops())
+
 
 def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool) -> Iterator[dict[str, Any]]:
-    """A row for each case, as `rollcall bench --json` prints it.
+    """A row for each case, as `rollcall bench --json` prints it: medians, minima and maxima of the repetitions.
 
     Engine, plain loop and large matrix products alternate, so that other load slows all three alike. The floor is the
     time that a client's arithmetic would take at the rate of the matrix products.
@@ -166,54 +117,59 @@ def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool
         seconds: the least duration of a repetition.
         augment: whether images are cropped and flipped.
     """
-    loops: dict[tuple[str, str], Cost] = {}
+    rates: dict[str, list[float]] = {}
     for case in cases:
-        kind = case.engine, case.device
-        if kind not in loops:
-            loops[kind] = Cost(tuple(loop_rate(*kind, rounds=max(100, int(2000 * seconds))) for _ in range(repeat)))
+        if case.engine not in rates:
+            rounds = max(100, int(2000 * seconds))
+            rates[case.engine] = [loop_rate(case.engine, case.device, rounds=rounds) for _ in range(repeat)]
         if case.device == "cuda":
             torch.cuda.reset_peak_memory_stats()
         federated = Federated(case, augment)
         federated.by_engine(0)  # not timed: one-time work such as allocations and the choice of kernels
         memory = peak_memory_mb(case.device)
-        engine, reference, floor = _alternating(federated, repeat, seconds)
+        columns = _alternating(federated, repeat, seconds) | {"loop_rounds_per_second": rates[case.engine]}
         yield {
             **vars(case),
             "augment": augment,
-            **engine.named("ms_per_client_round"),
-            **reference.named("reference_ms_per_client_round"),
-            **floor.named("floor_ms_per_client_round"),
+            **{name: statistics.median(values) for name, values in columns.items()},
+            **{f"{name}_min": min(values) for name, values in columns.items()},
+            **{f"{name}_max": max(values) for name, values in columns.items()},
             "peak_memory_mb": memory,
-            **loops[kind].named("loop_rounds_per_second"),
             "threads": torch.get_num_threads(),
             "device_name": torch.cuda.get_device_name() if case.device == "cuda" else platform.machine(),
         }
 
 
-def _alternating(federated: Federated, repeat: int, seconds: float) -> tuple[Cost, Cost, Cost]:
+def _alternating(federated: Federated, repeat: int, seconds: float) -> dict[str, list[float]]:
     """Milliseconds per client and round: of the engine, of the plain loop, and the floor. See `measure`."""
-    case = federated.case
-    few = min(case.active, 10)  # the plain loop costs the same per client for any number of clients
+    device, active = federated.case.device, federated.case.active
+    few = min(active, 10)  # the plain loop costs the same per client for any number of clients
+    n = 4096 if device == "cuda" else 1024
+    a, b = torch.rand(2, n, n, device=device)
+    share = federated.flop() / (2 * n**3)  # of a client's arithmetic in a product of two n x n matrices
     federated.plainly(0, few)
-    products, flop = Products(case.device), federated.flop()
-    products.multiply(0)
-    engine, reference, floor = [], [], []
+    torch.mm(a, b)
+    columns: dict[str, list[float]] = {}
     for _ in range(repeat):
-        rate = products.flop / _seconds_per_round(products.multiply, case.device, seconds / 4)
-        floor.append(flop / rate * 1000)
-        engine.append(_seconds_per_round(federated.by_engine, case.device, seconds) * 1000 / case.active)
-        reference.append(_seconds_per_round(partial(federated.plainly, most=few), case.device, seconds) * 1000 / few)
-    return Cost(tuple(engine)), Cost(tuple(reference)), Cost(tuple(floor))
+        for name, run, scale, least in (
+            ("floor_ms_per_client_round", lambda t: torch.mm(a, b), share, seconds / 4),
+            ("ms_per_client_round", federated.by_engine, 1 / active, seconds),
+            ("reference_ms_per_client_round", lambda t: federated.plainly(t, few), 1 / few, seconds),
+        ):
+            columns.setdefault(name, []).append(1000 * scale * seconds_per_round(run, device, least))
+    return columns
 
 
-class Clock(Callback):
-    """Records when each round of a trial ended."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-
-    def on_train_batch_end(self, *_: object) -> None:
-        self.times.append(perf_counter())
+def seconds_per_round(run: Callable[[int], object], device: str, seconds: float) -> float:
+    """Seconds of `run(t)`, over t = 1, 2, ... for at least that many seconds."""
+    synchronise(device)
+    begin, rounds, spent = perf_counter(), 0, 0.0
+    while spent < seconds:
+        rounds += 1
+        run(rounds)
+        synchronise(device)
+        spent = perf_counter() - begin
+    return spent / rounds
 
 
 def loop_rate(engine: str, device: str, rounds: int) -> float:
@@ -221,7 +177,12 @@ def loop_rate(engine: str, device: str, rounds: int) -> float:
 
     It evaluates every 50 rounds. Only the second half counts: the first contains one-time work such as tracing kernels.
     """
-    clock = Clock()
+    ends = []
+
+    class Clock(Callback):
+        def on_train_batch_end(self, *_: object) -> None:
+            ends.append(perf_counter())
+
     trial = {
         "task": {"name": "quadratic", "targets": stream(0, "bench").normal(size=(100, 100))},
         "participation": {"name": "bernoulli", "probability": 0.1},
@@ -230,9 +191,9 @@ def loop_rate(engine: str, device: str, rounds: int) -> float:
         "evaluation": {"every": 50},
         "numerics": {"engine": engine, "device": device},
     }
-    simulate(trial, callbacks=[clock])
+    simulate(trial, callbacks=[Clock()])
     half = rounds // 2
-    return half / (clock.times[-1] - clock.times[-1 - half])
+    return half / (ends[-1] - ends[-1 - half])
 
 
 def peak_memory_mb(device: str) -> float:
@@ -241,6 +202,12 @@ def peak_memory_mb(device: str) -> float:
         return torch.cuda.max_memory_allocated() / 2**20
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2 ** (20 if sys.platform == "darwin" else 10)
+
+
+def synchronise(device: str) -> None:
+    """Wait until a GPU has finished its work."""
+    if device == "cuda":
+        torch.cuda.synchronize()
 
 
 def grid(
@@ -257,44 +224,18 @@ def grid(
     Raises:
         SettingError: a value that is not allowed, or no combination.
     """
-    if task not in WORKS:
-        raise SettingError(f"task: {task!r} is not allowed; must be one of {', '.join(WORKS)}")
-    for engine in engines:
-        if engine not in ENGINES:
-            raise SettingError(f"engine: {engine!r} is not allowed; must be one of {', '.join(ENGINES)}")
-    for name, values in {"clients": clients, "active": active, "steps": steps, "batch": batch}.items():
+    for name, values, known in ("task", [task], WORKS), ("engine", engines, ENGINES):
         for value in values:
-            if value < 1:
-                raise SettingError(f"{name}: {value} is not allowed; must be at least 1")
+            if value not in known:
+                raise SettingError(f"{name}: {value!r} is not allowed; must be one of {', '.join(known)}")
+    numbers = {"clients": clients, "active": active, "steps": steps, "batch": batch}
+    for name, least in ((name, min(values)) for name, values in numbers.items()):
+        if least < 1:
+            raise SettingError(f"{name}: {least} is not allowed; must be at least 1")
     if device == "cuda" and not torch.cuda.is_available():
         raise SettingError("device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
-    cases = [
-        Case(task, engine, device, m, a, K, b)
-        for m in clients
-        for a in active
-        for K in steps
-        for b in batch
-        for engine in engines
-        if a <= m
-    ]
+    combined = product(clients, active, steps, batch, engines)
+    cases = [Case(task, engine, device, m, a, K, b) for m, a, K, b, engine in combined if a <= m]
     if not cases:
         raise SettingError(f"active: {min(active)} is not allowed; must be at most {max(clients)}, the clients")
     return cases
-
-
-def _seconds_per_round(run: Callable[[int], object], device: str, seconds: float) -> float:
-    """Seconds per round, over rounds 1, 2, ... for at least that many seconds."""
-    synchronise(device)
-    begin, rounds, spent = perf_counter(), 0, 0.0
-    while spent < seconds:
-        rounds += 1
-        run(rounds)
-        synchronise(device)
-        spent = perf_counter() - begin
-    return spent / rounds
-
-
-def synchronise(device: str) -> None:
-    """Wait until a GPU has finished its work."""
-    if device == "cuda":
-        torch.cuda.synchronize()

@@ -25,7 +25,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
 ]
-exclude_patterns = ["_build", "reference_pages"]
+exclude_patterns = ["_build"]
 
 # Pages: MyST Markdown. The tutorial is a notebook in Markdown that runs when the site is built.
 myst_enable_extensions = ["deflist", "colon_fence"]

@@ -7,9 +7,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from docstrings import restructured
 from docutils.nodes import Element
-from reference_pages import choices, commands, modules, settings
-from reference_pages.docstrings import restructured
+from reference_pages import pages
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -18,14 +18,14 @@ from sphinx.environment import BuildEnvironment
 def write_pages(app: Sphinx) -> None:
     """Write every page whose text has changed, and remove pages of things that are gone."""
     folder = Path(app.srcdir) / "reference" / "generated"
-    pages = settings.pages() | choices.pages() | commands.pages() | modules.pages()
-    for name, text in pages.items():
+    written = pages()
+    for name, text in written.items():
         file = folder / name
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
     for file in folder.rglob("*.*"):
-        if str(file.relative_to(folder)) not in pages:
+        if str(file.relative_to(folder)) not in written:
             file.unlink()
 
 

@@ -1,9 +1,5 @@
 """The command line, one file for each command."""
 
+from benchmark.cli.app import main
 
-def main() -> None:
-    """The entry point of `rollcall`."""
-    # Here, because the commands that `app` collects by entry points import modules of this package.
-    from benchmark.cli.app import main as run
-
-    run()
+__all__ = ["main"]

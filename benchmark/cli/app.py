@@ -1,40 +1,99 @@
-"""The command line: `rollcall`. Each command reads its options, calls the package that does the work, and prints."""
+"""The command line: `rollcall`. Each command reads its options, calls the package that does the work, and prints.
+
+A command's module is imported when the command is called. Inside a function stands only what takes seconds to import
+and is not needed for `--help` or to refuse a wrong option: torch, Lightning, Ray, MLflow, and what imports them.
+"""
 
 import sys
-from importlib.metadata import entry_points
+from pkgutil import resolve_name
+from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
-from benchmark.cli.bench import bench
-from benchmark.cli.check import check
-from benchmark.cli.clean import clean
-from benchmark.cli.data import data
-from benchmark.cli.doctor import doctor
-from benchmark.cli.export import export
-from benchmark.cli.list import list_
-from benchmark.cli.options import INTERRUPTED
-from benchmark.cli.participation import participation
-from benchmark.cli.run import run
-from benchmark.cli.show import show
-from benchmark.cli.status import status
-from benchmark.cli.sync import sync
-from benchmark.cli.tune import tune
+from benchmark.cli.shared import INTERRUPTED
 from benchmark.config.errors import SettingError
 from benchmark.federation.interruption import Interrupted
 
-app = typer.Typer(
+COMMANDS = {
+    "list": ("benchmark.cli.list:list_", "List the experiments, and the names that experiment files can use."),
+    "show": (
+        "benchmark.cli.show:show",
+        "Show an experiment's settings, grid and claims, and how many of its trials are finished.",
+    ),
+    "run": (
+        "benchmark.cli.run:run",
+        "Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones.",
+    ),
+    "tune": ("benchmark.cli.tune:tune", "Search hyper-parameters, for every cell alike. Rerunning resumes."),
+    "status": (
+        "benchmark.cli.status:status",
+        "Show how many trials in the store are finished, running, interrupted, failed or diverged.",
+    ),
+    "check": (
+        "benchmark.cli.check:check",
+        "Run the conformance checks on parts, your own included, and explain each failure.",
+    ),
+    "participation": (
+        "benchmark.cli.participation:participation",
+        "Summarise, draw or record the rounds of a participation model, without any learning.",
+    ),
+    "bench": (
+        "benchmark.cli.bench:bench",
+        "Time a client's round with each engine, beside a plain loop in the same run.",
+    ),
+    "sync": (
+        "benchmark.cli.sync:sync",
+        "Copy run folders into MLflow that are not there yet, such as those of other machines.",
+    ),
+    "export": ("benchmark.cli.export:export", "Write the trained model of a run as a torch state dict."),
+    "doctor": (
+        "benchmark.cli.doctor:doctor",
+        "Find damaged files in run folders, and a damaged mlflow.db, and set them aside with --fix.",
+    ),
+    "clean": (
+        "benchmark.cli.clean:clean",
+        "Delete the run folders of failed trials, and of trials that are not in the experiment file.",
+    ),
+    "archive": ("leaderboard.cli.archive:archive", "Keep finished runs of papers' experiments as small files."),
+    "leaderboard": (
+        "leaderboard.cli.leaderboard:leaderboard",
+        "Print the table of an experiment and write it, with a figure, as files.",
+    ),
+    "report": (
+        "leaderboard.cli.report:report",
+        "Write REPRODUCTION.md, a page for each experiment, and figures: claim by claim, what reproduced.",
+    ),
+    "data": ("benchmark.cli.data:data", "Show, download and verify data sets."),
+}
+"""By the name of a command: the address of its function, and the first paragraph of the function's docstring."""
+
+
+class Commands(TyperGroup):
+    """The group of all commands; their help is known before they are imported."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, known, others = super().resolve_command(ctx, args)
+        return name, known and imported(str(name)), others
+
+
+def imported(name: str) -> Any:
+    """The command itself, with its options."""
+    command = resolve_name(COMMANDS[name][0])
+    if not isinstance(command, typer.Typer):  # `data` is a group
+        single = typer.Typer(add_completion=False)
+        single.command(name)(command)
+        command = single
+    return get_command(command)
+
+
+app = Commands(
     help="Federated learning with partial client participation: run experiments, compare methods, reproduce tables.",
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    commands={name: TyperCommand(name, help=summary) for name, (_, summary) in COMMANDS.items()},
 )
-app.command("list")(list_)
-for command in (show, run, tune, status, check, participation, bench, sync, export, doctor, clean):
-    app.command()(command)
-app.add_typer(data, name="data")
-for entry in entry_points(group="rollcall.commands"):  # of the leaderboard, and of installed plugins
-    app.command(entry.name)(entry.load())
 
 
 def main() -> None:

@@ -7,9 +7,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from rich.table import Table as Grid
 
-from benchmark.cli.options import Json, err, out
-from benchmark.cli.plots import draw
-from benchmark.cli.strict_json import strict_json
+from benchmark.cli.shared import Json, draw, err, out, strict_json
 from benchmark.config.errors import SettingError
 
 COLUMNS = {"clients": "clients", "active": "active", "steps": "K", "batch": "batch"}
@@ -43,9 +41,14 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Time a client's round with each engine, beside a plain loop in the same run."""
+    import torch
+
     from benchmark.timing import grid, measure
 
-    device = _device(device)
+    if device not in ("auto", "cpu", "cuda"):
+        raise SettingError(f"device: {device!r} is not allowed; must be auto, cpu or cuda")
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     cases = grid(
         task,
         engine.split(","),
@@ -60,7 +63,9 @@ def bench(
         rows.append(row)
         err.print(f"{len(rows)} of {len(cases)} measured", highlight=False)
     if plot is not None:
-        draw("costs", plot, rows)
+        from leaderboard.plots.timing import costs
+
+        draw("costs", costs(rows), plot)
     if as_json:
         print(strict_json(rows))
         return
@@ -75,17 +80,6 @@ def bench(
         f"products; MiB: {memory}",
         highlight=False,
     )
-
-
-def _device(name: str) -> str:
-    """The device to use; `auto` is the GPU if there is one."""
-    import torch
-
-    if name not in ("auto", "cpu", "cuda"):
-        raise SettingError(f"device: {name!r} is not allowed; must be auto, cpu or cuda")
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return name
 
 
 def _table(rows: Sequence[Row]) -> Grid:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table as Grid
 
-from benchmark.cli.options import Json, err, out
+from benchmark.cli.shared import Json, err, out
 from benchmark.config.errors import SettingError
 from benchmark.config.text import parse_part
 

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 from rich.table import Table as Grid
 
-from benchmark.cli.options import STORE, Methods, Name, Only, Rounds, Seeds, Set, Store, Tuned, out
 from benchmark.cli.selection import plans_of
-from benchmark.config.experiment import Experiment, names
+from benchmark.cli.shared import STORE, Methods, Name, Only, Rounds, Seeds, Set, Store, Tuned, out
+from benchmark.config.experiment import Experiment, names, trials
 from benchmark.config.text import counted
+from benchmark.federation.run_folder import RunFolder, run_folders
 
 
 def clean(
@@ -57,8 +58,6 @@ def digests(home: str, experiment: Experiment) -> set[str]:
 
 def digests_of(experiment: Experiment) -> set[str]:
     """The trials of an experiment and of its variants."""
-    from benchmark.config.experiment import trials
-
     versions = (experiment, *map(experiment.as_, experiment.variants))
     return {trial.digest for version in versions for trial in trials(version)}
 
@@ -70,8 +69,6 @@ def stale_folders(home: Path, known: set[str]) -> dict[Path, str]:
         home: the folder of the experiment.
         known: digests of the trials that stay.
     """
-    from benchmark.federation.run_folder import RunFolder, run_folders
-
     stale = {}
     for folder in run_folders(home, below=False):
         run = RunFolder(folder)

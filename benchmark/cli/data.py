@@ -10,13 +10,13 @@ import typer
 from rich.filesize import decimal
 from rich.table import Table as Grid
 
-from benchmark.cli.options import Json, out
+from benchmark.cli.shared import Json, out
 from benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
     from tasks.datasets import Source
 
-data = typer.Typer(help="Show, download and verify data sets.", no_args_is_help=True)
+data = typer.Typer(name="data", help="Show, download and verify data sets.", no_args_is_help=True, add_completion=False)
 Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets. Default: all.", metavar="NAME")]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from benchmark.cli.options import STORE, Json, out
+from benchmark.cli.shared import STORE, Json, out
 from benchmark.config.errors import SettingError
 from benchmark.config.text import command, counted
 

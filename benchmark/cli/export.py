@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmark.cli.options import out
+from benchmark.cli.shared import out
 from benchmark.config.text import counted
 
 

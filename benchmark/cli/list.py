@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from benchmark.cli.options import Json, out
+from benchmark.cli.shared import Json, out
 from benchmark.config.choice import GROUP, KINDS
 from benchmark.config.experiment import Experiment, names
 from benchmark.config.summaries import summaries

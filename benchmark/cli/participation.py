@@ -3,23 +3,20 @@
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
+import numpy as np
 import typer
+from jaxtyping import Bool
+from matplotlib.figure import Figure
 from rich.table import Table as Grid
 
-from benchmark.cli.options import Json, Only, err, out
-from benchmark.cli.plots import draw
-from benchmark.cli.strict_json import strict_json
+from benchmark.cli.shared import Json, Only, draw, err, out, strict_json
 from benchmark.config.errors import SettingError
 from benchmark.config.text import counted, parse_all
-
-if TYPE_CHECKING:
-    import numpy as np
-    from jaxtyping import Bool
-
-    from participation import Participation
-    from participation.summary import Summary
+from leaderboard.plots import participation as pictures
+from participation import Participation, recording
+from participation.summary import Summary, probabilities, separation_curves, summarise
 
 
 class Picture(StrEnum):
@@ -43,8 +40,6 @@ def participation(
     if picture is not None and plot is None:
         raise SettingError("--picture is not allowed without --plot; add --plot FILE")
     from benchmark.cli.participation_spec import load
-    from participation import recording
-    from participation.summary import summarise
 
     model, panel = load(spec, parse_all("only", only or []))
     mask = recording.record(model, rounds)
@@ -55,7 +50,7 @@ def participation(
         out.print(_table(f"{spec}, panel {panel}" if panel else spec, summary))
     if plot is not None:
         drawn = picture or Picture.uplinks
-        draw(drawn.value, plot, *_content(drawn, model, mask))
+        draw(drawn.value, _figure(drawn, model, mask), plot)
     if record is not None:
         try:
             recording.write(mask, record)
@@ -64,22 +59,20 @@ def participation(
         err.print(f"{counted(rounds, 'round')}: {record}", highlight=False, soft_wrap=True)
 
 
-def _content(picture: Picture, model: "Participation", mask: "Bool[np.ndarray, 'T m']") -> tuple[Any, ...]:
-    """What a picture shows of a model and its first rounds."""
-    from participation import summary
-
-    shown = mask[:400]  # four of the longest cycles in the papers
+def _figure(picture: Picture, model: Participation, mask: Bool[np.ndarray, "T m"]) -> Figure:
+    """A picture of a model and its first rounds."""
     if picture is Picture.uplinks:
-        return shown, summary.probabilities(model, len(shown))
+        shown = mask[:400]  # four of the longest cycles in the papers
+        return pictures.uplinks(shown, probabilities(model, len(shown)))
     if picture is Picture.probabilities:
-        return (mask.mean(axis=0) if model.stationary is None else model.stationary,)
+        return pictures.probabilities(mask.mean(axis=0) if model.stationary is None else model.stationary)
     try:
-        return summary.separation_curves(model)
+        return pictures.separation(*separation_curves(model))
     except ValueError as error:
         raise SettingError(str(error)) from None
 
 
-def _table(name: str, summary: "Summary") -> Grid:
+def _table(name: str, summary: Summary) -> Grid:
     """The summary of a model, a row for each quantity."""
     stated = "" if summary.memory[1] is None else f" (stated mean {summary.memory[1]:.3f})"
     off = (

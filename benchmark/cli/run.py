@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchmark.cli.described import described
 from benchmark.cli.executor import Executor, ray_options
-from benchmark.cli.options import (
+from benchmark.cli.selection import Plan, described, plans_of, within, writable
+from benchmark.cli.shared import (
     INTERRUPTED,
     STORE,
     CheckpointEvery,
@@ -31,10 +31,8 @@ from benchmark.cli.options import (
     Variant,
     err,
     out,
+    strict_json,
 )
-from benchmark.cli.selection import Plan, plans_of, within, writable
-from benchmark.cli.strict_json import strict_json
-from benchmark.cli.tables import write_tables
 from benchmark.config.errors import SettingError
 from benchmark.config.text import command, counted
 from benchmark.sweep.pool import Pool
@@ -110,6 +108,7 @@ def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool, wat
         SettingError: a setting is not allowed, or a run folder is damaged.
     """
     from benchmark.sweep.jobs import check, check_folders
+    from leaderboard.cli.leaderboard import write_tables
 
     _tell_changed(jobs, redo)
     check_folders(jobs)

@@ -1,23 +1,26 @@
 """From the options of a command line to trials; how long these take, and what fits into a time budget."""
 
+import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.progress import track
 
-from benchmark.cli.claim import claim
-from benchmark.cli.options import err
+from benchmark.cli.shared import err
+from benchmark.config.digest import array_file
 from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment, file_of, names
+from benchmark.config.experiment import Experiment, Place, distinct, drafts, file_of, names, places, trials
 from benchmark.config.text import command, parse_all, parse_part, parse_values
+from benchmark.config.trial import Trial
+from benchmark.federation.run_folder import RunFolder, run_folders
 
 if TYPE_CHECKING:
-    from benchmark.config.experiment import Place
-    from benchmark.config.trial import Trial
     from benchmark.sweep.jobs import Job
 
 
@@ -35,31 +38,25 @@ class Plan:
     experiment: Experiment
     whole: Experiment
     file: Path | None = None
-    cut: list["Place"] | None = None
+    cut: list[Place] | None = None
 
     @cached_property
-    def places(self) -> list["Place"]:
+    def places(self) -> list[Place]:
         """The places, validated.
 
         Raises:
             SettingError: a setting is not allowed.
         """
-        from benchmark.config.experiment import places
-
         return places(self.experiment) if self.cut is None else self.cut
 
     def unfinished(self, store: Path) -> int:
         """How many trials are left to run, about, without validating them. Validating imports torch."""
-        from benchmark.config.experiment import drafts
-        from benchmark.federation.run_folder import RunFolder, run_folders
-
         folders = run_folders(store / self.experiment.home, below=False)
         ended = sum(RunFolder(folder).state in ("finished", "diverged") for folder in folders)
         return max(0, len(drafts(self.experiment)) - ended)
 
     def jobs(self, store: Path) -> list["Job"]:
         """The trials and analyses to run, each once."""
-        from benchmark.config.experiment import distinct
         from benchmark.sweep.jobs import Job
 
         return [Job(trial, self.experiment.home, store) for trial in distinct(self.places)]
@@ -70,7 +67,6 @@ class Plan:
         Raises:
             SettingError: names the metric and the columns that are recorded.
         """
-        from benchmark.config.experiment import distinct, trials
         from benchmark.sweep.metric_names import check_metrics
 
         metrics = self.experiment.named_metrics(self.experiment.judged)
@@ -86,6 +82,48 @@ class Plan:
         """
         if not self.experiment.base:  # else it shares the runs of its base on purpose
             claim(store / self.experiment.home, self.file or file_of(self.experiment.name))
+
+
+RECORD = "experiment.json"
+"""In a folder of run folders: which experiment file they belong to, so that two files of one name do not share it."""
+
+
+def claim(folder: Path, file: Path) -> None:
+    """Record the experiment file in the folder of its runs.
+
+    A file that was edited, moved or copied keeps the folder.
+
+    Args:
+        folder: of the run folders of the experiment.
+        file: that is run now.
+
+    Raises:
+        SettingError: another file with other content has its runs there.
+    """
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    record = folder / RECORD
+    try:
+        earlier = json.loads(record.read_text())
+        path, known = Path(earlier["file"]), earlier["sha256"]
+    except (FileNotFoundError, ValueError, KeyError):
+        path, known = file, digest
+    if path.resolve() != file.resolve() and known != digest and path.is_file():
+        raise SettingError(
+            f"{file}: {folder} has the runs of {path}. Write another `name:` into one of the files, or use another "
+            "--store"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"file": str(file.resolve()), "sha256": digest}, indent=1)
+    if not record.exists() or record.read_text() != text:
+        record.write_text(text)
+
+
+def claimed(folder: Path) -> str:
+    """The experiment file that the runs in a folder belong to; empty if it is not known."""
+    try:
+        return str(json.loads((folder / RECORD).read_text())["file"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def writable(store: Path) -> None:
@@ -173,8 +211,8 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
     folders = [store / plan.experiment.home for plan in plans]
     records = [cutting.Record.read(folder, plan.places, seconds) for folder, plan in zip(folders, plans, strict=True)]
     if None in records:
-        trials = [place.trial for plan in plans for place in plan.places]
-        costs = estimates(trials, machine, _probing)
+        all_trials = [place.trial for plan in plans for place in plan.places]
+        costs = estimates(all_trials, machine, _probing)
         items = [item for plan in plans for item in cutting.items(plan.places, costs)]
         cut = cutting.fit(items, seconds, machine.at_once)
         records = [cutting.Record.of(plan.places, costs, cut, seconds, machine.at_once) for plan in plans]
@@ -189,21 +227,19 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
     ]
 
 
-def how_long(places: list["Place"]) -> str:
+def how_long(places: list[Place]) -> str:
     """How long all trials would take, finished ones included."""
-    from benchmark.config.experiment import distinct
-    from benchmark.config.trial import Trial
     from benchmark.sweep.estimate import by_ray, estimates, missing, wall
     from benchmark.sweep.times import duration
 
-    trials = distinct(places)
-    absent = missing(trials)
+    all_trials = distinct(places)
+    absent = missing(all_trials)
     if absent:
         return f"No estimate without {', '.join(absent)}. To download: {command('data', 'fetch', *absent)}"
     machine = by_ray()
-    costs = estimates(trials, machine, _probing)
+    costs = estimates(all_trials, machine, _probing)
     seconds = [
-        costs[trial.digest].seconds(trial.rounds, trial.evaluation) for trial in trials if isinstance(trial, Trial)
+        costs[trial.digest].seconds(trial.rounds, trial.evaluation) for trial in all_trials if isinstance(trial, Trial)
     ]
     return (
         f"about {duration(wall(seconds, machine.at_once))} with {machine.at_once} at once on this machine, "
@@ -211,5 +247,33 @@ def how_long(places: list["Place"]) -> str:
     )
 
 
-def _probing(kinds: list[list["Trial"]]) -> Iterable[list["Trial"]]:
+def _probing(kinds: list[list[Trial]]) -> Iterable[list[Trial]]:
     return track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal)
+
+
+LARGEST = 100
+"""Entries of the largest array that is printed."""
+
+
+def described(job: "Job") -> dict[str, Any]:
+    """A trial or an analysis: its names, seed, settings, state, run folder and last metrics."""
+    history = job.folder.history()
+    return {
+        "trial": job.trial.name,
+        "experiment": job.experiment,
+        **{
+            kind: getattr(job.trial, kind).label
+            for kind in ("algorithm", "participation", "task", "analysis")
+            if hasattr(job.trial, kind)
+        },
+        "seed": job.trial.seed,
+        "settings": job.trial.spec(_array),
+        "state": job.folder.state,
+        "folder": str(job.folder.path),
+        "metrics": {} if history.empty else history.iloc[-1].to_dict(),
+    }
+
+
+def _array(array: np.ndarray) -> Any:
+    """The values of a small array; of a large one the name of its file in the run folder."""
+    return array.tolist() if array.size <= LARGEST else array_file(array)

@@ -4,19 +4,17 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table as Grid
 
-from benchmark.cli.options import STORE, Json, Store, out
-from benchmark.cli.strict_json import strict_json
+from benchmark.cli.shared import STORE, Json, Store, out, strict_json
 from benchmark.config.errors import SettingError
-
-if TYPE_CHECKING:
-    from benchmark.sweep.progress import Entry
+from benchmark.config.experiment import Experiment
+from benchmark.sweep.progress import STATES, Entry, read, table
 
 PAUSE = 2.0
 """Seconds between two looks with `--follow`."""
@@ -34,9 +32,6 @@ def status(
     """
     if follow and as_json:
         raise SettingError("--follow is not allowed with --json; leave one of them out")
-    from benchmark.config.experiment import Experiment
-    from benchmark.sweep.progress import read
-
     name = Experiment.read(experiment).home if experiment.endswith((".yaml", ".yml")) else experiment
     entries = read(store, name)
     if name and not entries:
@@ -60,10 +55,8 @@ def status(
         raise typer.Exit(0) from None
 
 
-def view(entries: "Sequence[Entry]") -> Group:
+def view(entries: Sequence[Entry]) -> Group:
     """A row for each experiment, and below it a row for each trial that runs."""
-    from benchmark.sweep.progress import STATES, table
-
     counts: dict[str, Counter[str]] = {}
     for entry in entries:
         counts.setdefault(entry.experiment, Counter())[entry.state] += 1

@@ -6,10 +6,13 @@ from typing import Annotated
 
 import typer
 
-from benchmark.cli.options import STORE, Store, need_mlflow, out
+from benchmark.cli.selection import claimed
+from benchmark.cli.shared import STORE, Store, need_mlflow, out
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
 from benchmark.config.text import counted
+from benchmark.sweep.mlflow_runs import sync as copy
+from leaderboard.cli.leaderboard import write_tables
 
 
 def sync(
@@ -20,9 +23,6 @@ def sync(
 ) -> None:
     """Copy run folders into MLflow that are not there yet, such as those of other machines."""
     need_mlflow()
-    from benchmark.cli.claim import claimed
-    from benchmark.cli.tables import write_tables
-    from benchmark.sweep.mlflow_runs import sync as copy
 
     def tables(home: str, folder: Path) -> None:
         with suppress(SettingError):  # the file of the experiment may be gone or changed

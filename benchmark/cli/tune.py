@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from benchmark.cli.executor import Executor, ray_options
-from benchmark.cli.options import (
+from benchmark.cli.selection import plans_of, writable
+from benchmark.cli.shared import (
     STORE,
     CheckpointEvery,
     GpusPerTrial,
@@ -21,12 +22,11 @@ from benchmark.cli.options import (
     StorageURL,
     Store,
     Variant,
+    draw,
     err,
     out,
+    strict_json,
 )
-from benchmark.cli.plots import draw
-from benchmark.cli.selection import plans_of, writable
-from benchmark.cli.strict_json import strict_json
 from benchmark.config.errors import SettingError
 from benchmark.config.text import command, parse_values, repeated
 
@@ -138,9 +138,13 @@ def tune(
         words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
         _tell(tuning, command(*words, store=store))
     if figures:
-        for name in ("search_settings", "search_progress", "search_budget", "search_parallel"):
-            file = tuning.beside(f"{name.removeprefix('search_')}.png")
-            draw(name, file, tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
+        from leaderboard.plots.parallel import parallel
+        from leaderboard.plots.search import best_so_far, expected_best, sensitivity
+
+        pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best, "parallel": parallel}
+        for name, picture in pictures.items():
+            figure = picture(tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
+            draw(f"search_{name}", figure, tuning.beside(f"{name}.png"))
 
 
 def _seeds(text: str) -> list[int]:

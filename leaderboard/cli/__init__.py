@@ -1,7 +1,1 @@
-"""The commands `rollcall leaderboard`, `rollcall archive` and `rollcall report`. pyproject.toml names them."""
-
-from leaderboard.cli.archive import archive
-from leaderboard.cli.leaderboard import leaderboard, write_tables
-from leaderboard.cli.report import report
-
-__all__ = ["archive", "leaderboard", "report", "write_tables"]
+"""The commands `rollcall leaderboard`, `rollcall archive` and `rollcall report`; `benchmark/cli/app.py` names them."""

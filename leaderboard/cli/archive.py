@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
-from benchmark.cli.options import STORE, Store, out
+from benchmark.cli.shared import STORE, Store, out
 from benchmark.config.text import counted
+from leaderboard import results
 from leaderboard.cli.shared import FOLDER, RESULTS, papers
+from leaderboard.own import own
 
 
 def archive(
@@ -21,9 +23,6 @@ def archive(
 
     They are added to ./leaderboard/results, where `rollcall leaderboard` and `rollcall report` find them.
     """
-    from leaderboard import results
-    from leaderboard.own import own
-
     chosen = papers(experiments)
     kept = 0
     for home in dict.fromkeys(experiment.home for experiment in chosen):

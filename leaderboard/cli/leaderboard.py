@@ -1,31 +1,37 @@
 """`rollcall leaderboard`."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from matplotlib.figure import Figure
 
-from benchmark.cli.options import STORE, Json, Name, Only, Store, out
+from benchmark.cli.shared import STORE, Json, Name, Only, Store, out
 from benchmark.config.base import validated
 from benchmark.config.errors import SettingError
 from benchmark.config.experiment import Experiment
-from benchmark.config.metric import DIRECTIONS
+from benchmark.config.metric import DIRECTIONS, Metric
 from benchmark.config.report import Report
 from benchmark.config.text import command, counted, parse_all
+from leaderboard import render, results
 from leaderboard.cli.shared import FOLDER, RESULTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.figure import Figure
-
-    from benchmark.config.metric import Metric
-    from leaderboard.run import Run
-    from leaderboard.table import Table
+from leaderboard.own import own
+from leaderboard.paper.cells import cells
+from leaderboard.paper.claims import check_claim
+from leaderboard.paper.reported import printed
+from leaderboard.paper.sentences import claims_json, claims_list
+from leaderboard.paper.table import long_rows, paper_table
+from leaderboard.plots.style import svg
+from leaderboard.ranking import selection
+from leaderboard.ranking.axes import axes
+from leaderboard.ranking.table import rank
+from leaderboard.run import Run
+from leaderboard.table import Table
 
 
 class Form(StrEnum):
@@ -51,11 +57,11 @@ class Board:
     """
 
     title: str
-    table: "Table"
+    table: Table
     csv: str
     claims: str
     data: dict[str, Any]
-    figure: "Figure"
+    figure: Figure
     figure_files: tuple[str, ...]
     origin: str
 
@@ -120,9 +126,7 @@ def leaderboard(
     elif shown is not Form.terminal:
         print(texts["tex" if shown is Form.latex else shown.value], end="")
     else:
-        from leaderboard.render import terminal
-
-        out.print(terminal(board.table, board.title, out.width))
+        out.print(render.terminal(board.table, board.title, out.width))
         if board.claims:
             out.print(board.claims, markup=False, highlight=False)
     try:
@@ -139,7 +143,7 @@ def leaderboard(
 def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
     """Write the table and the figure of one's own runs into FOLDER/EXPERIMENT; nothing if there is no finished run.
 
-    An entry point of the group `rollcall.tables`: `rollcall run` keeps the files in MLflow.
+    `rollcall run` and `rollcall sync` keep the files in MLflow.
     """
     with suppress(SettingError):
         if experiment.source:
@@ -165,9 +169,6 @@ def _with_report(experiment: Experiment, metrics: list[str] | None, last_rounds:
 
 def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
     """The text of the files by their ending."""
-    from leaderboard import render
-    from leaderboard.plots.style import svg
-
     claims = f"\n{board.claims}\n" if board.claims else ""
     return {
         "md": f"# {experiment.title}\n\n{render.markdown(board.table)}{claims}",
@@ -194,12 +195,7 @@ def _ranking(
     Raises:
         SettingError: no run is finished and has all metrics.
     """
-    from leaderboard.own import own
     from leaderboard.plots.curves import ranking_figure
-    from leaderboard.ranking import selection
-    from leaderboard.ranking.axes import axes
-    from leaderboard.ranking.table import rank
-    from leaderboard.render import all_digits
 
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     runs = own(store, experiment.home)
@@ -229,7 +225,8 @@ def _ranking(
     table = _noted(ranking.table(), notes)
     figure = ranking_figure(ranking)
     data = {"rows": ranking.long_rows(), "claims": [], "provenance": _provenance(experiment, runs)}
-    return Board(experiment.title, table, all_digits(table), "", data, figure, ("leaderboard.png",), ranking.origin)
+    csv = render.all_digits(table)
+    return Board(experiment.title, table, csv, "", data, figure, ("leaderboard.png",), ranking.origin)
 
 
 class NoRuns(SettingError):
@@ -239,19 +236,16 @@ class NoRuns(SettingError):
         super().__init__(f"experiment: {experiment.name!r} has no finished run in {store}")
 
 
-def _not_measured(metrics: "Sequence[Metric]", runs: "Sequence[Run]") -> SettingError:
-    from leaderboard.ranking.selection import measured
-
-    return SettingError(
-        f"metric: {metrics[0].column!r} is not allowed; no run measured it. Measured: {', '.join(measured(runs))}"
-    )
+def _not_measured(metrics: Sequence[Metric], runs: Sequence[Run]) -> SettingError:
+    measured = ", ".join(selection.measured(runs))
+    return SettingError(f"metric: {metrics[0].column!r} is not allowed; no run measured it. Measured: {measured}")
 
 
-def _noted(table: "Table", notes: list[str]) -> "Table":
+def _noted(table: Table, notes: list[str]) -> Table:
     return replace(table, caption="; ".join([table.caption, *notes]))
 
 
-def _provenance(experiment: Experiment, runs: "Sequence[Run]") -> dict[str, Any]:
+def _provenance(experiment: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
     """Which code made the runs, and where they are from."""
     tags = {name: sorted({run.tags.get(name, "unknown") for run in runs}) for name in ("version", "commit", "device")}
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
@@ -265,19 +259,12 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
-    from leaderboard.paper.cells import cells
-    from leaderboard.paper.claims import check_claim
-    from leaderboard.paper.reported import printed
-    from leaderboard.paper.sentences import claims_json, claims_list
-    from leaderboard.paper.table import long_rows, paper_table
     from leaderboard.plots.curves import paper_figure
-    from leaderboard.ranking.selection import without_diverged
-    from leaderboard.render import comma_separated
 
     loaded = _runs(experiment, store, archive)
     notes = []
     if hide_diverged:
-        loaded, hidden = without_diverged(loaded)
+        loaded, hidden = selection.without_diverged(loaded)
         notes.append(f"{hidden} settings with diverged runs hidden")
     all_cells = cells(experiment, loaded)
     runs = [run for cell in all_cells for run in cell.runs.values()]
@@ -300,7 +287,7 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     return Board(
         title=f"{experiment.title} ({experiment.source})",
         table=table,
-        csv=comma_separated(table),
+        csv=render.comma_separated(table),
         claims="\n".join(claims_list(claims, why)),
         data={"rows": rows, "claims": claims_json(claims), "provenance": _provenance(experiment, runs)},
         figure=paper_figure(experiment, all_cells),
@@ -309,10 +296,7 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     )
 
 
-def _runs(experiment: Experiment, store: Path, archive: Path | None) -> "list[Run]":
+def _runs(experiment: Experiment, store: Path, archive: Path | None) -> list[Run]:
     """The archived runs, if there is an archive, and one's own."""
-    from leaderboard.own import own
-    from leaderboard.results import PACKAGE, unarchive
-
-    kept = [] if archive is None else unarchive(experiment.home, PACKAGE, archive / RESULTS)
+    kept = [] if archive is None else results.unarchive(experiment.home, results.PACKAGE, archive / RESULTS)
     return kept + own(store, experiment.home, experiment.metrics)

@@ -6,8 +6,11 @@ from typing import Annotated
 import typer
 from rich.progress import track
 
-from benchmark.cli.options import err, out
+from benchmark.cli.shared import err, out
+from leaderboard import results
 from leaderboard.cli.shared import FOLDER, RESULTS, papers
+from leaderboard.paper.reproduction import NAME, PICTURE, judged, reproduction
+from leaderboard.plots.printed import printed_figure
 
 
 def report(
@@ -19,13 +22,10 @@ def report(
 
     They are made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
     """
-    from leaderboard.paper.reproduction import NAME, PICTURE, judged, reproduction
     from leaderboard.plots.curves import paper_figure
-    from leaderboard.plots.printed import printed_figure
-    from leaderboard.results import PACKAGE
 
     quiet = not err.is_terminal
-    folders = (PACKAGE, to / RESULTS)
+    folders = (results.PACKAGE, to / RESULTS)
     all_judged = [
         judged(experiment, *folders)
         for experiment in track(papers(), "claims", console=err, transient=True, disable=quiet)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter, NullFormatter
@@ -12,67 +12,50 @@ from leaderboard.plots.style import COLOURS, legend, plain
 
 REFERENCE = "plain loop"
 MARKERS = "osv^D*"
-Rows = Sequence[Mapping[str, Any]]
-Series = dict[tuple[str, ...], dict[float, list[tuple[float, float, float]]]]
-"""(median, fastest, slowest) of each measurement, by x, by line: the engine, then the settings that vary."""
+Y = "ms_per_client_round"
 
 
-def costs(rows: Rows) -> Figure:
+def costs(measured: Sequence[Mapping[str, Any]]) -> Figure:
     """Medians, with bars from the fastest to the slowest repetition.
 
     Args:
-        rows: as `rollcall bench --json` prints them.
+        measured: rows as `rollcall bench --json` prints them.
     """
+    rows = pd.DataFrame(measured)
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    most_clients, most_active = (max(row[name] for row in rows) for name in ("clients", "active"))
-    colours = dict(zip([*dict.fromkeys(row["engine"] for row in rows), REFERENCE], COLOURS, strict=False))
-    _draw(left, [row for row in rows if row["clients"] == most_clients], "active", colours)
-    left.set_title(f"{most_clients:,} clients", fontsize=9)
-    left.set_xlabel("active clients")
-    left.set_ylabel("ms per client and round")
-    _draw(right, [row for row in rows if row["active"] == most_active], "clients", colours)
-    right.set_title(f"{most_active:,} active clients", fontsize=9)
+    clients, active = rows["clients"].max(), rows["active"].max()
+    _draw(left, rows[rows["clients"] == clients], "active")
+    left.set(xlabel="active clients", ylabel="ms per client and round")
+    left.set_title(f"{clients:,} clients", fontsize=9)
+    _draw(right, rows[rows["active"] == active], "clients")
     right.set_xlabel("clients")
+    right.set_title(f"{active:,} active clients", fontsize=9)
     legend(figure)
     return figure
 
 
-def _draw(axes: Axes, rows: Rows, x: str, colours: Mapping[str, str]) -> None:
+def _draw(axes: Axes, rows: pd.DataFrame, x: str) -> None:
     """A line for each engine and setting, and one for the plain loop, which ran beside each engine."""
-    series = _series(rows, x)
-    settings = list(dict.fromkeys(line[1:] for line in series))
-    for line, points in series.items():
-        measured = [np.array(points[value]) for value in sorted(points)]
-        middle = np.array([np.median(repeated[:, 0]) for repeated in measured])
-        fastest = np.array([repeated[:, 1].min() for repeated in measured])
-        slowest = np.array([repeated[:, 2].max() for repeated in measured])
+    looped = rows.drop(columns=[Y, f"{Y}_min", f"{Y}_max"]).rename(columns=lambda name: name.removeprefix("reference_"))
+    both = pd.concat([rows, looped.assign(engine=REFERENCE)])
+    varying = [name for name in ("steps", "batch") if rows[name].nunique() > 1]
+    colours = dict(zip(both["engine"].unique(), COLOURS, strict=False))
+    markers: dict[str, str] = {}
+    for (engine, *setting), line in both.groupby(["engine", *varying], sort=False):
+        name = ", ".join(f"{key} {value}" for key, value in zip(varying, setting, strict=True))
+        points = line.groupby(x).agg({Y: "median", f"{Y}_min": "min", f"{Y}_max": "max"})
         axes.errorbar(
-            sorted(points),
-            middle,
-            yerr=(middle - fastest, slowest - middle),
-            color=colours[line[0]],
-            linestyle=":" if line[0] == REFERENCE else "-",
-            marker=MARKERS[settings.index(line[1:]) % len(MARKERS)],
+            points.index,
+            points[Y],
+            yerr=(points[Y] - points[f"{Y}_min"], points[f"{Y}_max"] - points[Y]),
+            color=colours[engine],
+            linestyle=":" if engine == REFERENCE else "-",
+            marker=markers.setdefault(name, MARKERS[len(markers) % len(MARKERS)]),
             capsize=3,
-            label=", ".join(line),
+            label=", ".join(filter(None, [str(engine), name])),
         )
-    _scale(axes, sorted({row[x] for row in rows}))
-
-
-def _series(rows: Rows, x: str) -> Series:
-    varying = [name for name in ("steps", "batch") if len({row[name] for row in rows}) > 1]
-    series: Series = {}
-    for row in rows:
-        setting = [f"{name} {row[name]}" for name in varying]
-        for name, cost in ((row["engine"], "ms_per_client_round"), (REFERENCE, "reference_ms_per_client_round")):
-            measured = row[cost], row[f"{cost}_min"], row[f"{cost}_max"]
-            series.setdefault((name, *setting), {}).setdefault(row[x], []).append(measured)
-    return series
-
-
-def _scale(axes: Axes, ticks: Sequence[float]) -> None:
-    """Logarithmic axes, with a tick for each measured x."""
+    ticks = sorted(rows[x].unique())
     axes.set_xlim(ticks[0] / 1.5, ticks[-1] * 1.5)  # room for a single point
     axes.set_xscale("log")
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])

@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pytest
+import reference_pages as reference
 from annotated_types import Ge, Lt
+from docstrings import markdown, parse, restructured
 from pydantic import BaseModel, Field, PositiveInt
-from reference_pages import choices, commands, modules, settings
-from reference_pages.docstrings import markdown, parse, restructured
-from reference_pages.words import shown, type_in_words
+from reference_pages import shown, type_in_words
 
 from benchmark.config.choice import KINDS, options
 
@@ -100,8 +100,8 @@ def test_shown(value, text):
 
 
 def test_section_of_a_model():
-    assert settings.reachable(Outer) == [Outer, Inner]
-    assert settings.section(Inner).splitlines() == [
+    assert reference.reachable(Outer) == [Outer, Inner]
+    assert reference.model_section(Inner).splitlines() == [
         "(settings-inner)=",
         "## Inner",
         "",
@@ -111,7 +111,7 @@ def test_section_of_a_model():
         ": whole number above 0; default `2`",
         ": of the network",
     ]
-    outer = settings.section(Outer)
+    outer = reference.model_section(Outer)
     assert "`inner`\n: [Inner](#settings-inner); optional\n" in outer
     assert "`mode`\n: `a` or `b`; required\n" in outer
     assert "`label`\n: text or `null`; default `null`\n" in outer
@@ -119,7 +119,7 @@ def test_section_of_a_model():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_choice_and_option_is_listed(kind):
-    page = choices.page(kind)
+    page = reference.choices_page(kind)
     for name, factory in KINDS[kind].known.items():
         section = page.split(f"## `{name}`\n")[1].split("\n## ")[0]
         for option in options(factory, KINDS[kind].supplied):
@@ -127,7 +127,7 @@ def test_every_choice_and_option_is_listed(kind):
 
 
 def test_every_command_and_module_is_listed():
-    assert "## `rollcall leaderboard`" in commands.pages()["commands.md"]
-    names = modules.pages()
+    assert "## `rollcall leaderboard`" in reference.command_pages()["commands.md"]
+    names = reference.module_pages()
     assert {"api/algorithms.fedpbc.rst", "api/benchmark.config.trial.rst"} <= names.keys()
     assert not any("benchmark.cli" in name or "leaderboard.cli" in name for name in names)

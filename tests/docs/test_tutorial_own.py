@@ -27,7 +27,7 @@ for cell in json.loads(sys.stdin.read()):
     elif cell.startswith("!rollcall "):
         sys.argv = shlex.split(cell.removeprefix("!"))
         stream = io.StringIO()
-        import benchmark.cli.options as options
+        import benchmark.cli.shared as options
         options.out._file = options.err._file = stream
         try:
             main()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmark import SettingError
-from benchmark.cli.claim import claim
+from benchmark.cli.selection import claim
 
 
 def test_another_file_with_other_content_is_refused(tmp_path):

@@ -13,6 +13,7 @@ from real_data import needs_cifar10, needs_mnist
 from torchvision.datasets import MNIST
 
 from algorithms import ALGORITHMS
+from benchmark.cli.app import COMMANDS, imported
 from benchmark.config.experiment import names
 from benchmark.federation.run_folder import RunFolder
 from tasks import TASKS
@@ -443,7 +444,36 @@ def test_real_cifar10_end_to_end(store, capsys):
     assert json.loads(out)[0]["metrics"]["test/loss"] < 3
 
 
-def test_the_help_waits_for_no_heavy_import():
-    code = "import sys, benchmark.cli.app; print([m for m in ('torch', 'pandas', 'ray', 'mlflow') if m in sys.modules])"
+def heavy(*arguments: str) -> list[str]:
+    """Of the modules that take seconds to import, those that `rollcall ARGUMENTS` imports."""
+    code = (
+        "import atexit, sys\n"
+        "heavy = ('torch', 'lightning', 'ray', 'mlflow')\n"
+        "atexit.register(lambda: print('\\n', *[name for name in heavy if name in sys.modules]))\n"
+        f"sys.argv = ['rollcall', *{arguments}]\n"
+        "from benchmark.cli import main\n"
+        "main()\n"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return done.stdout.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("list",), ("status",), ("leaderboard", "--help"), ("report", "--help"), ("bench", "--help")],
+)
+def test_nothing_waits_for_a_heavy_import_in_vain(arguments, store):
+    assert heavy(*arguments) == []
+
+
+def test_the_list_of_commands_says_what_each_command_says():
+    for name, (_, summary) in COMMANDS.items():
+        command = imported(name)
+        assert " ".join(command.help.partition("\n\n")[0].split()) == summary
+        assert command.name == name
+
+
+def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):
+    code, _, err = rollcall(capsys, "lst")
+    assert code == 2
+    assert "Did you mean 'list'?" in " ".join(err.split())

@@ -6,7 +6,7 @@ import pytest
 from command import rollcall, write
 
 from benchmark.cli.executor import ray_options
-from benchmark.cli.options import err
+from benchmark.cli.shared import err
 from benchmark.config.errors import SettingError
 from benchmark.sweep import pool
 from benchmark.sweep.pool import Pool

@@ -1,20 +1,14 @@
 """The tables of an experiment become artifacts of its parent run in MLflow."""
 
 import shutil
-import tomllib
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from command import rollcall, write
 
 from benchmark.sweep.mlflow_runs import Runs
 
-ENTRIES = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["entry-points"]
 
-
-def test_a_sweep_and_a_sync_keep_the_table(store, tmp_path, capsys, monkeypatch):
-    entries = [EntryPoint(name, value, "rollcall.tables") for name, value in ENTRIES["rollcall.tables"].items()]
-    monkeypatch.setattr("benchmark.cli.tables.entry_points", lambda group: entries)
+def test_a_sweep_and_a_sync_keep_the_table(store, tmp_path, capsys):
     file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
     assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
     runs = Runs(store, "tiny")

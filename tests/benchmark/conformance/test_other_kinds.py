@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmark.config.kinds import KINDS
 
+from benchmark.config.choice import KINDS
 from benchmark.conformance import CHECKS
 
 OF_KIND = {kind: checks for kind, checks in CHECKS.items() if kind != "algorithm"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from leaderboard import archive
-from leaderboard.cli import report
+from leaderboard.cli.report import report
 from leaderboard.cli.shared import FOLDER, RESULTS
 from tests.support.results import COMPARED, ends, printed_numbers, runs
 

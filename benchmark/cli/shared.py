@@ -1,13 +1,18 @@
-"""Options and arguments that several commands share, and the consoles they print to."""
+"""What several commands share: options and arguments, consoles, and how they print JSON and draw pictures."""
 
+import json
+import math
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from benchmark.config.errors import SettingError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 out = Console()
 err = Console(stderr=True)
@@ -58,3 +63,35 @@ def need_mlflow() -> None:
     """
     if not find_spec("mlflow"):
         raise SettingError("this command needs MLflow: pip install 'rollcall[mlflow]'")
+
+
+def strict_json(value: Any) -> str:
+    """Plain values as JSON text. JSON's standard knows no NaN and no infinity: such a number is null."""
+    return json.dumps(_finite(value), indent=1, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def draw(name: str, figure: "Figure", file: Path) -> None:
+    """Write a picture to a file, whose folder is made if need be.
+
+    Args:
+        name: of the picture, for the line that says where it is.
+        figure: the picture.
+        file: its ending decides the format.
+
+    Raises:
+        SettingError: the ending is of no format.
+    """
+    endings = figure.canvas.get_supported_filetypes()
+    if file.suffix.lower().removeprefix(".") not in endings:
+        raise SettingError(f"plot: {str(file)!r} is not allowed; must end in one of .{', .'.join(sorted(endings))}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=150)
+    err.print(f"{name}: {file}", highlight=False, soft_wrap=True)

@@ -1,11 +1,29 @@
-"""`--json` prints what every JSON reader reads."""
+"""What several commands share."""
 
 import json
 import math
 
+import pytest
 from command import rollcall, write
+from matplotlib.figure import Figure
 
-from benchmark.cli.strict_json import strict_json
+from benchmark.cli.shared import draw, strict_json
+from benchmark.config.errors import SettingError
+
+
+def test_a_picture_is_written_into_a_new_folder(tmp_path, capsys):
+    draw("partition", Figure(figsize=(2, 1)), tmp_path / "new" / "a.PNG")
+    written = (tmp_path / "new" / "a.PNG").read_bytes()
+    assert written.startswith(b"\x89PNG")
+    assert [int.from_bytes(written[i : i + 4]) for i in (16, 20)] == [300, 150]  # pixels, at 150 an inch
+    assert capsys.readouterr().err == f"partition: {tmp_path}/new/a.PNG\n"
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a", "a.png.gz"])
+def test_a_format_that_cannot_be_drawn_is_refused(name, tmp_path):
+    with pytest.raises(SettingError, match=rf"^plot: '.*{name}' is not allowed; must end in one of .*\.png, .*\.svg"):
+        draw("partition", Figure(), tmp_path / "new" / name)
+    assert not list(tmp_path.iterdir())
 
 
 def test_numbers_that_json_does_not_know_are_null():
