@@ -118,6 +118,8 @@ def tune(
         SettingError: a setting is not allowed.
         Interrupted: the search was asked to stop, or another process runs one of its trials; call again to resume.
     """
+    ray = ray or RayOptions()
+    pool = Pool.of(executor, ray, console, mlflow)
     if not isinstance(experiment, Experiment):
         experiment = Experiment.read(str(experiment))
     if samples < 1:
@@ -126,8 +128,6 @@ def tune(
         raise SettingError(f"scheduler: {scheduler!r} is not allowed; must be one of {', '.join(get_args(Scheduler))}")
     space, judged = Space.read(space), metric_of(metric, mode, allow_test, experiment.report.metrics)
     cells = cells_of(with_seeds(experiment, seeds), space, per, judged, rounds, scheduler)
-    ray = ray or RayOptions()
-    pool = Pool.of(executor, ray, console, mlflow)
     at_once = by_ray(ray.gpus_per_trial).at_once if pool.executor == "ray" else 1
     plan = Search(
         f"{experiment.home}/search",

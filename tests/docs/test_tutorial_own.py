@@ -25,14 +25,15 @@ for cell in json.loads(sys.stdin.read()):
         name, _, text = cell.removeprefix("%%writefile ").partition("\\n")
         Path(name).write_text(text)
     elif cell.startswith("!rollcall "):
-        sys.argv = shlex.split(cell.removeprefix("!"))
         stream = io.StringIO()
         import benchmark.cli.shared as options
         options.out._file = options.err._file = stream
-        try:
-            main()
-        except SystemExit as end:
-            assert not end.code, stream.getvalue()
+        for line in cell.strip().splitlines():
+            sys.argv = shlex.split(line.removeprefix("!"))
+            try:
+                main()
+            except SystemExit as end:
+                assert not end.code, stream.getvalue()
         outputs.append(stream.getvalue())
     elif not cell.startswith("!"):
         *statements, expression = cell.strip().splitlines()

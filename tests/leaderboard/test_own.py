@@ -115,7 +115,7 @@ def test_a_server_that_does_not_answer_costs_seconds(store, silent, tmp_path, ca
 
 
 def test_a_leaderboard_needs_no_mlflow(store, tmp_path, capsys, monkeypatch):
-    for module in ("leaderboard.cli.leaderboard", "leaderboard.own", "benchmark.cli.run"):
+    for module in ("leaderboard.cli.leaderboard", "leaderboard.own", "benchmark.cli.run", "benchmark.sweep.pool"):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: None, raising=False)
     file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
     assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
