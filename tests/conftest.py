@@ -10,6 +10,49 @@ from filelock import FileLock
 
 from benchmark.sweep import mlflow_client
 
+FULL = (
+    "algorithms/test_limits.py",
+    "benchmark/cli/test_clean.py::test_stale_and_failed",
+    "benchmark/cli/test_commands.py::test_ray_and_inline",
+    "benchmark/cli/test_commands.py::test_real",
+    "benchmark/cli/test_commands.py::test_without_ray_and_mlflow",
+    "benchmark/cli/test_ends.py",
+    "benchmark/cli/test_refusals.py::test_two_processes",
+    "benchmark/cli/test_tune.py::test_ray",
+    "benchmark/conformance/test_conformance.py::test_a_broken",
+    "benchmark/conformance/test_conformance.py::test_and_for_no_other",
+    "benchmark/conformance/test_conformance.py::test_registered",
+    "benchmark/conformance/test_conformance.py::test_the_report",
+    "benchmark/conformance/test_other_kinds.py",
+    "benchmark/engines/test_vectorised.py::test_engines_learn",
+    "benchmark/federation/test_growing.py",
+    "benchmark/federation/test_host_process.py",
+    "benchmark/search/test_answer.py::test_the_file_is_utf_8",
+    "benchmark/search/test_search.py::test_a_killed",
+    "benchmark/sweep/test_mlflow_database.py",
+    "benchmark/sweep/test_mlflow_server.py",
+    "benchmark/sweep/test_ray_executor.py",
+    "benchmark/test_every_experiment.py",
+    "benchmark/test_light_imports.py",
+    "benchmark/test_mistakes.py",
+    "benchmark/test_timing.py",
+    "docs/test_tutorial_own.py",
+    "leaderboard/paper/test_reported.py::test_printed_numbers_belong",
+    "leaderboard/paper/test_reproduction.py::test_the",
+    "participation/test_laws.py::test_markov_varying",
+    "tasks/datasets/test_fetch.py::test_a_killed",
+    "tasks/test_every_task.py::test_cifar10",
+    "tasks/test_leaf_synthetic.py::test_heterogeneity",
+)
+"""The beginnings of the names of tests that `make test` leaves out: kills, Ray but one start, servers, every experiment,
+and checks of all methods, of which `make test` has three. `make test-all` runs them all."""
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.nodeid.removeprefix("tests/").startswith(FULL):
+            item.add_marker("full")
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread():

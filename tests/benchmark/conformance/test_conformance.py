@@ -38,6 +38,13 @@ def reports(tmp_path_factory):
     return checked(tmp_path_factory)
 
 
+def test_three_methods_pass(tmp_path_factory):
+    """One without memory, one that stores a vector for each client, one whose state has several parts."""
+    report = checked(tmp_path_factory, *(names := ("fedavg", "fedvarp", "ca_fed")))
+    assert report["code"] == 0
+    assert [len(report[name]) for name in names] == [20] * 3
+
+
 @pytest.mark.parametrize("name", list(ALGORITHMS))
 def test_registered_methods_pass(name, reports):
     assert reports["code"] == 0
