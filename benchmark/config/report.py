@@ -126,6 +126,8 @@ class Claim(Settings):
             raise SettingError("least: is missing; a claim must have least, most or both")
         if sum(option is not None for option in (self.minus, self.over, self.along)) > 1:
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
+        if self.either is not None and self.least is not None and self.most is not None:
+            raise SettingError("either: is not allowed with both least and most; must have one bound")
         if self.per is not None and self.at is None:
             raise SettingError("at: is missing; must be given beside per")
         if self.against is not None and self.minus is None and self.over is None:

@@ -356,6 +356,8 @@ def test_what_cannot_be_decided_is_refused():
         validated(Claim, ABOVE | {"says": "so", "section": "IV", "statement": "PBC 1"})
     with pytest.raises(SettingError, match="against: is not allowed without minus or over"):
         claimed({"least": 0, "against": "test/loss"})
+    with pytest.raises(SettingError, match="either: is not allowed with both least and most; must have one bound"):
+        claimed(ABOVE | {"either": "algorithm", "most": 1.0})
     with pytest.raises(SettingError, match="command: must be given with shown"):
         claimed(ABOVE | {"cause": {"kind": "unknown", "shown": "It was seen."}})
     with pytest.raises(SettingError, match="before: must be given with since"):
