@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from algorithms.adafed import AdaFed
-from algorithms.amplified_fedavg import AmplifiedFedAvg
-from algorithms.base import (
+from rollcall.algorithms.adafed import AdaFed
+from rollcall.algorithms.amplified_fedavg import AmplifiedFedAvg
+from rollcall.algorithms.base import (
     KNOWLEDGE,
     Algorithm,
     LocalWork,
@@ -16,31 +16,31 @@ from algorithms.base import (
     Traffic,
     local_steps,
 )
-from algorithms.ca_fed import CAFed
-from algorithms.f3ast import F3AST
-from algorithms.fedau import FedAU
-from algorithms.fedavg import FedAvg
-from algorithms.fedavg_all import FedAvgAll
-from algorithms.fedavg_debiased import FedAvgDebiased
-from algorithms.fedavg_known import FedAvgKnown
-from algorithms.fedavgm import FedAvgM
-from algorithms.fedawe import FedAWE
-from algorithms.feddyn import FedDyn
-from algorithms.fednova import FedNova
-from algorithms.fedopt import FedAdam, FedYogi
-from algorithms.fedpbc import FedPBC
-from algorithms.fedprox import FedProx
-from algorithms.fedsgd import FedSGD
-from algorithms.fedsgd_iw import FedSGDIW
-from algorithms.fedvarp import FedVARP
-from algorithms.focus import Focus
-from algorithms.local_sgd import LocalSGD
-from algorithms.mifa import MIFA
-from algorithms.more_available import MoreAvailable
-from algorithms.rows import Rows
-from algorithms.scaffnew import Scaffnew
-from algorithms.scaffold import Scaffold
-from algorithms.unbiased import Unbiased
+from rollcall.algorithms.ca_fed import CAFed
+from rollcall.algorithms.f3ast import F3AST
+from rollcall.algorithms.fedau import FedAU
+from rollcall.algorithms.fedavg import FedAvg
+from rollcall.algorithms.fedavg_all import FedAvgAll
+from rollcall.algorithms.fedavg_debiased import FedAvgDebiased
+from rollcall.algorithms.fedavg_known import FedAvgKnown
+from rollcall.algorithms.fedavgm import FedAvgM
+from rollcall.algorithms.fedawe import FedAWE
+from rollcall.algorithms.feddyn import FedDyn
+from rollcall.algorithms.fednova import FedNova
+from rollcall.algorithms.fedopt import FedAdam, FedYogi
+from rollcall.algorithms.fedpbc import FedPBC
+from rollcall.algorithms.fedprox import FedProx
+from rollcall.algorithms.fedsgd import FedSGD
+from rollcall.algorithms.fedsgd_iw import FedSGDIW
+from rollcall.algorithms.fedvarp import FedVARP
+from rollcall.algorithms.focus import Focus
+from rollcall.algorithms.local_sgd import LocalSGD
+from rollcall.algorithms.mifa import MIFA
+from rollcall.algorithms.more_available import MoreAvailable
+from rollcall.algorithms.rows import Rows
+from rollcall.algorithms.scaffnew import Scaffnew
+from rollcall.algorithms.scaffold import Scaffold
+from rollcall.algorithms.unbiased import Unbiased
 
 ALGORITHMS: dict[str, type[Algorithm[Any]]] = {
     "local_sgd": LocalSGD,

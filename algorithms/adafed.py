@@ -25,8 +25,8 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.availability import AvailabilityWeighted, Watch, observed
-from algorithms.base import LocalWork, Nothing, Properties, Round
+from rollcall.algorithms.availability import AvailabilityWeighted, Watch, observed
+from rollcall.algorithms.base import LocalWork, Nothing, Properties, Round
 
 
 @dataclass(frozen=True)

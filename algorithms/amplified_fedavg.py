@@ -21,9 +21,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
-from algorithms.fedopt import refuse_second_optimizer
-from algorithms.options import Count, Positive
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
+from rollcall.algorithms.fedopt import refuse_second_optimizer
+from rollcall.algorithms.options import Count, Positive
 
 
 @dataclass(frozen=True)

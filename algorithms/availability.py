@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, Nothing, Properties, Round
+from rollcall.algorithms.base import Algorithm, Nothing, Properties, Round
 
 PRIOR = 1.0  # n and n'
 

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.local_work import LocalWork, local_steps
+from rollcall.algorithms.local_work import LocalWork, local_steps
 
 __all__ = [
     "Algorithm",

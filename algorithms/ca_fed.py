@@ -35,9 +35,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from algorithms.availability import Watch, observed
-from algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round, Traffic
-from algorithms.options import Fraction, NonNegative, Rounds
+from rollcall.algorithms.availability import Watch, observed
+from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round, Traffic
+from rollcall.algorithms.options import Fraction, NonNegative, Rounds
 
 
 @dataclass(frozen=True)

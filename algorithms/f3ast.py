@@ -26,8 +26,8 @@ from typing import ClassVar, Literal
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Traffic
-from algorithms.options import Count, Fraction, Positive
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Traffic
+from rollcall.algorithms.options import Count, Fraction, Positive
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round
-from algorithms.options import Count
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round
+from rollcall.algorithms.options import Count
 
 
 @dataclass(frozen=True)

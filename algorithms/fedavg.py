@@ -21,7 +21,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Round
-from algorithms.options import Count, Positive
+from rollcall.algorithms.base import Algorithm, LocalWork, Round
+from rollcall.algorithms.options import Count, Positive
 
 
 @dataclass(frozen=True)

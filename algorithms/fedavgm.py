@@ -19,9 +19,9 @@ from annotated_types import Ge, Lt
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
-from algorithms.fedopt import refuse_second_optimizer
-from algorithms.options import Positive
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
+from rollcall.algorithms.fedopt import refuse_second_optimizer
+from rollcall.algorithms.options import Positive
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, refuse_server_optimizer
-from algorithms.options import Positive
-from algorithms.rows import Rows
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, refuse_server_optimizer
+from rollcall.algorithms.options import Positive
+from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps, refuse_local_optimizer
-from algorithms.fedopt import refuse_second_optimizer
-from algorithms.options import Positive
-from algorithms.rows import Rows
+from rollcall.algorithms.base import (
+    Algorithm,
+    LocalWork,
+    Properties,
+    Round,
+    Setting,
+    local_steps,
+    refuse_local_optimizer,
+)
+from rollcall.algorithms.fedopt import refuse_second_optimizer
+from rollcall.algorithms.options import Positive
+from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from annotated_types import Ge, Lt
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting
 
 
 @dataclass(frozen=True)

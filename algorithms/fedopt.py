@@ -25,8 +25,8 @@ from annotated_types import Ge, Lt
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
-from algorithms.options import Positive
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
+from rollcall.algorithms.options import Positive
 
 
 def refuse_second_optimizer(name: str, setting: Setting) -> None:

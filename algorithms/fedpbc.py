@@ -26,7 +26,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, refuse_server_optimizer
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, refuse_server_optimizer
 
 
 @dataclass(frozen=True)

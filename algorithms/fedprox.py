@@ -21,7 +21,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import (
+from rollcall.algorithms.base import (
     LocalWork,
     Memoryless,
     Nothing,
@@ -31,7 +31,7 @@ from algorithms.base import (
     local_steps,
     refuse_local_optimizer,
 )
-from algorithms.options import NonNegative
+from rollcall.algorithms.options import NonNegative
 
 
 @dataclass(frozen=True)

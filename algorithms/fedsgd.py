@@ -20,7 +20,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import (
+from rollcall.algorithms.base import (
     LocalWork,
     Memoryless,
     Nothing,

@@ -24,8 +24,16 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Nothing, Round, Setting, refuse_local_optimizer, refuse_local_steps
-from algorithms.options import NonNegative
+from rollcall.algorithms.base import (
+    Algorithm,
+    LocalWork,
+    Nothing,
+    Round,
+    Setting,
+    refuse_local_optimizer,
+    refuse_local_steps,
+)
+from rollcall.algorithms.options import NonNegative
 
 
 @dataclass(frozen=True)

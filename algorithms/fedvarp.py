@@ -27,8 +27,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round
-from algorithms.rows import Rows
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round
+from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)

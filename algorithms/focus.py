@@ -30,8 +30,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps, refuse_local_optimizer
-from algorithms.rows import Rows
+from rollcall.algorithms.base import (
+    Algorithm,
+    LocalWork,
+    Properties,
+    Round,
+    Setting,
+    local_steps,
+    refuse_local_optimizer,
+)
+from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)

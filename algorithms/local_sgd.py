@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Traffic
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Traffic
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from typing import ClassVar
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from algorithms.availability import AvailabilityWeighted, Watch, observed
-from algorithms.base import LocalWork, Nothing, Properties, Round, Traffic
+from rollcall.algorithms.availability import AvailabilityWeighted, Watch, observed
+from rollcall.algorithms.base import LocalWork, Nothing, Properties, Round, Traffic
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms.base import (
+from rollcall.algorithms.base import (
     Algorithm,
     LocalWork,
     Properties,
@@ -40,7 +40,7 @@ from algorithms.base import (
     refuse_local_optimizer,
     refuse_server_optimizer,
 )
-from algorithms.rows import Rows
+from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)

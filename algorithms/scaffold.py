@@ -28,7 +28,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.base import (
+from rollcall.algorithms.base import (
     Algorithm,
     LocalWork,
     Properties,
@@ -38,7 +38,7 @@ from algorithms.base import (
     local_steps,
     refuse_local_optimizer,
 )
-from algorithms.rows import Rows
+from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from algorithms.availability import AvailabilityWeighted, Watch, observed
-from algorithms.base import LocalWork, Nothing, Round
+from rollcall.algorithms.availability import AvailabilityWeighted, Watch, observed
+from rollcall.algorithms.base import LocalWork, Nothing, Round
 
 
 @dataclass(frozen=True)

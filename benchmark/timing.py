@@ -18,13 +18,13 @@ from lightning.pytorch import Callback
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmark.config.errors import SettingError
-from benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining
-from benchmark.engines.threads import kernels_of_one_thread
-from benchmark.federation.simulation import simulate
-from tasks import AUGMENTATIONS, MODELS, Minibatches
-from tasks.images import Classification
-from tasks.streams import stream, torch_stream
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining
+from rollcall.benchmark.engines.threads import kernels_of_one_thread
+from rollcall.benchmark.federation.simulation import simulate
+from rollcall.tasks import AUGMENTATIONS, MODELS, Minibatches
+from rollcall.tasks.images import Classification
+from rollcall.tasks.streams import stream, torch_stream
 
 WORKS = {"digits": ((1, 8, 8), "mlp"), "mnist": ((1, 28, 28), "linear"), "cifar10": ((3, 32, 32), "fedpbc_cifar10")}
 """By task: the shape of an input and the name of the model; each has ten classes."""

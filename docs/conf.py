@@ -51,7 +51,7 @@ highlight_language = "text"  # of formulas in docstrings
 nitpicky = True
 suppress_warnings = ["ref.python"]  # two attributes of one name, in a type that autodoc links
 # There is no network to look other projects up; only links into this project must resolve.
-nitpick_ignore_regex = [(r"py:.*", r"(?!(participation|algorithms|tasks|benchmark|leaderboard)\.).*")]
+nitpick_ignore_regex = [(r"py:.*", r"(?!rollcall\.).*")]
 
 html_theme = "furo"
 html_title = "Rollcall"

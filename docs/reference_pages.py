@@ -23,12 +23,12 @@ from pydantic.fields import FieldInfo
 from typer.cli import get_docs_for_click
 from typer.core import TyperGroup
 
-import algorithms
-from benchmark.cli.app import COMMANDS, app, imported
-from benchmark.config.analysis import Analysis
-from benchmark.config.choice import KINDS, Choice, options
-from benchmark.config.experiment import Experiment
-from benchmark.config.trial import Trial
+from rollcall import algorithms
+from rollcall.benchmark.cli.app import COMMANDS, app, imported
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.choice import KINDS, Choice, options
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.trial import Trial
 
 ROOTS: dict[str, type[BaseModel]] = {"experiment": Experiment, "trial": Trial, "analysis": Analysis}
 
@@ -50,13 +50,13 @@ ABOUT = {
     "analysis": "A computation without training. The key `analysis` of a panel.",
 }
 PACKAGES = {
-    "participation": "Which clients are available in each round",
-    "algorithms": "The methods, and what they are made of",
-    "tasks": "Data, models, partitions",
-    "benchmark": "Settings, engines, the federated loop, sweeps",
-    "leaderboard": "Tables and figures from results",
+    "rollcall.participation": "Which clients are available in each round",
+    "rollcall.algorithms": "The methods, and what they are made of",
+    "rollcall.tasks": "Data, models, partitions",
+    "rollcall.benchmark": "Settings, engines, the federated loop, sweeps",
+    "rollcall.leaderboard": "Tables and figures from results",
 }
-LEFT_OUT = ("benchmark.cli", "leaderboard.cli")
+LEFT_OUT = ("rollcall.benchmark.cli", "rollcall.leaderboard.cli")
 """The command line has a page of its own."""
 
 OPTIONS = [":members:", ":show-inheritance:", ":ignore-module-all:", ":member-order: bysource"]

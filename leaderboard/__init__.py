@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leaderboard.ranking.table import Ranking, Row, rank
-    from leaderboard.results import archive, load, unarchive
-    from leaderboard.run import Run
-    from leaderboard.table import Number, Table
+    from rollcall.leaderboard.ranking.table import Ranking, Row, rank
+    from rollcall.leaderboard.results import archive, load, unarchive
+    from rollcall.leaderboard.run import Run
+    from rollcall.leaderboard.table import Number, Table
 
 __all__ = ["Number", "Ranking", "Row", "Run", "Table", "archive", "load", "rank", "unarchive"]
 
@@ -23,5 +23,5 @@ def __getattr__(name: str) -> Any:
     # The command line imports this package for its commands. It imports pandas only when one of them is called.
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(f"leaderboard.{home}"), name)
+            return getattr(import_module(f"rollcall.leaderboard.{home}"), name)
     raise AttributeError(f"module 'leaderboard' has no attribute {name!r}")

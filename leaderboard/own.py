@@ -8,13 +8,13 @@ from pathlib import Path
 
 from yaml import YAMLError
 
-from benchmark.config.digest import flatten
-from benchmark.config.source import Source
-from benchmark.config.text import counted, parsed
-from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_runs import tags
-from leaderboard.results import load
-from leaderboard.run import Run
+from rollcall.benchmark.config.digest import flatten
+from rollcall.benchmark.config.source import Source
+from rollcall.benchmark.config.text import counted, parsed
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.mlflow_runs import tags
+from rollcall.leaderboard.results import load
+from rollcall.leaderboard.run import Run
 
 
 def own(store: Path, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
@@ -31,7 +31,7 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None) ->
     runs = of_folders(store, experiment, metrics)
     if not (os.environ.get("MLFLOW_TRACKING_URI") and find_spec("mlflow")):
         return _of_one_version(runs)
-    from benchmark.sweep.mlflow_client import client
+    from rollcall.benchmark.sweep.mlflow_client import client
 
     here = {run.tags["rollcall.trial"] for run in runs}
     try:

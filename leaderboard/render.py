@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
-from leaderboard.table import SIZE, Entry, Number, Table
+from rollcall.leaderboard.table import SIZE, Entry, Number, Table
 
 PADDING = 3
 """Spaces between two columns in a terminal."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from benchmark.sweep.mlflow_runs import PARENT
-from leaderboard.run import Run
+from rollcall.benchmark.sweep.mlflow_runs import PARENT
+from rollcall.leaderboard.run import Run
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

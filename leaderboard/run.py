@@ -7,10 +7,10 @@ from typing import Literal
 
 import pandas as pd
 
-from benchmark.config.digest import known_since
-from benchmark.config.metric import Metric
-from benchmark.config.text import parsed
-from benchmark.config.trial import Evaluation, LastRounds
+from rollcall.benchmark.config.digest import known_since
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.text import parsed
+from rollcall.benchmark.config.trial import Evaluation, LastRounds
 
 Settings = tuple[tuple[str, str], ...]
 """Settings as text, sorted by dotted name."""

@@ -1,4 +1,4 @@
-"""A table, however it is shown: the model behind rankings and the papers' tables. `leaderboard.render` shows it."""
+"""A table, however it is shown: the model behind rankings and the papers' tables. See `rollcall.leaderboard.render`."""
 
 import math
 from collections.abc import Callable

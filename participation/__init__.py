@@ -6,18 +6,18 @@ probabilities takes the population first, each variation takes p and t. Keyword 
 
 from collections.abc import Callable
 
-from participation.base import Participation, Population
-from participation.bernoulli import Active, Bernoulli
-from participation.copula import Copula
-from participation.cyclic import Cyclic, CyclicReset
-from participation.function import FromFunction, FromObject
-from participation.group_events import GroupEvents
-from participation.markov import ClusteredMarkov, Markov, MarkovPiLambda, MarkovVarying
-from participation.minimum_separation import MinimumSeparation
-from participation.probabilities import PROBABILITIES
-from participation.trace import Trace
-from participation.uniform import Full, Uniform, Weighted
-from participation.variations import VARIATIONS
+from rollcall.participation.base import Participation, Population
+from rollcall.participation.bernoulli import Active, Bernoulli
+from rollcall.participation.copula import Copula
+from rollcall.participation.cyclic import Cyclic, CyclicReset
+from rollcall.participation.function import FromFunction, FromObject
+from rollcall.participation.group_events import GroupEvents
+from rollcall.participation.markov import ClusteredMarkov, Markov, MarkovPiLambda, MarkovVarying
+from rollcall.participation.minimum_separation import MinimumSeparation
+from rollcall.participation.probabilities import PROBABILITIES
+from rollcall.participation.trace import Trace
+from rollcall.participation.uniform import Full, Uniform, Weighted
+from rollcall.participation.variations import VARIATIONS
 
 MODELS: dict[str, Callable[..., Participation]] = {
     "full": Full,

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from participation import theory
-from participation.base import Participation, Population
-from participation.probabilities import Source, class_weights
-from participation.streams import stream
+from rollcall.participation import theory
+from rollcall.participation.base import Participation, Population
+from rollcall.participation.probabilities import Source, class_weights
+from rollcall.participation.streams import stream
 
 UnitLaw: TypeAlias = Literal["uniform", "exponential", "power_law"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.streams import stream
+from rollcall.participation.streams import stream
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.base import IndependentRounds, Participation, Population
-from participation.probabilities import Source, resolve
-from participation.streams import stream
-from participation.theory import effective_weights_independent
-from participation.variations import Variation, mean_over_period
+from rollcall.participation.base import IndependentRounds, Participation, Population
+from rollcall.participation.probabilities import Source, resolve
+from rollcall.participation.streams import stream
+from rollcall.participation.theory import effective_weights_independent
+from rollcall.participation.variations import Variation, mean_over_period
 
 
 class Bernoulli(Participation):

@@ -5,7 +5,7 @@ from abc import abstractmethod
 import numpy as np
 from jaxtyping import Int
 
-from participation.base import Participation, Population
+from rollcall.participation.base import Participation, Population
 
 SNAPSHOTS = 16
 """The largest number of earlier states that a chain stores."""

@@ -6,9 +6,9 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Int
 
-from participation.base import IndependentRounds, Population, members
-from participation.probabilities import Source, resolve
-from participation.streams import stream
+from rollcall.participation.base import IndependentRounds, Population, members
+from rollcall.participation.probabilities import Source, resolve
+from rollcall.participation.streams import stream
 
 
 class Copula(IndependentRounds):

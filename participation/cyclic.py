@@ -6,9 +6,9 @@ Neither model has a correlation lambda: a client's state is determined by its of
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.base import Participation, Population
-from participation.probabilities import Source, resolve
-from participation.streams import stream
+from rollcall.participation.base import Participation, Population
+from rollcall.participation.probabilities import Source, resolve
+from rollcall.participation.streams import stream
 
 
 def stretches(p: Float[np.ndarray, "m"], length: int) -> tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"]]:

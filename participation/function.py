@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.base import Participation, Population
-from participation.streams import stream
-from participation.trace import checked
+from rollcall.participation.base import Participation, Population
+from rollcall.participation.streams import stream
+from rollcall.participation.trace import checked
 
 Draw: TypeAlias = Callable[[int, np.random.Generator], Any]
 """The active clients of round t: a mask [m] of true and false, or the ids of the active clients in any order."""

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.base import IndependentRounds, Population
-from participation.streams import stream
-from participation.theory import effective_weights_groups
+from rollcall.participation.base import IndependentRounds, Population
+from rollcall.participation.streams import stream
+from rollcall.participation.theory import effective_weights_groups
 
 
 class GroupEvents(IndependentRounds):

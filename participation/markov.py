@@ -5,11 +5,11 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from participation.base import Population, members, spread
-from participation.chain import Chain
-from participation.probabilities import Source, first_half, resolve, two_level
-from participation.streams import stream
-from participation.variations import Variation, sine
+from rollcall.participation.base import Population, members, spread
+from rollcall.participation.chain import Chain
+from rollcall.participation.probabilities import Source, first_half, resolve, two_level
+from rollcall.participation.streams import stream
+from rollcall.participation.variations import Variation, sine
 
 
 class TwoStates(Chain):

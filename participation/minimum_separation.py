@@ -6,12 +6,12 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.base import Population, members, spread
-from participation.chain import Chain
-from participation.probabilities import Source, resolve
-from participation.streams import stream
-from participation.theory import stationary_separation
-from participation.uniform import successive
+from rollcall.participation.base import Population, members, spread
+from rollcall.participation.chain import Chain
+from rollcall.participation.probabilities import Source, resolve
+from rollcall.participation.streams import stream
+from rollcall.participation.theory import stationary_separation
+from rollcall.participation.uniform import successive
 
 TRIES = 16
 """Attempts to draw different units independently."""
@@ -22,7 +22,7 @@ class MinimumSeparation(Chain):
 
     A unit is a client, or a group of clients that participate together. At the start all units are available. With
     R = 0 rounds are independent; with B = 1 and R = M - 1 participation is cyclic. An oracle knows pi_R if all R_i are
-    equal and sets follow the product law (`participation.theory.stationary_separation` computes it exactly), and p_i^t
+    equal and sets follow the product law (exactly: `rollcall.participation.theory.stationary_separation`), and p_i^t
     only if it does not depend on earlier rounds.
 
     Args:

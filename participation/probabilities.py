@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float
 
-from participation.base import Population, spread
-from participation.streams import stream
+from rollcall.participation.base import Population, spread
+from rollcall.participation.streams import stream
 
 Source: TypeAlias = Callable[[Population], Float[np.ndarray, "m"]]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool
 
-from participation.base import Participation
+from rollcall.participation.base import Participation
 
 VISITS = np.dtype([("round", np.int64), ("client", np.int64)])
 INTERVALS = np.dtype([("client", np.int64), ("start", np.float64), ("end", np.float64)])

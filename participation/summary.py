@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from participation import MinimumSeparation, Participation, theory
-from participation.theory.empirical import BATCHES
+from rollcall.participation import MinimumSeparation, Participation, theory
+from rollcall.participation.theory.empirical import BATCHES
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from participation.base import Participation, Population
-from participation.recording import load, mask_of
+from rollcall.participation.base import Participation, Population
+from rollcall.participation.recording import load, mask_of
 
 
 class Trace(Participation):
@@ -20,7 +20,7 @@ class Trace(Participation):
         population: the clients.
         mask: [T, m], true (or 1) if client i is active in round t; or the path of such an array (.npy, .npz) or of a
             table (.csv, .parquet) with the columns round,client or client,start,end (in seconds); or the rows of such a
-            table, as `participation.recording.load` returns them.
+            table, as `rollcall.participation.recording.load` returns them.
         round_length: length of a round in seconds, for a table of intervals.
         probability: p_i^t for an oracle, [m] for all rounds or [T, m]. Default: unknown.
         stationary: pi [m] for an oracle, in [0, 1]. Default: each client's share of the recorded rounds.

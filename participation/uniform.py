@@ -3,9 +3,9 @@
 import numpy as np
 from jaxtyping import Float, Int
 
-from participation.base import IndependentRounds, Participation, Population
-from participation.probabilities import Source, resolve
-from participation.streams import stream
+from rollcall.participation.base import IndependentRounds, Participation, Population
+from rollcall.participation.probabilities import Source, resolve
+from rollcall.participation.streams import stream
 
 
 class Full(IndependentRounds):

@@ -1,24 +1,25 @@
 """Learning tasks: data set x model x partition, as Lightning modules that can also be trained centrally.
 
-`TASKS`, `MODELS`, `PARTITIONS` and `AUGMENTATIONS` list the names that an experiment file can use; `tasks.metrics` has
-those of metrics. A task takes the seed first; its keyword arguments are the options of the file. It returns the
-Lightning module and the data: `Trainer().fit(*digits(0, clients=20))`. `supervised` makes a task from plain parts.
+`TASKS`, `MODELS`, `PARTITIONS` and `AUGMENTATIONS` list the names that an experiment file can use;
+`rollcall.tasks.metrics` has those of metrics. A task takes the seed first; its keyword arguments are the options of the
+file. It returns the Lightning module and the data: `Trainer().fit(*digits(0, clients=20))`. `supervised` makes a task
+from plain parts.
 """
 
 from collections.abc import Callable
 
-from tasks.augmentation import AUGMENTATIONS
-from tasks.base import Batches, ClientData, Samples, Task
-from tasks.images import cifar10, cifar100, cinic10, cinic10_enlarged, digits, fashion_mnist, mnist, svhn
-from tasks.leaf_synthetic import leaf_synthetic
-from tasks.minibatches import Minibatches
-from tasks.models import MODELS
-from tasks.partitions import PARTITIONS
-from tasks.quadratic import fedpbc_quadratic, quadratic
-from tasks.ridge import ridge
-from tasks.sun_synthetic import sun_synthetic
-from tasks.supervised import Supervised, SupervisedTask, supervised
-from tasks.tabular import breast_cancer, diabetes
+from rollcall.tasks.augmentation import AUGMENTATIONS
+from rollcall.tasks.base import Batches, ClientData, Samples, Task
+from rollcall.tasks.images import cifar10, cifar100, cinic10, cinic10_enlarged, digits, fashion_mnist, mnist, svhn
+from rollcall.tasks.leaf_synthetic import leaf_synthetic
+from rollcall.tasks.minibatches import Minibatches
+from rollcall.tasks.models import MODELS
+from rollcall.tasks.partitions import PARTITIONS
+from rollcall.tasks.quadratic import fedpbc_quadratic, quadratic
+from rollcall.tasks.ridge import ridge
+from rollcall.tasks.sun_synthetic import sun_synthetic
+from rollcall.tasks.supervised import Supervised, SupervisedTask, supervised
+from rollcall.tasks.tabular import breast_cancer, diabetes
 
 TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "quadratic": quadratic,

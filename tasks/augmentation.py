@@ -12,7 +12,7 @@ from jaxtyping import Int, Num
 from torch import Tensor
 from torch.nn.functional import pad
 
-from tasks.streams import uniforms
+from rollcall.tasks.streams import uniforms
 
 
 @runtime_checkable

@@ -12,8 +12,8 @@ from lightning.pytorch import LightningDataModule, LightningModule
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from tasks.metrics import Accumulated
-from tasks.streams import stream
+from rollcall.tasks.metrics import Accumulated
+from rollcall.tasks.streams import stream
 
 Samples: TypeAlias = tuple[Tensor, ...]
 """Samples as columns, for example inputs and labels: tensors of equal first dimension. A batch is a subset of rows."""

@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
-from tasks import datasets
-from tasks.augmentation import Augment, Augmentation
-from tasks.base import Classifier, ClientData, Holdings, Samples
-from tasks.datasets import Images
-from tasks.models import Model, fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp
-from tasks.partitions import Partition, iid
-from tasks.streams import stream, torch_stream
+from rollcall.tasks import datasets
+from rollcall.tasks.augmentation import Augment, Augmentation
+from rollcall.tasks.base import Classifier, ClientData, Holdings, Samples
+from rollcall.tasks.datasets import Images
+from rollcall.tasks.models import Model, fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp
+from rollcall.tasks.partitions import Partition, iid
+from rollcall.tasks.streams import stream, torch_stream
 
 
 class Classification(Classifier):

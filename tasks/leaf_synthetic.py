@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tasks.base import Classifier, ClientData, Samples
-from tasks.streams import stream, torch_stream
+from rollcall.tasks.base import Classifier, ClientData, Samples
+from rollcall.tasks.streams import stream, torch_stream
 
 DIMENSION, CLASSES = 60, 10
 

@@ -24,7 +24,7 @@ class Accumulated(Protocol):
     """A metric that takes in batches and is computed once, after the last. Every `torchmetrics.Metric` is one."""
 
     def update(self, predictions: Tensor, targets: Tensor) -> None:
-        """Take in a batch: predictions [n, ...] and targets [n, ...], see `tasks.Task.outputs`."""
+        """Take in a batch: predictions [n, ...] and targets [n, ...], see `rollcall.tasks.Task.outputs`."""
 
     def compute(self) -> Any:
         """The value for all samples since the last reset: a number, a vector, or a mapping of names to numbers."""
@@ -40,7 +40,7 @@ class OverClients:
     It is computed on splits whose samples belong to clients. A client without samples in a split is left out.
 
     Attributes:
-        of: the metric of each sample whose client means are taken, such as `accuracy`; see `tasks.Task.metrics`.
+        of: the metric of each sample whose client means are taken (`accuracy`); see `rollcall.tasks.Task.metrics`.
         statistic: from the means of the clients [m] to a number.
     """
 

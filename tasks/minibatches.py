@@ -8,8 +8,8 @@ from zlib import crc32
 import numpy as np
 from jaxtyping import Int
 
-from tasks.base import Holdings
-from tasks.streams import Seed, seeds, stream
+from rollcall.tasks.base import Holdings
+from rollcall.tasks.streams import Seed, seeds, stream
 
 PURPOSE = "minibatch"
 

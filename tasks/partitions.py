@@ -14,7 +14,7 @@ import pandas as pd
 from jaxtyping import Float, Int, Num
 from pydantic import BeforeValidator
 
-from tasks.streams import stream
+from rollcall.tasks.streams import stream
 
 ATTEMPTS = 100
 """Number of draws of a random partition before it is refused because a client is too small."""

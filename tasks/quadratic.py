@@ -5,8 +5,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tasks.base import ClientData, Holdings, Samples, Task
-from tasks.streams import stream
+from rollcall.tasks.base import ClientData, Holdings, Samples, Task
+from rollcall.tasks.streams import stream
 
 
 class Quadratic(Task):

@@ -5,8 +5,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tasks.base import ClientData, Samples, Task, half_squares
-from tasks.streams import stream
+from rollcall.tasks.base import ClientData, Samples, Task, half_squares
+from rollcall.tasks.streams import stream
 
 
 class Ridge(Task):

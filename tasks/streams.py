@@ -1,6 +1,6 @@
 """Keyed randomness of data and models: each draw depends only on its key (seed, purpose, ...).
 
-The rule is that of `participation.streams`. The two packages are independent, and use different purposes.
+The rule is that of `rollcall.participation.streams`. The two packages are independent, and use different purposes.
 
 `stream` gives a generator for a key, `torch_stream` the same for layers of torch.nn. Where there are many keys at once,
 `uniforms` computes a number for each, on any device, and `seeds` the seeds of many generators: NumPy's `SeedSequence`

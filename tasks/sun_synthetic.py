@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tasks.base import ClientData, Samples, Task
-from tasks.streams import stream
+from rollcall.tasks.base import ClientData, Samples, Task
+from rollcall.tasks.streams import stream
 
 DESCENTS = 6
 """Number of starting points for finding the minimiser."""

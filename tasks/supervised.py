@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.utils.data import Dataset, TensorDataset, default_collate
 
-from tasks.base import ClientData, Holdings, Samples, Task, not_finite
-from tasks.metrics import METRICS, Accumulated
-from tasks.partitions import PARTITIONS, Partition, iid
-from tasks.streams import stream, torch_stream
+from rollcall.tasks.base import ClientData, Holdings, Samples, Task, not_finite
+from rollcall.tasks.metrics import METRICS, Accumulated
+from rollcall.tasks.partitions import PARTITIONS, Partition, iid
+from rollcall.tasks.streams import stream, torch_stream
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """From predictions and targets, [n, ...] each."""
@@ -379,7 +379,7 @@ def _check_lightning(module: LightningModule) -> None:
     if not module.automatic_optimization:
         raise ValueError(
             f"network: {name} optimizes manually, which clients cannot do; pass the network itself and loss=..., "
-            "or write a tasks.Task"
+            "or write a rollcall.tasks.Task"
         )
 
 
@@ -408,7 +408,7 @@ def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None
                 raise ValueError(
                     f"model: the clients of this task minimise the cross-entropy of forward, {loss:.4g} on two "
                     f"inputs, and training_step of {type(module).__name__} gives {own:.4g}; make a task with "
-                    "tasks.supervised(train, test, module, loss=...)"
+                    "rollcall.tasks.supervised(train, test, module, loss=...)"
                 )
 
 

@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 from torch import nn
 
-from tasks.base import ClientData
-from tasks.partitions import Partition, iid
-from tasks.supervised import Supervised, SupervisedTask, supervised
+from rollcall.tasks.base import ClientData
+from rollcall.tasks.partitions import Partition, iid
+from rollcall.tasks.supervised import Supervised, SupervisedTask, supervised
 
 
 @cache

@@ -8,7 +8,7 @@ import torch
 import typecheck  # before the modules that it watches
 from filelock import FileLock
 
-from benchmark.sweep import mlflow_client
+from rollcall.benchmark.sweep import mlflow_client
 
 FULL = (
     "algorithms/test_limits.py",
@@ -69,8 +69,8 @@ def pytest_runtest_setup():
 def _memory():
     # The command line keeps freed memory and collects garbage seldom. Processes of many tests would take gigabytes.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("benchmark.cli.app.keep_freed_memory", lambda: True)
-        patch.setattr("benchmark.cli.app.collect_garbage_seldom", lambda: None)
+        patch.setattr("rollcall.benchmark.cli.app.keep_freed_memory", lambda: True)
+        patch.setattr("rollcall.benchmark.cli.app.collect_garbage_seldom", lambda: None)
         yield
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from command import rollcall
 
-from participation import MODELS, PROBABILITIES, VARIATIONS
+from rollcall.participation import MODELS, PROBABILITIES, VARIATIONS
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)

@@ -5,8 +5,8 @@ import torch
 import typecheck
 from jaxtyping import TypeCheckError
 
-from algorithms import Rows
-from algorithms.fedpbc import LocalModels
+from rollcall.algorithms import Rows
+from rollcall.algorithms.fedpbc import LocalModels
 
 
 def test_wrong_shapes_are_refused():

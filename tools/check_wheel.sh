@@ -11,7 +11,7 @@ unset PYTHONPATH ROLLCALL_STORE MLFLOW_TRACKING_URI
 git -C "$checkout" archive --format=tar HEAD | tar -x --one-top-level="$work/source"  # only what is committed
 "$python" -m pip wheel --quiet --no-deps --wheel-dir "$work" "$work/source"
 "$python" -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install --quiet --no-deps "$work"/rollcall-*.whl
+"$work/venv/bin/python" -m pip install --quiet --no-deps "$work"/rollcall_fl-*.whl
 
 # The dependencies follow on the path after the wheel. A .pth file inside that folder, such as one of an editable
 # installation, is not read.
@@ -32,5 +32,5 @@ rollcall leaderboard quickstart
 rollcall leaderboard fedpbc/table1 >table1.txt
 head -20 table1.txt
 test -f runs/quickstart/leaderboard.html
-python -c "from benchmark import simulate; simulate({'task': {'name': 'quadratic', 'targets': [0, 2]}, 'algorithm': 'fedavg', 'rounds': 2})"
+python -c "from rollcall import simulate; simulate({'task': {'name': 'quadratic', 'targets': [0, 2]}, 'algorithm': 'fedavg', 'rounds': 2})"
 echo "the wheel works"

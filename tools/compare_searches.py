@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 
-import benchmark
-from benchmark.config.experiment import Experiment, distinct, places
-from benchmark.search.api import Tuning
-from benchmark.search.cells import Scheduler
-from benchmark.sweep.jobs import CallbackList, Job, run_inline
+import rollcall
+from rollcall.benchmark.config.experiment import Experiment, distinct, places
+from rollcall.benchmark.search.api import Tuning
+from rollcall.benchmark.search.cells import Scheduler
+from rollcall.benchmark.sweep.jobs import CallbackList, Job, run_inline
 
 RATES = [float(f"{1e-3 * 3e4 ** (i / 29):.3g}") for i in range(30)]
 """30 rates from 0.001 to 30, in equal ratios."""
@@ -27,7 +27,7 @@ ONE = 0.1
 
 
 def search(experiment: Experiment, scheduler: Scheduler, seeds: list[int], store: Path) -> Tuning:
-    return benchmark.tune(
+    return rollcall.tune(
         experiment,
         {"local.lr": RATES},
         grid=True,

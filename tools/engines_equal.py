@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from algorithms import ALGORITHMS
-from benchmark import simulate
-from benchmark.config.errors import SettingError
+from rollcall import simulate
+from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.config.errors import SettingError
 
 Vector: TypeAlias = Float[np.ndarray, "d"]
 """Parameters of a model."""

@@ -49,7 +49,7 @@ class Sweep:
     def __init__(self, folder: Path, store: str, options: list[str]) -> None:
         self.store = folder / store
         self.log = folder / f"{store}.log"
-        self.command = [sys.executable, "-m", "benchmark.cli", "run", str(folder / "killed.yaml"), "--store"]
+        self.command = [sys.executable, "-m", "rollcall.benchmark.cli", "run", str(folder / "killed.yaml"), "--store"]
         self.command += [str(self.store), "--checkpoint-every", "1s", *options]
 
     def start(self) -> subprocess.Popen[bytes]:

@@ -49,7 +49,7 @@ class Work:
         """A new network with random parameters."""
         import torch
 
-        from tasks import MODELS
+        from rollcall.tasks import MODELS
 
         torch.manual_seed(0)
         return MODELS[self.model](self.shape, 10)
@@ -84,8 +84,8 @@ def rollcall(work: Work, clock: Clock) -> None:
     """`simulate` with its defaults: partition, roll call, rounds in Lightning, one evaluation at the end."""
     from lightning.pytorch import Callback
 
-    from benchmark import simulate
-    from tasks import supervised
+    from rollcall import simulate
+    from rollcall.tasks import supervised
 
     class Ticks(Callback):
         def on_train_batch_end(self, *_: object) -> None:
@@ -250,7 +250,6 @@ def install(environment: Path) -> Path:
 def compare(python: Path, work: str, repeat: int) -> dict[str, list[dict[str, float]]]:
     """All contestants, taking turns; each measurement in a process of its own."""
     variables = os.environ | {
-        "PYTHONPATH": str(CHECKOUT),
         "FLWR_TELEMETRY_ENABLED": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
     }

@@ -1,5 +1,5 @@
 """The command line, one file for each command."""
 
-from benchmark.cli.app import main
+from rollcall.benchmark.cli.app import main
 
 __all__ = ["main"]

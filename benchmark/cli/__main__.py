@@ -1,5 +1,5 @@
-"""`python -m benchmark.cli` is `rollcall`."""
+"""`python -m rollcall.benchmark.cli` is `rollcall`."""
 
-from benchmark.cli import main
+from rollcall.benchmark.cli import main
 
 main()

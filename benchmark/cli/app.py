@@ -12,61 +12,64 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
-from benchmark.cli.shared import INTERRUPTED
-from benchmark.config.errors import SettingError
-from benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
+from rollcall.benchmark.cli.shared import INTERRUPTED
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.federation.interruption import Interrupted
 
 COMMANDS = {
-    "list": ("benchmark.cli.list:list_", "List the experiments, and the names that experiment files can use."),
+    "list": ("rollcall.benchmark.cli.list:list_", "List the experiments, and the names that experiment files can use."),
     "show": (
-        "benchmark.cli.show:show",
+        "rollcall.benchmark.cli.show:show",
         "Show an experiment's settings, grid and claims, and how many of its trials are finished.",
     ),
     "run": (
-        "benchmark.cli.run:run",
+        "rollcall.benchmark.cli.run:run",
         "Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones.",
     ),
-    "tune": ("benchmark.cli.tune:tune", "Search hyper-parameters, for every cell alike. Rerunning resumes."),
+    "tune": ("rollcall.benchmark.cli.tune:tune", "Search hyper-parameters, for every cell alike. Rerunning resumes."),
     "status": (
-        "benchmark.cli.status:status",
+        "rollcall.benchmark.cli.status:status",
         "Show how many trials in the store are finished, running, interrupted, failed or diverged.",
     ),
     "check": (
-        "benchmark.cli.check:check",
+        "rollcall.benchmark.cli.check:check",
         "Run the conformance checks on parts, your own included, and explain each failure.",
     ),
     "participation": (
-        "benchmark.cli.participation:participation",
+        "rollcall.benchmark.cli.participation:participation",
         "Summarise, draw or record the rounds of a participation model, without any learning.",
     ),
     "bench": (
-        "benchmark.cli.bench:bench",
+        "rollcall.benchmark.cli.bench:bench",
         "Time a client's round with each engine, beside a plain loop in the same run.",
     ),
     "sync": (
-        "benchmark.cli.sync:sync",
+        "rollcall.benchmark.cli.sync:sync",
         "Copy run folders into MLflow that are not there yet, such as those of other machines.",
     ),
-    "export": ("benchmark.cli.export:export", "Write the trained model of a run as a torch state dict."),
+    "export": ("rollcall.benchmark.cli.export:export", "Write the trained model of a run as a torch state dict."),
     "doctor": (
-        "benchmark.cli.doctor:doctor",
+        "rollcall.benchmark.cli.doctor:doctor",
         "Find damaged files in run folders, and a damaged mlflow.db, and set them aside with --fix.",
     ),
     "clean": (
-        "benchmark.cli.clean:clean",
+        "rollcall.benchmark.cli.clean:clean",
         "Delete the run folders of failed trials, and of trials that are not in the experiment file.",
     ),
-    "archive": ("leaderboard.cli.archive:archive", "Keep finished runs of papers' experiments as small files."),
+    "archive": (
+        "rollcall.leaderboard.cli.archive:archive",
+        "Keep finished runs of papers' experiments as small files.",
+    ),
     "leaderboard": (
-        "leaderboard.cli.leaderboard:leaderboard",
+        "rollcall.leaderboard.cli.leaderboard:leaderboard",
         "Print the table of an experiment and write it, with a figure, as files.",
     ),
     "report": (
-        "leaderboard.cli.report:report",
+        "rollcall.leaderboard.cli.report:report",
         "Write REPRODUCTION.md, a page for each experiment, and figures: claim by claim, what reproduced.",
     ),
-    "data": ("benchmark.cli.data:data", "Show, download and verify data sets."),
+    "data": ("rollcall.benchmark.cli.data:data", "Show, download and verify data sets."),
 }
 """By the name of a command: the address of its function, and the first paragraph of the function's docstring."""
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from rich.table import Table as Grid
 
-from benchmark.cli.shared import Json, draw, err, out, strict_json
-from benchmark.config.errors import SettingError
+from rollcall.benchmark.cli.shared import Json, draw, err, out, strict_json
+from rollcall.benchmark.config.errors import SettingError
 
 COLUMNS = {"clients": "clients", "active": "active", "steps": "K", "batch": "batch"}
 """The settings of a case, and the headings of their columns."""
@@ -43,7 +43,7 @@ def bench(
     """Time a client's round with each engine, beside a plain loop in the same run."""
     import torch
 
-    from benchmark.timing import grid, measure
+    from rollcall.benchmark.timing import grid, measure
 
     if device not in ("auto", "cpu", "cuda"):
         raise SettingError(f"device: {device!r} is not allowed; must be auto, cpu or cuda")
@@ -63,7 +63,7 @@ def bench(
         rows.append(row)
         err.print(f"{len(rows)} of {len(cases)} measured", highlight=False)
     if plot is not None:
-        from leaderboard.plots.timing import costs
+        from rollcall.leaderboard.plots.timing import costs
 
         draw("costs", costs(rows), plot)
     if as_json:

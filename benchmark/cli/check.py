@@ -10,13 +10,13 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table as Grid
 
-from benchmark.cli.shared import Json, err, out
-from benchmark.config.errors import SettingError
-from benchmark.config.text import parse_part
+from rollcall.benchmark.cli.shared import Json, err, out
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import parse_part
 
 if TYPE_CHECKING:
-    from benchmark.config.choice import Choice
-    from benchmark.conformance import Outcome
+    from rollcall.benchmark.config.choice import Choice
+    from rollcall.benchmark.conformance import Outcome
 
 
 def check(
@@ -33,8 +33,8 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Run the conformance checks on parts, your own included, and explain each failure."""
-    from benchmark.config.choice import KINDS
-    from benchmark.conformance import conform
+    from rollcall.benchmark.config.choice import KINDS
+    from rollcall.benchmark.conformance import conform
 
     choices = {text: _choice(parse_part("part", text), kind) for text in parts or KINDS["algorithm"].known}
     outcomes = {
@@ -55,8 +55,8 @@ def _choice(value: Any, kind: str) -> "Choice":
     Raises:
         SettingError: there are no checks for its kind, its kind is not clear, or the name leads nowhere.
     """
-    from benchmark.config.choice import kind_of, read
-    from benchmark.conformance import CHECKS
+    from rollcall.benchmark.config.choice import kind_of, read
+    from rollcall.benchmark.conformance import CHECKS
 
     if kind and kind not in CHECKS:
         raise SettingError(f"kind: {kind!r} is not allowed; must be one of {', '.join(CHECKS)}")

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from rich.table import Table as Grid
 
-from benchmark.cli.selection import plans_of
-from benchmark.cli.shared import STORE, Methods, Name, Only, Rounds, Seeds, Set, Store, Tuned, out
-from benchmark.config.experiment import Experiment, names, trials
-from benchmark.config.text import counted
-from benchmark.federation.run_folder import RunFolder, run_folders
+from rollcall.benchmark.cli.selection import plans_of
+from rollcall.benchmark.cli.shared import STORE, Methods, Name, Only, Rounds, Seeds, Set, Store, Tuned, out
+from rollcall.benchmark.config.experiment import Experiment, names, trials
+from rollcall.benchmark.config.text import counted
+from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
 
 
 def clean(

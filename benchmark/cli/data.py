@@ -10,11 +10,11 @@ import typer
 from rich.filesize import decimal
 from rich.table import Table as Grid
 
-from benchmark.cli.shared import Json, out
-from benchmark.config.errors import SettingError
+from rollcall.benchmark.cli.shared import Json, out
+from rollcall.benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
-    from tasks.datasets import Source
+    from rollcall.tasks.datasets import Source
 
 data = typer.Typer(name="data", help="Show, download and verify data sets.", no_args_is_help=True, add_completion=False)
 Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets. Default: all.", metavar="NAME")]
@@ -23,7 +23,7 @@ Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets. Def
 @data.command()
 def status(names: Names = None, as_json: Json = False) -> None:
     """Show which data sets are here, their sizes, and where they are downloaded from."""
-    from tasks.datasets import root
+    from rollcall.tasks.datasets import root
 
     rows = [_status(source, root()) for source in _chosen(names)]
     if as_json:
@@ -43,8 +43,8 @@ def status(names: Names = None, as_json: Json = False) -> None:
 @data.command()
 def fetch(names: Names = None) -> None:
     """Download what is missing. Rerun the command to resume an interrupted download."""
-    from tasks.datasets import root
-    from tasks.datasets.fetch import fetch as download
+    from rollcall.tasks.datasets import root
+    from rollcall.tasks.datasets.fetch import fetch as download
 
     for source in _chosen(names):
         try:
@@ -60,7 +60,7 @@ def verify(names: Names = None) -> None:
 
     For data sets that are named, a missing file counts as damaged.
     """
-    from tasks.datasets import root
+    from rollcall.tasks.datasets import root
 
     bad = 0
     for source in _chosen(names):
@@ -82,7 +82,7 @@ def verify(names: Names = None) -> None:
 
 
 def _chosen(names: list[str] | None) -> "list[Source]":
-    from tasks.datasets import SOURCES
+    from rollcall.tasks.datasets import SOURCES
 
     for name in names or []:
         if name not in SOURCES:

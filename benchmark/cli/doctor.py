@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from benchmark.cli.shared import STORE, Json, out
-from benchmark.config.errors import SettingError
-from benchmark.config.text import command, counted
+from rollcall.benchmark.cli.shared import STORE, Json, out
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import command, counted
 
 
 def doctor(
@@ -20,9 +20,9 @@ def doctor(
 
     The exit code is 1 if damaged files are left. Nothing is deleted. Trials that run now are left alone.
     """
-    from benchmark.federation.doctor import Finding, examine
-    from benchmark.federation.run_folder import run_folders, set_aside
-    from benchmark.sweep.mlflow_client import address, fault_of_database, file_of
+    from rollcall.benchmark.federation.doctor import Finding, examine
+    from rollcall.benchmark.federation.run_folder import run_folders, set_aside
+    from rollcall.benchmark.sweep.mlflow_client import address, fault_of_database, file_of
 
     def say(line: str) -> None:
         if not as_json:

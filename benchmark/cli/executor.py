@@ -4,9 +4,9 @@ from datetime import timedelta
 from enum import StrEnum
 from math import inf
 
-from benchmark.config.errors import SettingError
-from benchmark.sweep.pool import RayOptions
-from benchmark.sweep.times import read_time
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.sweep.pool import RayOptions
+from rollcall.benchmark.sweep.times import read_time
 
 
 class Executor(StrEnum):

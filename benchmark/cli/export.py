@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from benchmark.cli.shared import out
-from benchmark.config.text import counted
+from rollcall.benchmark.cli.shared import out
+from rollcall.benchmark.config.text import counted
 
 
 def export(
@@ -18,7 +18,7 @@ def export(
     """Write the trained model of a run as a torch state dict."""
     import torch
 
-    from benchmark import load
+    from rollcall import load
 
     state = load(run).state_dict()
     file = Path(f"{run.resolve().name}.pt") if to is None else to
@@ -29,7 +29,7 @@ def export(
     line = f"Wrote {file}: {counted(len(state), 'tensor')}, {counted(numbers, 'number')}."
     out.print(line, highlight=False, soft_wrap=True)
     out.print("To load it into the task's module:", highlight=False)
-    out.print(f'  module = benchmark.load("{run}").module()', highlight=False, markup=False, soft_wrap=True)
+    out.print(f'  module = rollcall.load("{run}").module()', highlight=False, markup=False, soft_wrap=True)
     out.print(f'  module.load_state_dict(torch.load("{file}"))', highlight=False, markup=False, soft_wrap=True)
     if all(name.startswith("network.") for name in state):
         out.print("To load it into a network of the same layers, without Rollcall:", highlight=False)

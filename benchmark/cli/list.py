@@ -6,10 +6,10 @@ from importlib.metadata import entry_points
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from benchmark.cli.shared import Json, out
-from benchmark.config.choice import GROUP, KINDS
-from benchmark.config.experiment import Experiment, names
-from benchmark.config.summaries import summaries
+from rollcall.benchmark.cli.shared import Json, out
+from rollcall.benchmark.config.choice import GROUP, KINDS
+from rollcall.benchmark.config.experiment import Experiment, names
+from rollcall.benchmark.config.summaries import summaries
 
 
 def list_(as_json: Json = False) -> None:

@@ -11,12 +11,12 @@ from jaxtyping import Bool
 from matplotlib.figure import Figure
 from rich.table import Table as Grid
 
-from benchmark.cli.shared import Json, Only, draw, err, out, strict_json
-from benchmark.config.errors import SettingError
-from benchmark.config.text import counted, parse_all
-from leaderboard.plots import participation as pictures
-from participation import Participation, recording
-from participation.summary import Summary, probabilities, separation_curves, summarise
+from rollcall.benchmark.cli.shared import Json, Only, draw, err, out, strict_json
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import counted, parse_all
+from rollcall.leaderboard.plots import participation as pictures
+from rollcall.participation import Participation, recording
+from rollcall.participation.summary import Summary, probabilities, separation_curves, summarise
 
 
 class Picture(StrEnum):
@@ -39,7 +39,7 @@ def participation(
     """Summarise, draw or record the rounds of a participation model, without any learning."""
     if picture is not None and plot is None:
         raise SettingError("--picture is not allowed without --plot; add --plot FILE")
-    from benchmark.cli.participation_spec import load
+    from rollcall.benchmark.cli.participation_spec import load
 
     model, panel = load(spec, parse_all("only", only or []))
     mask = recording.record(model, rounds)

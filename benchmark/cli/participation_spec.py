@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from benchmark.config.base import Settings, load_yaml, validated
-from benchmark.config.digest import array_file
-from benchmark.config.errors import SettingError, at
-from benchmark.config.experiment import Experiment, places
-from benchmark.config.trial import ParticipationChoice, Trial
-from benchmark.federation.build import build
-from benchmark.sweep.estimate import missing
-from participation import Participation, Population
-from tasks.streams import stream
+from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.digest import array_file
+from rollcall.benchmark.config.errors import SettingError, at
+from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.trial import ParticipationChoice, Trial
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.sweep.estimate import missing
+from rollcall.participation import Participation, Population
+from rollcall.tasks.streams import stream
 
 
 class Classes(Settings):

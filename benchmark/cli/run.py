@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchmark.cli.executor import Executor, ray_options
-from benchmark.cli.selection import Plan, described, plans_of, within, writable
-from benchmark.cli.shared import (
+from rollcall.benchmark.cli.executor import Executor, ray_options
+from rollcall.benchmark.cli.selection import Plan, described, plans_of, within, writable
+from rollcall.benchmark.cli.shared import (
     INTERRUPTED,
     STORE,
     CheckpointEvery,
@@ -33,15 +33,15 @@ from benchmark.cli.shared import (
     out,
     strict_json,
 )
-from benchmark.config.errors import SettingError
-from benchmark.config.text import command, counted
-from benchmark.sweep.pool import Pool
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import command, counted
+from rollcall.benchmark.sweep.pool import Pool
 
 if TYPE_CHECKING:
-    from benchmark.sweep.jobs import Job
-    from benchmark.sweep.progress import View
+    from rollcall.benchmark.sweep.jobs import Job
+    from rollcall.benchmark.sweep.progress import View
 
-INSTALL_MLFLOW = "pip install 'rollcall[mlflow]'"
+INSTALL_MLFLOW = "pip install '.[mlflow]'"
 
 
 def run(
@@ -107,8 +107,8 @@ def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool, wat
     Raises:
         SettingError: a setting is not allowed, or a run folder is damaged.
     """
-    from benchmark.sweep.jobs import check, check_folders
-    from leaderboard.cli.leaderboard import write_tables
+    from rollcall.benchmark.sweep.jobs import check, check_folders
+    from rollcall.leaderboard.cli.leaderboard import write_tables
 
     _tell_changed(jobs, redo)
     check_folders(jobs)

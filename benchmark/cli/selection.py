@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.progress import track
 
-from benchmark.cli.shared import err
-from benchmark.config.digest import array_file
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment, Place, distinct, drafts, file_of, names, places, trials
-from benchmark.config.text import command, parse_all, parse_part, parse_values
-from benchmark.config.trial import Trial
-from benchmark.federation.run_folder import RunFolder, run_folders
+from rollcall.benchmark.cli.shared import err
+from rollcall.benchmark.config.digest import array_file
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, Place, distinct, drafts, file_of, names, places, trials
+from rollcall.benchmark.config.text import command, parse_all, parse_part, parse_values
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
 
 if TYPE_CHECKING:
-    from benchmark.sweep.jobs import Job
+    from rollcall.benchmark.sweep.jobs import Job
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Plan:
 
     def jobs(self, store: Path) -> list["Job"]:
         """The trials and analyses to run, each once."""
-        from benchmark.sweep.jobs import Job
+        from rollcall.benchmark.sweep.jobs import Job
 
         return [Job(trial, self.experiment.home, store) for trial in distinct(self.places)]
 
@@ -67,7 +67,7 @@ class Plan:
         Raises:
             SettingError: names the metric and the columns that are recorded.
         """
-        from benchmark.sweep.metric_names import check_metrics
+        from rollcall.benchmark.sweep.metric_names import check_metrics
 
         metrics = self.experiment.named_metrics(self.experiment.judged)
         if "metrics" not in self.experiment.report.model_fields_set:
@@ -183,7 +183,7 @@ def with_tuned(experiment: Experiment, file: Path) -> Experiment:
     Raises:
         SettingError: the file is not of this experiment, or the experiment has a seed of the search.
     """
-    from benchmark.search.answer import Tuned, seeds_of
+    from rollcall.benchmark.search.answer import Tuned, seeds_of
 
     tuned = Tuned.read(file)
     tuned.check_seeds(seeds_of(experiment))
@@ -202,9 +202,9 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
     Raises:
         SettingError: the budget is not a time.
     """
-    from benchmark.sweep import budget as cutting
-    from benchmark.sweep.estimate import INLINE, by_ray, estimates
-    from benchmark.sweep.times import read_time
+    from rollcall.benchmark.sweep import budget as cutting
+    from rollcall.benchmark.sweep.estimate import INLINE, by_ray, estimates
+    from rollcall.benchmark.sweep.times import read_time
 
     seconds = read_time(budget)
     machine = INLINE if gpus_per_trial is None else by_ray(gpus_per_trial)
@@ -229,8 +229,8 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
 
 def how_long(places: list[Place]) -> str:
     """How long all trials would take, finished ones included."""
-    from benchmark.sweep.estimate import by_ray, estimates, missing, wall
-    from benchmark.sweep.times import duration
+    from rollcall.benchmark.sweep.estimate import by_ray, estimates, missing, wall
+    from rollcall.benchmark.sweep.times import duration
 
     all_trials = distinct(places)
     absent = missing(all_trials)

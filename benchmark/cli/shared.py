@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ def need_mlflow() -> None:
         SettingError: MLflow is not installed.
     """
     if not find_spec("mlflow"):
-        raise SettingError("this command needs MLflow: pip install 'rollcall[mlflow]'")
+        raise SettingError("this command needs MLflow: pip install '.[mlflow]'")
 
 
 def strict_json(value: Any) -> str:

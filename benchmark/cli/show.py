@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from benchmark.cli.selection import described, how_long, plans_of
-from benchmark.cli.shared import (
+from rollcall.benchmark.cli.selection import described, how_long, plans_of
+from rollcall.benchmark.cli.shared import (
     STORE,
     Json,
     Methods,
@@ -27,12 +27,12 @@ from benchmark.cli.shared import (
     out,
     strict_json,
 )
-from benchmark.config.digest import flatten
-from benchmark.config.errors import SettingError, at
-from benchmark.config.experiment import Experiment, Override, drafts
-from benchmark.config.report import Report
-from benchmark.config.text import counted
-from leaderboard.paper.cells import kept_runs
+from rollcall.benchmark.config.digest import flatten
+from rollcall.benchmark.config.errors import SettingError, at
+from rollcall.benchmark.config.experiment import Experiment, Override, drafts
+from rollcall.benchmark.config.report import Report
+from rollcall.benchmark.config.text import counted
+from rollcall.leaderboard.paper.cells import kept_runs
 
 LONG = 6
 """The most numbers of a vector, and labels of an axis, that are printed in full."""
@@ -81,8 +81,8 @@ def show(
 
 def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
     """Print a summary of what the clients of a trial hold, and draw it if a file is given."""
-    from leaderboard.plots.partition import bubbles
-    from tasks.partitions import summarise
+    from rollcall.leaderboard.plots.partition import bubbles
+    from rollcall.tasks.partitions import summarise
 
     with at("task"):
         _, data = trial.task.build(trial.seed)

@@ -11,10 +11,10 @@ from rich.console import Group
 from rich.live import Live
 from rich.table import Table as Grid
 
-from benchmark.cli.shared import STORE, Json, Store, out, strict_json
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.sweep.progress import STATES, Entry, read, table
+from rollcall.benchmark.cli.shared import STORE, Json, Store, out, strict_json
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
 
 PAUSE = 2.0
 """Seconds between two looks with `--follow`."""

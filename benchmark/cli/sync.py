@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from benchmark.cli.selection import claimed
-from benchmark.cli.shared import STORE, Store, need_mlflow, out
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.text import counted
-from benchmark.sweep.mlflow_runs import sync as copy
-from leaderboard.cli.leaderboard import write_tables
+from rollcall.benchmark.cli.selection import claimed
+from rollcall.benchmark.cli.shared import STORE, Store, need_mlflow, out
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.text import counted
+from rollcall.benchmark.sweep.mlflow_runs import sync as copy
+from rollcall.leaderboard.cli.leaderboard import write_tables
 
 
 def sync(

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchmark.cli.executor import Executor, ray_options
-from benchmark.cli.selection import plans_of, writable
-from benchmark.cli.shared import (
+from rollcall.benchmark.cli.executor import Executor, ray_options
+from rollcall.benchmark.cli.selection import plans_of, writable
+from rollcall.benchmark.cli.shared import (
     STORE,
     CheckpointEvery,
     GpusPerTrial,
@@ -27,11 +27,11 @@ from benchmark.cli.shared import (
     out,
     strict_json,
 )
-from benchmark.config.errors import SettingError
-from benchmark.config.text import command, parse_values, repeated
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import command, parse_values, repeated
 
 if TYPE_CHECKING:
-    from benchmark.search.api import Tuning
+    from rollcall.benchmark.search.api import Tuning
 
 
 SAMPLES = 30
@@ -93,7 +93,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Search hyper-parameters, for every cell alike. Rerunning resumes."""
-    from benchmark.search.api import tune as search_for
+    from rollcall.benchmark.search.api import tune as search_for
 
     if grid and samples is not None:
         raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
@@ -138,8 +138,8 @@ def tune(
         words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
         _tell(tuning, command(*words, store=store))
     if figures:
-        from leaderboard.plots.parallel import parallel
-        from leaderboard.plots.search import best_so_far, expected_best, sensitivity
+        from rollcall.leaderboard.plots.parallel import parallel
+        from rollcall.leaderboard.plots.search import best_so_far, expected_best, sensitivity
 
         pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best, "parallel": parallel}
         for name, picture in pictures.items():
@@ -165,7 +165,7 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
     from rich import box
     from rich.table import Column, Table
 
-    from benchmark.sweep.times import duration
+    from rollcall.benchmark.sweep.times import duration
 
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
     settings = {

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field, PlainValidator
 
-from benchmark.config.base import validated
-from benchmark.config.choice import Choice, read
-from benchmark.config.digest import Spec
-from benchmark.config.errors import SourceError
-from benchmark.config.source import definition
+from rollcall.benchmark.config.base import validated
+from rollcall.benchmark.config.choice import Choice, read
+from rollcall.benchmark.config.digest import Spec
+from rollcall.benchmark.config.errors import SourceError
+from rollcall.benchmark.config.source import definition
 
 if TYPE_CHECKING:  # pandas takes long to import
     import pandas as pd
 
 
 class Analysis(Spec):
-    """An analysis of `participation.analyses` with its options, and a seed."""
+    """An analysis of `rollcall.participation.analyses` with its options, and a seed."""
 
     analysis: Annotated[Choice, PlainValidator(partial(read, "analysis"))] = Field(
         description="the analysis, as its name or as a mapping of `name` and options"

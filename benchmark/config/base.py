@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from benchmark.config.errors import SettingError, from_pydantic, in_yaml
-from benchmark.config.text import parsed
+from rollcall.benchmark.config.errors import SettingError, from_pydantic, in_yaml
+from rollcall.benchmark.config.text import parsed
 
 DATA_FILES = (".npy", ".npz", ".csv", ".parquet")
 """The endings of data files that an experiment file may name."""

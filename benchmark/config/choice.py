@@ -22,9 +22,9 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
-from benchmark.config.base import DATA_FILES, check_kind
-from benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml
-from benchmark.config.source import (
+from rollcall.benchmark.config.base import DATA_FILES, check_kind
+from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml
+from rollcall.benchmark.config.source import (
     SUITE,
     Source,
     contributed_line,
@@ -111,59 +111,67 @@ class Kind:
 
 KINDS = {
     "task": Kind(
-        "tasks:TASKS",
+        "rollcall.tasks:TASKS",
         1,
         "seed",
         "builtins:tuple",
-        "(tasks.Task, tasks.ClientData)",
-        entries=("tasks:Task", "tasks:ClientData"),
-        also="; tasks.supervised(train, test, network) makes one, also from a LightningModule",
+        "(rollcall.tasks.Task, rollcall.tasks.ClientData)",
+        entries=("rollcall.tasks:Task", "rollcall.tasks:ClientData"),
+        also="; rollcall.tasks.supervised(train, test, network) makes one, also from a LightningModule",
     ),
-    "model": Kind("tasks.models:MODELS", 2, "shape, classes", "torch.nn:Module", "a torch.nn.Module"),
+    "model": Kind("rollcall.tasks.models:MODELS", 2, "shape, classes", "torch.nn:Module", "a torch.nn.Module"),
     "partition": Kind(
-        "tasks.partitions:PARTITIONS",
+        "rollcall.tasks.partitions:PARTITIONS",
         3,
         "labels, clients, seed",
-        "tasks.partitions:Parts",
-        "tasks.partitions.Parts, or a list of the samples' numbers for each client",
+        "rollcall.tasks.partitions:Parts",
+        "rollcall.tasks.partitions.Parts, or a list of the samples' numbers for each client",
     ),
     "augmentation": Kind(
-        "tasks.augmentation:AUGMENTATIONS", 1, "seed", "tasks.augmentation:Augment", "a tasks.augmentation.Augment"
+        "rollcall.tasks.augmentation:AUGMENTATIONS",
+        1,
+        "seed",
+        "rollcall.tasks.augmentation:Augment",
+        "a rollcall.tasks.augmentation.Augment",
     ),
     "participation": Kind(
-        "participation:MODELS",
+        "rollcall.participation:MODELS",
         1,
         "population",
-        "participation:Participation",
-        "a participation.Participation or another object with active(t)",
+        "rollcall.participation:Participation",
+        "a rollcall.participation.Participation or another object with active(t)",
         method="active",
         also="; or a function of (t, rng) that returns a mask or ids of clients; or a mask",
     ),
     "probability": Kind(
-        "participation.probabilities:PROBABILITIES", 1, "population", "", "a probability for each client"
+        "rollcall.participation.probabilities:PROBABILITIES", 1, "population", "", "a probability for each client"
     ),
-    "variation": Kind("participation.variations:VARIATIONS", 2, "p, t", "", "a probability for each client"),
-    "algorithm": Kind("algorithms:ALGORITHMS", 0, returns="algorithms:Algorithm", subclass=True),
-    "schedule": Kind("benchmark.config.schedules:SCHEDULES", 1, "t", "", "a number"),
+    "variation": Kind("rollcall.participation.variations:VARIATIONS", 2, "p, t", "", "a probability for each client"),
+    "algorithm": Kind("rollcall.algorithms:ALGORITHMS", 0, returns="rollcall.algorithms:Algorithm", subclass=True),
+    "schedule": Kind("rollcall.benchmark.config.schedules:SCHEDULES", 1, "t", "", "a number"),
     "server_optimizer": Kind(
-        "benchmark.federation.server_optimizers:OPTIMIZERS",
+        "rollcall.benchmark.federation.server_optimizers:OPTIMIZERS",
         2,
         "params, lr",
         "torch.optim:Optimizer",
         "a torch.optim.Optimizer",
     ),
     "metric": Kind(
-        "tasks.metrics:METRICS", 0, "", "tasks.metrics:Metric", "a torchmetrics.Metric or a tasks.metrics.OverClients"
+        "rollcall.tasks.metrics:METRICS",
+        0,
+        "",
+        "rollcall.tasks.metrics:Metric",
+        "a torchmetrics.Metric or a rollcall.tasks.metrics.OverClients",
     ),
-    "function": Kind("participation.function:FUNCTIONS", 2, "t, rng", "", "a mask or ids of clients"),
+    "function": Kind("rollcall.participation.function:FUNCTIONS", 2, "t, rng", "", "a mask or ids of clients"),
     "local_optimizer": Kind(
-        "benchmark.engines.local_training:OPTIMIZERS",
+        "rollcall.benchmark.engines.local_training:OPTIMIZERS",
         2,
         "params, lr",
         "torch.optim:Optimizer",
         "a torch.optim.Optimizer",
     ),
-    "analysis": Kind("participation.analyses:ANALYSES", 1, "seed", "pandas:DataFrame", "a pandas.DataFrame"),
+    "analysis": Kind("rollcall.participation.analyses:ANALYSES", 1, "seed", "pandas:DataFrame", "a pandas.DataFrame"),
 }
 
 
@@ -283,7 +291,7 @@ def kind_of(name: str) -> str:
 
 def _by_class(cls: type) -> list[str]:
     """The kinds that a base class tells, or a method that stands for one."""
-    if issubclass(cls, resolve_name("tasks:Task")):  # a torch module too, but no model
+    if issubclass(cls, resolve_name("rollcall.tasks:Task")):  # a torch module too, but no model
         return ["task"]
     kinds = [
         kind
@@ -401,7 +409,7 @@ def _check_fields(label: str, cls: type) -> None:
     """Refuse a class whose body names options that are none, because `@dataclass` is missing."""
     fields = getattr(cls, "__dataclass_fields__", {})
     for base in cls.__mro__:
-        if base.__module__.partition(".")[0] in SUITE or "__init__" in vars(base):
+        if base.__module__.startswith(SUITE) or "__init__" in vars(base):
             return
         named = [
             name
@@ -449,7 +457,7 @@ def _in_long_form(value: Any) -> Any:
         thing = loaded(name)[0] if ":" in name else None
     if isinstance(thing, np.ndarray):
         return {"name": "trace", "mask": thing} | settings
-    from participation.function import FromFunction, is_draw
+    from rollcall.participation.function import FromFunction, is_draw
 
     if not is_draw(thing):
         return value
@@ -516,7 +524,7 @@ def _read_option(key: str, members: tuple[Any, ...], value: Any) -> Any:
     if isinstance(value, int) and int in members:
         return value
     if isinstance(value, str) and str in members and Path(value).is_file():
-        from participation import recording
+        from rollcall.participation import recording
 
         try:
             return recording.load(value)
@@ -567,7 +575,7 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
         raise _located(factory, error) from error
     place, entry = _place(factory), KINDS[kind]
     if kind == "partition":
-        from tasks.partitions import Parts, parts_of
+        from rollcall.tasks.partitions import Parts, parts_of
 
         result = parts_of(result, supplied[0]) if isinstance(result, list | tuple) else result
         wrong = result.fault(len(supplied[0]), supplied[1]) if isinstance(result, Parts) else ""
@@ -576,7 +584,7 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
     if not entry.fits(result):
         raise SourceError(f"{place}must return {entry.returned or entry.returns}; returned {in_words(result)}")
     if kind == "model":
-        from tasks.supervised import check_model
+        from rollcall.tasks.supervised import check_model
 
         try:
             check_model(result, *supplied)
@@ -589,7 +597,7 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
 
 def _roll_call(factory: Callable[..., Any], result: Any, population: Any) -> Any:
     """A participation model from what a user's callable made."""
-    from participation import FromObject, Participation
+    from rollcall.participation import FromObject, Participation
 
     model = isinstance(result, Participation)
     clients = getattr(result, "clients", None if model else population.clients)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmark.config.base import Settings
-from benchmark.config.choice import Choice
-from benchmark.config.source import Source, suite_code
-from benchmark.config.text import dumped
+from rollcall.benchmark.config.base import Settings
+from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.config.source import Source, suite_code
+from rollcall.benchmark.config.text import dumped
 
 SINCE: dict[tuple[str, ...], Any] = {
     ("numerics", "client_memory"): "device",

@@ -11,12 +11,12 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
-from benchmark.config.analysis import Analysis
-from benchmark.config.base import Settings, load_yaml, validated
-from benchmark.config.errors import SettingError
-from benchmark.config.metric import Metric
-from benchmark.config.report import Claim, Labels, Report, Reported, Size
-from benchmark.config.trial import Trial
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.report import Claim, Labels, Report, Reported, Size
+from rollcall.benchmark.config.trial import Trial
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
 

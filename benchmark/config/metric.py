@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
-from benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError
 
 Direction = Literal["max", "min", "zero"]
 """Which values are better: high ones, low ones, or those near 0 of a quantity with a sign, such as a bias."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
-from benchmark.config.base import Settings
-from benchmark.config.choice import Choice, read
-from benchmark.config.errors import SettingError
+from rollcall.benchmark.config.base import Settings
+from rollcall.benchmark.config.choice import Choice, read
+from rollcall.benchmark.config.errors import SettingError
 
 ScheduleChoice = Annotated[Choice, PlainValidator(partial(read, "schedule"))]
 

@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
-from benchmark.config.base import Settings
-from benchmark.config.errors import SettingError
-from benchmark.config.metric import MetricName, Metrics
+from rollcall.benchmark.config.base import Settings
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import MetricName, Metrics
 
 Labels = Annotated[
     dict[str, Annotated[tuple[str, ...], BeforeValidator(lambda labels: _labels(labels))]],

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.config.errors import SettingError, SourceError
+from rollcall.benchmark.config.errors import SettingError, SourceError
 
-SUITE = ("algorithms", "benchmark", "participation", "tasks")
+SUITE = "rollcall."
 CONTRIBUTED = "rollcall_contributed_"
 """How the names of the modules begin that are loaded from users' files."""
 
@@ -151,8 +151,8 @@ def suite_code(factory: Callable[..., Any]) -> dict[str, str]:
     """
     thing, code = plain(factory), {}
     for part in thing.__mro__ if inspect.isclass(thing) else (thing,):
-        if part.__module__.partition(".")[0] in SUITE:
-            code[part.__module__] = _code_digest(inspect.getfile(part))
+        if part.__module__.startswith(SUITE):
+            code[part.__module__.removeprefix(SUITE)] = _code_digest(inspect.getfile(part))
     return code
 
 

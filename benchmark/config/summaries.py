@@ -6,7 +6,6 @@ Nothing is imported, since torch and Lightning take seconds to import and `rollc
 import ast
 import re
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -14,7 +13,7 @@ def summaries(address: str) -> dict[str, str]:
     """The names in a dictionary of choices, each with the first sentence of its docstring.
 
     Args:
-        address: of the dictionary, such as `algorithms:ALGORITHMS`. Its values may be classes, functions, or
+        address: of the dictionary, such as `rollcall.algorithms:ALGORITHMS`. Its values may be classes, functions, or
             partial functions, which are described by their first argument.
     """
     module, _, name = address.partition(":")
@@ -66,10 +65,6 @@ def _imported(module: str, name: str) -> tuple[str, str]:
 
 @cache
 def _parsed(module: str) -> ast.Module:
-    package, *inner = module.split(".")
-    spec = find_spec(package)  # of the package alone: it imports what is above a submodule
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    path = Path(spec.submodule_search_locations[0], *inner)
+    path = Path(__file__).parents[2].joinpath(*module.split(".")[1:])
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return ast.parse(file.read_text(encoding="utf-8"))

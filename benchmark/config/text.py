@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
     from yaml import SafeLoader as FastLoader

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
-from benchmark.config.base import Settings, load_yaml, validated
-from benchmark.config.choice import Choice, read
-from benchmark.config.digest import Spec
-from benchmark.config.errors import SettingError, at
-from benchmark.config.optimization import Local, Server
+from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.choice import Choice, read
+from rollcall.benchmark.config.digest import Spec
+from rollcall.benchmark.config.errors import SettingError, at
+from rollcall.benchmark.config.optimization import Local, Server
 
 TaskChoice = Annotated[Choice, PlainValidator(partial(read, "task"))]
 ParticipationChoice = Annotated[Choice, PlainValidator(partial(read, "participation"))]
@@ -158,7 +158,7 @@ class Trial(Spec):
 
     def _setting(self) -> Any:
         """What an algorithm checks."""
-        from algorithms import Setting  # here, because `rollcall show` prints before torch is imported
+        from rollcall.algorithms import Setting  # here, because `rollcall show` prints before torch is imported
 
         local = self.local
         return Setting(

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmark.config.choice import Choice, Constant
-from benchmark.config.errors import SourceError
-from benchmark.config.source import contributed_line, told
-from benchmark.conformance import algorithm, metric, other, participation, task
-from benchmark.conformance.failure import CheckFailed, location
-from benchmark.conformance.subject import Subject
-from benchmark.federation.checked import WrongReturnError
+from rollcall.benchmark.config.choice import Choice, Constant
+from rollcall.benchmark.config.errors import SourceError
+from rollcall.benchmark.config.source import contributed_line, told
+from rollcall.benchmark.conformance import algorithm, metric, other, participation, task
+from rollcall.benchmark.conformance.failure import CheckFailed, location
+from rollcall.benchmark.conformance.subject import Subject
+from rollcall.benchmark.federation.checked import WrongReturnError
 
 CHECKS: Mapping[str, Sequence[Callable[[Any], str | None]]] = {
     "algorithm": (

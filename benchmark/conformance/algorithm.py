@@ -13,12 +13,25 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from algorithms import KNOWLEDGE, Properties, Round
-from benchmark.conformance.failure import CheckFailed
-from benchmark.conformance.subject import EVERYONE, LR, MASK, H, P, Step, Subject, U, by_client, leaves, shares, shifted
-from benchmark.federation.checked import check_eval_models, check_init, check_round, check_traffic
-from benchmark.federation.simulation import simulate
-from benchmark.federation.state import StateBuffers
+from rollcall.algorithms import KNOWLEDGE, Properties, Round
+from rollcall.benchmark.conformance.failure import CheckFailed
+from rollcall.benchmark.conformance.subject import (
+    EVERYONE,
+    LR,
+    MASK,
+    H,
+    P,
+    Step,
+    Subject,
+    U,
+    by_client,
+    leaves,
+    shares,
+    shifted,
+)
+from rollcall.benchmark.federation.checked import check_eval_models, check_init, check_round, check_traffic
+from rollcall.benchmark.federation.simulation import simulate
+from rollcall.benchmark.federation.state import StateBuffers
 
 # Not `compiled`: it is the vectorised engine, and compiling takes longer than all checks together.
 ENGINES = ("sequential", "vectorised")

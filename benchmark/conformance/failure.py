@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from benchmark.config.source import definition, plain, shown
+from rollcall.benchmark.config.source import definition, plain, shown
 
 T = TypeVar("T")
 

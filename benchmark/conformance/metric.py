@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmark.config.choice import Choice
-from benchmark.conformance.failure import CheckFailed, twice
-from tasks.metrics import Accumulated, OverClients
+from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.conformance.failure import CheckFailed, twice
+from rollcall.tasks.metrics import Accumulated, OverClients
 
 Outputs: TypeAlias = tuple[Tensor, Tensor]
 

@@ -10,10 +10,10 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from benchmark.config.analysis import fault_of_table
-from benchmark.config.choice import Choice
-from benchmark.conformance.failure import CheckFailed, twice
-from tasks.augmentation import Augment
+from rollcall.benchmark.config.analysis import fault_of_table
+from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.conformance.failure import CheckFailed, twice
+from rollcall.tasks.augmentation import Augment
 
 SEED = 3
 DRAWS = "uniforms(seed, keys) of tasks.streams"

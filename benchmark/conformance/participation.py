@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from benchmark.config.choice import Choice
-from benchmark.conformance.failure import CheckFailed, twice
-from participation import FromFunction, Participation, Population
+from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.conformance.failure import CheckFailed, twice
+from rollcall.participation import FromFunction, Participation, Population
 
 M, ROUNDS, SIGMAS = 12, 2000, 4.5
 STREAM = 'stream(population.seed, "participation", t) of participation.streams'

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from algorithms import Algorithm, Round, Rows, Setting
-from benchmark.config.choice import Choice
-from benchmark.config.errors import SettingError
+from rollcall.algorithms import Algorithm, Round, Rows, Setting
+from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.config.errors import SettingError
 
 LR = 0.05
 U = np.array([[1.2, -0.4], [-0.7, 0.9], [0.3, 1.5], [-1.6, -0.8], [0.5, 0.1]])
@@ -41,7 +41,7 @@ MASK = np.array(
 
 
 class Quadratics:
-    """The clients' local work in closed form: see `algorithms.LocalWork`.
+    """The clients' local work in closed form: see `rollcall.algorithms.LocalWork`.
 
     Args:
         u, h: targets and curvatures.

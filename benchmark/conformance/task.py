@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmark.config.choice import Choice
-from benchmark.conformance.failure import CheckFailed, twice
-from benchmark.federation.checked import check_loss, check_metrics
-from tasks import ClientData, Task
-from tasks.base import not_finite
-from tasks.partitions import Parts
+from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.conformance.failure import CheckFailed, twice
+from rollcall.benchmark.federation.checked import check_loss, check_metrics
+from rollcall.tasks import ClientData, Task
+from rollcall.tasks.base import not_finite
+from rollcall.tasks.partitions import Parts
 
 LABELS = np.random.default_rng(5).integers(0, 4, size=400)
 """Labels of the samples that partitions divide."""
@@ -186,7 +186,10 @@ def _run(network: nn.Module, inputs: Tensor) -> Any:
 def _task(choice: Choice) -> tuple[Task, ClientData]:
     made = choice.build(3)
     if len(made) != 2 or not isinstance(made[0], Task) or not isinstance(made[1], ClientData):
-        raise CheckFailed("a pair (tasks.Task, tasks.ClientData)", f"({', '.join(type(one).__name__ for one in made)})")
+        raise CheckFailed(
+            "a pair (rollcall.tasks.Task, rollcall.tasks.ClientData)",
+            f"({', '.join(type(one).__name__ for one in made)})",
+        )
     return made
 
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
-from benchmark.engines.auto import fastest
-from benchmark.engines.base import Engine, Work
-from benchmark.engines.evaluator import Evaluator
-from benchmark.engines.feed import Feed
-from benchmark.engines.flat_task import FlatTask
-from benchmark.engines.held_out import held_out_splits
-from benchmark.engines.local_training import Adam, LocalTraining
-from benchmark.engines.sequential import Sequential
-from benchmark.engines.vectorised import Vectorised
+from rollcall.benchmark.engines.auto import fastest
+from rollcall.benchmark.engines.base import Engine, Work
+from rollcall.benchmark.engines.evaluator import Evaluator
+from rollcall.benchmark.engines.feed import Feed
+from rollcall.benchmark.engines.flat_task import FlatTask
+from rollcall.benchmark.engines.held_out import held_out_splits
+from rollcall.benchmark.engines.local_training import Adam, LocalTraining
+from rollcall.benchmark.engines.sequential import Sequential
+from rollcall.benchmark.engines.vectorised import Vectorised
 
 ENGINES: dict[str, Callable[[FlatTask, Feed, LocalTraining, int], Engine]] = {
     "auto": fastest,

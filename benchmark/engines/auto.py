@@ -1,12 +1,12 @@
 """The engine `auto`: chooses the engine that is probably the fastest, without measuring."""
 
-from benchmark.config.errors import SettingError
-from benchmark.engines.base import Engine
-from benchmark.engines.feed import Feed
-from benchmark.engines.flat_task import FlatTask
-from benchmark.engines.local_training import LocalTraining
-from benchmark.engines.sequential import Sequential
-from benchmark.engines.vectorised import Vectorised
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.engines.base import Engine
+from rollcall.benchmark.engines.feed import Feed
+from rollcall.benchmark.engines.flat_task import FlatTask
+from rollcall.benchmark.engines.local_training import LocalTraining
+from rollcall.benchmark.engines.sequential import Sequential
+from rollcall.benchmark.engines.vectorised import Vectorised
 
 SMALL_MODEL = 250_000
 """Parameters. Up to this size, several clients computed at once still fit in a CPU's caches."""

@@ -8,15 +8,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms import Rows
-from benchmark.engines.feed import Feed, to_device
-from benchmark.engines.flat_task import FlatTask
-from benchmark.engines.held_out import held_out_losses
-from benchmark.engines.local_training import LocalTraining
+from rollcall.algorithms import Rows
+from rollcall.benchmark.engines.feed import Feed, to_device
+from rollcall.benchmark.engines.flat_task import FlatTask
+from rollcall.benchmark.engines.held_out import held_out_losses
+from rollcall.benchmark.engines.local_training import LocalTraining
 
 
 class Work(ABC):
-    """The local work of one round, which algorithms see as `algorithms.LocalWork`.
+    """The local work of one round, which algorithms see as `rollcall.algorithms.LocalWork`.
 
     It holds the clients' momentum and buffers (BatchNorm statistics), and counts what the clients compute. An engine
     adds how gradients and local steps are computed.
@@ -47,7 +47,7 @@ class Work(ABC):
 
     @property
     def steps(self) -> int:
-        """See `algorithms.LocalWork`, also for the next four."""
+        """See `rollcall.algorithms.LocalWork`, also for the next four."""
         return self.local.most
 
     def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
@@ -124,8 +124,8 @@ class Engine(Protocol):
     """Computes the clients' local work of a trial.
 
     An engine is made once per trial from the model, the clients' minibatches, their local training and the number of
-    threads. All tensors are on one device. Each thread runs its kernels on one thread (`benchmark.engines.threads`),
-    so that results do not depend on the number of threads.
+    threads. All tensors are on one device. Each thread runs its kernels on one thread
+    (`rollcall.benchmark.engines.threads`), so that results do not depend on the number of threads.
     """
 
     def round(self, t: int, lr: float, momentum: Rows | None = None) -> Work:

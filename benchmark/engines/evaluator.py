@@ -7,9 +7,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from benchmark.engines.flat_task import in_channels_last
-from benchmark.engines.threads import prepare_thread
-from tasks import Samples, Task
+from rollcall.benchmark.engines.flat_task import in_channels_last
+from rollcall.benchmark.engines.threads import prepare_thread
+from rollcall.tasks import Samples, Task
 
 PIECE = 64 * 3 * 32 * 32
 """Numbers in the images of a piece: with the activations of a small network they fit in a CPU's caches."""
@@ -32,7 +32,7 @@ class Evaluator:
         self.pool = ThreadPoolExecutor(workers, initializer=prepare_thread)
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """See `tasks.Task.metrics`."""
+        """See `rollcall.tasks.Task.metrics`."""
         if not self._in_pieces(batch):
             return self.task.metrics(batch)
         metrics = self._of_pieces(self.task.metrics, batch)
@@ -40,7 +40,7 @@ class Evaluator:
         return {name: joined([piece[name] for piece in metrics], sizes) for name in metrics[0]}
 
     def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
-        """See `tasks.Task.outputs`."""
+        """See `rollcall.tasks.Task.outputs`."""
         if not self._in_pieces(batch):
             return self.task.outputs(batch)
         predictions, targets = zip(*self._of_pieces(self.task.outputs, batch), strict=True)

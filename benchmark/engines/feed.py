@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from benchmark.engines.held_out import HeldOut
-from tasks import Minibatches, Samples, Task
+from rollcall.benchmark.engines.held_out import HeldOut
+from rollcall.tasks import Minibatches, Samples, Task
 
 
 class Feed:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tasks import Samples, Task
+from rollcall.tasks import Samples, Task
 
 Buffers = list[Tensor]
 """What a model learns besides its parameters, for example BatchNorm running statistics."""

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from benchmark.engines.flat_task import FlatTask
-from tasks import ClientData, Samples
-from tasks.base import Holdings
+from rollcall.benchmark.engines.flat_task import FlatTask
+from rollcall.tasks import ClientData, Samples
+from rollcall.tasks.base import Holdings
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def held_out_losses(
     x: Float[Tensor, "a d"],
     split: str,
 ) -> Float[Tensor, "a"]:
-    """The loss of each client's model on its samples of a split: see `algorithms.LocalWork.losses`.
+    """The loss of each client's model on its samples of a split: see `rollcall.algorithms.LocalWork.losses`.
 
     Clients are computed one after another, in evaluation mode. The loss of a client without samples is NaN.
 

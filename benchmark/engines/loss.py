@@ -13,8 +13,8 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from benchmark.config.source import fingerprint
-from tasks import Samples, Task
+from rollcall.benchmark.config.source import fingerprint
+from rollcall.tasks import Samples, Task
 
 NamedTensors = dict[str, Tensor]
 """Parameters or buffers by name; where they are stacked, the first dimension is the client."""

@@ -12,14 +12,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms import Rows
-from benchmark.engines.base import Work
-from benchmark.engines.feed import Feed
-from benchmark.engines.flat_task import Buffers, FlatTask, in_channels_last
-from benchmark.engines.local_training import LocalTraining, clip_gradient
-from benchmark.engines.threads import prepare_thread
-from tasks import Samples
-from tasks.streams import torch_stream
+from rollcall.algorithms import Rows
+from rollcall.benchmark.engines.base import Work
+from rollcall.benchmark.engines.feed import Feed
+from rollcall.benchmark.engines.flat_task import Buffers, FlatTask, in_channels_last
+from rollcall.benchmark.engines.local_training import LocalTraining, clip_gradient
+from rollcall.benchmark.engines.threads import prepare_thread
+from rollcall.tasks import Samples
+from rollcall.tasks.streams import torch_stream
 
 Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
 
@@ -28,7 +28,7 @@ WORTH_A_THREAD = 2e-3
 
 
 class Sequential:
-    """See `benchmark.engines.Engine`.
+    """See `rollcall.benchmark.engines.Engine`.
 
     Args:
         model: the task; the engine works on copies of it.
@@ -77,7 +77,7 @@ class Sequential:
 
 
 class SequentialWork(Work):
-    """One round's local work: see `benchmark.engines.Work`."""
+    """One round's local work: see `rollcall.benchmark.engines.Work`."""
 
     def __init__(self, engine: Sequential, t: int, lr: float, momentum: Rows | None) -> None:
         super().__init__(engine.model, engine.feed, engine.local, lr, momentum)

@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from algorithms import Rows
-from benchmark.config.errors import SettingError
-from benchmark.engines.base import Work
-from benchmark.engines.feed import Feed, StackedMinibatches, stack_minibatches, to_device
-from benchmark.engines.flat_task import FlatTask
-from benchmark.engines.local_training import AdamRows, LocalTraining, StackedOptimizer, clip_rows
-from benchmark.engines.loss import (
+from rollcall.algorithms import Rows
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.engines.base import Work
+from rollcall.benchmark.engines.feed import Feed, StackedMinibatches, stack_minibatches, to_device
+from rollcall.benchmark.engines.flat_task import FlatTask
+from rollcall.benchmark.engines.local_training import AdamRows, LocalTraining, StackedOptimizer, clip_rows
+from rollcall.benchmark.engines.loss import (
     FastCrossEntropy,
     Loss,
     NamedTensors,
@@ -24,15 +24,15 @@ from benchmark.engines.loss import (
     is_mean_of_samples,
     kernels_key,
 )
-from benchmark.engines.recording import ResultsAt, Traced
-from tasks import Samples
+from rollcall.benchmark.engines.recording import ResultsAt, Traced
+from rollcall.tasks import Samples
 
 MOST_STEPS = 64
 """Steps of a client whose minibatches are gathered together."""
 
 
 class Vectorised:
-    """See `benchmark.engines.Engine`.
+    """See `rollcall.benchmark.engines.Engine`.
 
     If the loss is the mean of its samples' losses (tried once, in float64), shorter minibatches are padded and the
     padding has weight 0. Otherwise (BatchNorm) clients are grouped by the length of their minibatch and nothing is
@@ -132,7 +132,7 @@ class Vectorised:
 
 
 class VectorisedWork(Work):
-    """See `benchmark.engines.Work`."""
+    """See `rollcall.benchmark.engines.Work`."""
 
     def __init__(self, engine: Vectorised, t: int, lr: float, momentum: Rows | None) -> None:
         super().__init__(engine.model, engine.feed, engine.local, lr, momentum)

@@ -9,23 +9,23 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from algorithms import KNOWLEDGE, Algorithm
-from benchmark.config.choice import Choice
-from benchmark.config.errors import SettingError, SourceError, at
-from benchmark.config.optimization import Local, Server
-from benchmark.config.source import definition
-from benchmark.config.trial import Trial
-from benchmark.engines import Adam, LocalTraining
-from benchmark.engines.local_training import ClientOptimizer
-from benchmark.federation.checked import check_task
-from benchmark.federation.client_weights import Classes, classes
-from benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
-from benchmark.federation.memory_check import Need, refuse_what_cannot_fit
-from benchmark.federation.module import Federation
-from benchmark.federation.server_optimizers import OPTIMIZERS
-from benchmark.federation.trainer import PRECISIONS
-from participation import Participation, Population
-from tasks import ClientData, Minibatches, Task
+from rollcall.algorithms import KNOWLEDGE, Algorithm
+from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.config.errors import SettingError, SourceError, at
+from rollcall.benchmark.config.optimization import Local, Server
+from rollcall.benchmark.config.source import definition
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.engines import Adam, LocalTraining
+from rollcall.benchmark.engines.local_training import ClientOptimizer
+from rollcall.benchmark.federation.checked import check_task
+from rollcall.benchmark.federation.client_weights import Classes, classes
+from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
+from rollcall.benchmark.federation.memory_check import Need, refuse_what_cannot_fit
+from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.federation.server_optimizers import OPTIMIZERS
+from rollcall.benchmark.federation.trainer import PRECISIONS
+from rollcall.participation import Participation, Population
+from rollcall.tasks import ClientData, Minibatches, Task
 
 
 def build(trial: Trial, workers: int = 1) -> Federation:

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from algorithms import Traffic
-from benchmark.config.errors import SourceError
-from benchmark.config.source import contributed_line, definition, told
-from tasks import Samples, Task
+from rollcall.algorithms import Traffic
+from rollcall.benchmark.config.errors import SourceError
+from rollcall.benchmark.config.source import contributed_line, definition, told
+from rollcall.tasks import Samples, Task
 
 MODEL_NAME = re.compile(r"\w*")
 """A name of a model to evaluate, which ends the names of its metrics."""

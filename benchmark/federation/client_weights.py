@@ -16,11 +16,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from algorithms import Algorithm, Round
-from benchmark.config.trial import Alike
-from benchmark.engines import Work
-from benchmark.federation.evaluation import is_often, named
-from benchmark.federation.state import StateBuffers
+from rollcall.algorithms import Algorithm, Round
+from rollcall.benchmark.config.trial import Alike
+from rollcall.benchmark.engines import Work
+from rollcall.benchmark.federation.evaluation import is_often, named
+from rollcall.benchmark.federation.state import StateBuffers
 
 MOST_CLIENTS = 5_000
 """A method that stores a vector for each client stores m vectors of m numbers here."""
@@ -124,7 +124,7 @@ class Weights(nn.Module):
 
 
 class UnitWork:
-    """Local work in which the K steps of client i move its model by 1 along coordinate i: see `algorithms.LocalWork`.
+    """K local steps of client i move its model by 1 along coordinate i: see `rollcall.algorithms.LocalWork`.
 
     Args:
         work: the local work of the run in this round.

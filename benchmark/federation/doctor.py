@@ -6,10 +6,10 @@ from typing import Any
 
 from yaml import YAMLError
 
-from benchmark.config.base import validated
-from benchmark.config.text import parsed
-from benchmark.config.trial import Evaluation
-from benchmark.federation.run_folder import Damaged, RunFolder, fault_of_archive
+from rollcall.benchmark.config.base import validated
+from rollcall.benchmark.config.text import parsed
+from rollcall.benchmark.config.trial import Evaluation
+from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, fault_of_archive
 
 
 @dataclass(frozen=True)

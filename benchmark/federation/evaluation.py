@@ -18,13 +18,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from algorithms import Traffic
-from benchmark.config.choice import Choice
-from benchmark.config.errors import SettingError
-from benchmark.config.source import contributed_line
-from benchmark.config.trial import By
-from tasks import ClientData, Samples, Task
-from tasks.metrics import Accumulated, ClassScores, OverClients
+from rollcall.algorithms import Traffic
+from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.source import contributed_line
+from rollcall.benchmark.config.trial import By
+from rollcall.tasks import ClientData, Samples, Task
+from rollcall.tasks.metrics import Accumulated, ClassScores, OverClients
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics by name, besides the means of `tasks.Task.metrics`.
+    """Metrics by name, besides the means of `rollcall.tasks.Task.metrics`.
 
     Attributes:
         accumulated: computed from the predictions and targets of a whole split.

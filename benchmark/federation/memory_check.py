@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from algorithms import Algorithm
-from benchmark.config.errors import SettingError
-from benchmark.config.trial import Numerics
-from benchmark.federation.checked import check_init, located
-from benchmark.federation.state import StateBuffers, stored_rows
-from participation import Participation
+from rollcall.algorithms import Algorithm
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.trial import Numerics
+from rollcall.benchmark.federation.checked import check_init, located
+from rollcall.benchmark.federation.state import StateBuffers, stored_rows
+from rollcall.participation import Participation
 
 
 @dataclass(frozen=True)

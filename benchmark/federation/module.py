@@ -13,14 +13,14 @@ from lightning.pytorch import LightningModule
 from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
-from algorithms import Algorithm, Round, Rows
-from benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out_splits
-from benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
-from benchmark.federation.client_weights import Classes, Weights
-from benchmark.federation.evaluation import Costs, Groups, Metrics, Scores, Tally, named
-from benchmark.federation.state import StateBuffers
-from participation import Participation
-from tasks import Batches, ClientData, Minibatches, Samples, Task
+from rollcall.algorithms import Algorithm, Round, Rows
+from rollcall.benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out_splits
+from rollcall.benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
+from rollcall.benchmark.federation.client_weights import Classes, Weights
+from rollcall.benchmark.federation.evaluation import Costs, Groups, Metrics, Scores, Tally, named
+from rollcall.benchmark.federation.state import StateBuffers
+from rollcall.participation import Participation
+from rollcall.tasks import Batches, ClientData, Minibatches, Samples, Task
 
 
 class Rounds:
@@ -54,10 +54,10 @@ class Federation(LightningModule):
         seed: of the algorithm's random numbers.
         groups: of samples whose metrics are also computed separately.
         metrics: besides the means of the task's own.
-        engine: a name of `benchmark.engines.ENGINES`.
+        engine: a name of `rollcall.benchmark.engines.ENGINES`.
         client_memory: where the stored rows of clients are: in the memory of the module's device or of the host.
         classes: of clients, to measure their cumulative weights; None for no measurement.
-        workers: threads that compute side by side; see `benchmark.engines.threads`.
+        workers: threads that compute side by side; see `rollcall.benchmark.engines.threads`.
 
     Attributes:
         t: rounds done, which is also the number of the next round.
@@ -121,7 +121,7 @@ class Federation(LightningModule):
 
     @property
     def eval_models(self) -> dict[str, Tensor]:
-        """The models [d] that are evaluated, by name: see `algorithms.Algorithm.eval_models`."""
+        """The models [d] that are evaluated, by name: see `rollcall.algorithms.Algorithm.eval_models`."""
         models = self.algorithm.eval_models(self.state.get(), self.server.detach())
         self._check_once(check_eval_models, models, self.server)
         return models

@@ -30,14 +30,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from filelock import FileLock, Timeout
 
-from benchmark.config.errors import SettingError
-from benchmark.config.text import command
-from benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import command
+from rollcall.benchmark.federation.interruption import Interrupted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from benchmark.config.digest import Spec
+    from rollcall.benchmark.config.digest import Spec
 
 State = Literal["absent", "running", "finished", "interrupted", "failed", "diverged"]
 
@@ -422,7 +422,8 @@ def identity(trial: "Spec") -> dict[str, Any]:
         "rounds": trial.rounds,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in ("rollcall", "torch", "lightning", "numpy")},
+        "versions": {"rollcall": version("rollcall-fl")}
+        | {name: version(name) for name in ("torch", "lightning", "numpy")},
         "commit": commit(),
         "code": trial.code,
         "sources": {Path(source.file).name: source.digest[:10] for source in trial.sources},

@@ -14,16 +14,16 @@ import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
 
-from benchmark.config.base import load_yaml
-from benchmark.config.errors import SettingError
-from benchmark.config.trial import Trial
-from benchmark.engines.threads import kernels_of_one_thread
-from benchmark.federation.build import build
-from benchmark.federation.interruption import stop_requests
-from benchmark.federation.module import Federation
-from benchmark.federation.run_folder import RunFolder
-from benchmark.federation.trained import buffers_of, load_buffers, save_buffers, trained_module
-from benchmark.federation.trainer import (
+from rollcall.benchmark.config.base import load_yaml
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.engines.threads import kernels_of_one_thread
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.interruption import stop_requests
+from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.federation.trained import buffers_of, load_buffers, save_buffers, trained_module
+from rollcall.benchmark.federation.trainer import (
     PRECISIONS,
     Checkpoints,
     Diverged,
@@ -33,7 +33,7 @@ from benchmark.federation.trainer import (
     quiet,
     trainer_of,
 )
-from tasks import Task
+from rollcall.tasks import Task
 
 CHECKPOINT_EVERY = timedelta(minutes=2)
 """Time between two checkpoints of a run."""
@@ -45,7 +45,7 @@ class Result:
 
     Attributes:
         trial: its settings.
-        model: [d], the method's result, which is evaluated: see `algorithms.Algorithm.eval_models`.
+        model: [d], the method's result, which is evaluated: see `rollcall.algorithms.Algorithm.eval_models`.
         server: [d], the server's model; the same for most methods.
         history: a row for each evaluation: `round`, the number of rounds done, and `split/metric`.
         folder: the run folder, if there is one.

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from algorithms import Rows
+from rollcall.algorithms import Rows
 
 
 class StateBuffers(nn.Module):

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from benchmark.config.errors import SettingError, at
-from benchmark.config.trial import Trial
-from benchmark.engines import FlatTask
-from benchmark.federation.run_folder import replacing
-from benchmark.federation.trainer import PRECISIONS
-from tasks import Task
+from rollcall.benchmark.config.errors import SettingError, at
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.engines import FlatTask
+from rollcall.benchmark.federation.run_folder import replacing
+from rollcall.benchmark.federation.trainer import PRECISIONS
+from rollcall.tasks import Task
 
 FILE = "buffers.npz"
 """In a run folder: the buffers of the final model by name. There is no such file if the model has none."""

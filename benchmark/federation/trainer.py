@@ -16,10 +16,10 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.profilers import PassThroughProfiler
 
-from benchmark.config.trial import Trial
-from benchmark.federation.interruption import Interrupted
-from benchmark.federation.module import Federation
-from benchmark.federation.run_folder import RunFolder, replacing
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.federation.run_folder import RunFolder, replacing
 
 ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu"}
 

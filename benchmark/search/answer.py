@@ -5,14 +5,14 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-from benchmark.config.base import Settings, load_yaml, validated
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment, Override, drafts
-from benchmark.config.metric import Metric
-from benchmark.config.text import dumped
-from benchmark.federation.run_folder import replacing
-from benchmark.search.cells import Cell
-from benchmark.search.study import Sample, best
+from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, Override, drafts
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.text import dumped
+from rollcall.benchmark.federation.run_folder import replacing
+from rollcall.benchmark.search.cells import Cell
+from rollcall.benchmark.search.study import Sample, best
 
 
 class How(Settings):

@@ -11,17 +11,17 @@ from typing import Any, Literal, get_args
 import pandas as pd
 from rich.console import Console
 
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.metric import Direction, Metric, direction_of
-from benchmark.federation.interruption import Interrupted
-from benchmark.search.answer import How, Tuned, answer_of, found, seeds_of
-from benchmark.search.cells import VALIDATION, Cell, Scheduler, cells_of
-from benchmark.search.space import Space
-from benchmark.search.study import Budget, Sample, Search, proposals
-from benchmark.sweep.estimate import by_ray
-from benchmark.sweep.jobs import Job
-from benchmark.sweep.pool import Pool, RayOptions
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Direction, Metric, direction_of
+from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.search.answer import How, Tuned, answer_of, found, seeds_of
+from rollcall.benchmark.search.cells import VALIDATION, Cell, Scheduler, cells_of
+from rollcall.benchmark.search.space import Space
+from rollcall.benchmark.search.study import Budget, Sample, Search, proposals
+from rollcall.benchmark.sweep.estimate import by_ray
+from rollcall.benchmark.sweep.jobs import Job
+from rollcall.benchmark.sweep.pool import Pool, RayOptions
 
 SEEDS = (1000,)
 """The seeds of a search, unless others are given."""
@@ -98,7 +98,7 @@ def tune(
         samples: of each cell, at most.
         grid: try all combinations of the space instead of samples.
         search: `random` samples, or `optuna` for TPE.
-        scheduler: which samples are stopped early: see `benchmark.search.study`.
+        scheduler: which samples are stopped early: see `rollcall.benchmark.search.study`.
         metric: what samples are judged by.
         mode: which end is better; by default as in the report of the experiment, else `max` for accuracies and `min`
             for losses. Other metrics need it.
@@ -165,11 +165,11 @@ def tune(
     table.parent.mkdir(parents=True, exist_ok=True)
     tuning.samples.to_json(table, orient="records", indent=1)
     if search == "optuna" and not grid:
-        from benchmark.search.tpe import export
+        from rollcall.benchmark.search.tpe import export
 
         export(tuning.beside("optuna.db"), experiment.home, cells, by_cell, judged.direction)
     if pool.mlflow:
-        from benchmark.sweep.mlflow_runs import Mirror
+        from rollcall.benchmark.sweep.mlflow_runs import Mirror
 
         def copy_into(folder: Path) -> None:
             for one in (file, table) if best else (table,):

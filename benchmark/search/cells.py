@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Draft, Experiment, drafts, label_of, put
-from benchmark.config.metric import Metric
-from benchmark.config.trial import Trial
-from benchmark.search.space import Domain, Space
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Draft, Experiment, drafts, label_of, put
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.search.space import Domain, Space
 
 VALIDATION = 0.2
 """The share of the training samples that is held out if the experiment holds out none."""

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from benchmark.config.base import load_yaml
-from benchmark.config.errors import SettingError
-from benchmark.config.text import parse_values
-from tasks.streams import stream
+from rollcall.benchmark.config.base import load_yaml
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import parse_values
+from rollcall.tasks.streams import stream
 
 EDGE = 0.05
 """The share of a range, at each end, that counts as its edge."""

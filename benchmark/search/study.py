@@ -19,20 +19,20 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal
 
-from benchmark.config.errors import SettingError
-from benchmark.config.metric import Metric
-from benchmark.config.trial import Trial
-from benchmark.search.cells import ETA, Cell, Scheduler
-from benchmark.search.space import grid, random_samples, shuffled
-from benchmark.sweep.estimate import wall
-from benchmark.sweep.jobs import Job, check
-from benchmark.sweep.metric_names import check_metrics
-from benchmark.sweep.times import read_time
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.search.cells import ETA, Cell, Scheduler
+from rollcall.benchmark.search.space import grid, random_samples, shuffled
+from rollcall.benchmark.sweep.estimate import wall
+from rollcall.benchmark.sweep.jobs import Job, check
+from rollcall.benchmark.sweep.metric_names import check_metrics
+from rollcall.benchmark.sweep.times import read_time
 
 BATCH = 4
 """With a budget or TPE, so many samples of a cell are proposed, and run, at the same time."""
 
-INSTALL_OPTUNA = "pip install 'rollcall[tune]'"
+INSTALL_OPTUNA = "pip install '.[tune]'"
 
 
 @dataclass
@@ -225,7 +225,7 @@ def proposals(search: str, seed: int, count: int, metric: Metric, may_end_early:
     if search == "optuna":
         if not find_spec("optuna"):
             raise SettingError(f"--search optuna needs Optuna: {INSTALL_OPTUNA}")
-        from benchmark.search.tpe import Tpe
+        from rollcall.benchmark.search.tpe import Tpe
 
         return Tpe(seed, count, metric)
     if search not in ("random", "grid"):

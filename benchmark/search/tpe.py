@@ -17,10 +17,10 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from benchmark.config.metric import Metric
-from benchmark.search.cells import Cell
-from benchmark.search.space import Domain, Range, random_samples
-from benchmark.search.study import BATCH, Sample
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.search.cells import Cell
+from rollcall.benchmark.search.space import Domain, Range, random_samples
+from rollcall.benchmark.search.study import BATCH, Sample
 
 STARTUP = 10
 """The first samples are random."""

@@ -8,11 +8,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from benchmark.config.analysis import Analysis
-from benchmark.config.experiment import Place, distinct
-from benchmark.config.trial import Evaluation, Trial
-from benchmark.sweep.estimate import Estimate, wall
-from benchmark.sweep.times import duration
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.experiment import Place, distinct
+from rollcall.benchmark.config.trial import Evaluation, Trial
+from rollcall.benchmark.sweep.estimate import Estimate, wall
+from rollcall.benchmark.sweep.times import duration
 
 LEAST = Fraction(1, 10)
 """The least share of its rounds that a trial keeps; it also keeps at least two evaluations."""

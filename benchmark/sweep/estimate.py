@@ -19,16 +19,16 @@ import torch
 from jaxtyping import Int
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from benchmark.config.analysis import Analysis
-from benchmark.config.choice import read
-from benchmark.config.trial import Evaluation, Trial
-from benchmark.engines.threads import kernels_of_one_thread
-from benchmark.federation.build import build
-from benchmark.federation.module import Federation
-from benchmark.federation.trainer import quiet, trainer_of
-from benchmark.timing import synchronise
-from participation import Participation, Population
-from tasks.datasets import root, source_of
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.config.trial import Evaluation, Trial
+from rollcall.benchmark.engines.threads import kernels_of_one_thread
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.federation.trainer import quiet, trainer_of
+from rollcall.benchmark.timing import synchronise
+from rollcall.participation import Participation, Population
+from rollcall.tasks.datasets import root, source_of
 
 SECONDS = 1.0
 """Duration of a probe, about."""
@@ -65,7 +65,7 @@ INLINE = Machine(1, None, "auto")
 
 
 def by_ray(gpus_per_trial: float = 0.0) -> Machine:
-    """As `benchmark.sweep.ray_executor` runs trials: one for each core, or as many as fit on the GPUs."""
+    """As `rollcall.benchmark.sweep.ray_executor` runs trials: one for each core, or as many as fit on the GPUs."""
     cores = os.cpu_count() or 1
     if not gpus_per_trial:
         return Machine(cores, 1, "cpu")

@@ -14,16 +14,16 @@ from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from benchmark.allocator import free_cycles
-from benchmark.config.analysis import Analysis
-from benchmark.config.errors import SettingError
-from benchmark.config.source import contributed_line
-from benchmark.config.trial import Trial
-from benchmark.federation.build import build
-from benchmark.federation.interruption import Interrupted, stop_requests
-from benchmark.federation.module import Federation
-from benchmark.federation.run_folder import Damaged, InUse, RunFolder
-from benchmark.federation.simulation import CHECKPOINT_EVERY, Refused, simulate
+from rollcall.benchmark.allocator import free_cycles
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.source import contributed_line
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
+from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder
+from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, Refused, simulate
 
 
 @dataclass(frozen=True)

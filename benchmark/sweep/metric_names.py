@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
-from benchmark.config.analysis import Analysis
-from benchmark.config.errors import SettingError
-from benchmark.config.metric import Metric
-from benchmark.config.trial import Trial
-from benchmark.federation.build import build
-from benchmark.federation.evaluation import Costs, named
-from benchmark.federation.module import Federation
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.evaluation import Costs, named
+from rollcall.benchmark.federation.module import Federation
 
 
 def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Trial | Analysis]) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from benchmark.federation.run_folder import Damaged, replacing
+from rollcall.benchmark.federation.run_folder import Damaged, replacing
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

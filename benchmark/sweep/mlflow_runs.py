@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from yaml import YAMLError
 
-from benchmark.config.digest import flatten
-from benchmark.config.errors import SettingError
-from benchmark.config.text import command, counted, parsed
-from benchmark.federation.run_folder import Damaged, RunFolder, run_folders
-from benchmark.sweep.mlflow_client import client, experiment_id, probe
+from rollcall.benchmark.config.digest import flatten
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import command, counted, parsed
+from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders
+from rollcall.benchmark.sweep.mlflow_client import client, experiment_id, probe
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-    from benchmark.sweep.jobs import Job, Outcome
+    from rollcall.benchmark.sweep.jobs import Job, Outcome
 
 MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED", "diverged": "FAILED"}
 """MLflow's names for the states of a run folder. It has none for divergence; the tag `rollcall.state` says it."""

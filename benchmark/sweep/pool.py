@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
-from benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
-    from benchmark.sweep.jobs import Job, SweepCallback
-    from benchmark.sweep.progress import View
+    from rollcall.benchmark.sweep.jobs import Job, SweepCallback
+    from rollcall.benchmark.sweep.progress import View
 
-INSTALL_RAY = "pip install 'rollcall[ray]'"
+INSTALL_RAY = "pip install '.[ray]'"
 
 Executor = Literal["ray", "inline"]
 
@@ -113,14 +113,14 @@ class Pool:
             SettingError: nothing can be written there.
         """
         if self.options.storage:
-            from benchmark.sweep.ray_executor import checked_storage
+            from rollcall.benchmark.sweep.ray_executor import checked_storage
 
             self.options = replace(self.options, storage=checked_storage(self.options.storage))
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.uses_ray:
-            from benchmark.sweep import ray_start
+            from rollcall.benchmark.sweep import ray_start
 
             ray_start.end()
 
@@ -131,7 +131,7 @@ class Pool:
             trials: how many will run.
         """
         if self.executor == "ray" and trials:
-            from benchmark.sweep import ray_start
+            from rollcall.benchmark.sweep import ray_start
 
             ray_start.begin(self.options.address, trials=0 if self.options.gpus_per_trial else trials)
 
@@ -154,8 +154,8 @@ class Pool:
         Returns:
             how the sweep ended.
         """
-        from benchmark.sweep.jobs import Background, CallbackList, run_inline
-        from benchmark.sweep.progress import View
+        from rollcall.benchmark.sweep.jobs import Background, CallbackList, run_inline
+        from rollcall.benchmark.sweep.progress import View
 
         todo = [job for job in jobs if not job.ended]
         with View(jobs, self.console, watch, metric) as view, ExitStack() as stack:
@@ -164,13 +164,13 @@ class Pool:
             callbacks: list[SweepCallback] = [view]
             mirror = None
             if self.mlflow:
-                from benchmark.sweep.mlflow_runs import Mirror
+                from rollcall.benchmark.sweep.mlflow_runs import Mirror
 
                 mirror = stack.enter_context(Background(partial(Mirror, todo[0].store, todo[0].experiment)))
                 mirror.call(Mirror.begin)
                 callbacks.append(mirror)
             if self.executor == "ray":
-                from benchmark.sweep.ray_executor import run_ray
+                from rollcall.benchmark.sweep.ray_executor import run_ray
 
                 self.uses_ray = True
                 run_ray(todo, CallbackList(*callbacks), self.options)

@@ -1,8 +1,8 @@
 """What a Ray worker imports when it starts, before it is given a trial."""
 
-from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
+from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 
 keep_freed_memory()
 collect_garbage_seldom()  # before the imports, which create a million objects
 
-import benchmark.sweep.ray_executor  # noqa: E402, F401
+import rollcall.benchmark.sweep.ray_executor  # noqa: E402, F401

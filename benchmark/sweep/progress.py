@@ -19,10 +19,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.table import Table
 from rich.text import Text
 
-from benchmark.federation.run_folder import RunFolder, run_folders
+from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
 
 if TYPE_CHECKING:
-    from benchmark.sweep.jobs import Job, Outcome
+    from rollcall.benchmark.sweep.jobs import Job, Outcome
 
 STATES = ("finished", "running", "interrupted", "failed", "diverged")
 COLUMNS = ("trial", "state", "round", "last metric", "rounds/s", "time left")

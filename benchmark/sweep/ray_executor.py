@@ -21,7 +21,7 @@ import pyarrow
 import torch
 from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
 
-from benchmark.sweep import ray_start  # before Ray is imported: it sets what Ray reads then
+from rollcall.benchmark.sweep import ray_start  # before Ray is imported: it sets what Ray reads then
 
 # isort: split
 from ray import tune
@@ -29,17 +29,17 @@ from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 from ray.tune import Checkpoint
 from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 
-from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
-from benchmark.config.analysis import Analysis
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import read_trial
-from benchmark.config.source import supply
-from benchmark.config.trial import Trial
-from benchmark.federation.interruption import stop_requests
-from benchmark.federation.run_folder import RunFolder, replacing
-from benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
-from benchmark.sweep.pool import RayOptions
-from tasks.datasets import root
+from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import read_trial
+from rollcall.benchmark.config.source import supply
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.interruption import stop_requests
+from rollcall.benchmark.federation.run_folder import RunFolder, replacing
+from rollcall.benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
+from rollcall.benchmark.sweep.pool import RayOptions
+from rollcall.tasks.datasets import root
 
 
 def run_ray(jobs: Sequence[Job], callback: SweepCallback, options: RayOptions) -> None:

@@ -24,10 +24,10 @@ os.environ.update(
 
 import ray
 
-from benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError
 
 PRELOAD = {
-    "RAY_preload_python_modules": "benchmark.sweep.preload",
+    "RAY_preload_python_modules": "rollcall.benchmark.sweep.preload",
     # By default Ray ends a worker without work after a second, and starts another one when there is work.
     "RAY_idle_worker_killing_time_threshold_ms": "60000",
 }

@@ -2,7 +2,7 @@
 
 import re
 
-from benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from benchmark.cli.shared import STORE, Store, out
-from benchmark.config.text import counted
-from leaderboard import results
-from leaderboard.cli.shared import FOLDER, RESULTS, papers
-from leaderboard.own import own
+from rollcall.benchmark.cli.shared import STORE, Store, out
+from rollcall.benchmark.config.text import counted
+from rollcall.leaderboard import results
+from rollcall.leaderboard.cli.shared import FOLDER, RESULTS, papers
+from rollcall.leaderboard.own import own
 
 
 def archive(

@@ -11,27 +11,27 @@ from typing import Annotated, Any
 import typer
 from matplotlib.figure import Figure
 
-from benchmark.cli.shared import STORE, Json, Name, Only, Store, out
-from benchmark.config.base import validated
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.metric import DIRECTIONS, Metric
-from benchmark.config.report import Report
-from benchmark.config.text import command, counted, parse_all
-from leaderboard import render, results
-from leaderboard.cli.shared import FOLDER, RESULTS
-from leaderboard.own import own
-from leaderboard.paper.cells import cells
-from leaderboard.paper.claims import check_claim
-from leaderboard.paper.reported import printed
-from leaderboard.paper.sentences import claims_json, claims_list
-from leaderboard.paper.table import long_rows, paper_table
-from leaderboard.plots.style import svg
-from leaderboard.ranking import selection
-from leaderboard.ranking.axes import axes
-from leaderboard.ranking.table import rank
-from leaderboard.run import Run
-from leaderboard.table import Table
+from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, out
+from rollcall.benchmark.config.base import validated
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import DIRECTIONS, Metric
+from rollcall.benchmark.config.report import Report
+from rollcall.benchmark.config.text import command, counted, parse_all
+from rollcall.leaderboard import render, results
+from rollcall.leaderboard.cli.shared import FOLDER, RESULTS
+from rollcall.leaderboard.own import own
+from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.paper.claims import check_claim
+from rollcall.leaderboard.paper.reported import printed
+from rollcall.leaderboard.paper.sentences import claims_json, claims_list
+from rollcall.leaderboard.paper.table import long_rows, paper_table
+from rollcall.leaderboard.plots.style import svg
+from rollcall.leaderboard.ranking import selection
+from rollcall.leaderboard.ranking.axes import axes
+from rollcall.leaderboard.ranking.table import rank
+from rollcall.leaderboard.run import Run
+from rollcall.leaderboard.table import Table
 
 
 class Form(StrEnum):
@@ -195,7 +195,7 @@ def _ranking(
     Raises:
         SettingError: no run is finished and has all metrics.
     """
-    from leaderboard.plots.curves import ranking_figure
+    from rollcall.leaderboard.plots.curves import ranking_figure
 
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     runs = own(store, experiment.home)
@@ -259,7 +259,7 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
-    from leaderboard.plots.curves import paper_figure
+    from rollcall.leaderboard.plots.curves import paper_figure
 
     loaded = _runs(experiment, store, archive)
     notes = []

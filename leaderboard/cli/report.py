@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 from rich.progress import track
 
-from benchmark.cli.shared import err, out
-from leaderboard import results
-from leaderboard.cli.shared import FOLDER, RESULTS, papers
-from leaderboard.paper.reproduction import NAME, PICTURE, judged, reproduction
-from leaderboard.plots.printed import printed_figure
+from rollcall.benchmark.cli.shared import err, out
+from rollcall.leaderboard import results
+from rollcall.leaderboard.cli.shared import FOLDER, RESULTS, papers
+from rollcall.leaderboard.paper.reproduction import NAME, PICTURE, judged, reproduction
+from rollcall.leaderboard.plots.printed import printed_figure
 
 
 def report(
@@ -22,7 +22,7 @@ def report(
 
     They are made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
     """
-    from leaderboard.plots.curves import paper_figure
+    from rollcall.leaderboard.plots.curves import paper_figure
 
     quiet = not err.is_terminal
     folders = (results.PACKAGE, to / RESULTS)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment, names
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, names
 
 FOLDER = Path("leaderboard")
 """In the working directory: the results that `archive` keeps, and the report with its figures."""

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from benchmark.config.digest import array_file, flatten, known_since
-from benchmark.config.experiment import Experiment, Place, distinct, places
-from benchmark.config.metric import Metric
-from benchmark.config.text import parsed
-from leaderboard.results import unarchive
-from leaderboard.run import Run, Settings, first_round
+from rollcall.benchmark.config.digest import array_file, flatten, known_since
+from rollcall.benchmark.config.experiment import Experiment, Place, distinct, places
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.text import parsed
+from rollcall.leaderboard.results import unarchive
+from rollcall.leaderboard.run import Run, Settings, first_round
 
 Labels = tuple[tuple[str, str], ...]
 

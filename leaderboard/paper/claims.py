@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from benchmark.config.experiment import Experiment
-from benchmark.config.metric import Metric
-from benchmark.config.report import Claim, Size
-from leaderboard.paper.cells import Cell, after_equal_rounds
-from leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.report import Claim, Size
+from rollcall.leaderboard.paper.cells import Cell, after_equal_rounds
+from rollcall.leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric
 
 Verdict = Literal[
     "contradicted", "holds", "no difference that matters", "undecided", "too short", "not run", "data missing"

@@ -3,16 +3,16 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from benchmark.config.experiment import Experiment
-from benchmark.config.metric import Metric
-from leaderboard.paper.cells import Cell, after_equal_rounds, cells
-from leaderboard.paper.claims import check_claim
-from leaderboard.paper.quantities import FEWEST, estimate
-from leaderboard.paper.reported import Printed, printed_for
-from leaderboard.paper.sentences import change, claims_list, interval
-from leaderboard.render import markdown
-from leaderboard.run import Run
-from leaderboard.table import Column, Entry, Table
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard.paper.cells import Cell, after_equal_rounds, cells
+from rollcall.leaderboard.paper.claims import check_claim
+from rollcall.leaderboard.paper.quantities import FEWEST, estimate
+from rollcall.leaderboard.paper.reported import Printed, printed_for
+from rollcall.leaderboard.paper.sentences import change, claims_list, interval
+from rollcall.leaderboard.render import markdown
+from rollcall.leaderboard.run import Run
+from rollcall.leaderboard.table import Column, Entry, Table
 
 
 def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:

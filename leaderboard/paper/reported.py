@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from benchmark.config.experiment import Experiment
-from benchmark.config.metric import Metric
-from benchmark.config.report import Reported
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.report import Reported
 
 FOLDER = Path(__file__).parents[1] / "reported"
 

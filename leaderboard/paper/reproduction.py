@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from benchmark.config.base import Settings, load_yaml, validated
-from benchmark.config.experiment import Experiment
-from benchmark.config.report import Tag
-from benchmark.config.text import counted
-from leaderboard.paper.cells import Cell, cells
-from leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, weakest
-from leaderboard.paper.comparison import agreement, variants
-from leaderboard.paper.reported import printed
-from leaderboard.paper.sentences import claims_list, counts
-from leaderboard.paper.table import paper_table
-from leaderboard.render import markdown
-from leaderboard.results import PACKAGE, unarchive
-from leaderboard.run import Run
+from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.report import Tag
+from rollcall.benchmark.config.text import counted
+from rollcall.leaderboard.paper.cells import Cell, cells
+from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, weakest
+from rollcall.leaderboard.paper.comparison import agreement, variants
+from rollcall.leaderboard.paper.reported import printed
+from rollcall.leaderboard.paper.sentences import claims_list, counts
+from rollcall.leaderboard.paper.table import paper_table
+from rollcall.leaderboard.render import markdown
+from rollcall.leaderboard.results import PACKAGE, unarchive
+from rollcall.leaderboard.run import Run
 
 NAME = "REPRODUCTION.md"
 FOLDER = "reproduction"

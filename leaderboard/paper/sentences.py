@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmark.config.metric import Metric
-from benchmark.config.report import Cause, Claim
-from leaderboard.paper.claims import VERDICTS, ClaimResult, PlaceResult, Verdict
-from leaderboard.paper.quantities import Estimate, Quantity
-from leaderboard.table import finite
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.report import Cause, Claim
+from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, PlaceResult, Verdict
+from rollcall.leaderboard.paper.quantities import Estimate, Quantity
+from rollcall.leaderboard.table import finite
 
 RATIO = Metric("ratio")
 """What a claim with `over` is about: a number without a unit."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from benchmark.config.experiment import Experiment
-from benchmark.config.metric import Metric
-from leaderboard.paper.cells import Cell
-from leaderboard.paper.reported import Printed, printed_for
-from leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard.paper.cells import Cell
+from rollcall.leaderboard.paper.reported import Printed, printed_for
+from rollcall.leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmark.config.experiment import Experiment
-from benchmark.config.metric import Metric
-from benchmark.config.report import Report
-from leaderboard.paper.cells import Cell
-from leaderboard.plots.style import legend, line_style, plain
-from leaderboard.plots.subplots import Subplot, subplots
-from leaderboard.ranking.table import Ranking, Row, by_conditions
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.report import Report
+from rollcall.leaderboard.paper.cells import Cell
+from rollcall.leaderboard.plots.style import legend, line_style, plain
+from rollcall.leaderboard.plots.subplots import Subplot, subplots
+from rollcall.leaderboard.ranking.table import Ranking, Row, by_conditions
 
 MOST_ABOVE_START = 1e3
 """A logarithmic y axis ends at this multiple of the largest first value, so that a diverging curve leaves the plot."""

@@ -10,7 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from leaderboard.plots.style import logarithmic, numeric
+from rollcall.leaderboard.plots.style import logarithmic, numeric
 
 COLOURS = "viridis"
 

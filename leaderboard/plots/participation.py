@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from leaderboard.plots.style import COLOURS, plain
+from rollcall.leaderboard.plots.style import COLOURS, plain
 
 
 def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"] | None, shown: int = 4) -> Figure:

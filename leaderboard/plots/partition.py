@@ -5,7 +5,7 @@ from jaxtyping import Int
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from leaderboard.plots.style import COLOURS, plain
+from rollcall.leaderboard.plots.style import COLOURS, plain
 
 
 def bubbles(histogram: Int[np.ndarray, "m C"]) -> Figure:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from leaderboard.paper.claims import ClaimResult, PlaceResult
-from leaderboard.paper.sentences import unit_of
-from leaderboard.plots.style import COLOURS, legend, plain
+from rollcall.leaderboard.paper.claims import ClaimResult, PlaceResult
+from rollcall.leaderboard.paper.sentences import unit_of
+from rollcall.leaderboard.plots.style import COLOURS, legend, plain
 
 
 def printed_figure(results: Sequence[ClaimResult]) -> Figure | None:

@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from leaderboard.plots.style import legend, line_style, logarithmic, numeric, plain
+from rollcall.leaderboard.plots.style import legend, line_style, logarithmic, numeric, plain
 
 BUDGETS = (1, 3, 10, 30)
 """Numbers of samples for which the expected best is shown."""

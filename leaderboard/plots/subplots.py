@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment, is_number
-from benchmark.config.metric import Metric
-from benchmark.config.report import Report
-from leaderboard.paper.cells import Cell
-from participation.analyses import RUNS_OVER
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, is_number
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.report import Report
+from rollcall.leaderboard.paper.cells import Cell
+from rollcall.participation.analyses import RUNS_OVER
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter, NullFormatter
 
-from leaderboard.plots.style import COLOURS, legend, plain
+from rollcall.leaderboard.plots.style import COLOURS, legend, plain
 
 REFERENCE = "plain loop"
 MARKERS = "osv^D*"

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from benchmark.config.digest import array_file, flatten, known_since
-from benchmark.config.experiment import Experiment, is_default, places, set_by
-from leaderboard.run import Settings
+from rollcall.benchmark.config.digest import array_file, flatten, known_since
+from rollcall.benchmark.config.experiment import Experiment, is_default, places, set_by
+from rollcall.leaderboard.run import Settings
 
 OF_PANEL = frozenset({"task", "participation", "algorithm", "local", "server", "analysis"})
 """Settings that tell the trials of panels apart."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from leaderboard.ranking.axes import Axis
+from rollcall.leaderboard.ranking.axes import Axis
 
 METHOD = "algorithm"
 

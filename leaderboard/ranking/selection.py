@@ -4,12 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmark.config.digest import flatten
-from benchmark.config.errors import SettingError
-from benchmark.config.metric import DIRECTIONS, Metric, direction_of
-from leaderboard.ranking.axes import Axis
-from leaderboard.ranking.table import is_condition
-from leaderboard.run import Run, Settings
+from rollcall.benchmark.config.digest import flatten
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import DIRECTIONS, Metric, direction_of
+from rollcall.leaderboard.ranking.axes import Axis
+from rollcall.leaderboard.ranking.table import is_condition
+from rollcall.leaderboard.run import Run, Settings
 
 
 def only(runs: Sequence[Run], axes: Sequence[Axis], conditions: Mapping[str, Sequence[Any]]) -> list[Run]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from benchmark.config.metric import Metric
-from leaderboard.ranking.axes import Axis
-from leaderboard.ranking.distinctions import METHOD, distinctions
-from leaderboard.run import Run, Settings
-from leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard.ranking.axes import Axis
+from rollcall.leaderboard.ranking.distinctions import METHOD, distinctions
+from rollcall.leaderboard.run import Run, Settings
+from rollcall.leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
 
 CONDITIONS = ("participation", "task", "rounds")
 """Rows compete if these settings and their options are equal."""
@@ -94,7 +94,7 @@ class Ranking:
         return f"Rollcall {', '.join(self.versions)}, commit {', '.join(self.commits)}"
 
     def long_rows(self) -> list[dict[str, Any]]:
-        """A row for each cell and metric, in the form of `leaderboard.paper.table.long_rows`."""
+        """A row for each cell and metric, in the form of `rollcall.leaderboard.paper.table.long_rows`."""
         return [
             {
                 "labels": {METHOD: row.method, **row.settings},

@@ -3,14 +3,14 @@
 All functions take plain arrays and numbers: probabilities, transition matrices, or a mask [T, m] of active clients.
 """
 
-from participation.theory.chains import (
+from rollcall.participation.theory.chains import (
     interval_distribution,
     long_run_distribution,
     mixing_time,
     second_eigenvalue,
     staleness_distribution,
 )
-from participation.theory.empirical import (
+from rollcall.participation.theory.empirical import (
     Estimate,
     batch_means,
     empirical_autocorrelation,
@@ -20,7 +20,7 @@ from participation.theory.empirical import (
     empirical_marginals,
     empirical_staleness,
 )
-from participation.theory.separation import (
+from rollcall.participation.theory.separation import (
     Mixing,
     SeparationChain,
     chain_separation,
@@ -30,7 +30,7 @@ from participation.theory.separation import (
     simulated_separation,
     stationary_separation,
 )
-from participation.theory.weights import (
+from rollcall.participation.theory.weights import (
     active_distribution_groups,
     active_distribution_independent,
     chi_square,

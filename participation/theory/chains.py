@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
-from participation.theory.checks import check_least, check_probabilities
+from rollcall.participation.theory.checks import check_least, check_probabilities
 
 # The largest class that is solved directly. Fill-in makes the factors of larger ones too big, and they mix fast.
 DIRECT = 1500

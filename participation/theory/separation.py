@@ -37,9 +37,9 @@ from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from participation.theory.chains import long_run_distribution
-from participation.theory.checks import check_least
-from participation.theory.empirical import Estimate
+from rollcall.participation.theory.chains import long_run_distribution
+from rollcall.participation.theory.checks import check_least
+from rollcall.participation.theory.empirical import Estimate
 
 STATES = 50_000
 """The largest number of states that a chain is built for, by default."""

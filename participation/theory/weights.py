@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import roots_legendre
 
-from participation.theory.checks import check_least, check_probabilities
+from rollcall.participation.theory.checks import check_least, check_probabilities
 
 Reading = Literal["collision", "cap"]
 

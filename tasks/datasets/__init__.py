@@ -9,10 +9,10 @@ from pathlib import Path
 
 import torch
 
-from tasks.datasets.cinic10 import Cinic10
-from tasks.datasets.fetch import fetch
-from tasks.datasets.library_sets import Batches, Digits, Idx, Mat
-from tasks.datasets.source import Archive, Images, Source, Split
+from rollcall.tasks.datasets.cinic10 import Cinic10
+from rollcall.tasks.datasets.fetch import fetch
+from rollcall.tasks.datasets.library_sets import Batches, Digits, Idx, Mat
+from rollcall.tasks.datasets.source import Archive, Images, Source, Split
 
 # Checksums of the unpacked files of MNIST; torchvision only has those of the archives.
 MNIST_MD5 = {

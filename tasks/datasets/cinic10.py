@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from rich.progress import MofNCompleteColumn
 
-from tasks.datasets.source import Archive, Source, Split, bars
+from rollcall.tasks.datasets.source import Archive, Source, Split, bars
 
 SPLITS = ("train", "valid", "test")
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 from filelock import FileLock
 from rich.progress import DownloadColumn, TransferSpeedColumn
 
-from tasks.datasets.source import Archive, Source, bars, digest
+from rollcall.tasks.datasets.source import Archive, Source, bars, digest
 
 TIMEOUT = 30  # seconds without a byte
 CHUNK = 1 << 18

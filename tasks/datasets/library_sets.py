@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tasks.datasets.source import Archive, Source, Split, digest
+from rollcall.tasks.datasets.source import Archive, Source, Split, digest
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ import pytest
 import torch
 from oracle import METHODS, rollout
 
-from algorithms import ALGORITHMS, Round
-from benchmark import simulate
-from benchmark.conformance.subject import Quadratics
+from rollcall import simulate
+from rollcall.algorithms import ALGORITHMS, Round
+from rollcall.benchmark.conformance.subject import Quadratics
 
 M, D, T, K, LR = 6, 4, 30, 3, 0.05
 ONE_STEP = {"fedsgd", "fedsgd_iw"}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from algorithms.availability import Watch
+from rollcall.algorithms.availability import Watch
 
 
 def test_estimates_by_hand():

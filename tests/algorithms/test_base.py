@@ -2,7 +2,7 @@
 
 import torch
 
-from algorithms import Round
+from rollcall.algorithms import Round
 
 
 def test_a_methods_own_draws_depend_on_the_seed_and_the_round():

@@ -8,10 +8,10 @@ import pytest
 import torch
 from oracle import rollout
 
-from algorithms import ALGORITHMS, AmplifiedFedAvg, FedAdam, FedAvgM, FedDyn, FedNova, FedYogi, Round, Traffic
-from benchmark import SettingError, simulate
-from benchmark.config.trial import Trial
-from benchmark.conformance.subject import Quadratics
+from rollcall import SettingError, simulate
+from rollcall.algorithms import ALGORITHMS, AmplifiedFedAvg, FedAdam, FedAvgM, FedDyn, FedNova, FedYogi, Round, Traffic
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.conformance.subject import Quadratics
 
 M, D, T, K, LR = 6, 4, 30, 3, 0.05
 K_I = np.array([3, 1, 5, 2, 1, 4])

@@ -7,8 +7,8 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from algorithms import ALGORITHMS, FedAvgDebiased, Round
-from benchmark import simulate
+from rollcall import simulate
+from rollcall.algorithms import ALGORITHMS, FedAvgDebiased, Round
 
 DRAW = np.random.default_rng(8)
 U, H = DRAW.normal(size=(6, 4)), DRAW.uniform(0.3, 2.0, 6)

@@ -5,10 +5,10 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from algorithms import ALGORITHMS, Round
-from benchmark import simulate
-from benchmark.conformance.subject import Quadratics
-from participation import MODELS, Population
+from rollcall import simulate
+from rollcall.algorithms import ALGORITHMS, Round
+from rollcall.benchmark.conformance.subject import Quadratics
+from rollcall.participation import MODELS, Population
 
 DRAW = np.random.default_rng(3)
 U, H = DRAW.normal(size=(4, 3)), DRAW.uniform(0.5, 1.5, 4)

@@ -2,7 +2,7 @@
 
 import torch
 
-from algorithms import local_steps
+from rollcall.algorithms import local_steps
 
 
 def test_clients_stop_after_their_own_number_of_steps():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from algorithms import (
+from rollcall.algorithms import (
     ALGORITHMS,
     F3AST,
     MIFA,

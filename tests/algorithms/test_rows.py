@@ -5,11 +5,11 @@ import pytest
 import torch
 from elsewhere import THERE, Elsewhere
 
-from algorithms import ALGORITHMS, Round, Rows
-from benchmark.conformance.subject import LR, MASK, Quadratics
-from benchmark.conformance.subject import H as CURVATURES
-from benchmark.conformance.subject import U as TARGETS
-from benchmark.federation.state import StateBuffers, stored_rows
+from rollcall.algorithms import ALGORITHMS, Round, Rows
+from rollcall.benchmark.conformance.subject import LR, MASK, Quadratics
+from rollcall.benchmark.conformance.subject import H as CURVATURES
+from rollcall.benchmark.conformance.subject import U as TARGETS
+from rollcall.benchmark.federation.state import StateBuffers, stored_rows
 
 
 def ids(*clients):

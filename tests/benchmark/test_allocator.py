@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmark import allocator
-from benchmark.allocator import collect_garbage_seldom, keep_freed_memory
+from rollcall.benchmark import allocator
+from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 
 # 64 MiB are taken, touched and freed ten times over: 16,384 pages of 4 KiB each time.
 COUNT = """
 import resource, sys
-from benchmark.allocator import keep_freed_memory
+from rollcall.benchmark.allocator import keep_freed_memory
 import numpy as np
 if sys.argv[1] == "keep":
     assert keep_freed_memory() and keep_freed_memory()

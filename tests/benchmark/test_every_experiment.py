@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark import simulate
-from benchmark.config.analysis import Analysis
-from benchmark.config.choice import read
-from benchmark.config.experiment import Experiment, names, places
-from tasks import Batches, datasets
-from tasks.base import ClientData
+from rollcall import simulate
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.config.experiment import Experiment, names, places
+from rollcall.tasks import Batches, datasets
+from rollcall.tasks.base import ClientData
 
 LINEAR = read("model", "linear")
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torchmetrics
 
-from benchmark.light_imports import defer_torchmetrics
+from rollcall.benchmark.light_imports import defer_torchmetrics
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def deferred(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_lightning_is_imported_without_torchvision() -> None:
-    code = "import benchmark, sys, lightning.pytorch; print('torchvision' in sys.modules)"
+    code = "import rollcall, sys, lightning.pytorch; print('torchvision' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "False"
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from command import TINY
 
-METHOD = """from algorithms import FedAvg, Memoryless
+METHOD = """from rollcall.algorithms import FedAvg, Memoryless
 import torch
 
 class Mine(Memoryless):
@@ -42,10 +42,10 @@ def run(**settings):
 
 
 OWN = run(algorithm={"name": "mine.py:Mine"})
-AFTER = "from algorithms import FedAvg\n\nclass Mine(FedAvg):\n"
+AFTER = "from rollcall.algorithms import FedAvg\n\nclass Mine(FedAvg):\n"
 EVALUATED = AFTER + "    def eval_models(self, state, x):  # here\n        {}\n"
 COUNTED = """from dataclasses import dataclass
-from algorithms import FedAvg
+from rollcall.algorithms import FedAvg
 
 @dataclass(frozen=True)
 class Count:
@@ -55,7 +55,7 @@ class Mine(FedAvg):
     def init(self, x, clients):  # here
         return Count(0)
 """
-TASK = """from tasks import TASKS
+TASK = """from rollcall.tasks import TASKS
 
 def Mine(seed):
     task, data = TASKS["quadratic"](seed, targets=[[0.0], [1.0]])
@@ -86,22 +86,22 @@ MISTAKES = {
     "returns the model": (method("return x + D.mean(dim=0), state", HERE), CHECK, ["returns the update of x, not the new model", "subtract x"]),
     "forgotten requires": (method("return (D / call.probability[A, None]).mean(dim=0), state", HERE), CHECK, ['requires = ("probability",)', "call.probability is None"]),
     "forgotten dataclass": (
-        "from algorithms import FedAvg\n\nclass Mine(FedAvg):  # here\n    damping: float = 0.5\n",
+        "from rollcall.algorithms import FedAvg\n\nclass Mine(FedAvg):  # here\n    damping: float = 0.5\n",
         run(algorithm={"name": "mine.py:Mine", "damping": 0.3}),
         ["Mine names the options damping, but it is no dataclass; must have @dataclass(frozen=True) above the class"],
     ),
     "misspelt limit": (
-        "from algorithms import FedAvg, Properties\n\nclass Mine(FedAvg):\n    properties = Properties(limit='optimun')  # here\n",
+        "from rollcall.algorithms import FedAvg, Properties\n\nclass Mine(FedAvg):\n    properties = Properties(limit='optimun')  # here\n",
         CHECK,
         ["Properties.limit: 'optimun' is not allowed; must be one of optimum, optimum on average, shares"],
     ),
     "misspelt step": (
-        "from algorithms import FedAvg, Properties\n\nclass Mine(FedAvg):\n    properties = Properties(step='avg')  # here\n",
+        "from rollcall.algorithms import FedAvg, Properties\n\nclass Mine(FedAvg):\n    properties = Properties(step='avg')  # here\n",
         CHECK,
         ["Properties.step: 'avg' is not allowed; must be one of mean, sum, some, coordinates"],
     ),
     "properties of another type": (
-        "from algorithms import FedAvg\n\nclass Mine(FedAvg):\n    properties = 'optimum'\n",
+        "from rollcall.algorithms import FedAvg\n\nclass Mine(FedAvg):\n    properties = 'optimum'\n",
         CHECK,
         ["expected  properties = Properties(...) of algorithms", "seen      properties of the type str"],
     ),
@@ -109,7 +109,7 @@ MISTAKES = {
     "wrong shape in a run": (method("return D, state", HERE), OWN, ["Mine.round returned an update [", "must return an update [2], as x is"]),
     "wrong order in a run": (method("return state, D.mean(dim=0)", HERE), OWN, ["Mine.round returned (a Nothing, a Tensor [2]); must return (update, state): a float32 tensor [2] or None, and the state, of class Nothing as from init"]),
     "wrong type in a run": (method("return D.mean(dim=0).double(), state", HERE), OWN, ["Mine.round returned an update of float64; must return an update of float32, as x is"]),
-    "no state before a run": ("from algorithms import FedAvg\n\nclass Mine(FedAvg):\n    def init(self, x, clients):  # here\n        return {'x': x}\n", OWN, ["Mine.init returned a dict; must return a dataclass of tensors"]),
+    "no state before a run": ("from rollcall.algorithms import FedAvg\n\nclass Mine(FedAvg):\n    def init(self, x, clients):  # here\n        return {'x': x}\n", OWN, ["Mine.init returned a dict; must return a dataclass of tensors"]),
     "no return in a run": (method("D.mean(dim=0)", HERE), OWN, ["Mine.round returned None; must return (update, state)"]),
     "no state in a run": (method("return D.mean(dim=0), None", HERE), OWN, ["Mine.round returned (a Tensor [2], None); must return (update, state)"]),
     "no model to evaluate in a run": (EVALUATED.format("pass"), OWN, ['Mine.eval_models returned None; must return the models to evaluate by name, such as {"": x}: each a float32 tensor [2]']),
@@ -148,7 +148,7 @@ MISTAKES = {
         ["sample 7 belongs to 4 clients", "one at most"],
     ),
     "a mask instead of ids": (
-        "from participation import Participation\nimport numpy as np\n\nclass Mine(Participation):\n"
+        "from rollcall.participation import Participation\nimport numpy as np\n\nclass Mine(Participation):\n"
         "    def __init__(self, population):\n        self.clients = population.clients\n"
         "    def active(self, t):  # here\n        return np.ones(self.clients, bool)\n",
         CHECK,
@@ -170,7 +170,7 @@ MISTAKES = {
         ["the value over all samples: let update collect sums and counts, and divide in compute"],
     ),
     "another probability than declared": (
-        "from participation import Participation\nfrom participation.streams import stream\nimport numpy as np\n\n"
+        "from rollcall.participation import Participation\nfrom rollcall.participation.streams import stream\nimport numpy as np\n\n"
         "class Mine(Participation):\n    def __init__(self, population):\n"
         "        self.clients, self.seed = population.clients, population.seed\n"
         "    def active(self, t):  # here\n"
@@ -185,20 +185,20 @@ MISTAKES = {
         ["mine.py:3: network: gives a tensor [2, 3] for 2 samples; must give [2, 10], a logit for each class"],
     ),
     "knowledge that is misspelt": (
-        "from algorithms.fedavg import FedAvg\n\nclass Mine(FedAvg):  # here\n    requires = ('probabilty',)\n",
+        "from rollcall.algorithms.fedavg import FedAvg\n\nclass Mine(FedAvg):  # here\n    requires = ('probabilty',)\n",
         OWN,
         ["requires: 'probabilty' is not allowed; must be one of probability, stationary,"],
     ),
     "knowledge that is a text": (
-        "from algorithms.fedavg import FedAvg\n\nclass Mine(FedAvg):  # here\n    requires = 'probability'\n",
+        "from rollcall.algorithms.fedavg import FedAvg\n\nclass Mine(FedAvg):  # here\n    requires = 'probability'\n",
         OWN,
         ["requires: 'probability' is not allowed; must be a tuple of names, such as ('probability',), out of probability,"],
     ),
     "the data before the task": (
-        "from tasks import TASKS\n\ndef Mine(seed):  # here\n    task, data = TASKS['digits'](seed, clients=3)\n"
+        "from rollcall.tasks import TASKS\n\ndef Mine(seed):  # here\n    task, data = TASKS['digits'](seed, clients=3)\n"
         "    return data, task\n",
         run(task="mine.py:Mine"),
-        ["task: mine.py:3: must return (tasks.Task, tasks.ClientData); returned (ClientData, "],
+        ["task: mine.py:3: must return (rollcall.tasks.Task, rollcall.tasks.ClientData); returned (ClientData, "],
     ),
     "an error in a metric": (
         "class Mine:\n    def reset(self):\n        pass\n    def compute(self):\n        return 0.0\n"
@@ -216,14 +216,14 @@ MISTAKES = {
 LOOP = """
 import contextlib, io, json, sys
 from pathlib import Path
-from benchmark.cli import main
+from rollcall.benchmark.cli import main
 said = {}
 for name, (text, arguments) in json.loads(Path("mistakes.json").read_text()).items():
     Path("mine.py").write_text(text)
     sys.argv = ["rollcall", *arguments]
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-        import benchmark.cli.check as check, benchmark.cli.run as run
+        import rollcall.benchmark.cli.check as check, rollcall.benchmark.cli.run as run
         check.out._file = run.out._file = run.err._file = stream
         try:
             main()

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmark import SettingError, simulate
-from benchmark.config.choice import read
+from rollcall import SettingError, simulate
+from rollcall.benchmark.config.choice import read
 
 PACKAGE = Path(__file__).parents[1] / "support" / "example_plugin"
 TRIAL = {
@@ -46,7 +46,7 @@ def test_a_trial_uses_it(installed):
 
 
 def test_the_list_has_it(installed):
-    code = f"import sys; sys.path.insert(0, {str(installed)!r}); sys.argv = ['rollcall', 'list', '--json']; from benchmark.cli import main; main()"
+    code = f"import sys; sys.path.insert(0, {str(installed)!r}); sys.argv = ['rollcall', 'list', '--json']; from rollcall.benchmark.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     listed = json.loads(done.stdout)
     assert (

@@ -4,14 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from command import rollcall
 
-from benchmark import SettingError
-from benchmark import timing as bench
-from benchmark.timing import WORKS, Case, Federated, grid, loop_rate, measure, seconds_per_round
+from rollcall import SettingError
+from rollcall.benchmark import timing as bench
+from rollcall.benchmark.timing import WORKS, Case, Federated, grid, loop_rate, measure, seconds_per_round
 
 COSTS = [*(f"{of}ms_per_client_round" for of in ("", "reference_", "floor_")), "loop_rounds_per_second"]
 FIELDS = {"task", "engine", "device", "clients", "active", "steps", "batch", "augment", "peak_memory_mb", "threads"}
@@ -151,12 +150,11 @@ def test_it_needs_neither_ray_nor_mlflow(tmp_path):
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "from benchmark.cli import main\n"
+        "from rollcall.benchmark.cli import main\n"
         f"sys.argv = ['rollcall', *{SMALL}, '--engine', 'vectorised', '--repeat', '1']\n"
         "main()\n"
     )
-    house = str(Path(bench.__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": house, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     assert "ms/client-round" in done.stdout

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark import simulate
-from benchmark.config.choice import read
-from participation import Population
+from rollcall import simulate
+from rollcall.benchmark.config.choice import read
+from rollcall.participation import Population
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 

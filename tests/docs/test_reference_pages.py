@@ -11,7 +11,7 @@ from docstrings import markdown, parse, restructured
 from pydantic import BaseModel, Field, PositiveInt
 from reference_pages import shown, type_in_words
 
-from benchmark.config.choice import KINDS, options
+from rollcall.benchmark.config.choice import KINDS, options
 
 DOCSTRING = """What x_i* is, for `a_b`.
 
@@ -129,5 +129,5 @@ def test_every_choice_and_option_is_listed(kind):
 def test_every_command_and_module_is_listed():
     assert "## `rollcall leaderboard`" in reference.command_pages()["commands.md"]
     names = reference.module_pages()
-    assert {"api/algorithms.fedpbc.rst", "api/benchmark.config.trial.rst"} <= names.keys()
-    assert not any("benchmark.cli" in name or "leaderboard.cli" in name for name in names)
+    assert {"api/rollcall.algorithms.fedpbc.rst", "api/rollcall.benchmark.config.trial.rst"} <= names.keys()
+    assert not any("rollcall.benchmark.cli" in name or "rollcall.leaderboard.cli" in name for name in names)

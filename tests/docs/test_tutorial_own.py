@@ -14,10 +14,10 @@ PARTS = ("small", "sorted_by_label", "ramp", "lottery", "Weekdays", "LargestErro
 NOTEBOOK = """
 import contextlib, io, json, shlex, sys
 from pathlib import Path
-from benchmark.cli import main
-import benchmark.cli.run, benchmark.sweep.pool
+from rollcall.benchmark.cli import main
+import rollcall.benchmark.cli.run, rollcall.benchmark.sweep.pool
 # One trial after another, without MLflow.
-benchmark.sweep.pool.find_spec = benchmark.cli.run.find_spec = lambda name: None
+rollcall.benchmark.sweep.pool.find_spec = rollcall.benchmark.cli.run.find_spec = lambda name: None
 sys.path.insert(0, "")
 outputs, variables = [], {}
 for cell in json.loads(sys.stdin.read()):
@@ -26,7 +26,7 @@ for cell in json.loads(sys.stdin.read()):
         Path(name).write_text(text)
     elif cell.startswith("!rollcall "):
         stream = io.StringIO()
-        import benchmark.cli.shared as options
+        import rollcall.benchmark.cli.shared as options
         options.out._file = options.err._file = stream
         for line in cell.strip().splitlines():
             sys.argv = shlex.split(line.removeprefix("!"))

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from command import TINY, rollcall, write
 
-from benchmark import Trial, simulate
-from benchmark.config.metric import Metric
-from benchmark.config.trial import Evaluation
-from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_runs import Runs
-from leaderboard import load
-from leaderboard.own import own
+from rollcall import Trial, simulate
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.trial import Evaluation
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.mlflow_runs import Runs
+from rollcall.leaderboard import load
+from rollcall.leaderboard.own import own
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
 
@@ -86,7 +86,7 @@ def test_a_folder_that_cannot_be_read_is_left_out_with_a_warning(store, capsys):
 
 
 def test_no_mean_mixes_versions_of_the_users_code(store, tmp_path, capsys):
-    method = "from algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    {}\n"
+    method = "from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    {}\n"
     for number, seeds in enumerate([(0, 1, 2), (0,)]):
         (tmp_path / "mine.py").write_text(method.format(f"version = {number}"))
         for seed in seeds:
@@ -115,7 +115,12 @@ def test_a_server_that_does_not_answer_costs_seconds(store, silent, tmp_path, ca
 
 
 def test_a_leaderboard_needs_no_mlflow(store, tmp_path, capsys, monkeypatch):
-    for module in ("leaderboard.cli.leaderboard", "leaderboard.own", "benchmark.cli.run", "benchmark.sweep.pool"):
+    for module in (
+        "rollcall.leaderboard.cli.leaderboard",
+        "rollcall.leaderboard.own",
+        "rollcall.benchmark.cli.run",
+        "rollcall.benchmark.sweep.pool",
+    ):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: None, raising=False)
     file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
     assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
@@ -157,8 +162,8 @@ def test_the_search_and_the_winners_rerun_are_told_apart(store, tmp_path, capsys
 
 
 def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys, monkeypatch):
-    from benchmark.config.experiment import Experiment
-    from leaderboard import archive
+    from rollcall.benchmark.config.experiment import Experiment
+    from rollcall.leaderboard import archive
     from tests.support.results import runs
 
     monkeypatch.chdir(tmp_path)

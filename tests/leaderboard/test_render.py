@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from leaderboard import render
-from leaderboard.table import Column, Number, Table, number
+from rollcall.leaderboard import render
+from rollcall.leaderboard.table import Column, Number, Table, number
 
 COLUMNS = [
     Column("method", "method", words=True),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from leaderboard import archive, load, unarchive
+from rollcall.leaderboard import archive, load, unarchive
 from tests.support.results import COMPARED, ends, runs
 
 

@@ -5,8 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from benchmark.config.metric import Metric
-from leaderboard import Run
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard import Run
 
 HISTORY = {"a": [8.0, 4.0, 2.0, 1.0], "b": [0.0, 0.5, math.nan, 1.0], "cost/floats_up": [50.0, 100.0, 150.0, 200.0]}
 RUN = Run({}, {"rounds": "40"}, pd.DataFrame(HISTORY, [10, 20, 30, 40]))

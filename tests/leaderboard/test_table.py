@@ -2,7 +2,7 @@
 
 import math
 
-from leaderboard.table import Column, Number, Table, number
+from rollcall.leaderboard.table import Column, Number, Table, number
 
 
 def test_a_number_with_and_without_deviation():

@@ -5,12 +5,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from benchmark import simulate
-from benchmark.config.experiment import Experiment, places
-from participation import Bernoulli, MinimumSeparation, Population, analyses, theory
-from participation.probabilities import class_coupled
-from tasks import digits
-from tasks.partitions import dirichlet
+from rollcall import simulate
+from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.participation import Bernoulli, MinimumSeparation, Population, analyses, theory
+from rollcall.participation.probabilities import class_coupled
+from rollcall.tasks import digits
+from rollcall.tasks.partitions import dirichlet
 
 
 def test_proposition_1_for_two_clients():

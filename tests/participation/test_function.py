@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from participation import FromFunction, FromObject, Population
-from participation.streams import stream
+from rollcall.participation import FromFunction, FromObject, Population
+from rollcall.participation.streams import stream
 
 
 def half(t, rng):

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from participation import MODELS, Population
-from participation.minimum_separation import product
-from participation.probabilities import coupling
-from participation.recording import record
-from participation.uniform import successive
-from participation.variations import interleaved_sine, sine, staircase
+from rollcall.participation import MODELS, Population
+from rollcall.participation.minimum_separation import product
+from rollcall.participation.probabilities import coupling
+from rollcall.participation.recording import record
+from rollcall.participation.uniform import successive
+from rollcall.participation.variations import interleaved_sine, sine, staircase
 
 
 def lag_one(mask):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from participation import Bernoulli, Full, Population, Trace
+from rollcall.participation import Bernoulli, Full, Population, Trace
 
 
 def mask(model, rounds):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from participation import MODELS, Population
-from participation.variations import sine
+from rollcall.participation import MODELS, Population
+from rollcall.participation.variations import sine
 
 P = st.sampled_from([0.0, 0.3, 1.0]) | st.floats(0, 1)
 

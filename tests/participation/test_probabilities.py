@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from participation import Bernoulli, Population
-from participation.probabilities import class_coupled, constant, listed, resolve
+from rollcall.participation import Bernoulli, Population
+from rollcall.participation.probabilities import class_coupled, constant, listed, resolve
 
 NU = np.random.default_rng(0).dirichlet(np.full(5, 0.3), size=8)
 COUNTS = np.array([[3, 0, 0, 1, 0]] * 8)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from participation import MODELS, Population, Trace
-from participation.probabilities import coupling, halves, mixture, power_law, two_level
-from participation.recording import load, record, write
+from rollcall.participation import MODELS, Population, Trace
+from rollcall.participation.probabilities import coupling, halves, mixture, power_law, two_level
+from rollcall.participation.recording import load, record, write
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz", "csv", "parquet"])

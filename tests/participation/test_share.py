@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from participation import MODELS, Population
-from participation.recording import record
+from rollcall.participation import MODELS, Population
+from rollcall.participation.recording import record
 
 
 def brute_force(p):

@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from participation import MODELS, Population
-from participation.base import members
-from participation.probabilities import class_coupled
-from participation.streams import stream
+from rollcall.participation import MODELS, Population
+from rollcall.participation.base import members
+from rollcall.participation.probabilities import class_coupled
+from rollcall.participation.streams import stream
 
 
 def test_units_are_contiguous_or_shuffled_by_the_seed():

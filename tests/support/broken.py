@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from algorithms import FedAvg, FedAvgKnown, Memoryless, Properties, Scaffold
-from algorithms.mifa import MIFA
-from algorithms.scaffold import Controls
+from rollcall.algorithms import FedAvg, FedAvgKnown, Memoryless, Properties, Scaffold
+from rollcall.algorithms.mifa import MIFA
+from rollcall.algorithms.scaffold import Controls
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 from torch.nn.functional import batch_norm, cross_entropy
 
-from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised
-from tasks import AUGMENTATIONS, Minibatches, digits
-from tasks.base import Task
-from tasks.partitions import Parts
+from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised
+from rollcall.tasks import AUGMENTATIONS, Minibatches, digits
+from rollcall.tasks.base import Task
+from rollcall.tasks.partitions import Parts
 
 STEPS, LR, T = 5, 0.1, 3
 CROP = {"name": "crop_flip", "padding": 1}

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from algorithms import FedAvg
-from participation import Participation
+from rollcall.algorithms import FedAvg
+from rollcall.participation import Participation
 
 
 def network(shape, classes, *, width=8):

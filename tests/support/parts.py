@@ -6,11 +6,11 @@ import torch
 import torchmetrics
 from torch import nn
 
-from participation import Participation
-from participation import streams as roll_calls
-from tasks import ClientData, Task
-from tasks.metrics import OverClients
-from tasks.streams import stream
+from rollcall.participation import Participation
+from rollcall.participation import streams as roll_calls
+from rollcall.tasks import ClientData, Task
+from rollcall.tasks.metrics import OverClients
+from rollcall.tasks.streams import stream
 
 
 class Shift:

@@ -16,7 +16,7 @@ import torchvision.datasets
 from PIL import Image
 from server import Server
 
-from tasks.datasets import SOURCES
+from rollcall.tasks.datasets import SOURCES
 
 CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 Arrays = dict[str, tuple[np.ndarray, np.ndarray]]

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from benchmark.config.digest import array_file, flatten
-from benchmark.config.experiment import Experiment, places
-from leaderboard import Run
+from rollcall.benchmark.config.digest import array_file, flatten
+from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.leaderboard import Run
 
 TASK = {"name": "quadratic", "targets": [[0.0], [1.0]]}
 
@@ -85,7 +85,7 @@ PRINTED = (
 
 def printed_numbers(folder, monkeypatch):
     """The numbers of COMPARED, read from a file in a folder."""
-    from leaderboard.paper import reported
+    from rollcall.leaderboard.paper import reported
 
     (folder / "numbers.csv").write_text(PRINTED)
     monkeypatch.setattr(reported, "FOLDER", folder)

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from tasks.augmentation import CropFlip
-from tasks.images import Classification
-from tasks.streams import uniforms
+from rollcall.tasks.augmentation import CropFlip
+from rollcall.tasks.images import Classification
+from rollcall.tasks.streams import uniforms
 
 
 def splitmix64(z):

@@ -2,7 +2,7 @@
 
 import torch
 
-from tasks import quadratic
+from rollcall.tasks import quadratic
 
 
 def order(loader):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from real_data import needs_cifar10, needs_mnist
 
-from benchmark import simulate
-from tasks import TASKS, datasets
+from rollcall import simulate
+from rollcall.tasks import TASKS, datasets
 
 QUADRATIC = {"targets": np.array([[0.0, 1.0], [2.0, -1.0], [1.0, 3.0], [0.5, 0.5]])}
 PLAIN = {

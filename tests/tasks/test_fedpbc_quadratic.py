@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks import fedpbc_quadratic
+from rollcall.tasks import fedpbc_quadratic
 
 
 def targets(data):

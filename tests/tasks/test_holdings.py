@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.base import Holdings
+from rollcall.tasks.base import Holdings
 
 PARTS = [np.array([4, 0, 2]), np.array([5]), np.array([3, 1])]
 

@@ -11,10 +11,10 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torchvision.datasets import CIFAR10, MNIST
 
-from benchmark.federation.trainer import quiet
-from tasks import cifar10, digits, mnist
-from tasks.images import Classification
-from tasks.partitions import by_label
+from rollcall.benchmark.federation.trainer import quiet
+from rollcall.tasks import cifar10, digits, mnist
+from rollcall.tasks.images import Classification
+from rollcall.tasks.partitions import by_label
 
 NOWHERE = "http://127.0.0.1:9/"  # the port where all is discarded; nobody listens
 

@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from torch.nn.utils import parameters_to_vector
 
-from benchmark import simulate
-from tasks import leaf_synthetic
-from tasks.leaf_synthetic import _samples
+from rollcall import simulate
+from rollcall.tasks import leaf_synthetic
+from rollcall.tasks.leaf_synthetic import _samples
 
 
 def clients_of(data):
@@ -121,7 +121,7 @@ def test_the_rule_of_labels_by_hand():
 
 
 def keyed(*key):
-    """The generator of a key, as `tasks.streams` documents it."""
+    """The generator of a key, as `rollcall.tasks.streams` documents it."""
     seed, purpose, *rest = key
     return np.random.default_rng([seed, crc32(purpose.encode()), *rest])
 

@@ -6,7 +6,7 @@ import torch
 import torchmetrics
 from sklearn.metrics import average_precision_score, f1_score, precision_score, r2_score, recall_score, roc_auc_score
 
-from tasks.metrics import METRICS, auroc, average_precision, client_variance, f1, worst_10_accuracy
+from rollcall.tasks.metrics import METRICS, auroc, average_precision, client_variance, f1, worst_10_accuracy
 
 RNG = np.random.default_rng(3)
 LABELS = RNG.choice(4, size=97, p=[0.5, 0.3, 0.15, 0.05])

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks import Minibatches
+from rollcall.tasks import Minibatches
 
 PARTS = [np.array([10, 11, 12, 13, 14, 15, 16]), np.array([3]), np.array([20, 21, 22, 23])]
 

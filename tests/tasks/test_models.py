@@ -8,8 +8,8 @@ import torch
 from real_data import needs_cifar10, needs_mnist
 from torch import nn
 
-from tasks import MODELS, TASKS
-from tasks.models import fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp, sun_mnist
+from rollcall.tasks import MODELS, TASKS
+from rollcall.tasks.models import fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp, sun_mnist
 
 BLOCK = ["Conv2d", "ReLU", "MaxPool2d"]
 DENSE = ["Linear", "ReLU"]

@@ -5,8 +5,8 @@ import pytest
 import torch
 from lightning.pytorch import Trainer
 
-from benchmark.federation.trainer import quiet
-from tasks import quadratic
+from rollcall.benchmark.federation.trainer import quiet
+from rollcall.tasks import quadratic
 
 U, H = np.array([[1.0, -2.0], [3.0, 0.0], [-4.0, 8.0]]), np.array([0.5, 1.0, 2.0])
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from benchmark import simulate
-from tasks import ridge
+from rollcall import simulate
+from rollcall.tasks import ridge
 
 SMALL = {"clients": 3, "samples": 7, "dimension": 4, "noise": 0.5, "ridge": 0.3}
 

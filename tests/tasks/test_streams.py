@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.streams import seeds
+from rollcall.tasks.streams import seeds
 
 WORD = st.integers(0, 2**32 - 1)
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.optimize import approx_fprime, minimize
 
-from benchmark import simulate
-from tasks import sun_synthetic
+from rollcall import simulate
+from rollcall.tasks import sun_synthetic
 
 
 def objective(x, A, b):

@@ -11,10 +11,10 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import Dataset
 
-from benchmark import SettingError, simulate
-from benchmark.config.choice import Choice, _model
-from tasks import supervised
-from tasks.partitions import natural
+from rollcall import SettingError, simulate
+from rollcall.benchmark.config.choice import Choice, _model
+from rollcall.tasks import supervised
+from rollcall.tasks.partitions import natural
 
 RNG = np.random.default_rng(5)
 X, Z = RNG.normal(size=(60, 3)), RNG.normal(size=(11, 3))
@@ -209,7 +209,7 @@ def test_a_lightning_module_as_the_network_of_an_image_task():
 @pytest.mark.parametrize("task", [Plain, Plain()])
 def test_a_lightning_module_is_no_task(task):
     with pytest.raises(
-        SettingError, match=r"^task.name: .*; tasks\.supervised\(train, test, network\) makes one, also"
+        SettingError, match=r"^task.name: .*; rollcall\.tasks\.supervised\(train, test, network\) makes one, also"
     ):
         simulate(digits("mlp") | {"task": task})
 

@@ -3,7 +3,7 @@
 import numpy as np
 from command import TINY, rollcall, write
 
-from benchmark.cli.show import shortened
+from rollcall.benchmark.cli.show import shortened
 
 
 def test_long_vectors_are_shortened():

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from benchmark import SettingError
-from benchmark.cli.selection import claim
+from rollcall import SettingError
+from rollcall.benchmark.cli.selection import claim
 
 
 def test_another_file_with_other_content_is_refused(tmp_path):

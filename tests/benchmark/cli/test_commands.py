@@ -12,15 +12,15 @@ from command import TINY, rollcall, write
 from real_data import needs_cifar10, needs_mnist
 from torchvision.datasets import MNIST
 
-from algorithms import ALGORITHMS
-from benchmark.cli.app import COMMANDS, imported
-from benchmark.config.experiment import names
-from benchmark.federation.run_folder import RunFolder
-from tasks import TASKS
+from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.cli.app import COMMANDS, imported
+from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.tasks import TASKS
 
 METHOD = '''
 from dataclasses import dataclass
-from algorithms import Memoryless
+from rollcall.algorithms import Memoryless
 
 @dataclass(frozen=True)
 class Halfway(Memoryless):
@@ -73,7 +73,7 @@ def test_ray_and_inline_agree_and_go_on_after_a_trial_that_fails(store, tmp_path
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ROLLCALL_DATA", raising=False)
     broken = "if call.t == 3:\n            raise RuntimeError(root().resolve())\n        if len(call.active) == 0:"
-    code = "from tasks.datasets import root\n" + METHOD.replace("if len(call.active) == 0:", broken)
+    code = "from rollcall.tasks.datasets import root\n" + METHOD.replace("if len(call.active) == 0:", broken)
     (tmp_path / "mine.py").write_text(code)
     file = write(tmp_path)
     histories = {}
@@ -196,7 +196,7 @@ def paper(tmp_path, monkeypatch):
     write(library / "jones", "fig1", title="First", source="[J] Fig. 1")
     variants = {"as_released": {"about": "A larger rate.", "trial": {"local": {"lr": 0.4}}}}
     write(library / "jones", "table2", title="Second", source="[J] Table II", variants=variants)
-    monkeypatch.setattr("benchmark.config.experiment.LIBRARY", library)
+    monkeypatch.setattr("rollcall.benchmark.config.experiment.LIBRARY", library)
     return library
 
 
@@ -292,7 +292,7 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
 
 
 def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeypatch):
-    from benchmark.sweep import estimate
+    from rollcall.benchmark.sweep import estimate
 
     monkeypatch.setattr(estimate.os, "cpu_count", lambda: 2)
     # 0.5 s a round, 2.5 s an evaluation: 10 + 3 x 2.5 (after 0, 10 and 20 rounds), four times.
@@ -306,7 +306,7 @@ def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeyp
 
 
 def test_a_budget_cuts_is_told_and_recorded_and_holds_for_the_next_call(store, tmp_path, capsys, monkeypatch):
-    from benchmark.sweep import estimate
+    from rollcall.benchmark.sweep import estimate
 
     probes = []
     monkeypatch.setattr(
@@ -408,10 +408,10 @@ def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(st
         "    def find_spec(self, name, path, target=None):\n"
         "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "import benchmark.cli.run, benchmark.sweep.pool\n"
-        "benchmark.sweep.pool.find_spec = benchmark.cli.run.find_spec = lambda name: None\n"
+        "import rollcall.benchmark.cli.run, rollcall.benchmark.sweep.pool\n"
+        "rollcall.benchmark.sweep.pool.find_spec = rollcall.benchmark.cli.run.find_spec = lambda name: None\n"
         f"sys.argv = ['rollcall', 'run', {file!r}]\n"
-        "from benchmark.cli import main\n"
+        "from rollcall.benchmark.cli import main\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -451,7 +451,7 @@ def heavy(*arguments: str) -> list[str]:
         "heavy = ('torch', 'lightning', 'ray', 'mlflow')\n"
         "atexit.register(lambda: print('\\n', *[name for name in heavy if name in sys.modules]))\n"
         f"sys.argv = ['rollcall', *{arguments}]\n"
-        "from benchmark.cli import main\n"
+        "from rollcall.benchmark.cli import main\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,8 +7,8 @@ from command import TINY, rollcall, write
 from published import damage
 from torchvision.datasets import CIFAR100, MNIST
 
-from tasks import datasets
-from tasks.datasets import SOURCES, root
+from rollcall.tasks import datasets
+from rollcall.tasks.datasets import SOURCES, root
 
 
 def status(capsys, *names):

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from command import TINY, rollcall, write
 
-from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_runs import Runs
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.mlflow_runs import Runs
 
 METHOD = """
 import os
-from algorithms.fedavg import FedAvg
+from rollcall.algorithms.fedavg import FedAvg
 
 
 class Mine(FedAvg):

@@ -4,7 +4,7 @@ import torch
 from command import rollcall
 from torch import nn
 
-from benchmark import simulate
+from rollcall import simulate
 
 TRIAL = {
     "task": {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"},
@@ -22,7 +22,7 @@ def test_export(capsys, tmp_path):
     lines = [line.strip() for line in out.splitlines() if line.startswith("  ")]
     names = {
         "torch": torch,
-        "benchmark": __import__("benchmark"),
+        "rollcall": __import__("rollcall"),
         "network": nn.Sequential(nn.Flatten(), nn.Linear(64, 10)),
     }
     for line in lines:

@@ -7,9 +7,9 @@ import pytest
 import yaml
 from command import TINY, rollcall, write
 
-from benchmark.cli.participation_spec import load
-from participation import Bernoulli, Population, Trace, recording
-from participation.summary import probabilities, separation_curves, summarise
+from rollcall.benchmark.cli.participation_spec import load
+from rollcall.participation import Bernoulli, Population, Trace, recording
+from rollcall.participation.summary import probabilities, separation_curves, summarise
 
 
 def model_of(file):
@@ -138,7 +138,7 @@ def test_pictures_are_drawn(picture, spec, tmp_path, capsys):
 
 
 def test_the_uplink_picture_shows_the_rounds():
-    from leaderboard.plots.participation import uplinks
+    from rollcall.leaderboard.plots.participation import uplinks
 
     mask = np.array([[1, 0], [1, 0], [0, 1], [1, 1]], dtype=bool)
     figure = uplinks(mask, np.full((4, 2), 0.5))

@@ -8,8 +8,8 @@ import pytest
 from command import TINY, rollcall, write
 from filelock import FileLock
 
-from benchmark import Trial
-from benchmark.federation.interruption import Interrupted
+from rollcall import Trial
+from rollcall.benchmark.federation.interruption import Interrupted
 
 
 def refused(capsys, *arguments):
@@ -37,7 +37,7 @@ def test_a_store_that_can_only_be_read(store, tmp_path, capsys, monkeypatch):
     def denied(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("benchmark.cli.selection.TemporaryFile", denied)
+    monkeypatch.setattr("rollcall.benchmark.cli.selection.TemporaryFile", denied)
     err = refused(capsys, "run", write(tmp_path), "--executor", "inline")
     assert err == f"error: store: {store} cannot be written (Permission denied); choose another folder with --store\n"
 
@@ -103,7 +103,7 @@ def test_a_trial_that_another_process_runs_has_not_failed(store, tmp_path, capsy
 
 
 def test_two_processes_create_the_database_once(store):
-    code = "import sys; from pathlib import Path; from benchmark.sweep.mlflow_runs import Runs; "
+    code = "import sys; from pathlib import Path; from rollcall.benchmark.sweep.mlflow_runs import Runs; "
     code += "print(Runs(Path(sys.argv[1]), 'tiny').id)"
     command = [sys.executable, "-c", code, str(store)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -135,6 +135,6 @@ def test_a_request_to_stop_ends_every_command_with_one_line(capsys, monkeypatch)
     def stopped(*arguments, **options):
         raise Interrupted("stopped after round 3 of 5")
 
-    monkeypatch.setattr("benchmark.timing.measure", stopped)
+    monkeypatch.setattr("rollcall.benchmark.timing.measure", stopped)
     code, _, err = rollcall(capsys, "bench", "--quick")
     assert (code, err) == (130, "stopped after round 3 of 5\n")

@@ -5,11 +5,11 @@ import json
 import pytest
 from command import rollcall, write
 
-from benchmark.cli.executor import ray_options
-from benchmark.cli.shared import err
-from benchmark.config.errors import SettingError
-from benchmark.sweep import pool
-from benchmark.sweep.pool import Pool
+from rollcall.benchmark.cli.executor import ray_options
+from rollcall.benchmark.cli.shared import err
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.sweep import pool
+from rollcall.benchmark.sweep.pool import Pool
 
 
 @pytest.mark.parametrize("asked", [None, "ray", "inline"])
@@ -25,7 +25,7 @@ def test_without_ray_the_default_is_inline_and_says_so(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
     assert Pool.of(None, ray_options(), err).executor == "inline"
     assert "Ray is not installed: trials run one after another." in capsys.readouterr().err
-    with pytest.raises(SettingError, match=r"^--executor ray needs Ray: pip install 'rollcall\[ray\]'$"):
+    with pytest.raises(SettingError, match=r"^--executor ray needs Ray: pip install '.\[ray\]'$"):
         Pool.of("ray", ray_options(), err)
 
 

@@ -7,8 +7,8 @@ import pytest
 from command import rollcall, write
 from matplotlib.figure import Figure
 
-from benchmark.cli.shared import draw, strict_json
-from benchmark.config.errors import SettingError
+from rollcall.benchmark.cli.shared import draw, strict_json
+from rollcall.benchmark.config.errors import SettingError
 
 
 def test_a_picture_is_written_into_a_new_folder(tmp_path, capsys):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from command import rollcall, write
 
-from benchmark.sweep.mlflow_runs import Runs
+from rollcall.benchmark.sweep.mlflow_runs import Runs
 
 
 def test_a_sweep_and_a_sync_keep_the_table(store, tmp_path, capsys):

@@ -11,12 +11,12 @@ import yaml
 from command import rollcall, write
 from filelock import FileLock
 
-from benchmark.cli import tune
-from benchmark.config.errors import SettingError
-from benchmark.federation.run_folder import RunFolder
-from benchmark.search import api
-from benchmark.sweep import pool
-from benchmark.sweep.pool import Pool, RayOptions
+from rollcall.benchmark.cli import tune
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.search import api
+from rollcall.benchmark.sweep import pool
+from rollcall.benchmark.sweep.pool import Pool, RayOptions
 
 ARGUMENTS = ["--metric", "train/distance", "--no-figures", "--samples", "2"]
 
@@ -59,7 +59,7 @@ def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypat
     """With the user's own method, settings and store."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path)
-    (tmp_path / "mine.py").write_text("from algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    (tmp_path / "mine.py").write_text("from rollcall.algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
     options = [
         "--algorithm",
         "mine.py:Mine",

@@ -5,8 +5,8 @@ from typing import Literal
 import pytest
 from pydantic import Field
 
-from benchmark.config.base import Settings, load_yaml, validated
-from benchmark.config.errors import SettingError, at
+from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.errors import SettingError, at
 
 
 class Inner(Settings):

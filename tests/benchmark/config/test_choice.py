@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from annotated_types import Gt
 
-from benchmark import SettingError
-from benchmark.config import choice
-from benchmark.config.choice import Kind, read
-from participation.probabilities import constant
+from rollcall import SettingError
+from rollcall.benchmark.config import choice
+from rollcall.benchmark.config.choice import Kind, read
+from rollcall.participation.probabilities import constant
 
 Source = Callable[[int], np.ndarray]
 

@@ -11,11 +11,10 @@ import pytest
 import torch
 import yaml
 
-import algorithms
-from benchmark import SettingError, Trial, simulate
-from benchmark.config.choice import read
-from participation import Bernoulli, Population
-from participation.streams import stream
+from rollcall import SettingError, Trial, algorithms, simulate
+from rollcall.benchmark.config.choice import read
+from rollcall.participation import Bernoulli, Population
+from rollcall.participation.streams import stream
 
 FILE = Path(__file__).parents[2] / "support" / "own.py"
 QUADRATIC = {"name": "quadratic", "targets": [[0.0, 1.0], [4.0, 5.0], [2.0, -3.0]]}
@@ -80,7 +79,7 @@ def test_the_source_is_in_the_run_folder_and_in_the_digest(tmp_path):
 
 def test_one_of_the_suites_keeps_its_name_and_digest():
     plain = Trial.read({"task": QUADRATIC, "algorithm": "fedpbc", "rounds": 1})
-    for value in ("algorithms:FedPBC", algorithms.FedPBC):
+    for value in ("rollcall.algorithms:FedPBC", algorithms.FedPBC):
         assert Trial.read({"task": QUADRATIC, "algorithm": value, "rounds": 1}).name == plain.name
 
 
@@ -121,8 +120,8 @@ def test_torchs_own_optimizer():
     [
         ("partition", "Halved", r"must be a function of \(labels, clients, seed\) that returns .*; it is a class of FedAvg, at .*own.py:\d+"),
         ("partition", "ramp", r"must be a function of \(labels, clients, seed\) .*; it takes \(population, low\), at .*own.py:\d+"),
-        ("algorithm", "ramp", r"must be a subclass of algorithms.Algorithm; it is a function, at .*own.py:\d+"),
-        ("participation", "Halved", r"must be a function of \(population\) that returns a participation.Participation .*; it is a class of FedAvg"),
+        ("algorithm", "ramp", r"must be a subclass of rollcall.algorithms.Algorithm; it is a function, at .*own.py:\d+"),
+        ("participation", "Halved", r"must be a function of \(population\) that returns a rollcall.participation.Participation .*; it is a class of FedAvg"),
         ("model", "nn", r"must be a function of \(shape, classes\) that returns a torch.nn.Module; it is a module"),
         ("model", "newtork", r"own.py must define newtork; it defines network, stripes, ramp"),
     ],
@@ -135,7 +134,7 @@ def test_what_is_not_of_the_kind_is_refused(kind, name, complaint):
 def test_names_that_lead_nowhere():
     for name, complaint in (
         ("no_such_package.part:Thing", "there is no module no_such_package. Install its package, or name a file"),
-        ("algorithms:Nothing_", "algorithms does not define Nothing_"),
+        ("rollcall.algorithms:Nothing_", "algorithms does not define Nothing_"),
         ("nowhere.py:X", "there is no file"),
     ):
         with pytest.raises(SettingError, match=re.escape(complaint)):
@@ -143,10 +142,10 @@ def test_names_that_lead_nowhere():
 
 
 def test_two_methods_of_one_file_both_run(tmp_path):
-    from benchmark.config.experiment import Experiment, distinct, places
+    from rollcall.benchmark.config.experiment import Experiment, distinct, places
 
     file = tmp_path / "two.py"
-    file.write_text("from algorithms import FedAvg\nclass A(FedAvg): ...\nclass B(FedAvg): ...\n")
+    file.write_text("from rollcall.algorithms import FedAvg\nclass A(FedAvg): ...\nclass B(FedAvg): ...\n")
     content = {
         "title": "Two",
         "trial": {"task": QUADRATIC, "rounds": 1},

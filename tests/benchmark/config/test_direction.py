@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmark.config.metric import Metric, direction_of
+from rollcall.benchmark.config.metric import Metric, direction_of
 
 DECLARED = (Metric("test/f1", "max"), Metric("train/gap/accuracy", "min"), Metric("validation/rank", "min"))
 

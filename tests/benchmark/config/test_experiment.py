@@ -4,9 +4,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from benchmark import SettingError
-from benchmark.config.base import validated
-from benchmark.config.experiment import LIBRARY, Experiment, names, places, trials
+from rollcall import SettingError
+from rollcall.benchmark.config.base import validated
+from rollcall.benchmark.config.experiment import LIBRARY, Experiment, names, places, trials
 
 BASE = {
     "name": "e",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark.config.source import fingerprint
+from rollcall.benchmark.config.source import fingerprint
 
 
 class Point:
@@ -51,6 +51,6 @@ def test_an_object_that_contains_itself():
 
 
 def test_another_process_says_the_same():
-    code = "from benchmark.config.source import fingerprint; print(fingerprint({'b', 'a', 'c'}))"
+    code = "from rollcall.benchmark.config.source import fingerprint; print(fingerprint({'b', 'a', 'c'}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == fingerprint({"a", "b", "c"})

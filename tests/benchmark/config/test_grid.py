@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from benchmark import SettingError
-from benchmark.config.experiment import (
+from rollcall import SettingError
+from rollcall.benchmark.config.experiment import (
     Experiment,
     distinct,
     drafts,
@@ -69,7 +69,7 @@ def test_an_error_names_the_panel():
 def test_drafts_need_no_heavy_import():
     code = (
         "import sys\n"
-        "from benchmark.config.experiment import Experiment, drafts\n"
+        "from rollcall.benchmark.config.experiment import Experiment, drafts\n"
         "assert drafts(Experiment.read('fedpbc/table1'))\n"
         "print([name for name in ('torch', 'lightning', 'pandas', 'scipy') if name in sys.modules])"
     )

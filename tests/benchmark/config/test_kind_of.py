@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmark import SettingError
-from benchmark.config.choice import kind_of
+from rollcall import SettingError
+from rollcall.benchmark.config.choice import kind_of
 
 PARTS = """
 import numpy as np
@@ -12,9 +12,9 @@ import torch
 import torchmetrics
 from torch import nn
 
-from algorithms import FedAvg
-from participation import Participation
-from tasks import ClientData, Task
+from rollcall.algorithms import FedAvg
+from rollcall.participation import Participation
+from rollcall.tasks import ClientData, Task
 
 class Method(FedAvg): ...
 class RollCall(Participation): ...

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from benchmark.config.base import validated
-from benchmark.config.errors import SettingError
-from benchmark.config.metric import Metric
-from benchmark.config.report import Claim, Report
+from rollcall.benchmark.config.base import validated
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.report import Claim, Report
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from inspect import getdoc
 
 import pytest
 
-from benchmark.config.choice import KINDS
-from benchmark.config.summaries import first_sentence, summaries
+from rollcall.benchmark.config.choice import KINDS
+from rollcall.benchmark.config.summaries import first_sentence, summaries
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -32,7 +32,7 @@ def test_first_sentence():
 def test_nothing_heavy_is_imported():
     code = (
         "import sys; sys.argv = ['rollcall', 'list', '--json']\n"
-        "from benchmark.cli import main\n"
+        "from rollcall.benchmark.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "print([name for name in ('torch', 'lightning', 'pandas', 'scipy') if name in sys.modules], file=sys.stderr)"

@@ -3,10 +3,10 @@
 import pytest
 import yaml
 
-from benchmark import SettingError
-from benchmark.config.base import load_yaml
-from benchmark.config.text import counted, dumped, parse_all, parsed
-from benchmark.search.space import Options, Space
+from rollcall import SettingError
+from rollcall.benchmark.config.base import load_yaml
+from rollcall.benchmark.config.text import counted, dumped, parse_all, parsed
+from rollcall.benchmark.search.space import Options, Space
 
 NUMBERS = {"1e-2": 0.01, "1E5": 100000.0, "-2e3": -2000.0, "+1.e+2": 100.0, ".5e1": 5.0, "1.5e-3": 0.0015, "3": 3}
 WORDS = ["e5", "1e", "1e-", "12e4f", "1.2.3", "1e5 x", ".", ".e5"]

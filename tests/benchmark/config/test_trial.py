@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmark import SettingError, Trial, simulate
-from benchmark.config.digest import known_since
-from benchmark.config.schedules import constant, inverse_sqrt
+from rollcall import SettingError, Trial, simulate
+from rollcall.benchmark.config.digest import known_since
+from rollcall.benchmark.config.schedules import constant, inverse_sqrt
 
 TARGETS = np.arange(6.0).reshape(3, 2)
 SPEC = {
@@ -82,7 +82,7 @@ def test_arrays_may_come_from_files_beside(tmp_path):
 
 
 def test_the_code_of_a_contributed_method_is_part_of_the_digest(tmp_path):
-    code = "from algorithms import FedAvg\nclass Mine(FedAvg):\n    pass\n"
+    code = "from rollcall.algorithms import FedAvg\nclass Mine(FedAvg):\n    pass\n"
     file = tmp_path / "mine.py"
     file.write_text(code)
     spec = SPEC | {"algorithm": f"{file}:Mine"}

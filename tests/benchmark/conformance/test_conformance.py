@@ -10,10 +10,10 @@ import pytest
 from command import rollcall
 from filelock import FileLock
 
-from algorithms import ALGORITHMS
-from benchmark import SettingError
-from benchmark.config.choice import read
-from benchmark.conformance.subject import P, Subject, shares
+from rollcall import SettingError
+from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.conformance.subject import P, Subject, shares
 
 
 def checked(tmp_path_factory, *names):
@@ -23,7 +23,7 @@ def checked(tmp_path_factory, *names):
     )
     with FileLock(f"{shared}.lock"):
         if not shared.exists():
-            command = [sys.executable, "-m", "benchmark.cli", "check", *names, "--json"]
+            command = [sys.executable, "-m", "rollcall.benchmark.cli", "check", *names, "--json"]
             done = subprocess.run(command, capture_output=True, text=True)
             shared.write_text(json.dumps(json.loads(done.stdout) | {"code": done.returncode}))
     return json.loads(shared.read_text())
@@ -103,9 +103,9 @@ def test_a_broken_method_fails_for_its_reason(name, failures):
 
 LOCAL = """
 from dataclasses import dataclass
-from algorithms import FedAvg
-from benchmark.config.choice import read
-from benchmark.conformance import conform
+from rollcall.algorithms import FedAvg
+from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.conformance import conform
 
 def made():
     @dataclass(frozen=True)

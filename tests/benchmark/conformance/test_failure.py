@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from algorithms import FedAvg
-from benchmark.conformance.failure import CheckFailed, location
+from rollcall.algorithms import FedAvg
+from rollcall.benchmark.conformance.failure import CheckFailed, location
 
 
 class Dividing(FedAvg):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.config.choice import KINDS
-from benchmark.conformance import CHECKS
+from rollcall.benchmark.config.choice import KINDS
+from rollcall.benchmark.conformance import CHECKS
 
 OF_KIND = {kind: checks for kind, checks in CHECKS.items() if kind != "algorithm"}
 PARTS = Path(__file__).parents[2] / "support" / "parts.py"
@@ -79,8 +79,8 @@ BROKEN = {
 
 CHECK = """
 import json, sys
-from benchmark.config.choice import read
-from benchmark.conformance import conform
+from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.conformance import conform
 asked = json.loads(sys.argv[1])
 print(json.dumps([[vars(outcome) for outcome in conform(read(kind, name))] for kind, name in asked]))
 """

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from benchmark.config.trial import Trial
-from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, fastest
-from benchmark.federation.build import build
-from tasks import Minibatches, leaf_synthetic, quadratic, ridge
-from tasks.images import Classification
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, fastest
+from rollcall.benchmark.federation.build import build
+from rollcall.tasks import Minibatches, leaf_synthetic, quadratic, ridge
+from rollcall.tasks.images import Classification
 
 
 def images(network, *, clients=3, batch_size=16, side=28):

@@ -2,7 +2,7 @@
 
 from engine_rigs import STEPS, rigs
 
-from benchmark.engines.vectorised import next_round_number
+from rollcall.benchmark.engines.vectorised import next_round_number
 
 
 def test_round_numbers():

@@ -6,8 +6,8 @@ from torch import nn
 from torch.func import grad, vmap
 from torch.nn import functional
 
-from benchmark import simulate
-from benchmark.engines import loss as module
+from rollcall import simulate
+from rollcall.benchmark.engines import loss as module
 
 X = torch.tensor([[3.0, -1.0, 0.5], [1e4, -1e4, 0.0], [0.0, 0.0, 0.0], [-2.0, 7.0, 1.0]], dtype=torch.float64)
 Y = torch.tensor([2, 1, -100, 1])

@@ -5,7 +5,7 @@ import pytest
 import torch
 from engine_rigs import WRAPS, rigs
 
-from benchmark.engines import Adam, LocalTraining
+from rollcall.benchmark.engines import Adam, LocalTraining
 
 STEPS = np.array([1, 4, 2, 7, 3, 1])
 

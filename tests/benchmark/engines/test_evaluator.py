@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from benchmark.engines import Evaluator
-from tasks.base import Task
-from tasks.images import Classification
+from rollcall.benchmark.engines import Evaluator
+from rollcall.tasks.base import Task
+from rollcall.tasks.images import Classification
 
 
 class Viewing(nn.Module):

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from benchmark.engines import Feed
-from tasks import Minibatches, Task
+from rollcall.benchmark.engines import Feed
+from rollcall.tasks import Minibatches, Task
 
 
 class Plain(Task):

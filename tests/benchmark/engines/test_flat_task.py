@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
-from benchmark.engines import FlatTask
-from benchmark.engines.flat_task import in_channels_last
-from tasks import Task
+from rollcall.benchmark.engines import FlatTask
+from rollcall.benchmark.engines.flat_task import in_channels_last
+from rollcall.tasks import Task
 
 
 class Norm(Task):

@@ -3,7 +3,7 @@
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmark.engines.recording import record, record_split, same_bits
+from rollcall.benchmark.engines.recording import record, record_split, same_bits
 
 Y, U = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[0.5, -1.0], [2.0, 0.0]])
 

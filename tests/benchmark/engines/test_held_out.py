@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out_splits
-from tasks import ClientData, Minibatches, Task, leaf_synthetic
+from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out_splits
+from rollcall.tasks import ClientData, Minibatches, Task, leaf_synthetic
 
 
 def test_losses_on_held_out_samples():

@@ -8,11 +8,11 @@ import torch
 from engine_rigs import LR, WRAPS, T, rigs
 from torch import nn
 
-from algorithms import ALGORITHMS, Setting
-from benchmark import SettingError, simulate
-from benchmark.config.choice import Choice
-from benchmark.config.trial import Trial
-from benchmark.engines import Adam, LocalTraining, Sequential, Vectorised, fastest
+from rollcall import SettingError, simulate
+from rollcall.algorithms import ALGORITHMS, Setting
+from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.engines import Adam, LocalTraining, Sequential, Vectorised, fastest
 
 STEPS = np.array([2, 6, 1, 10, 6, 4])
 OPTIMIZERS = {

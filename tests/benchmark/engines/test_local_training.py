@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from algorithms import ALGORITHMS, Rows
-from benchmark import SettingError, simulate
-from benchmark.config.trial import Evaluation, Trial
-from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised
-from benchmark.federation.build import build
-from tasks import Minibatches, digits, leaf_synthetic
-from tasks.partitions import Parts
+from rollcall import SettingError, simulate
+from rollcall.algorithms import ALGORITHMS, Rows
+from rollcall.benchmark.config.trial import Evaluation, Trial
+from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised
+from rollcall.benchmark.federation.build import build
+from rollcall.tasks import Minibatches, digits, leaf_synthetic
+from rollcall.tasks.partitions import Parts
 
 SIZES = [5, 33, 16, 70, 48, 20]
 

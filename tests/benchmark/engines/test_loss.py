@@ -2,9 +2,9 @@
 
 from engine_rigs import Normalising, Standardising
 
-from benchmark.engines.loss import Loss, activation_bytes, is_mean_of_samples
-from tasks import digits
-from tasks.models import mlp
+from rollcall.benchmark.engines.loss import Loss, activation_bytes, is_mean_of_samples
+from rollcall.tasks import digits
+from rollcall.tasks.models import mlp
 
 
 def test_what_a_loss_depends_on_is_found_out():

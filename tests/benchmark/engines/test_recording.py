@@ -4,9 +4,9 @@ import pytest
 import torch
 from engine_rigs import WRAPS, rigs
 
-from benchmark.engines import recording
-from benchmark.engines.loss import kernels_key
-from tasks import digits
+from rollcall.benchmark.engines import recording
+from rollcall.benchmark.engines.loss import kernels_key
+from rollcall.tasks import digits
 
 
 @pytest.fixture(autouse=True)

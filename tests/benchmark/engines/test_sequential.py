@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from algorithms import LocalWork
-from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential
-from tasks import Minibatches, digits
-from tasks.base import Task
-from tasks.partitions import Parts
+from rollcall.algorithms import LocalWork
+from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential
+from rollcall.tasks import Minibatches, digits
+from rollcall.tasks.base import Task
+from rollcall.tasks.partitions import Parts
 
 STEPS, LR, T = 4, 0.1, 3
 
@@ -207,7 +207,7 @@ def test_the_layout_of_images_changes_nothing_and_suits_the_model(flatten, chann
 @pytest.mark.parametrize("normalised", [False, True])
 def test_results_do_not_depend_on_the_number_of_threads(normalised, monkeypatch):
     norm = [nn.BatchNorm2d(2)] if normalised else []
-    monkeypatch.setattr("benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
+    monkeypatch.setattr("rollcall.benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
     clients, found = torch.arange(3), []
     for threads in (1, 2, 3):
         torch.manual_seed(0)
@@ -226,7 +226,7 @@ def test_a_short_step_stays_in_one_thread():
 
 
 def test_an_error_in_a_thread_comes_out(monkeypatch):
-    monkeypatch.setattr("benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
+    monkeypatch.setattr("rollcall.benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
     engine, task, samples, _ = images(nn.Flatten(), nn.Linear(32, 3), workers=2)
     assert engine.threads == 2
     samples[1].fill_(7)  # no such class
@@ -235,7 +235,7 @@ def test_an_error_in_a_thread_comes_out(monkeypatch):
 
 
 def test_dropout_follows_client_and_step_and_leaves_torch_alone(monkeypatch):
-    monkeypatch.setattr("benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
+    monkeypatch.setattr("rollcall.benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
     engine, task, _, _ = images(nn.Flatten(), nn.Dropout(0.5), nn.Linear(32, 3))
     assert engine.threads == 1
     assert not images(nn.Flatten(), nn.Linear(32, 3))[0].draws

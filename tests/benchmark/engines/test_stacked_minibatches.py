@@ -5,9 +5,9 @@ import pytest
 import torch
 from engine_rigs import rigs
 
-from benchmark.engines import Feed
-from benchmark.engines.feed import stack_minibatches
-from tasks import Minibatches, ridge
+from rollcall.benchmark.engines import Feed
+from rollcall.benchmark.engines.feed import stack_minibatches
+from rollcall.tasks import Minibatches, ridge
 
 
 @pytest.mark.parametrize("per", ["sample", "minibatch"])

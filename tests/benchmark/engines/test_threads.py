@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from benchmark.engines.threads import kernels_of_one_thread, prepare_thread
+from rollcall.benchmark.engines.threads import kernels_of_one_thread, prepare_thread
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -6,8 +6,8 @@ import torch
 from engine_rigs import CROP, STEPS, WRAPS, Normalising, Peeking, Standardising, rigs
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from algorithms import ALGORITHMS, LocalWork
-from benchmark import SettingError, simulate
+from rollcall import SettingError, simulate
+from rollcall.algorithms import ALGORITHMS, LocalWork
 
 
 @pytest.mark.parametrize("wrap", WRAPS)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out_splits
-from tasks import Minibatches, leaf_synthetic
+from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out_splits
+from rollcall.tasks import Minibatches, leaf_synthetic
 
 CLIENTS = torch.tensor([0, 2])
 

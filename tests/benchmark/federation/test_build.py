@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark import SettingError, simulate
-from benchmark.config.choice import Choice
-from benchmark.config.trial import Trial
-from benchmark.federation.build import build
-from participation import FromFunction
+from rollcall import SettingError, simulate
+from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.build import build
+from rollcall.participation import FromFunction
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},

@@ -7,9 +7,9 @@ from itertools import count
 import pytest
 from lightning.pytorch import Callback
 
-from benchmark import simulate
-from benchmark.federation.interruption import Interrupted
-from benchmark.federation.run_folder import RunFolder
+from rollcall import simulate
+from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.federation.run_folder import RunFolder
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
@@ -37,7 +37,7 @@ class Asked:
 
 def test_the_time_of_evaluations_is_kept(tmp_path, monkeypatch):
     ticks = count()
-    monkeypatch.setattr("benchmark.federation.trainer.monotonic", lambda: next(ticks))
+    monkeypatch.setattr("rollcall.benchmark.federation.trainer.monotonic", lambda: next(ticks))
     trial = DIGITS | {"algorithm": "fedavg", "rounds": 4, "evaluation": {"every": 2}}
     simulate(trial, folder=tmp_path / "run")
     assert RunFolder(tmp_path / "run").status["evaluation_seconds"] == 3  # a second each: rounds 0, 2 and 4

@@ -8,10 +8,10 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from algorithms import ALGORITHMS
-from benchmark import SettingError, simulate
-from benchmark.config.trial import Trial
-from benchmark.federation.client_weights import Weights, classes
+from rollcall import SettingError, simulate
+from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.client_weights import Weights, classes
 
 M, D, T, LR = 6, 4, 20, 0.05
 DRAW = np.random.default_rng(3)

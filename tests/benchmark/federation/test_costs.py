@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from algorithms import ALGORITHMS
-from benchmark import simulate
+from rollcall import simulate
+from rollcall.algorithms import ALGORITHMS
 
 TRIAL = {
     "task": {"name": "quadratic", "targets": np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0]])},

@@ -9,8 +9,8 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from benchmark import simulate
-from benchmark.federation.run_folder import RunFolder
+from rollcall import simulate
+from rollcall.benchmark.federation.run_folder import RunFolder
 
 # One client, one step: x is multiplied by 1 - lr in every round; with lr 1e13 by -1e13, starting from 1 off the target.
 TRIAL = {

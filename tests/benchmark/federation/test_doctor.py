@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from benchmark import SettingError, Trial, simulate
-from benchmark.federation.doctor import examine
-from benchmark.federation.interruption import Interrupted
-from benchmark.federation.run_folder import Damaged, RunFolder, run_folders, set_aside
+from rollcall import SettingError, Trial, simulate
+from rollcall.benchmark.federation.doctor import examine
+from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders, set_aside
 
 TRIAL = {
     "task": {"name": "quadratic", "targets": [[0.0, 1.0], [4.0, 5.0], [2.0, -3.0]]},

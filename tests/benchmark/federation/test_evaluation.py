@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark import SettingError, simulate
-from benchmark.federation.evaluation import Groups, Tally, group, is_often
-from tasks import ClientData, digits
-from tasks.partitions import dirichlet
+from rollcall import SettingError, simulate
+from rollcall.benchmark.federation.evaluation import Groups, Tally, group, is_often
+from rollcall.tasks import ClientData, digits
+from rollcall.tasks.partitions import dirichlet
 
 
 def test_means_over_uneven_batches_and_groups():

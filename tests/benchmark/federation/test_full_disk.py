@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmark import Trial, simulate
-from benchmark.federation import run_folder
-from benchmark.federation.run_folder import RunFolder
-from benchmark.federation.trained import load_buffers, save_buffers
-from benchmark.sweep.jobs import carry_out
+from rollcall import Trial, simulate
+from rollcall.benchmark.federation import run_folder
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.federation.trained import load_buffers, save_buffers
+from rollcall.benchmark.sweep.jobs import carry_out
 
 TRIAL = {
     "task": {"name": "quadratic", "targets": [[0.0, 1.0], [4.0, 5.0], [2.0, -3.0]]},

@@ -13,11 +13,11 @@ import torch
 import yaml
 from command import rollcall, write
 
-from algorithms import ALGORITHMS
-from benchmark import SettingError, load, simulate
-from benchmark.federation.interruption import Interrupted
-from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_runs import MLFLOW_STATES, Runs
+from rollcall import SettingError, load, simulate
+from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.mlflow_runs import MLFLOW_STATES, Runs
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
@@ -80,7 +80,7 @@ class Asked:
 
 
 SUMMING = """
-from algorithms import Memoryless
+from rollcall.algorithms import Memoryless
 
 class Summing(Memoryless):
     def round(self, state, x, call, work):
@@ -94,7 +94,7 @@ def test_the_number_of_threads_shows_in_no_bit(name, tmp_path, monkeypatch):
     """A model large enough for torch to share sums among threads, and clients that are worth a thread."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "summing.py").write_text(SUMMING)
-    monkeypatch.setattr("benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
+    monkeypatch.setattr("rollcall.benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
     trial = DIGITS | {"algorithm": name, "rounds": 2, "numerics": {"engine": "sequential"}}
     trial["task"] = DIGITS["task"] | {"model": {"name": "mlp", "hidden": [600]}}
     trial["local"] = DIGITS["local"] | {"steps": 1}
@@ -129,7 +129,7 @@ def test_the_command_line_grows_runs_and_the_table_shows_the_rounds(tmp_path, ca
 SLOW = """
 import time
 from pathlib import Path
-from algorithms.mifa import MIFA
+from rollcall.algorithms.mifa import MIFA
 
 
 class Slow(MIFA):
@@ -150,7 +150,7 @@ def test_ctrl_c_in_a_sweep(executor, request, store, tmp_path, capsys):
     settings = DIGITS | {"algorithm": f"{tmp_path}/slow.py:Slow", "rounds": rounds, "evaluation": {"every": every}}
     file = write(tmp_path, trial=settings, grid={"seed": [0, 1, 2]}, report={})
     run = subprocess.Popen(
-        [sys.executable, "-m", "benchmark.cli", "run", file, "--executor", executor],
+        [sys.executable, "-m", "rollcall.benchmark.cli", "run", file, "--executor", executor],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         start_new_session=True,
         stdout=subprocess.PIPE,

@@ -8,16 +8,14 @@ import subprocess
 import sys
 import threading
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from lightning.pytorch import Callback
 
-import benchmark
-from benchmark import simulate
-from benchmark.federation.interruption import Interrupted
+from rollcall import simulate
+from rollcall.benchmark.federation.interruption import Interrupted
 
 TRIAL = {
     "task": {"name": "digits", "clients": 4},
@@ -100,10 +98,10 @@ def faults():
 """
 
 SIMULATE_THEN_COMMAND_LINE = """
-from benchmark import simulate
+from rollcall import simulate
 simulate({"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "algorithm": "fedavg", "rounds": 2})
 after_simulate = faults()
-from benchmark.cli import main
+from rollcall.benchmark.cli import main
 sys.argv = ["rollcall", "--help"]
 try:
     main()
@@ -113,7 +111,7 @@ print(after_simulate, faults())
 """
 
 WORKER = """
-from benchmark.sweep import ray_executor
+from rollcall.benchmark.sweep import ray_executor
 ray_executor._polled = lambda key: lambda: True
 ray_executor.tune.report = lambda report: None
 before = faults()
@@ -125,9 +123,8 @@ print(before, faults())
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 @pytest.mark.parametrize("code", [SIMULATE_THEN_COMMAND_LINE, WORKER], ids=["command line", "worker"])
 def test_the_command_line_and_workers_keep_freed_memory_and_simulate_does_not(code, tmp_path):
-    environment = os.environ | {"PYTHONPATH": str(Path(benchmark.__file__).parents[1])}
     done = subprocess.run(
-        [sys.executable, "-c", FAULTS + code], capture_output=True, text=True, cwd=tmp_path, env=environment, check=True
+        [sys.executable, "-c", FAULTS + code], capture_output=True, text=True, cwd=tmp_path, check=True
     )
     left, kept = map(int, done.stdout.split()[-2:])
     assert left > 300  # 163,840, or 320 if the kernel uses pages of 2 MiB

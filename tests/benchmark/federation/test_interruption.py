@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from lightning.pytorch import Callback
 
-from benchmark import simulate
-from benchmark.federation.interruption import Interrupted, stop_requests
-from benchmark.federation.run_folder import RunFolder
+from rollcall import simulate
+from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
+from rollcall.benchmark.federation.run_folder import RunFolder
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
@@ -59,7 +59,7 @@ def test_a_signal_ends_a_run_without_a_folder_too():
 
 def test_a_second_signal_does_not_wait(monkeypatch):
     now = 100.0
-    monkeypatch.setattr("benchmark.federation.interruption.monotonic", lambda: now)
+    monkeypatch.setattr("rollcall.benchmark.federation.interruption.monotonic", lambda: now)
     with stop_requests() as requested:
         assert not requested()
         os.kill(os.getpid(), signal.SIGINT)

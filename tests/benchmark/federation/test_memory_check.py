@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from algorithms import ALGORITHMS
-from benchmark import SettingError, simulate
-from benchmark.config.trial import Numerics
-from benchmark.federation.memory_check import Need, refuse_what_cannot_fit, taking_part
-from benchmark.federation.state import StateBuffers
-from participation import MODELS, Population, Trace
+from rollcall import SettingError, simulate
+from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.config.trial import Numerics
+from rollcall.benchmark.federation.memory_check import Need, refuse_what_cannot_fit, taking_part
+from rollcall.benchmark.federation.state import StateBuffers
+from rollcall.participation import MODELS, Population, Trace
 
 M, D = 7, 5
 

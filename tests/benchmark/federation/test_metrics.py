@@ -5,13 +5,13 @@ import pytest
 import torch
 from sklearn.metrics import f1_score, roc_auc_score
 
-from benchmark import SettingError, simulate
-from benchmark.config.trial import Trial
-from benchmark.federation.build import build
-from benchmark.federation.evaluation import Groups, Scores
-from tasks import ClientData, digits
-from tasks.metrics import METRICS
-from tasks.partitions import dirichlet
+from rollcall import SettingError, simulate
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.evaluation import Groups, Scores
+from rollcall.tasks import ClientData, digits
+from rollcall.tasks.metrics import METRICS
+from rollcall.tasks.partitions import dirichlet
 
 TRIAL = {
     "task": {"name": "digits", "clients": 6, "partition": {"name": "dirichlet", "alpha": 0.3}},

@@ -9,11 +9,11 @@ from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.loggers import CSVLogger
 from torch import nn
 
-from algorithms import ALGORITHMS
-from benchmark import simulate
-from benchmark.config.trial import Trial
-from benchmark.federation.build import build
-from benchmark.federation.trainer import quiet
+from rollcall import simulate
+from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.trainer import quiet
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
@@ -51,10 +51,10 @@ def test_one_round_is_one_training_step():
 
 
 def test_batchnorm_statistics_are_averaged_over_the_active_clients():
-    from benchmark.engines import LocalTraining
-    from benchmark.federation.module import Federation
-    from participation import Population, Trace
-    from tasks import ClientData, Minibatches, Task
+    from rollcall.benchmark.engines import LocalTraining
+    from rollcall.benchmark.federation.module import Federation
+    from rollcall.participation import Population, Trace
+    from rollcall.tasks import ClientData, Minibatches, Task
 
     class Norm(Task):
         def __init__(self):

@@ -5,7 +5,7 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from benchmark import SettingError, simulate
+from rollcall import SettingError, simulate
 
 TRIAL = {
     "task": {"name": "digits", "clients": 4, "model": "mlp"},

@@ -6,7 +6,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
-from benchmark.federation import run_folder
+from rollcall.benchmark.federation import run_folder
 
 FILE = "lib/benchmark/run_folder.py"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmark.federation.run_folder import run_folders, set_aside
+from rollcall.benchmark.federation.run_folder import run_folders, set_aside
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from benchmark import SettingError, simulate
-from benchmark.config.trial import Trial
-from benchmark.federation.run_folder import RunFolder
+from rollcall import SettingError, simulate
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.run_folder import RunFolder
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
@@ -78,7 +78,7 @@ def test_a_half_written_last_line_is_passed_over(tmp_path):
 
 def test_status_follows_about_once_a_second_and_ends_exact(tmp_path, monkeypatch):
     now = 100.0
-    monkeypatch.setattr("benchmark.federation.run_folder.time.monotonic", lambda: now)
+    monkeypatch.setattr("rollcall.benchmark.federation.run_folder.time.monotonic", lambda: now)
     run = RunFolder(tmp_path / "run")
     seen = []
     with run.running(Trial.read(DIGITS | {"algorithm": "fedavg"}), device="cpu", threads=1):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from benchmark.federation.server_optimizers import Yogi
+from rollcall.benchmark.federation.server_optimizers import Yogi
 
 
 def test_two_steps_by_hand():

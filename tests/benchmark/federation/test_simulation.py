@@ -7,9 +7,9 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from algorithms import ALGORITHMS
-from benchmark import SettingError, load, simulate
-from benchmark.federation.run_folder import RunFolder
+from rollcall import SettingError, load, simulate
+from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.federation.run_folder import RunFolder
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},

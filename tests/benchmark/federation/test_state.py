@@ -10,16 +10,16 @@ from lightning.pytorch import Callback, Trainer
 from oracle import rollout
 from torch import Tensor, nn
 
-from algorithms import ALGORITHMS, Rows
-from benchmark import simulate
-from benchmark.config.trial import Trial
-from benchmark.engines import LocalTraining
-from benchmark.federation.build import build
-from benchmark.federation.module import Federation
-from benchmark.federation.state import StateBuffers, stored_rows
-from benchmark.federation.trainer import quiet
-from participation import MODELS, Population
-from tasks import ClientData, Minibatches, Task
+from rollcall import simulate
+from rollcall.algorithms import ALGORITHMS, Rows
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.engines import LocalTraining
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.federation.state import StateBuffers, stored_rows
+from rollcall.benchmark.federation.trainer import quiet
+from rollcall.participation import MODELS, Population
+from rollcall.tasks import ClientData, Minibatches, Task
 
 WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe", "feddyn")
 

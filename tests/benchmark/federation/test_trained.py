@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from benchmark import SettingError, load, simulate
-from benchmark.config.trial import Trial
-from benchmark.federation.trained import FILE
-from tasks import TASKS
+from rollcall import SettingError, load, simulate
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.trained import FILE
+from rollcall.tasks import TASKS
 
 DIGITS = {
     "task": {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"},
@@ -24,7 +24,7 @@ def normed(shape, classes):
 
 
 def with_batchnorm():
-    from benchmark.config.choice import Choice
+    from rollcall.benchmark.config.choice import Choice
 
     trial = Trial.read(DIGITS | {"algorithm": "fedpbc"})
     options = trial.task.options | {"model": Choice("normed", {}, normed)}

@@ -2,7 +2,7 @@
 
 from lightning.pytorch.profilers import PassThroughProfiler
 
-from benchmark import simulate
+from rollcall import simulate
 
 TRIAL = {
     "task": {"name": "quadratic", "targets": [[1.0], [3.0]]},

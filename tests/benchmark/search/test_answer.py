@@ -9,9 +9,9 @@ import pytest
 import yaml
 from command import rollcall, write
 
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment, places
-from benchmark.search.answer import Best, How, Tuned
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.search.answer import Best, How, Tuned
 
 HOW = How(
     date="2026-01-01",
@@ -123,7 +123,7 @@ def test_a_disk_that_is_full_leaves_the_file_as_it_was(tmp_path, monkeypatch):
 WRITING = """
 import sys
 from pathlib import Path
-from benchmark.search.answer import Tuned
+from rollcall.benchmark.search.answer import Tuned
 folder = Path(sys.argv[1])
 tuned = Tuned.read(folder / "tuned.yaml")
 tuned.write(folder / "tuned.yaml")

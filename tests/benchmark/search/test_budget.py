@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmark.config.errors import SettingError
-from benchmark.search.study import BATCH, Budget, Sample
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.search.study import BATCH, Budget, Sample
 
 
 def samples(*costs: float) -> list[Sample]:

@@ -2,12 +2,12 @@
 
 from command import TINY
 
-from benchmark.config.experiment import Experiment
-from benchmark.config.metric import Metric
-from benchmark.search.answer import How, answer_of, found
-from benchmark.search.cells import Cell, cells_of
-from benchmark.search.space import Options, Space
-from benchmark.search.study import Sample
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.search.answer import How, answer_of, found
+from rollcall.benchmark.search.cells import Cell, cells_of
+from rollcall.benchmark.search.space import Options, Space
+from rollcall.benchmark.search.study import Sample
 
 DISTANCE = Metric("train/distance", "min")
 HOW = How(

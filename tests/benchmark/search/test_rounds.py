@@ -5,12 +5,12 @@ import pytest
 import yaml
 from command import TINY
 
-import benchmark
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.metric import Metric
-from benchmark.search.cells import cells_of
-from benchmark.search.space import Space
+import rollcall
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.search.cells import cells_of
+from rollcall.benchmark.search.space import Space
 
 RATE = {"local.lr": [0.1]}
 
@@ -52,7 +52,7 @@ def test_panels_are_searched_at_their_own_rounds(scheduler, tmp_path):
     other = {"local": {"lr": 0.1, "steps": 3}}
     panels = {"short": {"trial": {"rounds": 8} | other}, "long": {}}
     options = {"metric": "train/distance", "executor": "inline", "mlflow": False, "scheduler": scheduler}
-    tuning = benchmark.tune(experiment(panels=panels), RATE, store=tmp_path, **options)
+    tuning = rollcall.tune(experiment(panels=panels), RATE, store=tmp_path, **options)
     specs = [yaml.safe_load(file.read_text()) for file in tmp_path.rglob("trial.yaml")]
     assert {spec["local"]["steps"]: spec["rounds"] for spec in specs} == {3: 8, 2: 20}
     assert {name: one["rounds"] for name, one in tuning.best.items()} == {"short/fedavg": 8, "long/fedavg": 20}
@@ -64,10 +64,10 @@ def test_panels_are_searched_at_their_own_rounds(scheduler, tmp_path):
 def test_panels_that_share_a_trial_run_it_once_to_the_longest(tmp_path):
     options = {"metric": "train/distance", "executor": "inline", "mlflow": False}
     often = experiment(trial=TINY["trial"] | {"evaluation": {"every": 4}})
-    tuning = benchmark.tune(often, RATE, store=tmp_path, **options)
+    tuning = rollcall.tune(often, RATE, store=tmp_path, **options)
     (file,) = tmp_path.rglob("trial.yaml")
     assert yaml.safe_load(file.read_text())["rounds"] == 20
-    alone = benchmark.simulate(file).history.set_index("round")["train/distance"]
+    alone = rollcall.simulate(file).history.set_index("round")["train/distance"]
     assert tuning.best["short/fedavg"]["score"] == pytest.approx(alone[[4, 8]].mean())
     assert tuning.best["long/fedavg"]["score"] == pytest.approx(alone[[12, 16, 20]].mean())
 
@@ -76,7 +76,7 @@ def test_a_trial_that_diverges_later_counts_in_the_short_panel(tmp_path):
     options = {"metric": "train/distance", "executor": "inline", "mlflow": False}
     often = experiment(trial=TINY["trial"] | {"evaluation": {"every": 4}})
     for _ in range(2):  # a rerun, too
-        tuning = benchmark.tune(often, {"local.lr": [8.0]}, store=tmp_path, **options)
+        tuning = rollcall.tune(often, {"local.lr": [8.0]}, store=tmp_path, **options)
         assert list(tuning.best) == ["short/fedavg"]
         assert tuning.notes[-1].startswith("Warning: long/fedavg: all samples failed; there is no answer.")
 
@@ -87,7 +87,7 @@ def one(store, **options):
     single = {"name": "one", **TINY, "trial": trial, "grid": {"algorithm": ["fedavg"], "seed": [0]}}
     single["report"] = {"metrics": {"train/distance": "min"}}
     options = {"metric": "train/distance", "executor": "inline", "mlflow": False, "store": store} | options
-    return benchmark.tune(Experiment.model_validate(single), {"local.lr": [0.02, 0.05, 0.1]}, **options)
+    return rollcall.tune(Experiment.model_validate(single), {"local.lr": [0.02, 0.05, 0.1]}, **options)
 
 
 KEPT = ["index", "local.lr", "score", "rounds", "state", "error"]
@@ -123,6 +123,6 @@ def test_an_answer_is_not_overwritten_by_a_search_without_one(tmp_path):
     before = answer.file.read_bytes()
     single = Experiment.model_validate({"name": "one", **TINY, "grid": {"algorithm": ["fedavg"], "seed": [0]}})
     options = {"metric": "train/distance", "executor": "inline", "mlflow": False}
-    failed = benchmark.tune(single, {"local.lr": [1e30]}, store=tmp_path, **options)
+    failed = rollcall.tune(single, {"local.lr": [1e30]}, store=tmp_path, **options)
     assert failed.best == {}
     assert failed.file.read_bytes() == before

@@ -8,18 +8,18 @@ import torch
 import yaml
 from command import TINY, write
 
-import benchmark
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from benchmark.config.metric import Metric
-from benchmark.federation.run_folder import RunFolder
-from benchmark.search.answer import Tuned
-from benchmark.search.api import notes
-from benchmark.search.cells import cells_of
-from benchmark.search.space import Space
-from benchmark.sweep import jobs
-from benchmark.sweep.jobs import run_inline
-from tasks.base import Batches
+import rollcall
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.search.answer import Tuned
+from rollcall.benchmark.search.api import notes
+from rollcall.benchmark.search.cells import cells_of
+from rollcall.benchmark.search.space import Space
+from rollcall.benchmark.sweep import jobs
+from rollcall.benchmark.sweep.jobs import run_inline
+from rollcall.tasks.base import Batches
 
 DISTANCE = {"metric": "train/distance", "executor": "inline", "mlflow": False}
 RATES = {"local.lr": [0.001, 0.01, 0.1, 100.0]}
@@ -30,7 +30,7 @@ def tiny(**changes) -> Experiment:
 
 
 def tune(store, experiment=None, space=None, **options):
-    return benchmark.tune(experiment or tiny(), space or RATES, store=store, **DISTANCE | options)
+    return rollcall.tune(experiment or tiny(), space or RATES, store=store, **DISTANCE | options)
 
 
 def table(tuning) -> dict:
@@ -44,7 +44,7 @@ def test_every_method_has_a_search_of_its_own_and_the_best_sample_wins(store):
     for (name, rate), row in rows.items():
         # The oracle: the trial by itself. The score is the mean over the last half of the rounds, as in the table.
         spec = TINY["trial"] | {"seed": 1000, "algorithm": name, "local": {"steps": 2, "lr": rate}}
-        alone = benchmark.simulate(spec | {"evaluation": {"every": 10}}).history
+        alone = rollcall.simulate(spec | {"evaluation": {"every": 10}}).history
         expected = alone[alone["round"] > 10]["train/distance"].mean()
         if math.isfinite(expected):
             assert row["score"] == expected
@@ -176,7 +176,7 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
     assert {split: len(columns[0]) for split, columns in data.splits.items()}["test"] == TEST
     poison(monkeypatch)
     options = {"store": store, "executor": "inline", "mlflow": False, "samples": 1}
-    tuning = benchmark.tune(digits(), RATES, **options)
+    tuning = rollcall.tune(digits(), RATES, **options)
     assert 0 <= tuning.best["all"]["score"] <= 1
     spec = yaml.safe_load(next(store.rglob("trial.yaml")).read_text())
     assert (spec["task"]["validation"], spec["evaluation"]["splits"]) == (0.2, ["validation"])
@@ -187,8 +187,8 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
         cells = cells_of(experiment, Space.read(RATES), (), accuracy)
         assert (held_out in notes(cells, {}, tuning.tuned, tuning.how, accuracy)) == says
     with pytest.raises(SettingError, match=r"^metric: 'test/accuracy' is not allowed; .* add --allow-test$"):
-        benchmark.tune(digits(), RATES, metric="test/accuracy", **options)
-    on_test = benchmark.tune(digits(), RATES, metric="test/accuracy", allow_test=True, **options)
+        rollcall.tune(digits(), RATES, metric="test/accuracy", **options)
+    on_test = rollcall.tune(digits(), RATES, metric="test/accuracy", allow_test=True, **options)
     assert on_test.samples["error"].tolist() == ["Touched: "]
     assert on_test.notes[0].startswith("Warning: the settings were chosen on test data.")
     assert on_test.notes[-1] == "Warning: all: all samples failed; there is no answer. The first: Touched: "
@@ -197,7 +197,7 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
 def test_a_method_that_trains_with_test_data_is_refused(store):
     experiment = digits().varied({"algorithm": [{"name": "ca_fed", "losses": "test"}]})
     with pytest.raises(SettingError, match=r"^algorithm: ca_fed trains with the test split"):
-        benchmark.tune(experiment, RATES, store=store, executor="inline")
+        rollcall.tune(experiment, RATES, store=store, executor="inline")
 
 
 def test_settings_that_a_method_lacks_are_left_out_of_its_space(store):
@@ -321,8 +321,8 @@ def test_two_cells_of_one_name_are_refused():
 
 
 OWN_TASK = """
-from tasks import TASKS
-from tasks.models import MODELS
+from rollcall.tasks import TASKS
+from rollcall.tasks.models import MODELS
 
 def own(seed):
     task, data = TASKS["digits"](seed, clients=4, model=MODELS["linear"])
@@ -335,14 +335,14 @@ def test_a_task_of_ones_own_may_have_a_validation_split(store, tmp_path):
     (tmp_path / "own.py").write_text(OWN_TASK.replace("SPLIT", "validation"))
     experiment = digits(task=f"{tmp_path}/own.py:own")
     options = {"store": store, "executor": "inline", "mlflow": False}
-    tuning = benchmark.tune(experiment, {"local.lr": [0.1]}, **options)
+    tuning = rollcall.tune(experiment, {"local.lr": [0.1]}, **options)
     assert tuning.best["all"]["score"] > 0
     assert tuning.notes == ()
     (tmp_path / "own.py").write_text(OWN_TASK.replace("SPLIT", "other"))
     with pytest.raises(
         SettingError, match=r"evaluation\.splits: 'validation' is not allowed with .*; must be one of train, other"
     ):
-        benchmark.tune(digits(task=f"{tmp_path}/own.py:own"), {"local.lr": [0.1]}, **options)
+        rollcall.tune(digits(task=f"{tmp_path}/own.py:own"), {"local.lr": [0.1]}, **options)
 
 
 def test_a_budget_of_gradients_is_the_same_for_every_cell(store):
@@ -414,10 +414,10 @@ def test_a_metric_of_unknown_direction_needs_a_mode(store):
     with pytest.raises(
         SettingError, match=r"^mode: is missing; which end of validation/f1 is better\? Add --mode max or"
     ):
-        benchmark.tune(experiment, RATES, **options)
+        rollcall.tune(experiment, RATES, **options)
     assert not store.exists()
     reported = Experiment.model_validate(experiment.model_dump() | {"report": {"metrics": {"test/f1": "max"}}})
-    assert benchmark.tune(reported, {"local.lr": [0.1]}, **options).how.mode == "max"
+    assert rollcall.tune(reported, {"local.lr": [0.1]}, **options).how.mode == "max"
 
 
 @pytest.mark.parametrize(
@@ -426,7 +426,7 @@ def test_a_metric_of_unknown_direction_needs_a_mode(store):
 def test_further_metrics_and_groups_of_the_experiment_can_be_searched(metric, store):
     experiment = digits(evaluation={"metrics": ["auroc", "f1", "worst_10_accuracy"], "by": ["class", "client"]})
     options = {"store": store, "executor": "inline", "mlflow": False, "mode": "max"}
-    tuning = benchmark.tune(experiment, {"local.lr": [0.1]}, metric=metric, **options)
+    tuning = rollcall.tune(experiment, {"local.lr": [0.1]}, metric=metric, **options)
     history = RunFolder(next(store.rglob("status.json")).parent).history()
     assert tuning.best["all"]["score"] == history[metric].iloc[-1]
     assert "validation/auroc" not in history
@@ -436,7 +436,7 @@ def test_metrics_that_the_search_does_not_read_are_left_out(store):
     """No client owns the validation samples, so the statistic over clients would be refused."""
     experiment = digits(evaluation={"metrics": ["worst_10_accuracy"]})
     options = {"store": store, "executor": "inline", "mlflow": False}
-    assert benchmark.tune(experiment, {"local.lr": [0.1]}, **options).best["all"]["score"] > 0
+    assert rollcall.tune(experiment, {"local.lr": [0.1]}, **options).best["all"]["score"] > 0
 
 
 def test_torch_is_not_seeded(store):

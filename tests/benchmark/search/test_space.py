@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmark.config.errors import SettingError
-from benchmark.search.space import Options, Range, Space, assignments, domain, grid, random_samples, sample
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.search.space import Options, Range, Space, assignments, domain, grid, random_samples, sample
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 import pytest
 
-from benchmark.config.metric import Metric
-from benchmark.search.cells import Cell
-from benchmark.search.space import Options, Range
-from benchmark.search.study import Sample
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.search.cells import Cell
+from rollcall.benchmark.search.space import Options, Range
+from rollcall.benchmark.search.study import Sample
 
 optuna = pytest.importorskip("optuna")
-from benchmark.search.tpe import STARTUP, Tpe, distributions, settings_of  # noqa: E402
+from rollcall.benchmark.search.tpe import STARTUP, Tpe, distributions, settings_of  # noqa: E402
 
 
 def cell(space, rungs=(9,)) -> Cell:

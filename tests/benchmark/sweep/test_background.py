@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.config.trial import Trial
-from benchmark.sweep.jobs import Background, Job, Outcome
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.sweep.jobs import Background, Job, Outcome
 
 TASK = {"name": "quadratic", "targets": [[1.0], [2.0]], "curvature": [1.0, 1.0]}
 JOB = Job(Trial.read({"task": TASK, "algorithm": "fedavg", "rounds": 5}), "paper/table", Path("runs"))

@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import pytest
 
-from benchmark import SettingError
-from benchmark.config.experiment import Experiment, places
-from benchmark.config.trial import Evaluation
-from benchmark.sweep.budget import Cut, Item, Record, apply, fit, items, panels, spent
-from benchmark.sweep.estimate import Estimate
-from benchmark.sweep.times import read_time
+from rollcall import SettingError
+from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.trial import Evaluation
+from rollcall.benchmark.sweep.budget import Cut, Item, Record, apply, fit, items, panels, spent
+from rollcall.benchmark.sweep.estimate import Estimate
+from rollcall.benchmark.sweep.times import read_time
 
 TENS = Evaluation(every=10)
 SECOND = Estimate(round=1.0, evaluation=0.0, last_evaluation=0.0)

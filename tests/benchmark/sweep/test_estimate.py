@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from benchmark import Trial
-from benchmark.config.analysis import Analysis
-from benchmark.config.trial import Evaluation, LastRounds
-from benchmark.federation.module import Federation
-from benchmark.sweep import estimate
-from benchmark.sweep.estimate import (
+from rollcall import Trial
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.trial import Evaluation, LastRounds
+from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.sweep import estimate
+from rollcall.benchmark.sweep.estimate import (
     INLINE,
     Estimate,
     Machine,
@@ -19,8 +19,8 @@ from benchmark.sweep.estimate import (
     wall,
     work,
 )
-from benchmark.sweep.times import duration
-from participation import Population
+from rollcall.benchmark.sweep.times import duration
+from rollcall.participation import Population
 
 DIGITS = {
     "task": {"name": "digits", "clients": 12, "model": "linear", "validation": 0.5},
@@ -112,14 +112,14 @@ def test_methods_that_ask_all_are_charged_for_all(monkeypatch):
 
 def test_a_larger_evaluation_is_some_of_its_batches_in_proportion(monkeypatch):
     clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
-    monkeypatch.setattr("tasks.base.ClientData.evaluation", small_batches(100))
+    monkeypatch.setattr("rollcall.tasks.base.ClientData.evaluation", small_batches(100))
     (found,) = estimates([Trial.read(DIGITS)], INLINE).values()
     # 718 training and 360 test images: 8 and 4 batches, of which 2 and 2 are evaluated.
     assert found.evaluation == pytest.approx(12 * 0.5)
 
 
 def small_batches(size):
-    from tasks import Batches
+    from rollcall.tasks import Batches
 
     return lambda self, split: Batches(self.splits[split], size)
 

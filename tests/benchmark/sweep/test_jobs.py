@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from command import TINY
 
-from benchmark import SettingError, Trial, simulate
-from benchmark.config.analysis import Analysis
-from benchmark.federation.module import Federation
-from benchmark.federation.run_folder import Damaged, RunFolder
-from benchmark.sweep import jobs
-from benchmark.sweep.jobs import Outcome, carry_out
-from benchmark.sweep.mlflow_runs import Runs
+from rollcall import SettingError, Trial, simulate
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
+from rollcall.benchmark.sweep import jobs
+from rollcall.benchmark.sweep.jobs import Outcome, carry_out
+from rollcall.benchmark.sweep.mlflow_runs import Runs
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 3})
 
@@ -122,7 +122,7 @@ def test_a_trial_leaves_no_models_in_memory(fails, store, monkeypatch):
         return sum(type(item) is Federation for item in gc.get_objects())
 
     if fails:
-        monkeypatch.setattr("algorithms.fedavg.FedAvg.round", lambda *_: 1 / 0)
+        monkeypatch.setattr("rollcall.algorithms.fedavg.FedAvg.round", lambda *_: 1 / 0)
     gc.collect()
     before = federations()
     gc.disable()

@@ -3,10 +3,10 @@
 import pytest
 from command import TINY
 
-from benchmark import SettingError, Trial, simulate
-from benchmark.config.metric import Metric
-from benchmark.federation.build import build
-from benchmark.sweep.metric_names import check_metrics, columns, over_whole_splits
+from rollcall import SettingError, Trial, simulate
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.sweep.metric_names import check_metrics, columns, over_whole_splits
 
 TRIAL = TINY["trial"] | {
     "algorithm": "fedavg",

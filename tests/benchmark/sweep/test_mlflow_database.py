@@ -9,16 +9,14 @@ from contextlib import closing
 import pytest
 from command import TINY, rollcall
 
-from benchmark import Trial, simulate
-from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_client import client, file_of
-from benchmark.sweep.mlflow_runs import Runs
+from rollcall import Trial, simulate
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.mlflow_client import client, file_of
+from rollcall.benchmark.sweep.mlflow_runs import Runs
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg"})
 
-CREATE = (
-    "import sys; from pathlib import Path; from benchmark.sweep.mlflow_client import client; client(Path(sys.argv[1]))"
-)
+CREATE = "import sys; from pathlib import Path; from rollcall.benchmark.sweep.mlflow_client import client; client(Path(sys.argv[1]))"
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from command import TINY
 
-from benchmark import SettingError, Trial, simulate
-from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.jobs import Job, Outcome
-from benchmark.sweep.mlflow_runs import Mirror, Runs, sync
+from rollcall import SettingError, Trial, simulate
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.jobs import Job, Outcome
+from rollcall.benchmark.sweep.mlflow_runs import Mirror, Runs, sync
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
 
@@ -30,7 +30,7 @@ def test_what_an_outage_missed_is_copied_later(store, monkeypatch, capsys):
         raise ConnectionError("refused")
 
     with monkeypatch.context() as patch:
-        patch.setattr("benchmark.sweep.mlflow_runs.probe", down)
+        patch.setattr("rollcall.benchmark.sweep.mlflow_runs.probe", down)
         for job in jobs[1:]:
             mirror.pause_ends = 0.0
             mirror.ended(job, Outcome("finished"))
@@ -70,8 +70,8 @@ def test_after_a_failed_attempt_there_is_a_pause_in_proportion(store, monkeypatc
         clock[0] += 3.0
         raise ConnectionError("no answer")
 
-    monkeypatch.setattr("benchmark.sweep.mlflow_runs.monotonic", lambda: clock[0])
-    monkeypatch.setattr("benchmark.sweep.mlflow_runs.probe", slow)
+    monkeypatch.setattr("rollcall.benchmark.sweep.mlflow_runs.monotonic", lambda: clock[0])
+    monkeypatch.setattr("rollcall.benchmark.sweep.mlflow_runs.probe", slow)
     mirror = Mirror(store, "tiny")
     mirror.begin()
     for _ in range(100):

@@ -8,10 +8,10 @@ import yaml
 from command import TINY
 from lightning.pytorch import Callback
 
-from benchmark import Trial, simulate
-from benchmark.config.digest import flatten
-from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep.mlflow_runs import Runs, parent_run
+from rollcall import Trial, simulate
+from rollcall.benchmark.config.digest import flatten
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.mlflow_runs import Runs, parent_run
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
 

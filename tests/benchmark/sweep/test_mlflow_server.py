@@ -7,10 +7,10 @@ import pytest
 from command import TINY
 from mlflow_server import postgres, running, why_no_postgres
 
-from benchmark import Trial
-from benchmark.sweep.jobs import CallbackList, Job, run_inline
-from benchmark.sweep.mlflow_runs import Mirror
-from leaderboard import load
+from rollcall import Trial
+from rollcall.benchmark.sweep.jobs import CallbackList, Job, run_inline
+from rollcall.benchmark.sweep.mlflow_runs import Mirror
+from rollcall.leaderboard import load
 
 NO_POSTGRES = why_no_postgres()
 

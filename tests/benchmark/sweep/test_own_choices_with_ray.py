@@ -8,11 +8,11 @@ import pytest
 import yaml
 from command import rollcall
 
-from benchmark import Trial, simulate
-from benchmark.config.experiment import Experiment, places
-from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep import pool, ray_executor
-from benchmark.sweep.jobs import Job
+from rollcall import Trial, simulate
+from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep import pool, ray_executor
+from rollcall.benchmark.sweep.jobs import Job
 
 FILE = Path(__file__).parents[2] / "support" / "own.py"
 

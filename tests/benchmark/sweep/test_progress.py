@@ -4,9 +4,9 @@ import io
 
 from rich.console import Console
 
-from benchmark import Trial, simulate
-from benchmark.sweep.jobs import Job, Outcome
-from benchmark.sweep.progress import View
+from rollcall import Trial, simulate
+from rollcall.benchmark.sweep.jobs import Job, Outcome
+from rollcall.benchmark.sweep.progress import View
 
 TRIAL = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "algorithm": "fedavg", "rounds": 10}
 
@@ -54,7 +54,7 @@ def test_diverged_and_restarted_trials_are_said(tmp_path):
 
 def test_outside_a_terminal_there_is_a_line_now_and_then(tmp_path, monkeypatch):
     clock = [100.0]
-    monkeypatch.setattr("benchmark.sweep.progress.monotonic", lambda: clock[0])
+    monkeypatch.setattr("rollcall.benchmark.sweep.progress.monotonic", lambda: clock[0])
     console = Console(file=io.StringIO(), width=40)
     jobs = [Job(Trial.read(TRIAL | {"seed": seed}), "tiny", tmp_path) for seed in range(2)]
     with View(jobs, console, watch=True, metric="train/loss") as view:

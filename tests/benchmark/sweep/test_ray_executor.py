@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from ray.cluster_utils import Cluster
 
-from benchmark import Trial, simulate
-from benchmark.federation.run_folder import RunFolder
-from benchmark.sweep import ray_start
-from benchmark.sweep.jobs import CallbackList, Job, Outcome
-from benchmark.sweep.pool import RayOptions
-from benchmark.sweep.ray_executor import _Relay, checked_storage, run_ray
+from rollcall import Trial, simulate
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep import ray_start
+from rollcall.benchmark.sweep.jobs import CallbackList, Job, Outcome
+from rollcall.benchmark.sweep.pool import RayOptions
+from rollcall.benchmark.sweep.ray_executor import _Relay, checked_storage, run_ray
 
 # A method that writes down its rounds, is slow enough for checkpoints, and waits in round 40.
 FILE = """
 import time
 from pathlib import Path
-from algorithms.mifa import MIFA
+from rollcall.algorithms.mifa import MIFA
 
 
 class Mine(MIFA):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmark.config.errors import SettingError
-from benchmark.sweep import ray_start
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.sweep import ray_start
 
 
 class Ray:
@@ -87,7 +87,7 @@ def test_an_error_of_ray_is_raised_by_ready_and_the_next_start_is_a_new_one(
     assert ray.calls.count("init") == 2
 
 
-@pytest.mark.parametrize(("missing", "preloaded"), [(0, "benchmark.sweep.preload"), (1, "")])
+@pytest.mark.parametrize(("missing", "preloaded"), [(0, "rollcall.benchmark.sweep.preload"), (1, "")])
 def test_workers_import_at_once_where_each_core_gets_a_trial(ray: Ray, missing: int, preloaded: str) -> None:
     ray.may_end.set()
     ray_start.begin(trials=(os.cpu_count() or 1) - missing)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from leaderboard import unarchive
-from leaderboard.cli.archive import archive
-from leaderboard.results import PACKAGE
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.leaderboard import unarchive
+from rollcall.leaderboard.cli.archive import archive
+from rollcall.leaderboard.results import PACKAGE
 from tests.support.results import runs
 
 
@@ -17,7 +17,7 @@ def asked(monkeypatch):
     """Which metrics are read, by experiment."""
     metrics_read = {}
     monkeypatch.setattr(
-        "leaderboard.cli.archive.own", lambda store, name, metrics: metrics_read.update({name: metrics}) or []
+        "rollcall.leaderboard.cli.archive.own", lambda store, name, metrics: metrics_read.update({name: metrics}) or []
     )
     return metrics_read
 
@@ -50,7 +50,7 @@ def test_results_of_an_experiment_of_ones_own_are_kept(tmp_path, asked):
 def test_the_working_directory_is_written_and_not_the_package(tmp_path, monkeypatch):
     experiment = Experiment.read("sun/fig2")
     made = runs(experiment, lambda labels, seed: 0.5, metric=experiment.metrics[0])[:2]
-    monkeypatch.setattr("leaderboard.cli.archive.own", lambda store, name, metrics: made)
+    monkeypatch.setattr("rollcall.leaderboard.cli.archive.own", lambda store, name, metrics: made)
     monkeypatch.chdir(tmp_path)
     before = {file: file.stat().st_mtime_ns for file in PACKAGE.rglob("*")}
     archive(["sun/fig2"])

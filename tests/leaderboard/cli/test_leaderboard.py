@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from leaderboard import archive
+from rollcall.leaderboard import archive
 from tests.support.command import TINY, rollcall
 from tests.support.results import runs
 
@@ -15,7 +15,7 @@ from tests.support.results import runs
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     """A paper's experiment in a working directory whose archive has its runs: fedavg at 2, fedpbc at 1."""
-    from benchmark.config.experiment import Experiment
+    from rollcall.benchmark.config.experiment import Experiment
 
     monkeypatch.chdir(tmp_path)
     claims = [

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard import archive
-from leaderboard.cli.report import report
-from leaderboard.cli.shared import FOLDER, RESULTS
+from rollcall.leaderboard import archive
+from rollcall.leaderboard.cli.report import report
+from rollcall.leaderboard.cli.shared import FOLDER, RESULTS
 from tests.support.results import COMPARED, ends, printed_numbers, runs
 
 
@@ -16,7 +16,7 @@ def there(tmp_path, monkeypatch):
     printed_numbers(tmp_path, monkeypatch)
     package = tmp_path / "site-packages"
     archive(runs(COMPARED, ends)[:6], "paper/fig", ["test/accuracy"], package)
-    monkeypatch.setattr("leaderboard.results.PACKAGE", package)
+    monkeypatch.setattr("rollcall.leaderboard.results.PACKAGE", package)
     monkeypatch.setitem(report.__globals__, "papers", lambda: [COMPARED])
     here = tmp_path / "here"
     here.mkdir()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmark.config.errors import SettingError
-from leaderboard.cli.shared import papers
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.leaderboard.cli.shared import papers
 
 
 def test_experiments_of_papers():

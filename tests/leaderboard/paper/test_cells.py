@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmark.config.metric import Metric
-from leaderboard.paper.cells import cells
-from leaderboard.run import Run
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.run import Run
 from tests.support.results import experiment, runs
 
 ACCURACY = Metric("test/accuracy")
@@ -117,7 +117,7 @@ def test_the_mean_curve_reaches_a_value_in_another_round_than_the_mean_seed():
 
 def test_a_method_of_the_users_own_stands_among_the_others(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text("from algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    file.write_text("from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
     made = experiment()
     joined = made.joined("algorithm", [f"{file}:Mine"])
     found = cells(made, runs(joined, lambda labels, seed: float(labels["algorithm"] == "Mine")))

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmark import SettingError
-from benchmark.config.base import validated
-from benchmark.config.digest import array_file
-from benchmark.config.report import Claim
-from leaderboard.paper.cells import cells
-from leaderboard.paper.claims import check_claim, weakest
-from leaderboard.paper.sentences import claims_list
+from rollcall import SettingError
+from rollcall.benchmark.config.base import validated
+from rollcall.benchmark.config.digest import array_file
+from rollcall.benchmark.config.report import Claim
+from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.paper.claims import check_claim, weakest
+from rollcall.leaderboard.paper.sentences import claims_list
 from tests.support.results import experiment, runs
 
 

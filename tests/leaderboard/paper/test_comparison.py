@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from leaderboard.paper.cells import cells
-from leaderboard.paper.comparison import agreement, variants
+from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.paper.comparison import agreement, variants
 from tests.support.results import COMPARED, ends, runs
 
 

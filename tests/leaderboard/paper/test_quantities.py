@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from leaderboard.paper.quantities import Best, Estimate, estimate, geometric
+from rollcall.leaderboard.paper.quantities import Best, Estimate, estimate, geometric
 
 
 def test_students_interval():

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from benchmark.config.metric import Metric
-from leaderboard.cli.shared import papers
-from leaderboard.paper.cells import cells
-from leaderboard.paper.reported import printed, printed_for
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard.cli.shared import papers
+from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.paper.reported import printed, printed_for
 
 
 def test_printed_numbers_in_our_units(numbers):

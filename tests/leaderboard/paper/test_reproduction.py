@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-import leaderboard
-from leaderboard import archive
-from leaderboard.cli.shared import papers
-from leaderboard.paper.claims import VERDICTS
-from leaderboard.paper.reproduction import MESSAGES, NAME, judged, reproduction
+from rollcall import leaderboard
+from rollcall.leaderboard import archive
+from rollcall.leaderboard.cli.shared import papers
+from rollcall.leaderboard.paper.claims import VERDICTS
+from rollcall.leaderboard.paper.reproduction import MESSAGES, NAME, judged, reproduction
 from tests.support.results import COMPARED, ends, runs
 
 STATED = {"tag": "paper", "statement": "PBC-31", "section": "VII"}

@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from benchmark.config.base import validated
-from benchmark.config.metric import Metric
-from benchmark.config.report import Claim
-from leaderboard.paper.claims import ClaimResult, PlaceResult
-from leaderboard.paper.quantities import estimate, geometric
-from leaderboard.paper.sentences import change, claims_json, claims_list, interval, tally_of
+from rollcall.benchmark.config.base import validated
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.report import Claim
+from rollcall.leaderboard.paper.claims import ClaimResult, PlaceResult
+from rollcall.leaderboard.paper.quantities import estimate, geometric
+from rollcall.leaderboard.paper.sentences import change, claims_json, claims_list, interval, tally_of
 
 ACCURACY, LOSS = Metric("test/accuracy"), Metric("train/loss")
 HALF = 4.302653 / 3**0.5  # of an interval over three seeds whose standard deviation is 1

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from benchmark.config.digest import array_file
-from leaderboard import Run
-from leaderboard.paper.cells import cells
-from leaderboard.paper.claims import check_claim
-from leaderboard.paper.table import long_rows, paper_table
-from leaderboard.render import comma_separated, latex
+from rollcall.benchmark.config.digest import array_file
+from rollcall.leaderboard import Run
+from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.paper.claims import check_claim
+from rollcall.leaderboard.paper.table import long_rows, paper_table
+from rollcall.leaderboard.render import comma_separated, latex
 from tests.support.results import COMPARED, ends, experiment, runs
 
 

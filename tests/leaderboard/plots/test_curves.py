@@ -5,11 +5,11 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from benchmark.config.errors import SettingError
-from benchmark.config.metric import Metric
-from leaderboard import Run, rank
-from leaderboard.paper.cells import cells
-from leaderboard.plots.curves import paper_figure, ranking_figure
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard import Run, rank
+from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
 from tests.support.results import COMPARED, ends, experiment, runs
 
 

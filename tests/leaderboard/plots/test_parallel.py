@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leaderboard.plots.parallel import parallel, scaled
+from rollcall.leaderboard.plots.parallel import parallel, scaled
 
 SAMPLES = pd.DataFrame(
     {

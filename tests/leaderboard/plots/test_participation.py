@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leaderboard.plots.participation import probabilities, separation, uplinks
+from rollcall.leaderboard.plots.participation import probabilities, separation, uplinks
 
 MASK = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 0]], dtype=bool)
 

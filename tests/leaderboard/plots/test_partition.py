@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from leaderboard.plots.partition import bubbles
+from rollcall.leaderboard.plots.partition import bubbles
 
 HISTOGRAM = np.array([[4, 0, 0, 0], [10, 0, 10, 20], [1, 1, 1, 0]])
 

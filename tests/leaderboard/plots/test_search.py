@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leaderboard.plots.search import best_so_far, expected, expected_best, sensitivity
+from rollcall.leaderboard.plots.search import best_so_far, expected, expected_best, sensitivity
 
 SAMPLES = pd.DataFrame(
     {

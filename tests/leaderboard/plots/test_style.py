@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from leaderboard.plots.style import COLOURS, legend, line_style, svg
+from rollcall.leaderboard.plots.style import COLOURS, legend, line_style, svg
 
 
 def test_every_line_has_a_look_of_its_own():

@@ -2,11 +2,11 @@
 
 import pytest
 
-from benchmark.config.errors import SettingError
-from benchmark.config.experiment import Experiment
-from leaderboard import unarchive
-from leaderboard.paper.cells import cells
-from leaderboard.plots.subplots import subplots
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.leaderboard import unarchive
+from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.plots.subplots import subplots
 from tests.support.results import experiment, runs
 
 

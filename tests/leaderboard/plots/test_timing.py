@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from leaderboard.plots.timing import costs
+from rollcall.leaderboard.plots.timing import costs
 
 
 def row(engine, clients, active, cost, plain, batch=16):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmark.config.digest import array_file, flatten
-from benchmark.config.experiment import places
-from leaderboard.ranking.axes import axes
+from rollcall.benchmark.config.digest import array_file, flatten
+from rollcall.benchmark.config.experiment import places
+from rollcall.leaderboard.ranking.axes import axes
 from tests.support.results import experiment
 
 GRID = {

@@ -1,7 +1,7 @@
 """What tells rows apart: as little as possible, and nothing that rows have in common."""
 
-from leaderboard.ranking.axes import Axis
-from leaderboard.ranking.distinctions import distinctions
+from rollcall.leaderboard.ranking.axes import Axis
+from rollcall.leaderboard.ranking.distinctions import distinctions
 
 
 def test_an_option_is_shown_if_rows_of_that_choice_differ_in_it():

@@ -3,11 +3,11 @@
 import pandas as pd
 import pytest
 
-from benchmark.config.errors import SettingError
-from benchmark.config.metric import Metric
-from leaderboard import Run
-from leaderboard.ranking.axes import Axis
-from leaderboard.ranking.selection import best_settings, chooser, only
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard import Run
+from rollcall.leaderboard.ranking.axes import Axis
+from rollcall.leaderboard.ranking.selection import best_settings, chooser, only
 
 OFTEN, SINE = (("participation", "bernoulli"), ("p", "1")), (("participation", "bernoulli"), ("p", "2"))
 AXIS = Axis("participation", frozenset({"p", "participation"}), {})

@@ -5,10 +5,10 @@ import math
 import pandas as pd
 import pytest
 
-from benchmark.config.metric import Metric
-from leaderboard import Run, rank
-from leaderboard.plots.curves import ranking_figure
-from leaderboard.render import all_digits
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard import Run, rank
+from rollcall.leaderboard.plots.curves import ranking_figure
+from rollcall.leaderboard.render import all_digits
 
 METRICS = (Metric("test/accuracy", "max"), Metric("train/loss", "min"))
 

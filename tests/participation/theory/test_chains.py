@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from participation import theory
+from rollcall.participation import theory
 
 
 def test_mixing_time_and_second_eigenvalue():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from participation import theory
+from rollcall.participation import theory
 
 
 def two_state(on, off, T, m, seed):

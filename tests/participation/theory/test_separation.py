@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from participation import theory
+from rollcall.participation import theory
 
 weights = st.lists(st.floats(0.01, 1), min_size=2, max_size=7).map(np.array)
 

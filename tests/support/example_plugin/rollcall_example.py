@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algorithms import Memoryless
+from rollcall.algorithms import Memoryless
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import torch
 from PIL import Image
 from torchvision.datasets import ImageFolder
 
-from tasks import cinic10, cinic10_enlarged, datasets
-from tasks.datasets import SOURCES, root, splits
-from tasks.partitions import iid
+from rollcall.tasks import cinic10, cinic10_enlarged, datasets
+from rollcall.tasks.datasets import SOURCES, root, splits
+from rollcall.tasks.partitions import iid
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import pytest
 from published import damage, md5
 from torchvision.datasets import CIFAR100
 
-from tasks.datasets import SOURCES, root
-from tasks.datasets.fetch import download, fetch
+from rollcall.tasks.datasets import SOURCES, root
+from rollcall.tasks.datasets.fetch import download, fetch
 
 CONTENT = bytes(range(256)) * 5000
 
@@ -160,8 +160,8 @@ def test_a_killed_process_leaves_no_half_folder(publisher):
     script = (
         "import os, signal, sys, tarfile\n"
         "from dataclasses import replace\n"
-        "from tasks.datasets import SOURCES, root\n"
-        "from tasks.datasets.fetch import fetch\n"
+        "from rollcall.tasks.datasets import SOURCES, root\n"
+        "from rollcall.tasks.datasets.fetch import fetch\n"
         "extract = tarfile.TarFile.extractall\n"
         "def half(tar, path, **options):\n"
         "    extract(tar, path, members=tar.getmembers()[:30], **options)\n"

@@ -9,8 +9,8 @@ import torch
 from published import damage
 from real_data import needs_cifar10, needs_mnist
 
-from tasks import TASKS
-from tasks.datasets import SOURCES, load, root
+from rollcall.tasks import TASKS
+from rollcall.tasks.datasets import SOURCES, load, root
 
 SMALL = {
     "fashion_mnist": ("FashionMNIST/raw/train-labels-idx1-ubyte", "FashionMNIST/raw/train-images-idx3-ubyte"),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.partitions import dirichlet, dirichlet_by_class
+from rollcall.tasks.partitions import dirichlet, dirichlet_by_class
 
 LABELS = np.random.default_rng(1).permutation(np.repeat(np.arange(4), [400, 100, 50, 250]))
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmark import SettingError, Trial
-from tasks.partitions import from_file, read_assignment
+from rollcall import SettingError, Trial
+from rollcall.tasks.partitions import from_file, read_assignment
 
 LABELS = np.array([0, 1, 1, 0, 2, 2])
 CLIENTS = [1, 0, -1, 1, 0, 2]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from tasks.partitions import by_label, shards
+from rollcall.tasks.partitions import by_label, shards
 
 LABELS = np.random.default_rng(1).permutation(np.repeat(np.arange(4), [400, 100, 50, 250]))
 

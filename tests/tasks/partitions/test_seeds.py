@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.partitions import PARTITIONS
+from rollcall.tasks.partitions import PARTITIONS
 
 LABELS = np.random.default_rng(1).permutation(np.repeat(np.arange(4), [400, 100, 50, 250]))
 OPTIONS = {

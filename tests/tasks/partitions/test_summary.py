@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.partitions import summarise
+from rollcall.tasks.partitions import summarise
 
 HISTOGRAM = np.array([[4, 0, 0, 0], [10, 0, 10, 20], [1, 1, 1, 0]])
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from tasks.partitions import by_sizes, iid, natural
+from rollcall.tasks.partitions import by_sizes, iid, natural
 
 SHARE = np.array([0.5, 0.125, 0.0625, 0.3125])
 LABELS = np.random.default_rng(1).permutation(np.repeat(np.arange(4), [400, 100, 50, 250]))

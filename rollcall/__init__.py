@@ -1,0 +1,32 @@
+"""A benchmark suite for federated learning when not every client answers: `simulate`, `tune` and `load`."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.light_imports import defer_torchmetrics
+
+if TYPE_CHECKING:
+    from rollcall.benchmark.config.trial import Trial
+    from rollcall.benchmark.federation.simulation import Result, load, simulate
+    from rollcall.benchmark.search.api import tune
+    from rollcall.benchmark.sweep.pool import RayOptions
+
+defer_torchmetrics()  # before anything imports Lightning
+
+__all__ = ["RayOptions", "Result", "SettingError", "Trial", "load", "simulate", "tune"]
+
+
+def __getattr__(name: str) -> Any:
+    # Importing torch and Lightning takes seconds, which a command that only reads results need not wait for.
+    home = {
+        "Result": "rollcall.benchmark.federation.simulation",
+        "load": "rollcall.benchmark.federation.simulation",
+        "simulate": "rollcall.benchmark.federation.simulation",
+        "Trial": "rollcall.benchmark.config.trial",
+        "tune": "rollcall.benchmark.search.api",
+        "RayOptions": "rollcall.benchmark.sweep.pool",
+    }
+    if name not in home:
+        raise AttributeError(f"module 'rollcall' has no attribute {name!r}")
+    return getattr(import_module(home[name]), name)
