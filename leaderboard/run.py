@@ -2,12 +2,11 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal
 
 import pandas as pd
 
-from rollcall.benchmark.config.digest import known_since
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import parsed
 from rollcall.benchmark.config.trial import Evaluation, LastRounds
@@ -22,7 +21,7 @@ class Run:
 
     Attributes:
         tags: experiment, algorithm, participation, task, seed, commit, version, ...
-        settings: all settings as text, by dotted name.
+        settings: as they are written, as text, by dotted name.
         history: [evaluations], indexed by round, a column for each metric.
         source: `own`: from a run folder or from the user's MLflow server; `kept`: from an archive.
     """
@@ -43,9 +42,8 @@ class Run:
         return self.settings_without("rounds")
 
     def settings_without(self, *names: str) -> Settings:
-        """All settings but some, and but `numerics.devices`, which changes no result."""
-        out = (*names, "numerics.devices")
-        return tuple(sorted((key, value) for key, value in known_since(self.settings).items() if key not in out))
+        """All settings but some."""
+        return tuple(sorted((key, value) for key, value in self.settings.items() if key not in names))
 
     @property
     def rounds(self) -> int:
@@ -63,10 +61,10 @@ class Run:
         settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
         return replace(self, settings=settings, history=self.history[self.history.index <= rounds])
 
-    @property
-    def evaluation(self) -> Evaluation:
-        """When it was evaluated, and on which splits."""
-        return _evaluation(tuple(pair for pair in self.settings.items() if pair[0].startswith("evaluation.")))
+    @cached_property
+    def _how_evaluated(self) -> Settings:
+        """Its settings of the evaluation."""
+        return tuple(pair for pair in self.settings.items() if pair[0].startswith("evaluation."))
 
     def has(self, metric: Metric) -> bool:
         """Whether the metric was measured."""
@@ -83,15 +81,8 @@ class Run:
             return values[values.index > values.index[-1] - last_rounds]
         if self.rounds < last_rounds:
             return values[:0]
-        due = [t for t in range(self.rounds - last_rounds + 1, self.rounds + 1) if self._measures(metric, t)]
-        return values.reindex(due) if set(due) <= set(values.index) else values[:0]
-
-    def _measures(self, metric: Metric, t: int) -> bool:
-        """Whether the metric is due after t rounds."""
-        evaluation = self.evaluation
-        last = evaluation.last.splits if evaluation.last else None
-        now, known = evaluation.splits_at(t, self.rounds), {*(evaluation.splits or ()), *(last or ())}
-        return evaluation.due(t, self.rounds) and (now is None or metric.split in now or metric.split not in known)
+        due = _due(self._how_evaluated, metric.split, self.rounds, last_rounds)
+        return values.reindex(due) if values.index.isin(due).sum() == len(due) else values[:0]
 
     def final(self, metric: Metric, last_rounds: int = 1, at: int | None = None, per: Metric | None = None) -> float:
         """The final value of a metric that was measured.
@@ -117,7 +108,7 @@ class Run:
     def curve(self, metric: Metric) -> pd.Series:
         """The regular evaluations of a metric by round, without those in between of the last rounds."""
         values = self.history[metric.column].dropna()
-        return values[values.index % self.evaluation.every == 0]
+        return values[values.index % _evaluation(self._how_evaluated).every == 0]
 
 
 def first_round(curve: pd.Series, metric: Metric) -> float:
@@ -137,3 +128,16 @@ def _evaluation(settings: Settings) -> Evaluation:
         at=plain.get("at", ()),
         splits=plain.get("splits"),
     )
+
+
+@cache
+def _due(settings: Settings, split: str, rounds: int, last_rounds: int) -> list[int]:
+    """The rounds among the last ones after which settings as text say that a split is measured."""
+    evaluation = _evaluation(settings)
+    known = {*(evaluation.splits or ()), *((evaluation.last and evaluation.last.splits) or ())}
+
+    def measured(t: int) -> bool:
+        splits = evaluation.splits_at(t, rounds)
+        return evaluation.due(t, rounds) and (splits is None or split in splits or split not in known)
+
+    return [t for t in range(rounds - last_rounds + 1, rounds + 1) if measured(t)]

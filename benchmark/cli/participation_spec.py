@@ -92,7 +92,7 @@ def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:
     for place in places(experiment):
         if not isinstance(place.trial, Trial):
             continue
-        settings = json.dumps(place.trial.spec(array_file)["participation"], sort_keys=True)
+        settings = json.dumps(place.trial.complete(array_file)["participation"], sort_keys=True)
         if settings not in labels:
             label = place.labels.get("participation", place.trial.participation.name)
             same = sum(name.partition("#")[0] == label for name in models)

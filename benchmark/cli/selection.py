@@ -15,10 +15,10 @@ from rich.progress import track
 from rollcall.benchmark.cli.shared import err
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Place, distinct, drafts, file_of, names, places, trials
+from rollcall.benchmark.config.experiment import Experiment, Place, distinct, file_of, names, places, trials
 from rollcall.benchmark.config.text import command, parse_all, parse_part, parse_values
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
+from rollcall.benchmark.federation.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Job
@@ -42,18 +42,14 @@ class Plan:
 
     @cached_property
     def places(self) -> list[Place]:
-        """The places, validated.
-
-        Raises:
-            SettingError: a setting is not allowed.
-        """
+        """The places."""
         return places(self.experiment) if self.cut is None else self.cut
 
     def unfinished(self, store: Path) -> int:
-        """How many trials are left to run, about, without validating them. Validating imports torch."""
-        folders = run_folders(store / self.experiment.home, below=False)
-        ended = sum(RunFolder(folder).state in ("finished", "diverged") for folder in folders)
-        return max(0, len(drafts(self.experiment)) - ended)
+        """How many trials are left to run, without validating them. Validating imports torch."""
+        folders = {store / self.experiment.home / place.name for place in self.places}
+        ended = (folder.is_dir() and RunFolder(folder).state in ("finished", "diverged") for folder in folders)
+        return len(folders) - sum(ended)
 
     def jobs(self, store: Path) -> list["Job"]:
         """The trials and analyses to run, each once."""
@@ -267,7 +263,7 @@ def described(job: "Job") -> dict[str, Any]:
             if hasattr(job.trial, kind)
         },
         "seed": job.trial.seed,
-        "settings": job.trial.spec(_array),
+        "settings": job.trial.complete(_array),
         "state": job.folder.state,
         "folder": str(job.folder.path),
         "metrics": {} if history.empty else history.iloc[-1].to_dict(),

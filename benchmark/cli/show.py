@@ -29,7 +29,7 @@ from rollcall.benchmark.cli.shared import (
 )
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError, at
-from rollcall.benchmark.config.experiment import Experiment, Override, drafts
+from rollcall.benchmark.config.experiment import Experiment, Override, places
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.paper.cells import kept_runs
@@ -125,7 +125,7 @@ def _panel(experiment: Experiment, name: str) -> list[tuple[str, str]]:
     """The settings of a panel, its axes, and how many trials or analyses they make."""
     panel = experiment.panels[name]
     grid = experiment.grid | panel.grid
-    specs = [draft.spec for draft in drafts(experiment) if draft.labels["panel"] == name]
+    specs = [place.spec for place in places(experiment) if place.labels["panel"] == name]
     if panel.analysis is not None:
         axes = [(axis, _labels(list(grid[axis]))) for axis in grid if axis.startswith("analysis.")]
         size = "1 analysis" if len(specs) == 1 else f"{len(specs):,} analyses"

@@ -27,9 +27,9 @@ from rollcall.benchmark.config.errors import CompleteError, SettingError, Source
 from rollcall.benchmark.config.source import (
     SUITE,
     Source,
+    address_of,
     contributed_line,
     definition,
-    fingerprint,
     in_words,
     loaded,
     plain,
@@ -185,8 +185,6 @@ class Choice:
         factory: the callable that was chosen.
         kind: of the choice.
         source: the file that a user's choice comes from; None for what the suite has.
-        mark: digest of what a user's name and source do not tell, such as the values that an object holds.
-        shipped: a user's object that no name leads to; sent to other processes instead of the name.
     """
 
     name: str
@@ -194,8 +192,6 @@ class Choice:
     factory: Callable[..., Any]
     kind: str = ""
     source: Source | None = field(default=None, compare=False)
-    mark: str = field(default="", compare=False)
-    shipped: Any = field(default=None, compare=False)
 
     def build(self, *supplied: Any) -> Any:
         """The chosen thing, made from what the suite supplies and from the options."""
@@ -211,18 +207,6 @@ class Choice:
     def label(self) -> str:
         """The name in tables: for a class of a user's file, the name of the class."""
         return self.name.rpartition(":")[2]
-
-    @property
-    def identity(self) -> str:
-        """What the digest of a run names the choice by: its name; for a user's choice, its code instead of its path."""
-        if self.source is None:
-            return self.name
-        return ":".join(filter(None, [self.source.digest, self.label, self.mark]))
-
-    @property
-    def portable(self) -> Any:
-        """What another process can read the choice from: its name, or the object if no name leads to it."""
-        return self.name if self.shipped is None else self.shipped
 
 
 @dataclass(frozen=True)
@@ -349,22 +333,25 @@ def _from_object(kind: str, value: Any) -> Choice:
     suites = _of_suite(kind, value)
     if suites is not None:
         return suites
-    thing, source = plain(value), source_of(value)
-    identifier = thing.__qualname__.isidentifier()
-    name = f"{source.file}:{thing.__qualname__}" if identifier else f"python:{thing.__qualname__.rpartition('.')[2]}"
-    reachable = identifier and source.file.endswith(".py") and thing.__module__ != "__main__"
+    thing, source, name = plain(value), source_of(value), address_of(value)
     if dataclasses.is_dataclass(value) and KINDS[kind].subclass and isinstance(value, KINDS[kind].result):
-        held = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
-        choice = _of_suite(kind, thing) or _own(kind, name, thing, source)
-        shipped = None if choice.source is None or reachable else thing
-        return dataclasses.replace(choice, options=held, shipped=shipped)
-    if _is_result(kind, value):
-        choice = _constant(kind, name, value, source)
-    else:
-        choice = _own(kind, name, value, source)
-        if reachable and thing is value:
-            return choice
-    return dataclasses.replace(choice, mark=fingerprint(value), shipped=value)
+        return dataclasses.replace(_of_suite(kind, thing) or _own(kind, name, thing, source), options=fields_of(value))
+    return _constant(kind, name, value, source) if _is_result(kind, value) else _own(kind, name, value, source)
+
+
+def as_written(value: Any) -> Any:
+    """An object as a file of settings has it: the suite's by its name, a method by its class and its fields."""
+    loaded_kinds = [kind for kind in KINDS.values() if kind.address.partition(":")[0] in sys.modules]
+    if any(kind.subclass and isinstance(value, kind.result) for kind in loaded_kinds if kind.result):
+        return {"name": type(value)} | fields_of(value)
+    known = (named for kind in loaded_kinds for named in kind.known.items())
+    return next((name for name, one in known if one is value), value)
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are not at their defaults, by name."""
+    fields = [field for field in dataclasses.fields(value) if field.init]
+    return {one.name: getattr(value, one.name) for one in fields if getattr(value, one.name) != one.default}
 
 
 def _is_result(kind: str, value: Any) -> bool:
@@ -375,7 +362,7 @@ def _is_result(kind: str, value: Any) -> bool:
 def _constant(kind: str, name: str, value: Any, source: Source) -> Choice:
     """The choice that always makes this object."""
     remember(value, source)
-    return Choice(name, {}, Constant(value), kind, source, mark=fingerprint(value))
+    return Choice(name, {}, Constant(value), kind, source)
 
 
 def _own(kind: str, name: str, thing: Any, source: Source) -> Choice:

@@ -1,57 +1,139 @@
-"""Digests: the name of a run follows from all settings that decide its result."""
+"""Settings as they are written: the digest that names a run, the file trial.yaml, and settings as text."""
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Iterator
-from functools import cache
-from operator import attrgetter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from pydantic import ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from rollcall.benchmark.config.base import Settings
-from rollcall.benchmark.config.choice import Choice
-from rollcall.benchmark.config.source import Source, suite_code
+from rollcall.benchmark.config.base import DATA_FILES, Settings
+from rollcall.benchmark.config.choice import Choice, as_written
+from rollcall.benchmark.config.source import (
+    Source,
+    absolute,
+    address_of,
+    identity,
+    identity_of_name,
+    portable,
+    suite_code,
+)
 from rollcall.benchmark.config.text import dumped
 
-SINCE: dict[tuple[str, ...], Any] = {
-    ("numerics", "client_memory"): "device",
-    ("numerics", "devices"): 1,
-    ("evaluation", "weights"): [],
-    ("evaluation", "metrics"): [],
-    ("evaluation", "last"): None,
-    ("evaluation", "at"): [],
-    ("local", "epochs"): None,
-    ("local", "last_batch"): "keep",
-    ("local", "momentum"): 0.0,
-    ("local", "keep_momentum"): False,
-    ("local", "weight_decay"): 0.0,
-    ("local", "optimizer"): "sgd",
-    ("local", "betas"): [0.9, 0.999],
-    ("local", "eps"): 1e-8,
-    ("local", "clip_norm"): None,
-    ("server", "weight_decay"): 0.0,
-    ("task", "augmentation", "fill"): "black",
-    ("task", "labelling"): "own",
-    ("participation", "lasting"): "both",
-    ("algorithm", "losses"): "minibatch",
-    ("algorithm", "intervals"): "before",
-    ("algorithm", "divisor"): "clients",
-    ("algorithm", "first_shift"): "zero",
-}
-"""Settings that were added later, with the value that describes earlier runs. A digest leaves a setting out if it has
-this value, so that earlier runs keep their digests."""
+RESULTS = 1
+"""Version of the results. It is raised when a changed default or formula alters them, and enters every digest."""
+
+SPEED = ("engine", "device", "client_memory")
+"""Settings of `numerics` that change speed and memory alone."""
+
+
+def digest(spec: Mapping[str, Any]) -> str:
+    """Ten hexadecimal digits that follow from the settings of a run as they are written, and from the user's own files.
+
+    No part is imported and no default is filled in. Files count by their content, not by their name. The number of
+    rounds is left out, so that a run can be extended: no round depends on it, as a method that needs a horizon has an
+    option of its own, such as `fedavg_debiased: {horizon: 500}`. Settings that only change the speed are left out too.
+    """
+    settings = plain(spec, _hashed, identity, identity_of_name)
+    numerics = settings.pop("numerics", {})
+    settings = {"seed": 0} | settings | {"rounds": None}
+    settings["numerics"] = {key: one for key, one in numerics.items() if key not in SPEED}
+    return hashlib.sha256(json.dumps([RESULTS, settings], sort_keys=True).encode()).hexdigest()[:10]
+
+
+def run_name(spec: Mapping[str, Any]) -> str:
+    """The name of a run folder, such as fedpbc-seed0-3f2a91c07d."""
+    chosen = plain(spec.get("analysis", spec.get("algorithm", "")))
+    name = chosen["name"] if isinstance(chosen, dict) else chosen
+    return f"{name.rpartition(':')[2]}-seed{spec.get('seed', 0)}-{digest(spec)}"
+
+
+def array_file(array: np.ndarray) -> str:
+    """The name of the file that holds an array."""
+    return f"{hashlib.sha256(array.tobytes()).hexdigest()[:10]}.npy"
+
+
+def plain(
+    value: Any,
+    array: Callable[[np.ndarray], Any] = array_file,
+    thing: Callable[[Any], Any] = address_of,
+    text: Callable[[str], str] = absolute,
+) -> Any:
+    """Settings as they are written, in one form: a choice without options is its name, a data file is its array.
+
+    Args:
+        value: of settings: a mapping, or something in it.
+        array: converts each array.
+        thing: converts each Python object that is a choice.
+        text: converts each text.
+    """
+    convert = partial(plain, array=array, thing=thing, text=text)
+    if isinstance(value, Settings):
+        value = {key: getattr(value, key) for key in value.model_fields_set}
+    elif isinstance(value, Choice):
+        value = {"name": value.name, **value.options}
+    if isinstance(value, Mapping):
+        settings = {str(key): convert(one) for key, one in value.items()}
+        return settings["name"] if settings.keys() == {"name"} else settings
+    if isinstance(value, tuple | list):
+        return [convert(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        content = _content(value, Path(value).stat().st_mtime_ns) if _is_data(value) else None
+        return text(value) if content is None else array(content)
+    if isinstance(value, np.ndarray):
+        return array(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    written = as_written(value)
+    return thing(value) if written is value else convert(written)
+
+
+def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
+    """Nested settings by dotted name, as text; the name of a choice has the key of the choice."""
+    if not isinstance(spec, dict):
+        return {prefix: _text(spec) if isinstance(spec, list) else _scalar(type(spec).__name__, spec)}
+    flat: dict[str, str] = {}
+    for key, value in spec.items():
+        path = prefix if key == "name" else f"{prefix}.{key}".lstrip(".")
+        flat |= flatten(value, path)
+    return flat
 
 
 class Spec(Settings):
     """The settings of one run folder."""
+
+    _written: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _digest: str = PrivateAttr("")
 
     if TYPE_CHECKING:  # pydantic would list the fields of a base first
         seed: int
 
         @property
         def rounds(self) -> int: ...
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        spec = handler(data)
+        if isinstance(data, Mapping):
+            spec._written = dict(data) | {"seed": spec.seed}
+            spec._digest = digest(data)  # at once: a user's file may change later
+        return spec
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some settings changed, as if they had been written."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy._written = self._written | dict(update or {})
+        copy._digest = digest(copy._written)
+        return copy
 
     @property
     def label(self) -> str:
@@ -71,44 +153,29 @@ class Spec(Settings):
             code |= suite_code(choice.factory)
         return dict(sorted(code.items()))
 
-    def spec(
-        self, array: Callable[[np.ndarray], Any], name: Callable[[Choice], Any] = attrgetter("name")
-    ) -> dict[str, Any]:
+    def complete(self, array: Callable[[np.ndarray], Any] = array_file) -> dict[str, Any]:
         """All settings as plain data, defaults included.
 
         Args:
             array: converts each array.
-            name: what to write as the name of each choice.
         """
-        return {key: _plain(getattr(self, key), array, name) for key in type(self).model_fields}
+        return {key: _complete(getattr(self, key), array) for key in type(self).model_fields}
 
     @property
     def digest(self) -> str:
-        """Ten hexadecimal digits that follow from the settings and from the code of the user's own choices.
-
-        The number of rounds is left out, so that a run can be extended. No round depends on it: a method that needs a
-        horizon has an option of its own, such as `fedavg_debiased: {horizon: 500}`.
-        """
-        spec = self.spec(
-            lambda a: [str(a.dtype), a.shape, hashlib.sha256(np.ascontiguousarray(a).tobytes()).hexdigest()],
-            attrgetter("identity"),
-        )
-        spec.pop("rounds", None)
-        algorithm = getattr(self, "algorithm", None)
-        if algorithm is not None and algorithm.source and not algorithm.mark:
-            spec["algorithm"]["name"] = algorithm.source.digest  # as before other choices could be the user's own
-        for (*sections, setting), before in SINCE.items():
-            inner: Any = spec
-            for section in sections:
-                inner = inner.get(section) if isinstance(inner, dict) else None
-            if isinstance(inner, dict) and setting in inner and inner[setting] == before:
-                del inner[setting]
-        return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:10]
+        """See `digest`."""
+        return self._digest
 
     @property
     def name(self) -> str:
-        """The name of the run folder, such as fedpbc-seed0-3f2a91c07d."""
+        """The name of the run folder."""
         return f"{self.label}-seed{self.seed}-{self.digest}"
+
+    @property
+    def portable(self) -> dict[str, Any]:
+        """The settings as they are written, for another process, which may not have the user's data files."""
+        settings: dict[str, Any] = plain(self._written, np.asarray, portable)
+        return settings
 
     def save(self, folder: Path) -> None:
         """Write trial.yaml, which `Trial.read` reads. Arrays go beside it as .npy files, the user's code to source/."""
@@ -118,7 +185,7 @@ class Spec(Settings):
             np.save(folder / file, array)
             return file
 
-        (folder / "trial.yaml").write_text(dumped(self.spec(beside)))
+        (folder / "trial.yaml").write_text(dumped(plain(self._written, beside)))
         for source in self.sources:
             copy = folder / "source" / Path(source.file).name
             if copy.exists() and copy.read_text(encoding="utf-8") != source.text:  # two files of one name
@@ -127,31 +194,22 @@ class Spec(Settings):
             copy.write_text(source.text, encoding="utf-8")
 
 
-def array_file(array: np.ndarray) -> str:
-    """The name of the file that holds an array."""
-    return f"{hashlib.sha256(array.tobytes()).hexdigest()[:10]}.npy"
+def _is_data(text: str) -> bool:
+    return text.endswith(DATA_FILES) and Path(text).is_file()
 
 
-def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
-    """Nested settings by dotted name, as text; the name of a choice has the key of the choice."""
-    if not isinstance(spec, dict):
-        return {prefix: _text(spec) if isinstance(spec, list) else _scalar(type(spec).__name__, spec)}
-    flat: dict[str, str] = {}
-    for key, value in spec.items():
-        path = prefix if key == "name" else f"{prefix}.{key}".lstrip(".")
-        flat |= flatten(value, path)
-    return flat
+@lru_cache(maxsize=32)
+def _content(file: str, changed: int) -> np.ndarray | None:
+    """The array of a data file that was last changed at this time; None if it holds none."""
+    from rollcall.participation.recording import load  # pandas takes long to import
+
+    with suppress(ValueError):
+        return np.load(file) if file.endswith(".npy") else load(file)
+    return None
 
 
-def known_since(settings: dict[str, str]) -> dict[str, str]:
-    """Settings as text without those that `SINCE` leaves out, so that runs of different ages can be compared."""
-    later = _since_as_text()
-    return {key: value for key, value in settings.items() if later.get(key) != value}
-
-
-@cache
-def _since_as_text() -> dict[str, str]:
-    return {".".join(path): _text(value) for path, value in SINCE.items()}
+def _hashed(array: np.ndarray) -> list[Any]:
+    return [str(array.dtype), array.shape, hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()]
 
 
 @cache
@@ -164,15 +222,15 @@ def _text(value: Any) -> str:
     return dumped(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()
 
 
-def _plain(value: Any, array: Callable[[np.ndarray], Any], name: Callable[[Choice], Any]) -> Any:
+def _complete(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
     if isinstance(value, Settings):
-        return {key: _plain(getattr(value, key), array, name) for key in type(value).model_fields}
+        return {key: _complete(getattr(value, key), array) for key in type(value).model_fields}
     if isinstance(value, Choice):
-        return {"name": name(value)} | {key: _plain(option, array, name) for key, option in value.options.items()}
+        return {"name": value.name} | {key: _complete(option, array) for key, option in value.options.items()}
     if isinstance(value, np.ndarray):
         return array(value)
     if isinstance(value, tuple | list):
-        return [_plain(item, array, name) for item in value]
+        return [_complete(item, array) for item in value]
     return value
 
 

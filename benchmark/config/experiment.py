@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -13,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.digest import digest, run_name
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Claim, Labels, Report, Reported, Size
@@ -389,44 +391,54 @@ def names(of: str = "") -> list[str]:
 
 @dataclass(frozen=True)
 class Place:
-    """A trial or an analysis, and its place in the grid of the experiment.
+    """A run in the grid of an experiment. Its settings are not validated, and no part is imported, before `trial`.
 
     Attributes:
         labels: by axis of the grid, without the seed; the name of the panel is under `panel`.
-        trial: what is run.
-    """
-
-    labels: dict[str, str]
-    trial: Trial | Analysis
-
-
-@dataclass(frozen=True)
-class Draft:
-    """The settings of a place before they are validated.
-
-    Attributes:
-        labels: as those of the `Place`.
-        spec: plain settings.
+        spec: settings as they are written.
     """
 
     labels: dict[str, str]
     spec: dict[str, Any]
 
+    @cached_property
+    def digest(self) -> str:
+        """See `digest`."""
+        return digest(self.spec)
 
-def drafts(experiment: Experiment) -> list[Draft]:
-    """All places of an experiment, panel by panel, not validated; the last axis of a grid varies fastest."""
-    return [draft for name, panel in experiment.panels.items() for draft in _of_panel(experiment, name, panel)]
+    @property
+    def name(self) -> str:
+        """The name of the run folder."""
+        return run_name(self.spec)
+
+    @property
+    def seed(self) -> int:
+        """The seed of all random draws."""
+        return int(self.spec.get("seed", 0))
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds; 1 for an analysis."""
+        rounds = 1 if "analysis" in self.spec else self.spec.get("rounds")
+        return rounds if isinstance(rounds, int) else self.trial.rounds
+
+    @cached_property
+    def trial(self) -> Trial | Analysis:
+        """What is run, validated. This imports the chosen tasks and algorithms, hence torch and Lightning.
+
+        Raises:
+            SettingError: a setting is not allowed.
+        """
+        panel = self.labels["panel"]
+        try:
+            return read_trial(self.spec)
+        except SettingError as error:
+            raise SettingError(f"panel {panel}: {error}" if panel else str(error)) from None
 
 
 def places(experiment: Experiment) -> list[Place]:
-    """All places of an experiment, in the order of `drafts`.
-
-    Validating imports the chosen tasks and algorithms, hence torch and Lightning.
-
-    Raises:
-        SettingError: the settings of a place are not allowed; the first such place counts.
-    """
-    return [_validated(draft) for draft in drafts(experiment)]
+    """All places of an experiment, panel by panel; the last axis of a grid varies fastest."""
+    return [place for name, panel in experiment.panels.items() for place in _of_panel(experiment, name, panel)]
 
 
 def trials(experiment: Experiment) -> list[Trial | Analysis]:
@@ -436,12 +448,12 @@ def trials(experiment: Experiment) -> list[Trial | Analysis]:
 
 def distinct(places: Iterable[Place]) -> list[Trial | Analysis]:
     """The trials and analyses at these places, each once, with the most rounds that a place asks for."""
-    longest: dict[str, Trial | Analysis] = {}
+    longest: dict[str, Place] = {}
     for place in places:
-        known = longest.get(place.trial.name)
-        if known is None or known.rounds < place.trial.rounds:
-            longest[place.trial.name] = place.trial
-    return list(longest.values())
+        known = longest.setdefault(place.digest, place)
+        if known.rounds < place.rounds:
+            longest[place.digest] = place
+    return [place.trial for place in longest.values()]
 
 
 def set_by(experiment: Experiment) -> dict[str, frozenset[str]]:
@@ -463,15 +475,7 @@ def read_trial(spec: dict[str, Any]) -> Trial | Analysis:
     return Analysis.read(spec) if "analysis" in spec else Trial.read(spec)
 
 
-def _validated(draft: Draft) -> Place:
-    panel = draft.labels["panel"]
-    try:
-        return Place(draft.labels, read_trial(draft.spec))
-    except SettingError as error:
-        raise SettingError(f"panel {panel}: {error}" if panel else str(error)) from None
-
-
-def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[Draft]:
+def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[Place]:
     grid = {**experiment.grid, **panel.grid}
     common = merged(experiment.trial, panel.trial)
     if panel.analysis is not None:
@@ -484,7 +488,7 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[Draft
                 spec = put(spec, path, value)
         shown = {axis: label for axis, label in zip(grid, labels, strict=True) if axis != "seed"}
         shown = {"panel": name} | shown
-        yield Draft(shown, _overridden(spec, shown, experiment.overrides))
+        yield Place(shown, _overridden(spec, shown, experiment.overrides))
 
 
 def _settings(axis: str, value: Any) -> Mapping[str, Any]:

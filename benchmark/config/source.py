@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import inspect
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +21,7 @@ import numpy as np
 from rollcall.benchmark.config.errors import SettingError, SourceError
 
 SUITE = "rollcall."
+ADDRESS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 CONTRIBUTED = "rollcall_contributed_"
 """How the names of the modules begin that are loaded from users' files."""
 
@@ -135,6 +138,49 @@ def source_of(value: Any) -> Source:
     except (OSError, TypeError):
         text = fingerprint(thing)
     return Source(f"{getattr(thing, '__name__', 'object')}.txt", text)
+
+
+def address_of(value: Any) -> str:
+    """The name under which a file of settings finds a class or function again; `python:NAME` if nothing leads to it."""
+    thing = plain(value)
+    if thing.__qualname__.isidentifier():
+        return f"{source_of(value).file}:{thing.__qualname__}"
+    return f"python:{thing.__qualname__.rpartition('.')[2]}"
+
+
+def is_reachable(value: Any) -> bool:
+    """Whether another process finds an object by its address."""
+    thing = plain(value)
+    return thing is value and thing.__module__ != "__main__" and ".py:" in address_of(value)
+
+
+def portable(value: Any) -> Any:
+    """What another process can read an object from: its address, or the object if no address leads to it."""
+    return address_of(value) if is_reachable(value) else value
+
+
+def identity(value: Any) -> str:
+    """What a digest names an object by: its code, and the values that it holds if no address leads to it."""
+    label = address_of(value).rpartition(":")[2]
+    return ":".join([source_of(value).digest, label, *([] if is_reachable(value) else [fingerprint(value)])])
+
+
+def absolute(name: str) -> str:
+    """`FILE.py:NAME` with the absolute path of the file; any other text as it is."""
+    path, colon, attribute = name.rpartition(":")
+    return f"{Path(path).resolve()}:{attribute}" if colon and path.endswith(".py") else name
+
+
+def identity_of_name(name: str) -> str:
+    """What a digest names `FILE.py:NAME` or `package.module:NAME` by: the content of the file. Other texts: as is."""
+    path, _, attribute = absolute(name).rpartition(":")
+    if ADDRESS.fullmatch(name) and not name.startswith(SUITE):
+        with suppress(ImportError):  # no module of this name
+            path = getattr(find_spec(path), "origin", None) or path
+    if not path.endswith(".py") or (path not in _texts and not Path(path).is_file()):
+        return name
+    text = _texts[path] if path in _texts else Path(path).read_bytes().decode()
+    return f"{Source(path, text).digest}:{attribute}"
 
 
 def plain(value: Any) -> Any:

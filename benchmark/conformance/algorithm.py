@@ -359,7 +359,7 @@ def _trial(subject: Subject, mask: Bool[np.ndarray, "T m"], engine: str) -> dict
     return {
         "task": {"name": "quadratic", "targets": U, "curvature": H},
         "participation": {"name": "trace", "mask": mask, "wrap": False} | known,
-        "algorithm": {"name": subject.choice.portable} | options,
+        "algorithm": {"name": subject.choice.factory} | options,
         "local": {"steps": subject.steps, "lr": LR},
         "rounds": len(mask),
         "evaluation": {"every": len(mask)},

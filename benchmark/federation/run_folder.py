@@ -420,6 +420,7 @@ def identity(trial: "Spec") -> dict[str, Any]:
         "name": trial.name,
         "digest": trial.digest,
         "rounds": trial.rounds,
+        "settings": trial.complete(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
         "versions": {"rollcall": version("rollcall-fl")}

@@ -148,7 +148,6 @@ def load(folder: Path | str) -> Result:
     if not (run.path / "trial.yaml").is_file():
         raise SettingError(f"{run.path} is not a run folder; it has no trial.yaml")
     settings = load_yaml(run.path / "trial.yaml")
-    settings.get("numerics", {}).pop("devices", None)  # a setting of earlier versions that changed no result
     if "analysis" in settings:
         raise SettingError(f"{run.path} is the run folder of an analysis, which trains no model; see its metrics.jsonl")
     if not (run.path / "model.npz").is_file():

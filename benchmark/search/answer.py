@@ -7,7 +7,7 @@ from typing import Any
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Override, drafts
+from rollcall.benchmark.config.experiment import Experiment, Override, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import dumped
 from rollcall.benchmark.federation.run_folder import replacing
@@ -149,7 +149,7 @@ class Tuned(Settings):
 
 def seeds_of(experiment: Experiment) -> list[Any]:
     """All seeds of the trials of an experiment."""
-    return list(dict.fromkeys(draft.spec.get("seed", 0) for draft in drafts(experiment)))
+    return list(dict.fromkeys(place.seed for place in places(experiment)))
 
 
 def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, cut: bool, how: How) -> Best | None:

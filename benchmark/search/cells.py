@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Draft, Experiment, drafts, label_of, put
+from rollcall.benchmark.config.experiment import Experiment, Place, label_of, places, put
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.search.space import Domain, Space
@@ -99,26 +99,26 @@ def cells_of(
         SettingError: an axis or a setting does not exist, or a value is not allowed; or the places of a cell have
             different numbers of rounds.
     """
-    places = drafts(experiment)
-    axes = list(dict.fromkeys(axis for draft in places for axis in draft.labels))
+    grid = places(experiment)
+    axes = list(dict.fromkeys(axis for place in grid for axis in place.labels))
     for axis in per:
         if axis not in axes:
             raise SettingError(f"per: {axis!r} is not allowed; must be one of {', '.join(axes)}")
     chosen = [axis for axis in axes if (axis in per if per else axis not in space.settings)]
-    groups: dict[tuple[tuple[str, str], ...], list[Draft]] = {}
-    for draft in places:
-        if "analysis" not in draft.spec:
-            labels = tuple((axis, draft.labels[axis]) for axis in chosen if draft.labels.get(axis))
-            groups.setdefault(labels, []).append(draft)
+    groups: dict[tuple[tuple[str, str], ...], list[Place]] = {}
+    for place in grid:
+        if "analysis" not in place.spec:
+            labels = tuple((axis, place.labels[axis]) for axis in chosen if place.labels.get(axis))
+            groups.setdefault(labels, []).append(place)
     if not groups:
         raise SettingError(f"experiment: {experiment.name!r} is not allowed; it has no trials to search")
     cells: list[Cell] = []
     last = experiment.report.last_rounds
-    for group, drafts_ in groups.items():
+    for group, members in groups.items():
         # An axis that `--set` made with one value tells nothing.
-        shown = [label for axis, label in group if "." not in axis or len({d.labels.get(axis) for d in places}) > 1]
+        shown = [label for axis, label in group if "." not in axis or len({d.labels.get(axis) for d in grid}) > 1]
         name = "/".join(shown) or "all"
-        trials = [Trial.read(({} if rounds is None else {"rounds": rounds}) | draft.spec) for draft in drafts_]
+        trials = [Trial.read(({} if rounds is None else {"rounds": rounds}) | place.spec) for place in members]
         lengths = sorted({trial.rounds for trial in trials})
         if rounds is None and len(lengths) > 1:
             raise SettingError(
@@ -126,12 +126,12 @@ def cells_of(
                 "samples (--rounds), or other axes that make a cell (--per)"
             )
         compared = rungs(rounds or lengths[-1], scheduler)
-        pairs = zip(drafts_, trials, strict=True)
-        specs = [searched(draft.spec, trial, metric, compared) for draft, trial in pairs]
+        pairs = zip(members, trials, strict=True)
+        specs = [searched(place.spec, trial, metric, compared) for place, trial in pairs]
         share = min(1.0, last / lengths[-1]) if last > 1 else 0.0
         if any(cell.name == name for cell in cells):
             raise SettingError(f"per: two cells have the name {name!r}; choose other axes that make a cell")
-        held_out = any(spec["task"] != draft.spec["task"] for spec, draft in zip(specs, drafts_, strict=True))
+        held_out = any(spec["task"] != place.spec["task"] for spec, place in zip(specs, members, strict=True))
         cells.append(Cell(name, dict(group), specs, {}, compared, share, held_out))
     return _with_spaces(cells, space)
 
@@ -217,10 +217,10 @@ def _refusal(cell: Cell, path: str, domain: Domain, required: bool) -> SettingEr
     """
     errors: list[SettingError] = []
     changes = False
-    unchanged = Trial.read(cell.specs[0] | {"rounds": 1}).digest
+    unchanged = Trial.read(cell.specs[0] | {"rounds": 1}).complete()
     for value in domain.examples:
         try:
-            changes |= Trial.read(put(cell.specs[0], path, value) | {"rounds": 1}).digest != unchanged
+            changes |= Trial.read(put(cell.specs[0], path, value) | {"rounds": 1}).complete() != unchanged
         except SettingError as error:
             errors.append(error)
     if errors and (required or changes):

@@ -101,7 +101,7 @@ def apply(places: Sequence[Place], cut: Cut) -> list[Place]:
             left.append(place)
         elif rank < cut.seeds:
             rounds = cut.rounds(trial.rounds, trial.evaluation.step)
-            left.append(Place(place.labels, trial.model_copy(update={"rounds": rounds})))
+            left.append(Place(place.labels, place.spec | {"rounds": rounds}))
     return left
 
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from operator import attrgetter
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
@@ -16,7 +15,6 @@ from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import pyarrow
 import torch
 from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
@@ -77,7 +75,7 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, options: RayOptions) -
             tune.with_resources(_trainable, {"cpu": 1, "gpu": options.gpus_per_trial}),
             param_space={
                 "job": tune.grid_search(list(range(len(jobs)))),
-                "specs": [job.trial.spec(np.asarray, attrgetter("portable")) for job in jobs],
+                "specs": [job.trial.portable for job in jobs],
                 "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
                 "folders": [str(job.folder.path.resolve()) for job in jobs],
                 "data": str(root().resolve()),

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from rollcall.benchmark.config.digest import array_file, flatten, known_since
-from rollcall.benchmark.config.experiment import Experiment, Place, distinct, places
+from rollcall.benchmark.config.digest import SPEED, flatten, plain
+from rollcall.benchmark.config.experiment import Experiment, Place, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import parsed
 from rollcall.leaderboard.results import unarchive
@@ -18,14 +18,7 @@ from rollcall.leaderboard.run import Run, Settings, first_round
 
 Labels = tuple[tuple[str, str], ...]
 
-FREE = (
-    "rounds",
-    "seed",
-    "numerics.engine",
-    "numerics.device",
-    "numerics.client_memory",
-    "numerics.devices",
-)
+FREE = ("rounds", "seed", *(f"numerics.{name}" for name in SPEED))
 """Settings in which a run may differ from the experiment's file and still count as a run of its trial."""
 
 
@@ -124,17 +117,19 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     runs = list(runs)
     sources = {source: _longest_by_seed(run for run in runs if run.source == source) for source in ("own", "kept")}
     grid = places(_with_own_methods(experiment, runs))
-    rounds = {trial.digest: trial.rounds for trial in distinct(grid)}
+    rounds: dict[str, int] = {}
+    for place in grid:
+        rounds[place.digest] = max(place.rounds, rounds.get(place.digest, 0))
     planned: dict[Labels, Cell] = {}
     seeds: dict[Labels, set[str]] = {}
     found: dict[tuple[Labels, str], dict[str, Run]] = {}
     for place in grid:
         labels = tuple(place.labels.items())
-        seeds.setdefault(labels, set()).add(str(place.trial.seed))
-        rounds_planned = planned.get(labels, Cell(place.labels, place.trial.rounds, 0)).rounds
+        seeds.setdefault(labels, set()).add(str(place.seed))
+        rounds_planned = planned.get(labels, Cell(place.labels, place.rounds, 0)).rounds
         planned[labels] = Cell(place.labels, rounds_planned, len(seeds[labels]))
         # Another place may ask for more rounds of the same run.
-        shorten = place.trial.rounds < rounds[place.trial.digest]
+        shorten = place.rounds < rounds[place.digest]
         for source, by_key in sources.items():
             found.setdefault((labels, source), {}).update(_runs_of(place, by_key, shorten))
     return [_chosen(cell, found[labels, "own"], found[labels, "kept"]) for labels, cell in planned.items()]
@@ -185,11 +180,11 @@ def _equally_long(cell: Cell) -> Cell:
 
 def _runs_of(place: Place, by_key: dict[Settings, dict[str, Run]], shorten: bool) -> dict[str, Run]:
     """The run of a place by its seed, cut to the place's rounds if asked; empty if there is none."""
-    seed = str(place.trial.seed)
-    run = by_key.get(_key(flatten(place.trial.spec(array_file))), {}).get(seed)
+    seed = str(place.seed)
+    run = by_key.get(_key(flatten(plain(place.spec))), {}).get(seed)
     if run is None:
         return {}
-    return {seed: run.until(place.trial.rounds) if shorten else run}
+    return {seed: run.until(place.rounds) if shorten else run}
 
 
 def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
@@ -221,7 +216,7 @@ def _is_own_and_there(name: str) -> bool:
 def _key(settings: dict[str, str]) -> Settings:
     kept = {
         key: value
-        for key, value in known_since(settings).items()
+        for key, value in settings.items()
         if not any(key == free or key.startswith(f"{free}.") for free in FREE)
     }
     return tuple(sorted(kept.items()))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rollcall.benchmark.config.digest import array_file, flatten, known_since
+from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.experiment import Experiment, is_default, places, set_by
 from rollcall.leaderboard.run import Settings
 
@@ -42,7 +42,7 @@ class Axis:
         self.labels.setdefault(self._part(settings), label)
 
     def _part(self, settings: dict[str, str]) -> Settings:
-        return tuple(sorted((key, value) for key, value in known_since(settings).items() if self.covers(key)))
+        return tuple(sorted((key, value) for key, value in settings.items() if self.covers(key)))
 
 
 def axes(experiment: Experiment) -> list[Axis]:
@@ -54,7 +54,7 @@ def axes(experiment: Experiment) -> list[Axis]:
     paths = {"panel": OF_PANEL} | set_by(experiment)
     made = {name: Axis(name, settings, {}) for name, settings in paths.items() if name != "seed"}
     for place in places(experiment):
-        settings = flatten(place.trial.spec(array_file))
+        settings = flatten(plain(place.spec))
         for name, label in place.labels.items():
             made[name].add(settings, label)
     return list(made.values())

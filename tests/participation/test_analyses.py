@@ -22,10 +22,8 @@ def test_proposition_1_for_two_clients():
 
 def test_one_step_of_fedpbc_fig3_stands_for_a_hundred():
     def end(experiment):
-        spec = next(place.trial for place in places(experiment) if place.labels["participation"] == "0.1, 0.9").spec(
-            str
-        )
-        spec["task"] |= {"clients": 6, "dimension": 3}
+        spec = next(place.spec for place in places(experiment) if place.labels["participation"] == "0.1, 0.9")
+        spec = spec | {"task": spec["task"] | {"clients": 6, "dimension": 3}}
         return simulate(spec | {"rounds": 4}).server
 
     experiment = Experiment.read("fedpbc/fig3")

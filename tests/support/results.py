@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from rollcall.benchmark.config.digest import array_file, flatten
+from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.leaderboard import Run
 
@@ -41,16 +41,14 @@ def runs(of, ends, rounds=None, metric="test/accuracy", skip=()):
     """
     found = []
     for place in places(of):
-        if place.trial.seed in skip:
+        if place.seed in skip:
             continue
-        trial = place.trial if rounds is None else place.trial.model_copy(update={"rounds": rounds})
-        value = ends(place.labels, trial.seed)
-        index = [0, trial.rounds] if not isinstance(value, list) else [10 * i for i in range(len(value))]
+        spec = place.spec | ({"rounds": rounds} if rounds and "rounds" in place.spec else {})
+        value = ends(place.labels, place.seed)
+        index = [0, spec.get("rounds", 1)] if not isinstance(value, list) else [10 * i for i in range(len(value))]
         history = pd.DataFrame({metric: value if isinstance(value, list) else [0.0, value]}, index=index)
-        tags = {"seed": str(trial.seed), "commit": "abc", "version": "1", "rollcall.trial": trial.digest}
-        found.append(
-            Run(tags | {"rollcall.seconds": "36.0", "device": "cpu"}, flatten(trial.spec(array_file)), history)
-        )
+        tags = {"seed": str(place.seed), "commit": "abc", "version": "1", "rollcall.trial": place.digest}
+        found.append(Run(tags | {"rollcall.seconds": "36.0", "device": "cpu"}, flatten(plain(spec)), history))
     return found
 
 

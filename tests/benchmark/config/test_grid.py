@@ -9,13 +9,13 @@ from rollcall import SettingError
 from rollcall.benchmark.config.experiment import (
     Experiment,
     distinct,
-    drafts,
     label_of,
     labelled,
     merged,
     places,
     put,
     selected,
+    trials,
 )
 
 EXPERIMENT = {
@@ -28,11 +28,11 @@ EXPERIMENT = {
 }
 
 
-def test_drafts_are_the_plain_settings_of_the_places():
+def test_places_have_the_plain_settings():
     experiment = Experiment.model_validate(EXPERIMENT)
     settings = [
         (draft.labels["panel"], draft.spec["seed"], draft.spec["algorithm"], draft.spec["rounds"], draft.spec["local"]["lr"])
-        for draft in drafts(experiment)
+        for draft in places(experiment)
     ]  # fmt: skip
     assert settings == [
         ("short", 0, "fedavg", 3, 0.1),
@@ -44,8 +44,7 @@ def test_drafts_are_the_plain_settings_of_the_places():
         ("long", 1, "fedavg", 5, 0.1),
         ("long", 1, "mifa", 5, 0.5),
     ]
-    assert [place.labels for place in places(experiment)] == [draft.labels for draft in drafts(experiment)]
-    assert "seed" not in drafts(experiment)[0].labels
+    assert "seed" not in places(experiment)[0].labels
 
 
 def test_of_equal_trials_the_longest_is_run():
@@ -63,14 +62,14 @@ def test_of_equal_trials_the_longest_is_run():
 def test_an_error_names_the_panel():
     wrong = EXPERIMENT | {"panels": {"short": {}, "long": {"trial": {"rounds": 0}}}}
     with pytest.raises(SettingError, match=r"^panel long: rounds: 0 is not allowed; must be greater than 0"):
-        places(Experiment.model_validate(wrong))
+        trials(Experiment.model_validate(wrong))
 
 
-def test_drafts_need_no_heavy_import():
+def test_places_need_no_heavy_import():
     code = (
         "import sys\n"
-        "from rollcall.benchmark.config.experiment import Experiment, drafts\n"
-        "assert drafts(Experiment.read('fedpbc/table1'))\n"
+        "from rollcall.benchmark.config.experiment import Experiment, places\n"
+        "assert all(place.name for place in places(Experiment.read('fedpbc/table1')))\n"
         "print([name for name in ('torch', 'lightning', 'pandas', 'scipy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from rollcall import SettingError, load, simulate
+from rollcall import simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.federation.run_folder import RunFolder
 
@@ -72,16 +72,3 @@ def test_the_same_trial_gives_the_same_bits_and_another_seed_does_not():
     np.random.seed(123)  # noqa: NPY002
     assert np.array_equal(one, simulate(trial).model)
     assert not np.array_equal(one, simulate(trial | {"seed": 1}).model)
-
-
-def test_a_folder_of_a_version_with_several_processes_is_still_read(tmp_path):
-    """Earlier versions wrote `numerics.devices` into trial.yaml; a trial file that sets it is refused."""
-    trial = DIGITS | {"algorithm": "fedavg", "rounds": 1}
-    result = simulate(trial, folder=tmp_path / "run")
-    settings = tmp_path / "run" / "trial.yaml"
-    text = settings.read_text().replace("numerics:\n", "numerics:\n  devices: 1\n")
-    assert "devices: 1" in text
-    settings.write_text(text)
-    assert np.array_equal(load(tmp_path / "run").server, result.server)
-    with pytest.raises(SettingError, match=r"numerics\.devices"):
-        simulate(trial | {"numerics": {"devices": 2}})

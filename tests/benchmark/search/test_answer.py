@@ -84,7 +84,7 @@ def test_run_takes_the_settings_and_refuses_the_seeds_of_the_search(tmp_path, st
     code, _, _ = rollcall(capsys, *options, "--seeds", "4")
     specs = [yaml.safe_load(path.read_text()) for path in (store / "tiny").glob("*/trial.yaml")]
     assert code == 0
-    assert {(spec["algorithm"]["name"], spec["local"]["lr"], spec["seed"]) for spec in specs} == {
+    assert {(spec["algorithm"], spec["local"]["lr"], spec["seed"]) for spec in specs} == {
         ("fedavg", 0.5, 4),
         ("fedpbc", 0.25, 4),
     }

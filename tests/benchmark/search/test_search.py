@@ -172,7 +172,7 @@ def digits(**settings) -> Experiment:
 
 
 def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, monkeypatch):
-    _, data = benchmark.Trial.read(digits().trial).task.build(0)
+    _, data = rollcall.Trial.read(digits().trial).task.build(0)
     assert {split: len(columns[0]) for split, columns in data.splits.items()}["test"] == TEST
     poison(monkeypatch)
     options = {"store": store, "executor": "inline", "mlflow": False, "samples": 1}

@@ -3,13 +3,11 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from scipy import stats
 
 from rollcall import SettingError
 from rollcall.benchmark.config.base import validated
-from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.report import Claim
 from rollcall.leaderboard.paper.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim, weakest
@@ -258,7 +256,7 @@ def test_each_place_has_its_own_printed_number():
 
 def test_a_part_without_data_is_left_out_of_the_sentence():
     made = experiment(data_missing=[{"participation": "seldom"}])
-    often = array_file(np.array([0.9, 0.9]))
+    often = "[0.9, 0.9]"
     found = [run for run in runs(made, apart(0.1)) if run.settings["participation.probability"] == often]
     result = check_claim(claimed(ABOVE), made, cells(made, found))
     assert [place.verdict for place in result.places] == ["holds", "data missing"]

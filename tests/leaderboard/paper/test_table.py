@@ -2,10 +2,8 @@
 
 import math
 
-import numpy as np
 import pytest
 
-from rollcall.benchmark.config.digest import array_file
 from rollcall.leaderboard import Run
 from rollcall.leaderboard.paper.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
@@ -73,7 +71,7 @@ def test_a_threshold_that_is_never_reached_is_infinite():
 def test_a_cell_with_a_diverged_seed_has_no_mean(numbers):
     def diverging(run):
         method, seed = run.settings["algorithm"], run.tags["seed"]
-        often = run.settings["participation.probability"] == array_file(np.array([0.9, 0.9]))
+        often = run.settings["participation.probability"] == "[0.9, 0.9]"
         return often and (method == "mifa" or seed == "0")
 
     made = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rollcall.benchmark.config.digest import array_file, flatten
+from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.experiment import places
 from rollcall.leaderboard.ranking.axes import axes
 from tests.support.results import experiment
@@ -26,7 +26,7 @@ def mine():
 
 def settings_of(mine):
     """The settings of each place, as a run folder has them, with the labels of the place."""
-    return [(flatten(place.trial.spec(array_file)), place.labels) for place in places(mine)]
+    return [(flatten(plain(place.spec)), place.labels) for place in places(mine)]
 
 
 def test_every_trial_has_its_labels(mine):
