@@ -9,7 +9,7 @@ from rich.table import Table as Grid
 
 from rollcall.benchmark.cli.selection import plans_of
 from rollcall.benchmark.cli.shared import STORE, Methods, Name, Only, Rounds, Seeds, Set, Store, Tuned, out
-from rollcall.benchmark.config.experiment import Experiment, names, trials
+from rollcall.benchmark.config.experiment import Experiment, names, places
 from rollcall.benchmark.config.text import counted
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
 
@@ -59,7 +59,7 @@ def digests(home: str, experiment: Experiment) -> set[str]:
 def digests_of(experiment: Experiment) -> set[str]:
     """The trials of an experiment and of its variants."""
     versions = (experiment, *map(experiment.as_, experiment.variants))
-    return {trial.digest for version in versions for trial in trials(version)}
+    return {place.digest for version in versions for place in places(version)}
 
 
 def stale_folders(home: Path, known: set[str]) -> dict[Path, str]:

@@ -45,9 +45,17 @@ class Plan:
         """The places."""
         return places(self.experiment) if self.cut is None else self.cut
 
+    @property
+    def rounds(self) -> dict[str, int]:
+        """The rounds of each trial, by its name: the most that a place asks for."""
+        rounds: dict[str, int] = {}
+        for place in self.places:
+            rounds[place.name] = max(place.rounds, rounds.get(place.name, 0))
+        return rounds
+
     def unfinished(self, store: Path) -> int:
         """How many trials are left to run, without validating them. Validating imports torch."""
-        folders = {store / self.experiment.home / place.name for place in self.places}
+        folders = [store / self.experiment.home / name for name in self.rounds]
         ended = (folder.is_dir() and RunFolder(folder).state in ("finished", "diverged") for folder in folders)
         return len(folders) - sum(ended)
 

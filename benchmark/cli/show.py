@@ -32,6 +32,7 @@ from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.experiment import Experiment, Override, places
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import counted
+from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.leaderboard.paper.cells import kept_runs
 
 LONG = 6
@@ -48,7 +49,9 @@ def show(
     methods: Methods = None,
     partition: Annotated[bool, typer.Option("--partition", help="Show what the first trial's clients hold.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw this partition into a file.", metavar="FILE")] = None,
-    estimate: Annotated[bool, typer.Option(help="Probe for a few seconds how long all trials take.")] = True,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Probe for a few seconds how long all trials take.")
+    ] = False,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
@@ -61,17 +64,16 @@ def show(
         print(strict_json([described(job) for plan in plans for job in plan.jobs(store)]))
         return
     for plan in plans:
-        # The card comes first: to count trials, torch and Lightning are imported, which takes seconds.
         out.print(card(plan.experiment), "", highlight=False)
-        jobs = plan.jobs(store)
-        finished = sum(job.finished for job in jobs)
-        total = sum(job.trial.rounds for job in jobs)
         where = store / plan.experiment.home
+        rounds_of = plan.rounds
+        finished = sum(RunFolder(where / name).finished >= rounds for name, rounds in rounds_of.items())
+        all_trials, total = counted(len(rounds_of), "trial"), counted(sum(rounds_of.values()), "round")
         complete, shorter = kept_runs(plan.experiment)
         kept = f"; {complete} in the kept results" if complete or shorter else ""
         kept += f", {shorter} with fewer rounds" if shorter else ""
         out.print(
-            f"{counted(len(jobs), 'trial')}, {counted(total, 'round')} in all; {finished} finished in {where}{kept}",
+            f"{all_trials}, {total} in all; {finished} finished in {where}{kept}",
             highlight=False,
             soft_wrap=True,
         )

@@ -17,4 +17,4 @@ def test_long_vectors_are_shortened():
 
 def test_rounds_with_an_exponent_are_shown_as_a_number(tmp_path, store, capsys):
     file = write(tmp_path, trial=TINY["trial"] | {"rounds": 2e3})
-    assert "4 trials of 2,000 rounds" in rollcall(capsys, "show", file, "--no-estimate")[1]
+    assert "4 trials of 2,000 rounds" in rollcall(capsys, "show", file)[1]

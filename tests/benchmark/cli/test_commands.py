@@ -175,7 +175,7 @@ def test_show_tells_what_clients_hold(store, tmp_path, capsys):
 
 
 def test_show_and_list(store, tmp_path, capsys):
-    code, out, _ = rollcall(capsys, "show", "quickstart", "--no-estimate")
+    code, out, _ = rollcall(capsys, "show", "quickstart")
     assert code == 0
     assert "15 trials, 4,500 rounds in all; 0 finished" in out
     code, out, _ = rollcall(capsys, "list", "--json")
@@ -234,7 +234,7 @@ def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(paper, store, 
     code, out, err = rollcall(capsys, "run", "jones", "--variant", "as_released")  # fig1 has none
     assert (code, out) == (2, "")
     assert err == "error: variant: 'as_released' is not allowed; must be left out, the experiment has none\n"
-    shown = rollcall(capsys, "show", "jones", "--no-estimate")[1]
+    shown = rollcall(capsys, "show", "jones")[1]
     assert [line for line in shown.splitlines() if "finished in" in line] == [
         f"4 trials, 80 rounds in all; {done} finished in {store}/jones/{name}"
         for name, done in (("fig1", 0), ("table2", 2))
@@ -243,7 +243,7 @@ def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(paper, store, 
 
 def test_a_variant_is_run(paper, store, capsys):
     arguments = ("jones/table2", "--variant", "as_released", "--seeds", "7")
-    assert "settings of all trials" in rollcall(capsys, "show", *arguments, "--no-estimate")[1]
+    assert "settings of all trials" in rollcall(capsys, "show", *arguments)[1]
     code, _, err = rollcall(capsys, "run", *arguments, "--executor", "inline", "--only", "algorithm=fedavg")
     assert (code, err.count("error")) == (0, 0), err
     (file,) = (store / "jones" / "table2").glob("*/trial.yaml")
@@ -265,7 +265,7 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
         variants={"as_released": {"about": "As its code does."}},
         claims=[{"says": "FedPBC ends nearer.", "tag": "ours", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}, "most": 0}],
     )  # fmt: skip
-    code, out, err = rollcall(capsys, "show", file, "--no-estimate")
+    code, out, err = rollcall(capsys, "show", file)
     assert (code, err) == (0, "")
     rows = [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in out.splitlines()]
     for row in (
@@ -286,7 +286,7 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
     ):
         assert row in rows, row
     # One number for all panels, which then are the same trials.
-    out = rollcall(capsys, "show", file, "--no-estimate", "--rounds", "7")[1]
+    out = rollcall(capsys, "show", file, "--rounds", "7")[1]
     assert out.count("8 trials of 7 rounds") == 2
     assert "8 trials, 56 rounds in all" in out
 
@@ -297,10 +297,10 @@ def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeyp
     monkeypatch.setattr(estimate.os, "cpu_count", lambda: 2)
     # 0.5 s a round, 2.5 s an evaluation: 10 + 3 x 2.5 (after 0, 10 and 20 rounds), four times.
     monkeypatch.setattr(estimate, "probe", lambda *_: estimate.Pace(loop=0.5, client=0.0, batch=2.5))
-    out = rollcall(capsys, "show", write(tmp_path))[1]
+    out = rollcall(capsys, "show", write(tmp_path), "--estimate")[1]
     assert "about 35 s with 2 at once on this machine, 70 s one after another (estimated from short probes)" in out
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
-    out = rollcall(capsys, "show", "mnist")[1]
+    out = rollcall(capsys, "show", "mnist", "--estimate")[1]
     assert "No estimate without mnist. To download: rollcall data fetch mnist" in out
     assert not (tmp_path / "empty").exists()
 

@@ -14,6 +14,6 @@ from tests.support.command import rollcall
     ],
 )
 def test_kept_results_are_counted(arguments, kept, tmp_path, capsys):
-    out = rollcall(capsys, "show", *arguments, "--no-estimate", "--store", str(tmp_path))[1]
+    out = rollcall(capsys, "show", *arguments, "--store", str(tmp_path))[1]
     (line,) = [line for line in out.splitlines() if "finished in" in line]
     assert line.endswith(f"0 finished in {tmp_path / arguments[0]}" + (f"; {kept}" if kept else ""))
