@@ -1,4 +1,4 @@
-"""A roll call from a function, and one from an object: keyed randomness, masks and ids, and what an oracle may know."""
+"""Participation from a function or an object: keyed randomness, masks and ids, oracle knowledge."""
 
 import numpy as np
 import pytest
