@@ -18,7 +18,6 @@ def _read_anew():
     yield
     datasets.cinic10.cache_clear()
     datasets.cinic10_enlarged.cache_clear()
-    datasets._cinic10_splits.cache_clear()
 
 
 @pytest.mark.parametrize("top", ["", "CINIC-10/"])
