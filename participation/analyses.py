@@ -135,8 +135,8 @@ def separation_mixing(
     """Convergence of minimum separation to its stationary law, over t = 0, 1, ... ([Sun] Fig. 5).
 
     Columns: `distance`, TV(eta_R(t), pi_R) with eta_R(t) the law of the unit drawn in round t; `error`, its standard
-    error, and `floor`, what noise alone would give; `shares`, the mean TV to pi_R of the shares that one roll call has
-    drawn up to round t.
+    error; `floor`, the distance that noise alone would give; `shares`, the mean TV between pi_R and the shares of the
+    units drawn in one roll call up to round t.
 
     Args:
         seed: of the random p and of the simulation.

@@ -1,4 +1,4 @@
-"""The interface of a participation model, and what it knows about the clients."""
+"""The interface of a participation model, and its knowledge of the clients."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from rollcall.participation.streams import stream
 
 @dataclass(frozen=True)
 class Population:
-    """What a participation model knows about the clients before the first round.
+    """A participation model's knowledge of the clients before the first round.
 
     Attributes:
         clients: m, the number of clients.

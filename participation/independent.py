@@ -1,4 +1,4 @@
-"""Models whose rounds are independent: what happens in a round does not depend on earlier rounds."""
+"""Models whose rounds are independent: a round does not depend on earlier rounds."""
 
 import math
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Tasks from plain parts: samples, a network, a loss and metrics.
 
-The parts are checked on two samples, with messages that say what is required.
+The parts are checked on two samples; error messages state the requirement.
 """
 
 import copy
@@ -199,7 +199,7 @@ def supervised(
         lr: learning rate of central training.
 
     Raises:
-        ValueError: parts that do not fit together; it says what is required.
+        ValueError: parts that do not fit together; it states the requirement.
     """
     samples = _columns(train, "train")
     targets = samples[-1]

@@ -85,7 +85,7 @@ class Source(ABC):
         """
 
     def arrange(self, scratch: Path) -> None:  # noqa: B027, most archives do not need it
-        """Rename what was unpacked in a scratch folder as it should be next to the archive."""
+        """Rename the unpacked files in a scratch folder to their names beside the archive."""
 
     def missing(self, root: Path) -> list[str]:
         """The required files that do not exist."""
