@@ -255,33 +255,3 @@ def test_models_to_evaluate(problem, name, options, in_numpy):
     for model, x in models.items():
         loss = (0.5 * h * np.sum((x - u) ** 2, axis=1)).mean()
         assert result.history.iloc[-1][f"train/loss{model and f'/{model}'}"] == pytest.approx(loss, rel=1e-10)
-
-
-@pytest.mark.parametrize(("optimizer", "momentum"), [("sgd", 0.8), ("adam", 0.0), ("yogi", 0.0)])
-def test_an_empty_round_does_not_move_a_server_with_momentum(problem, optimizer, momentum):
-    u, h, mask, _ = problem
-    x, v, s, n = np.zeros(D), np.zeros(D), np.zeros(D), 0
-    if optimizer == "yogi":
-        s = s + 0.02**2
-    path = [x]
-    for t in range(T):
-        A = np.flatnonzero(mask[t])
-        if len(A):
-            y = np.tile(x, (len(A), 1))
-            for _ in range(K):
-                y = y - LR * h[A][:, None] * (y - u[A])
-            g = x - y.mean(axis=0)
-            n += 1
-            if optimizer == "sgd":
-                v = momentum * v + g
-                x = x - 0.5 * v
-            elif optimizer == "adam":
-                v, s = 0.8 * v + 0.2 * g, 0.9 * s + 0.1 * g**2
-                x = x - 0.5 * (v / (1 - 0.8**n)) / (np.sqrt(s / (1 - 0.9**n)) + 0.02)
-            else:
-                v, s = 0.8 * v + 0.2 * g, s - 0.1 * g**2 * np.sign(s - g**2)
-                x = x - 0.5 * v / (np.sqrt(s) + 0.02)
-        path.append(x)
-    adaptive = {} if optimizer == "sgd" else {"betas": [0.8, 0.9], "eps": 0.02}
-    server = {"optimizer": optimizer, "lr": 0.5} | adaptive | ({"momentum": momentum} if momentum else {})
-    check(run(problem, "fedavg", server=server), np.array(path), problem)

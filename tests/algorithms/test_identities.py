@@ -9,7 +9,6 @@ from lightning.pytorch import Callback
 from oracle import rollout
 
 from rollcall import simulate
-from rollcall.algorithms import FedAvgDebiased, Round
 
 DRAW = np.random.default_rng(8)
 U, H = DRAW.normal(size=(6, 4)), DRAW.uniform(0.3, 2.0, 6)
@@ -127,16 +126,6 @@ def test_scaffold_begins_as_fedavg():
         )
 
 
-def test_adafed_is_unbiased_by_the_sum_of_its_weights():
-    for row in np.flatnonzero(MASK.any(axis=1))[:5]:
-        call = QUADRATIC["participation"] | {"mask": MASK[row : row + 1]}
-        one = QUADRATIC | {"participation": call, "rounds": 1}
-        total = (1 / 6 / call["stationary"])[MASK[row]].sum()
-        adafed, unbiased = (simulate(one | {"algorithm": name}).model for name in ("adafed", "unbiased"))
-        assert adafed * total == pytest.approx(unbiased, abs=1e-12)
-        assert np.abs(adafed).max() > 1e-3
-
-
 def test_focus_with_one_step_is_mifa_at_m_times_the_rate():
     one = QUADRATIC | {"local": {"steps": 1, "lr": 0.02}}
     six = QUADRATIC | {"local": {"steps": 1, "lr": 0.12}}
@@ -171,27 +160,3 @@ def test_scaffnew_shifts_sum_to_zero_under_full_participation(schedule):
     for state in watch.states:
         assert state.h.dense().sum(dim=0).abs().max() < 1e-10
     assert watch.states[-1].h.dense().abs().max() > 0.1
-
-
-def test_debiased_fedavg_weighs_nothing_after_each_whole_cycle():
-    """Three groups of two take turns: nu_i = (t + 1) 2 / (6 n_i), which is 1 when every group has been on n_i times."""
-    scales = []
-
-    class Listens:
-        steps = 2
-
-        def sgd(self, clients, start, *, scale=None, correct=None):
-            scales.append(scale.tolist())
-            return start + 1
-
-        def gradients(self, clients, x, step):
-            raise AssertionError
-
-        steps_of = losses = gradients
-
-    method, x = FedAvgDebiased(), torch.zeros(3, dtype=torch.float64)
-    state = method.init(x, 6)
-    for t in range(9):
-        A = torch.tensor([2 * (t % 3), 2 * (t % 3) + 1])
-        _, state = method.round(state, x, Round(t, A, 0.1, torch.full((6,), 1 / 6)), Listens())
-    assert np.array(scales)[:, 0] == pytest.approx([1 / 3, 2 / 3, 1, 4 / 6, 5 / 6, 1, 7 / 9, 8 / 9, 1])

@@ -14,15 +14,12 @@ from rollcall.algorithms import (
     FedAdam,
     FedAU,
     FedAvg,
-    FedAvgAll,
     FedAvgDebiased,
-    FedAvgKnown,
     FedAvgM,
     FedAWE,
     FedDyn,
     FedNova,
     FedPBC,
-    FedSGD,
     FedSGDIW,
     FedVARP,
     FedYogi,
@@ -84,23 +81,22 @@ def vector(*values):
 X = vector(10.0, 20.0)
 
 
-def test_fedavg():
-    update, _ = FedAvg().round(FedAvg().init(X, 3), X, call([0, 2]), Fixed())
-    assert update.tolist() == [-1.5, 3.0]
+@pytest.mark.parametrize(
+    ("name", "active", "expected"),
+    [
+        ("fedavg", [0, 2], [-1.5, 3.0]),
+        ("fedavg_all", [0, 2], [-1.0, 2.0]),
+        ("fedavg_known", [0, 2], [(1 / 0.5 - 4 / 0.25) / 3, 6 / 0.25 / 3]),
+        ("fedsgd", [0, 1], [0.25, 0.5]),
+    ],
+)
+def test_stateless_methods(name, active, expected):
+    method, p = ALGORITHMS[name](), vector(0.5, 0.1, 0.25)
+    update, _ = method.round(method.init(X, 3), X, call(active, probability=p), Fixed())
+    assert update.tolist() == pytest.approx(expected)
 
 
-def test_fedavg_all():
-    update, _ = FedAvgAll().round(FedAvgAll().init(X, 3), X, call([0, 2]), Fixed())
-    assert update.tolist() == [-1.0, 2.0]
-
-
-def test_fedavg_known():
-    p = vector(0.5, 0.1, 0.25)
-    update, _ = FedAvgKnown().round(FedAvgKnown().init(X, 3), X, call([0, 2], probability=p), Fixed())
-    assert update.tolist() == pytest.approx([(1 / 0.5 - 4 / 0.25) / 3, 6 / 0.25 / 3])
-
-
-def test_fedpbc_keeps_what_the_silent_learnt():
+def test_fedpbc_keeps_the_models_of_inactive_clients():
     state = FedPBC().init(X, 3)
     update, state = FedPBC().round(state, X, call([0, 2]), Fixed())
     assert update.tolist() == [-1.5, 3.0]
@@ -124,11 +120,6 @@ def test_mifa_steps_in_an_empty_round_too():
     update, state = MIFA().round(state, X, call([], lr=0.25), Fixed())
     assert update.tolist() == [-0.5, 1.0]
     assert state.G.stored.tolist() == [True, False, True]
-
-
-def test_fedsgd():
-    update, _ = FedSGD().round(FedSGD().init(X, 3), X, call([0, 1]), Fixed())
-    assert update.tolist() == [0.25, 0.5]
 
 
 def test_fedsgd_iw_divides_by_the_shares_so_far():

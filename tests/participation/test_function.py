@@ -12,23 +12,6 @@ def half(t, rng):
     return rng.random(40) < 0.5
 
 
-def three(t, rng):
-    """Ids in any order."""
-    return rng.permutation(40)[:3]
-
-
-@pytest.mark.parametrize("function", [half, three])
-def test_the_same_seed_gives_the_same_roll_call_in_any_order_of_rounds(function):
-    one, other = (FromFunction(Population(40, seed=3), function=function) for _ in range(2))
-    forward = [one.active(t).tolist() for t in range(9)]
-    assert [other.active(t).tolist() for t in reversed(range(9))][::-1] == forward
-    np.random.seed(5)  # noqa: NPY002
-    assert other.active(4).tolist() == forward[4]
-    assert len({tuple(active) for active in forward}) == 9
-    another = FromFunction(Population(40, seed=4), function=function)
-    assert another.active(0).tolist() != forward[0]
-
-
 def test_a_mask_and_ids():
     model = FromFunction(Population(40, seed=3), function=half)
     assert model.active(2).tolist() == np.flatnonzero(stream(3, "participation", 2).random(40) < 0.5).tolist()

@@ -55,10 +55,3 @@ def test_intervals_and_staleness_by_powers_of_the_chain(on, off):
         expected.append(waiting)
         waiting *= 1 - on
     np.testing.assert_allclose(theory.staleness_distribution(on, off, K), expected, atol=1e-14)
-
-
-def test_bernoulli_intervals_are_geometric():
-    np.testing.assert_allclose(theory.interval_distribution(0.2, 0.8, 4), [0.2, 0.16, 0.128, 0.1024], atol=1e-15)
-    np.testing.assert_allclose(theory.staleness_distribution(0.2, 0.8, 3), [0.2, 0.16, 0.128, 0.1024], atol=1e-15)
-    assert theory.interval_distribution(0.1, 0.3, 1000).sum() == pytest.approx(1)
-    assert theory.staleness_distribution(0.1, 0.3, 1000).sum() == pytest.approx(1)

@@ -136,17 +136,6 @@ def test_simulated_shares_are_the_exact_ones():
     assert distances[-1] == pytest.approx(0, abs=1e-15)
 
 
-def test_five_hundred_units():
-    p = np.arange(1, 501) ** -1.0
-    pi = theory.stationary_separation(p, 50)
-    assert abs(pi.sum() - 1) < 1e-12
-    share, error = theory.simulated_separation(p, 50, rounds=1000, seed=0)
-    assert (np.abs(share - pi) <= 5 * error + 1e-4).all()
-    # The error is the spread over repetitions, neither far more nor far less.
-    z = (share - pi)[10:] / error[10:]
-    assert 0.8 < z.std() < 1.25
-
-
 def test_the_first_rounds_are_not_counted():
     p = np.array([1, 1, 1, 1, 0.1])  # at first, with all available, the last unit is drawn less often than later
     share, error = theory.simulated_separation(p, 3, 1, 0, chains=10_000)
@@ -196,15 +185,3 @@ def test_the_floor_is_the_distance_that_noise_shows():
     assert theory.separation_mixing(p, 1, 800).distance[40:].max() < 1e-6
     noise = theory.separation_mixing(p, 1, 800, seed=1, chains=40, limit=1)
     assert noise.distance[40:].mean() == pytest.approx(noise.floor[40:].mean(), rel=0.1)
-
-
-def test_mixing_of_a_hundred_units_settles():
-    p = np.arange(1, 101) ** -1.5
-    found = theory.separation_mixing(p, 10, 150, chains=400)
-    p /= p.sum()
-    np.testing.assert_allclose(found.eta[0], p, atol=1e-15)
-    second = [sum(p[j] * p[i] / (1 - p[j]) for j in range(100) if j != i) for i in range(100)]
-    assert np.abs(found.eta[1] - second).max() < 0.03
-    assert found.distance[0] == pytest.approx(np.abs(p - theory.stationary_separation(p, 10)).sum() / 2)
-    assert (found.distance[-5:] < 3 * found.floor[-5:]).all()
-    assert found.distance[-1] < 0.1 < 0.4 < found.distance[0]
