@@ -1,4 +1,4 @@
-"""Amplified FedAvg: every P rounds, what FedAvg has moved since the last time is multiplied by eta.
+"""Amplified FedAvg: every P rounds, the sum of the last P updates of FedAvg is multiplied by eta.
 
 Wang, Ji, *A Unified Analysis of Federated Learning with Arbitrary Client Participation* (NeurIPS 2022), Algorithm 1.
 
@@ -22,13 +22,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
-from rollcall.algorithms.fedopt import refuse_second_optimizer
 from rollcall.algorithms.options import Count, Positive
 
 
 @dataclass(frozen=True)
 class Interval:
-    """u: what has been added to x since the last amplification, [d]."""
+    """u: the sum of the updates since the last amplification, [d]."""
 
     u: Float[Tensor, "d"]
 
@@ -49,7 +48,7 @@ class AmplifiedFedAvg(Algorithm[Interval]):
     properties: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def check(self, setting: Setting) -> None:
-        refuse_second_optimizer("amplified_fedavg", setting)
+        setting.need_no_server_optimizer("amplified_fedavg")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Interval:
         return Interval(torch.zeros_like(x))

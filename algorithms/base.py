@@ -1,4 +1,4 @@
-"""The interface of an algorithm, and what it receives in each round.
+"""The interface of an algorithm, and its inputs in each round.
 
 Models are flat vectors: the server's model is [d], clients' models are [a, d]. An algorithm calls the clients through
 `LocalWork`, as often as it needs and from any starting point. So two passes, stale starting points and control variates
@@ -37,15 +37,14 @@ __all__ = [
     "Setting",
     "Traffic",
     "local_steps",
-    "refuse_local_optimizer",
-    "refuse_local_steps",
-    "refuse_server_optimizer",
 ]
 
 
 @dataclass(frozen=True)
 class Setting:
     """Settings that are the same in all rounds of a run, for `Algorithm.check`.
+
+    Its methods raise ValueError if the method called `name` does not allow a setting.
 
     Attributes:
         steps: K, local steps; None if clients take different numbers of steps (epochs).
@@ -62,6 +61,40 @@ class Setting:
     local_optimizer: str = "sgd"
     clip_norm: float | None = None
     keep_momentum: bool = False
+
+    def need_one_step(self, name: str) -> None:
+        """For methods that use one gradient of each client in a round."""
+        if self.steps != 1:
+            value = "local.epochs" if self.steps is None else f"local.steps: {self.steps}"
+            raise ValueError(
+                f"{value} is not allowed with {name}, which uses one gradient in each round; must be local.steps: 1"
+            )
+
+    def need_plain_sgd(self, name: str) -> None:
+        """For methods that change the direction of local steps.
+
+        Momentum or Adam would mix these directions with those of earlier steps. A clipped gradient would not balance
+        the terms that the method adds to it.
+        """
+        because = f"is not allowed with {name}, which changes the direction of local steps itself"
+        if self.local_optimizer != "sgd":
+            raise ValueError(f"local.optimizer: {self.local_optimizer} {because}; must be sgd")
+        if self.momentum:
+            raise ValueError(f"local.momentum: {self.momentum:g} {because}; must be 0")
+        if self.clip_norm is not None:
+            raise ValueError(f"local.clip_norm: {self.clip_norm:g} {because}; must be null")
+
+    def need_shared_model(self, name: str) -> None:
+        """For methods whose clients hold copies of the server's model, which a server optimizer would change."""
+        self._need_plain_server(f"is not allowed with {name}, whose clients hold copies of the server's model")
+
+    def need_no_server_optimizer(self, name: str) -> None:
+        """For methods that define the server's step."""
+        self._need_plain_server(f"or rate is not allowed with {name}, which has its own server step")
+
+    def _need_plain_server(self, because: str) -> None:
+        if not self.plain_server:
+            raise ValueError(f"server: another optimizer {because}; must be sgd with lr 1 and no momentum")
 
 
 @dataclass(frozen=True)
@@ -152,11 +185,7 @@ class Properties:
     linear: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse values that no check knows.
-
-        Raises:
-            ValueError: names the field, the value and what is allowed.
-        """
+        """Raise ValueError for values that no check knows."""
         for name, allowed in (("limit", get_args(Limit)), ("step", get_args(Step))):
             value = getattr(self, name)
             if value not in allowed:
@@ -187,7 +216,7 @@ class Algorithm(ABC, Generic[State]):
         return ()
 
     def check(self, setting: Setting) -> None:
-        """Refuse settings that the method does not allow, before the run starts.
+        """Raise for settings that the method does not allow, before the run starts; see `Setting`.
 
         Raises:
             ValueError: in the form `field: value is not allowed with ...; must be ...`.
@@ -242,50 +271,3 @@ class Memoryless(Algorithm[Nothing]):
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Nothing:
         return Nothing()
-
-
-def refuse_server_optimizer(name: str, setting: Setting) -> None:
-    """Refuse a server optimizer, for methods whose clients hold copies of the server's model.
-
-    A server optimizer would make the server's model differ from these copies.
-
-    Raises:
-        ValueError: the server does more than add the update.
-    """
-    if not setting.plain_server:
-        raise ValueError(
-            f"server: another optimizer is not allowed with {name}, whose clients hold copies of the server's model; "
-            "must be sgd with lr 1 and no momentum"
-        )
-
-
-def refuse_local_steps(name: str, setting: Setting) -> None:
-    """Refuse more than one local step, for methods that use one gradient in each round.
-
-    Raises:
-        ValueError: more than one local step.
-    """
-    if setting.steps != 1:
-        setting_and_value = "local.epochs" if setting.steps is None else f"local.steps: {setting.steps}"
-        raise ValueError(
-            f"{setting_and_value} is not allowed with {name}, which uses one gradient in each round; "
-            "must be local.steps: 1"
-        )
-
-
-def refuse_local_optimizer(name: str, setting: Setting) -> None:
-    """Refuse all local training but plain SGD, for methods whose clients step along directions of their own.
-
-    Momentum or Adam would mix these directions with those of earlier steps. A clipped gradient would not balance the
-    terms that the method adds to it.
-
-    Raises:
-        ValueError: the clients have another optimizer, momentum, or clipped gradients.
-    """
-    because = f"is not allowed with {name}, which changes the direction of local steps itself"
-    if setting.local_optimizer != "sgd":
-        raise ValueError(f"local.optimizer: {setting.local_optimizer} {because}; must be sgd")
-    if setting.momentum:
-        raise ValueError(f"local.momentum: {setting.momentum:g} {because}; must be 0")
-    if setting.clip_norm is not None:
-        raise ValueError(f"local.clip_norm: {setting.clip_norm:g} {because}; must be null")

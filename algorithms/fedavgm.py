@@ -20,7 +20,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
-from rollcall.algorithms.fedopt import refuse_second_optimizer
 from rollcall.algorithms.options import Positive
 
 
@@ -46,7 +45,7 @@ class FedAvgM(Algorithm[Velocity]):
     properties: ClassVar[Properties] = Properties(limit="shares")
 
     def check(self, setting: Setting) -> None:
-        refuse_second_optimizer("fedavgm", setting)
+        setting.need_no_server_optimizer("fedavgm")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Velocity:
         return Velocity(torch.zeros_like(x))

@@ -26,7 +26,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, refuse_server_optimizer
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
 from rollcall.algorithms.options import Positive
 from rollcall.algorithms.rows import Rows
 
@@ -61,7 +61,7 @@ class FedAWE(Algorithm[StaleModels]):
         return Properties(limit="elsewhere", linear=self.clip is None)
 
     def check(self, setting: Setting) -> None:
-        refuse_server_optimizer("fedawe", setting)
+        setting.need_shared_model("fedawe")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> StaleModels:
         return StaleModels(Rows.begin(x, clients), torch.full((clients,), -1, dtype=torch.int64, device=x.device))

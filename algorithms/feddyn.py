@@ -25,16 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import (
-    Algorithm,
-    LocalWork,
-    Properties,
-    Round,
-    Setting,
-    local_steps,
-    refuse_local_optimizer,
-)
-from rollcall.algorithms.fedopt import refuse_second_optimizer
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps
 from rollcall.algorithms.options import Positive
 from rollcall.algorithms.rows import Rows
 
@@ -62,8 +53,8 @@ class FedDyn(Algorithm[Duals]):
     properties: ClassVar[Properties] = Properties(limit="elsewhere", step="some")
 
     def check(self, setting: Setting) -> None:
-        refuse_local_optimizer("feddyn", setting)
-        refuse_second_optimizer("feddyn", setting)
+        setting.need_plain_sgd("feddyn")
+        setting.need_no_server_optimizer("feddyn")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Duals:
         return Duals(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x))

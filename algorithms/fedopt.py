@@ -29,19 +29,6 @@ from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Se
 from rollcall.algorithms.options import Positive
 
 
-def refuse_second_optimizer(name: str, setting: Setting) -> None:
-    """Refuse server settings, for a method that defines its own server step.
-
-    Raises:
-        ValueError: the server does more than add the update.
-    """
-    if not setting.plain_server:
-        raise ValueError(
-            f"server: another optimizer or rate is not allowed with {name}, which has its own server step; "
-            "must be sgd with lr 1 and no momentum"
-        )
-
-
 @dataclass(frozen=True)
 class Moments:
     """Of the mean move.
@@ -59,7 +46,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class FedOpt(Algorithm[Moments]):
-    """What FedAdam and FedYogi have in common.
+    """Base class of FedAdam and FedYogi.
 
     Attributes:
         eta_g: the server's learning rate. The paper searches it for each task; the default 0.1 is ours.
@@ -76,7 +63,7 @@ class FedOpt(Algorithm[Moments]):
     properties: ClassVar[Properties] = Properties(limit="elsewhere", step="coordinates", linear=False)
 
     def check(self, setting: Setting) -> None:
-        refuse_second_optimizer(type(self).__name__.lower(), setting)
+        setting.need_no_server_optimizer(type(self).__name__.lower())
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Moments:
         n = torch.zeros((), dtype=torch.int64, device=x.device)

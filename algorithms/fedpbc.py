@@ -26,7 +26,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, refuse_server_optimizer
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class FedPBC(Algorithm[LocalModels]):
     properties: ClassVar[Properties] = Properties(limit="elsewhere", asks_all=True, ages=("models",))
 
     def check(self, setting: Setting) -> None:
-        refuse_server_optimizer("fedpbc", setting)
+        setting.need_shared_model("fedpbc")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> LocalModels:
         return LocalModels(x.repeat(clients, 1))

@@ -21,16 +21,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import (
-    LocalWork,
-    Memoryless,
-    Nothing,
-    Properties,
-    Round,
-    Setting,
-    local_steps,
-    refuse_local_optimizer,
-)
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting, local_steps
 from rollcall.algorithms.options import NonNegative
 
 
@@ -47,7 +38,7 @@ class FedProx(Memoryless):
     properties: ClassVar[Properties] = Properties(limit="shares")
 
     def check(self, setting: Setting) -> None:
-        refuse_local_optimizer("fedprox", setting)
+        setting.need_plain_sgd("fedprox")
 
     def round(
         self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork

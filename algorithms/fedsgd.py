@@ -20,16 +20,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import (
-    LocalWork,
-    Memoryless,
-    Nothing,
-    Properties,
-    Round,
-    Setting,
-    refuse_local_optimizer,
-    refuse_local_steps,
-)
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting
 
 
 @dataclass(frozen=True)
@@ -39,8 +30,8 @@ class FedSGD(Memoryless):
     properties: ClassVar[Properties] = Properties(limit="shares")
 
     def check(self, setting: Setting) -> None:
-        refuse_local_steps("fedsgd", setting)
-        refuse_local_optimizer("fedsgd", setting)
+        setting.need_one_step("fedsgd")
+        setting.need_plain_sgd("fedsgd")
 
     def round(
         self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork

@@ -24,15 +24,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import (
-    Algorithm,
-    LocalWork,
-    Nothing,
-    Round,
-    Setting,
-    refuse_local_optimizer,
-    refuse_local_steps,
-)
+from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Round, Setting
 from rollcall.algorithms.options import NonNegative
 
 
@@ -64,8 +56,8 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
         return ("share",) if self.oracle else ()
 
     def check(self, setting: Setting) -> None:
-        refuse_local_steps("fedsgd_iw", setting)
-        refuse_local_optimizer("fedsgd_iw", setting)
+        setting.need_one_step("fedsgd_iw")
+        setting.need_plain_sgd("fedsgd_iw")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Shares | Nothing:
         return Nothing() if self.oracle else Shares(x.new_zeros(clients))

@@ -30,15 +30,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import (
-    Algorithm,
-    LocalWork,
-    Properties,
-    Round,
-    Setting,
-    local_steps,
-    refuse_local_optimizer,
-)
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps
 from rollcall.algorithms.rows import Rows
 
 
@@ -68,7 +60,7 @@ class Focus(Algorithm[Tracking]):
     properties: ClassVar[Properties] = Properties(limit="optimum", step="sum")
 
     def check(self, setting: Setting) -> None:
-        refuse_local_optimizer("focus", setting)
+        setting.need_plain_sgd("focus")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Tracking:
         return Tracking(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))

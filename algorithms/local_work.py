@@ -34,21 +34,13 @@ class LocalWork(Protocol):
             clients: [a], ids.
             x: [a, d], where each client computes its gradient.
             step: local step k, which selects the minibatch.
-
-        Returns:
-            Gradients [a, d] and losses [a].
         """
         ...
 
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
         """Mean loss [a] at x over all samples of a split that each client holds; NaN for a client without any.
 
-        A method that uses these losses must decide what such a client counts as: `CAFed` gives it the others' mean.
-
-        Args:
-            clients: [a], ids.
-            x: [a, d], where each client computes its loss.
-            split: name of the split, such as `validation`.
+        A method that uses these losses must assign a loss to such a client: `CAFed` gives it the others' mean.
 
         Raises:
             ValueError: the split does not exist, or its samples do not belong to clients.
@@ -84,10 +76,6 @@ def local_steps(
     clients: Int[Tensor, "a"], K: Int[Tensor, "a"]
 ) -> Iterator[tuple[int, Int[Tensor, "n"], slice | Int[Tensor, "n"]]]:
     """Iterate over the steps k = 0, 1, ... of clients that take K_i steps each.
-
-    Args:
-        clients: [a], ids.
-        K: [a], number of steps of each client.
 
     Yields:
         k, the ids of the clients that take this step [n], and their positions in `clients`.

@@ -33,12 +33,7 @@ class Rows:
         return self.values[self.place[clients].to(self.values.device)].to(self.place.device)
 
     def put(self, clients: Int[Tensor, "a"], rows: Float[Tensor, "a d"]) -> "Rows":
-        """A new table with the rows of these clients replaced. This table is not changed.
-
-        Args:
-            clients: [a], ids, all different.
-            rows: [a, d], their new rows.
-        """
+        """A new table with the rows of these clients, all different, replaced. This table is not changed."""
         place, n = self.place[clients], len(self.values)
         new = place == 0
         place = torch.where(new, n - 1 + new.cumsum(0), place)

@@ -30,16 +30,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import (
-    Algorithm,
-    LocalWork,
-    Properties,
-    Round,
-    Setting,
-    local_steps,
-    refuse_local_optimizer,
-    refuse_server_optimizer,
-)
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps
 from rollcall.algorithms.rows import Rows
 
 
@@ -75,8 +66,8 @@ class Scaffnew(Algorithm[Shifts]):
     properties: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def check(self, setting: Setting) -> None:
-        refuse_server_optimizer("scaffnew", setting)
-        refuse_local_optimizer("scaffnew", setting)
+        setting.need_shared_model("scaffnew")
+        setting.need_plain_sgd("scaffnew")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Shifts:
         none = Rows.begin(torch.zeros_like(x), clients)

@@ -28,16 +28,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import (
-    Algorithm,
-    LocalWork,
-    Properties,
-    Round,
-    Setting,
-    Traffic,
-    local_steps,
-    refuse_local_optimizer,
-)
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Traffic, local_steps
 from rollcall.algorithms.rows import Rows
 
 
@@ -67,7 +58,7 @@ class Scaffold(Algorithm[Controls]):
     properties: ClassVar[Properties] = Properties(limit="optimum")
 
     def check(self, setting: Setting) -> None:
-        refuse_local_optimizer("scaffold", setting)
+        setting.need_plain_sgd("scaffold")
 
     def init(self, x: Float[Tensor, "d"], clients: int) -> Controls:
         return Controls(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))

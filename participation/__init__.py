@@ -2,21 +2,19 @@
 
 `MODELS`, `PROBABILITIES` and `VARIATIONS` list the names that an experiment file can use. Each model and each source of
 probabilities takes the population first, each variation takes p and t. Keyword arguments are the options of the file.
+A model raises ValueError for an option out of range; probabilities must be in [0, 1], one for all clients or for each.
 """
 
 from collections.abc import Callable
 
 from rollcall.participation.base import Participation, Population
-from rollcall.participation.bernoulli import Active, Bernoulli
-from rollcall.participation.copula import Copula
 from rollcall.participation.cyclic import Cyclic, CyclicReset
 from rollcall.participation.function import FromFunction, FromObject
-from rollcall.participation.group_events import GroupEvents
+from rollcall.participation.independent import Active, Bernoulli, Copula, Full, GroupEvents, Uniform, Weighted
 from rollcall.participation.markov import ClusteredMarkov, Markov, MarkovPiLambda, MarkovVarying
 from rollcall.participation.minimum_separation import MinimumSeparation
 from rollcall.participation.probabilities import PROBABILITIES
 from rollcall.participation.trace import Trace
-from rollcall.participation.uniform import Full, Uniform, Weighted
 from rollcall.participation.variations import VARIATIONS
 
 MODELS: dict[str, Callable[..., Participation]] = {

@@ -1,7 +1,9 @@
-"""Analyses: what the papers show of roll calls themselves, laws and pictures without any learning.
+"""Analyses: the papers' results about participation itself, without any learning.
 
-An analysis takes a seed and gives a table with the column `round`, which is what it runs over (rounds, clients or
-probabilities), and a column for each quantity; its keyword arguments are the options of an experiment file.
+An analysis takes a seed and returns a table. Its column `round` is the variable that it runs over (rounds, clients or
+probabilities); the other columns are quantities. Keyword arguments are the options of an experiment file: `clients` m,
+`classes` C, the concentration `alpha` of the clients' class distributions, a source `probability` of the p_i. Minimum
+separation has `units` N, whose weights p follow `law` (see `unit_weights`) with the exponent `s` of `power_law`.
 """
 
 from collections.abc import Callable
@@ -11,40 +13,35 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from rollcall.participation import theory
 from rollcall.participation.base import Participation, Population
 from rollcall.participation.probabilities import Source, class_weights
 from rollcall.participation.streams import stream
+from rollcall.participation.theory import separation as theory
+from rollcall.participation.theory.weights import effective_weights_independent, l1_distance, normalised
 
 UnitLaw: TypeAlias = Literal["uniform", "exponential", "power_law"]
 
 
 def prop1_limit(seed: int, *, targets: np.ndarray, probability: np.ndarray) -> pd.DataFrame:
-    """Where E[x] of FedAvg tends on scalar quadratics 0.5 (x - u_i)^2 under independent uplinks ([PBC] Proposition 1).
+    """Limit of E[x] of FedAvg on scalar quadratics 0.5 (x - u_i)^2 under independent uplinks ([PBC] Proposition 1).
 
     The limit is the mean of the u_i under FedAvg's effective weights E[1{i in A}/|A|], whatever eta and K; for
-    u = (0, 100), p_1 = 0.5 it is 150 p_2 / (1 + p_2).
+    u = (0, 100), p_1 = 0.5 it is 150 p_2 / (1 + p_2). Nothing is drawn.
 
-    Columns are x, and `train/bias` as the task `quadratic` has it: x less the mean of the u_i, which is the optimum.
+    Columns: x, and `train/bias` as in the task `quadratic`: x minus the mean of the u_i, which is the optimum.
 
     Args:
-        seed: has no part in it.
+        seed: not used.
         targets: u, [m].
         probability: p, [m].
     """
-    weights = theory.normalised(theory.effective_weights_independent(np.asarray(probability, dtype=np.float64)))
+    weights = normalised(effective_weights_independent(np.asarray(probability, dtype=np.float64)))
     x = float(weights @ targets)
     return pd.DataFrame({"round": [0], "x": [x], "train/bias": [x - float(np.mean(targets))]})
 
 
 def class_weights_sorted(seed: int, *, classes: int = 10, sigma0: float = 10.0) -> pd.DataFrame:
-    """r of `class_coupled`, the weights by which availability follows the classes, largest first ([PBC] Fig. 4).
-
-    Args:
-        seed: of the draw.
-        classes: C.
-        sigma0: standard deviation of log r'.
-    """
+    """r of `class_coupled`, the weights by which availability follows the classes, largest first ([PBC] Fig. 4)."""
     r = np.sort(class_weights(seed, classes, sigma0))[::-1]
     return pd.DataFrame({"round": np.arange(classes), "r": r})
 
@@ -54,15 +51,8 @@ def probabilities_sorted(
 ) -> pd.DataFrame:
     """p_i of clients with Dirichlet(alpha) class distributions, smallest first ([PBC] Fig. 4).
 
-    They are those that the clients of a data set of as many classes have under `dirichlet` and the same seed, if no
-    client had to be drawn anew.
-
-    Args:
-        seed: of the draws.
-        probability: where p_i comes from, such as `class_coupled`.
-        clients: m.
-        classes: C.
-        alpha: concentration.
+    They equal those of the clients of a data set with C classes under `dirichlet` and the same seed, if the partition
+    was drawn once.
     """
     p = np.sort(probability(_population(seed, clients, classes, alpha)))
     return pd.DataFrame({"round": np.arange(clients), "p": p})
@@ -71,15 +61,9 @@ def probabilities_sorted(
 def probabilities_histogram(
     seed: int, *, probability: Source, clients: int = 100, classes: int = 10, alpha: float = 0.1, bins: int = 20
 ) -> pd.DataFrame:
-    """How many clients have their p_i in each of so many equal parts of [0, 1] ([PBC] Fig. 4).
+    """Number of clients with p_i in each of `bins` equal parts of [0, 1] ([PBC] Fig. 4).
 
-    Args:
-        seed: of the draws.
-        probability: where p_i comes from.
-        clients: m.
-        classes: C.
-        alpha: concentration of the clients' class distributions.
-        bins: how many parts; each holds its lower end, the last one also its upper.
+    Each part holds its lower end, the last one also its upper end.
     """
     p = probability(_population(seed, clients, classes, alpha))
     counts, edges = np.histogram(p, bins=bins, range=(0.0, 1.0))
@@ -99,14 +83,7 @@ def uplink(
     client: int = 0,
     rounds: int = 80,
 ) -> pd.DataFrame:
-    """p_i^t as an oracle knows it, and whether the uplink is on, 1 or 0, round by round ([PBC] Fig. 6).
-
-    Args:
-        seed: of the roll call.
-        participation: a model that knows p_i^t.
-        clients: m.
-        client: whose uplink is shown.
-        rounds: T.
+    """p_i^t as an oracle knows it, and whether the uplink of a client is on, 1 or 0, round by round ([PBC] Fig. 6).
 
     Raises:
         ValueError: there is no such client, or the model does not know p_i^t.
@@ -122,17 +99,10 @@ def uplink(
 
 
 def separation_distance(seed: int, *, units: int = 500, law: UnitLaw = "uniform", s: float = 1.5) -> pd.DataFrame:
-    """||pi_R - 1/N||_1 for R = 0..N-1, exact, and the largest rise from one R to the next so far ([Sun] Fig. 1).
-
-    Args:
-        seed: of the random p.
-        units: N.
-        law: of p, see `unit_weights`.
-        s: exponent of `power_law`.
-    """
+    """||pi_R - 1/N||_1 for R = 0..N-1, exact, and the largest rise from one R to the next so far ([Sun] Fig. 1)."""
     p = unit_weights(seed, units, law, s)
     uniform = np.full(units, 1 / units)
-    distance = np.array([theory.l1_distance(uniform, theory.stationary_separation(p, R)) for R in range(units)])
+    distance = np.array([l1_distance(uniform, theory.stationary_separation(p, R)) for R in range(units)])
     rise = np.maximum.accumulate(np.diff(distance, prepend=distance[0]))
     return pd.DataFrame({"round": np.arange(units), "distance": distance, "largest_rise": rise})
 
@@ -143,61 +113,49 @@ def separation_simulated(
     """pi_R of [Sun] Fig. 1 by simulation, beside the exact law at the same R.
 
     Columns: `distance`, ||pi_R - 1/N||_1 of the simulated shares, to which their noise adds; `apart`, the distance
-    ||simulated - exact||_1; `noise`, what that is on average if the exact law is right.
+    ||simulated - exact||_1; `noise`, its expected value if the exact law is right.
 
     Args:
         seed: of the random p and of the simulation.
         separations: R.
         rounds: counted in each of 64 chains.
-        units: N.
-        law: of p, see `unit_weights`.
-        s: exponent of `power_law`.
     """
     p = unit_weights(seed, units, law, s)
     rows = []
     for R in separations.tolist():
-        found, exact = theory.simulated_separation(p, R, rounds, seed), theory.stationary_separation(p, R)
-        rows.append(
-            {
-                "round": R,
-                "distance": float(np.abs(found.value - 1 / units).sum()),
-                "apart": float(np.abs(found.value - exact).sum()),
-                "noise": float(np.sqrt(2 / np.pi) * found.error.sum()),
-            }
-        )
+        simulated, error = theory.simulated_separation(p, R, rounds, seed)
+        distance, apart = (np.abs(simulated - pi).sum() for pi in (1 / units, theory.stationary_separation(p, R)))
+        rows.append({"round": R, "distance": distance, "apart": apart, "noise": np.sqrt(2 / np.pi) * error.sum()})
     return pd.DataFrame(rows)
 
 
 def separation_mixing(
     seed: int, *, separation: int, units: int = 100, law: UnitLaw = "uniform", s: float = 1.5, rounds: int = 200
 ) -> pd.DataFrame:
-    """How soon minimum separation settles, over t = 0, 1, ... ([Sun] Fig. 5).
+    """Convergence of minimum separation to its stationary law, over t = 0, 1, ... ([Sun] Fig. 5).
 
     Columns: `distance`, TV(eta_R(t), pi_R) with eta_R(t) the law of the unit drawn in round t; `error`, its standard
-    error, and `floor`, what noise alone would give; `shares`, the mean TV to pi_R of the shares that one roll call has
-    drawn up to round t.
+    error; `floor`, the distance that noise alone would give; `shares`, the mean TV between pi_R and the shares of the
+    units drawn in one roll call up to round t.
 
     Args:
         seed: of the random p and of the simulation.
         separation: R.
-        units: N.
-        law: of p, see `unit_weights`.
-        s: exponent of `power_law`.
         rounds: t from 0 to here, exclusive.
     """
     p = unit_weights(seed, units, law, s)
-    found = theory.separation_mixing(p, separation, rounds, seed)
-    shares, _ = theory.separation_shares(p, separation, rounds, seed)
-    columns = {"distance": found.distance, "error": found.error, "floor": found.floor, "shares": shares}
+    mixing = theory.separation_mixing(p, separation, rounds, seed)
+    columns = {"distance": mixing.distance, "error": mixing.error, "floor": mixing.floor}
+    columns["shares"] = theory.separation_shares(p, separation, rounds, seed)
     return pd.DataFrame({"round": np.arange(rounds)} | columns)
 
 
 def unit_weights(seed: int, units: int, law: UnitLaw, s: float) -> Float[np.ndarray, "N"]:
     """p of the units, of sum 1: U(0, 1) draws, exponential draws (a uniform point of the simplex), or i^-s."""
     if law == "power_law":
-        return theory.normalised(np.arange(1, units + 1, dtype=np.float64) ** -s)
+        return normalised(np.arange(1, units + 1, dtype=np.float64) ** -s)
     draw = stream(seed, "probabilities")
-    return theory.normalised(draw.random(units) if law == "uniform" else draw.exponential(size=units))
+    return normalised(draw.random(units) if law == "uniform" else draw.exponential(size=units))
 
 
 ANALYSES: dict[str, Callable[..., pd.DataFrame]] = {

@@ -1,4 +1,4 @@
-"""The interface of a participation model, and what it knows about the clients."""
+"""The interface of a participation model, and its knowledge of the clients."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from rollcall.participation.streams import stream
 
 @dataclass(frozen=True)
 class Population:
-    """What a participation model knows about the clients before the first round.
+    """A participation model's knowledge of the clients before the first round.
 
     Attributes:
         clients: m, the number of clients.
@@ -27,7 +27,7 @@ class Population:
     histogram: Int[np.ndarray, "m C"] | None = None
 
     def pooled(self, unit: Int[np.ndarray, "m"], count: int) -> "Population":
-        """The population of units of clients: mean class distributions and summed histograms of their members.
+        """The population of `count` units of clients: mean class distributions and summed histograms of their members.
 
         Args:
             unit: [m], the unit of each client, 0..count-1.
@@ -53,6 +53,10 @@ class Participation(ABC):
     """
 
     clients: int
+
+    def __init__(self, population: Population) -> None:
+        self.clients = population.clients
+        self.seed = population.seed
 
     @abstractmethod
     def active(self, t: int) -> Int[np.ndarray, "a"]:
@@ -84,38 +88,11 @@ class Participation(ABC):
         return None
 
 
-class IndependentRounds(Participation):
-    """Base class of models whose rounds are independent and identically distributed: pi_i = p_i and lambda_i = 0.
-
-    Attributes:
-        p: [m], each client's probability of being active.
-    """
-
-    p: Float[np.ndarray, "m"]
-
-    def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.p
-
-    @property
-    def stationary(self) -> Float[np.ndarray, "m"]:
-        return self.p
-
-    @property
-    def correlation(self) -> Float[np.ndarray, "m"]:
-        return np.zeros(self.clients)
-
-
 def members(option: str, population: Population, count: int, *, shuffled: bool = False) -> Int[np.ndarray, "m"]:
     """The unit [m] of each client, 0..count-1: contiguous in the order of ids, or assigned at random by the seed.
 
-    Args:
-        option: name of the option that gives the count, for errors.
-        population: the clients.
-        count: number of units.
-        shuffled: whether to assign clients at random.
-
     Raises:
-        ValueError: the count does not divide the number of clients.
+        ValueError: the count does not divide the number of clients; `option` is its name in the error.
     """
     m = population.clients
     if count < 1 or m % count:
@@ -126,11 +103,7 @@ def members(option: str, population: Population, count: int, *, shuffled: bool =
 
 
 def spread(name: str, value: float | np.ndarray, n: int, unit: str = "client") -> Float[np.ndarray, "n"]:
-    """An array [n] from one number, or from one number for each unit.
-
-    Raises:
-        ValueError: another shape.
-    """
+    """An array [n] from one number, or from one number for each unit; ValueError for another shape."""
     values = np.asarray(value, dtype=np.float64)
     if values.shape not in ((), (n,)):
         raise ValueError(

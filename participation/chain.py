@@ -16,14 +16,10 @@ class Chain(Participation):
 
     The last state and a few earlier ones are stored. Rounds in order cost one step each. Any other round is reached by
     replaying from the nearest stored state, which is exact because each draw depends on its round only.
-
-    Args:
-        population: the clients.
     """
 
     def __init__(self, population: Population) -> None:
-        self.clients = population.clients
-        self.seed = population.seed
+        super().__init__(population)
         self._cursor: tuple[int, np.ndarray] | None = None
         self._snapshots: dict[int, np.ndarray] = {}
         self._stride = 64

@@ -7,19 +7,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from rollcall.participation.base import Participation, Population
-from rollcall.participation.probabilities import Source, resolve
+from rollcall.participation.probabilities import Probability, resolve
 from rollcall.participation.streams import stream
 
 
 def stretches(p: Float[np.ndarray, "m"], length: int) -> tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"]]:
-    """Numbers of active and inactive rounds of a cycle of L rounds, each at least one.
-
-    Args:
-        p: [m], probabilities.
-        length: L, at least 2.
-
-    Returns:
-        on = round(L p), half to even, and off, each [m].
+    """Active and inactive rounds [m] of a cycle of L rounds: on = round(L p), half to even, and off, each at least one.
 
     Raises:
         ValueError: L below 2.
@@ -39,25 +32,21 @@ class Cyclic(Participation):
     active is different.
 
     Args:
-        population: the clients.
-        probability: p_i as one number, one for each client, or a source such as `class_coupled`.
-        length: L, in rounds.
-
-    Raises:
-        ValueError: a probability outside [0, 1], not one for each client, or L below 2.
+        probability: p_i.
+        length: L, in rounds, at least 2.
     """
 
-    def __init__(self, population: Population, *, probability: float | np.ndarray | Source, length: int = 100) -> None:
-        self.clients = population.clients
+    def __init__(self, population: Population, *, probability: Probability, length: int = 100) -> None:
+        super().__init__(population)
         self.on, self.off = stretches(resolve(probability, population), length)
-        self.offset = stream(population.seed, "participation", 0).integers(self.off)
+        self.offset = stream(self.seed, "participation", 0).integers(self.off)
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         since = t - self.offset
         return np.flatnonzero((since >= 0) & (since % (self.on + self.off) < self.on))
 
     def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.on / (self.on + self.off)
+        return self.stationary
 
     @property
     def stationary(self) -> Float[np.ndarray, "m"]:
@@ -71,27 +60,22 @@ class CyclicReset(Participation):
     knows the duty on / L. Within a cycle the probability to be active depends on t mod L.
 
     Args:
-        population: the clients.
-        probability: p_i as one number, one for each client, or a source such as `class_coupled`.
-        length: L, in rounds.
+        probability: p_i.
+        length: L, in rounds, at least 2.
         frozen_duty: replace p_i by (1 - gamma) p_i, as the authors' released code does.
         gamma: used with `frozen_duty`: depth of the time variation, in [0, 1].
-
-    Raises:
-        ValueError: a probability outside [0, 1], not one for each client, L below 2, or gamma out of range.
     """
 
     def __init__(
         self,
         population: Population,
         *,
-        probability: float | np.ndarray | Source,
+        probability: Probability,
         length: int = 100,
         frozen_duty: bool = False,
         gamma: float = 0.4,
     ) -> None:
-        self.clients = population.clients
-        self.seed = population.seed
+        super().__init__(population)
         self.length = length
         if not 0 <= gamma <= 1:
             raise ValueError(f"gamma: {gamma:g} is not allowed; must be in [0, 1]")
@@ -105,7 +89,7 @@ class CyclicReset(Participation):
         return np.flatnonzero((offset <= now) & (now < offset + self.on))
 
     def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.on / self.length
+        return self.stationary
 
     @property
     def stationary(self) -> Float[np.ndarray, "m"]:

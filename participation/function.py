@@ -1,7 +1,8 @@
-"""Roll calls of one's own that are no `Participation`: a plain function, or an object with `active(t)`."""
+"""User-defined participation without the base class: a plain function, or an object with `active(t)`."""
 
 from collections.abc import Callable
 from inspect import Parameter, signature
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,17 +16,64 @@ Draw: TypeAlias = Callable[[int, np.random.Generator], Any]
 """The active clients of round t: a mask [m] of true and false, or the ids of the active clients in any order."""
 
 FUNCTIONS: dict[str, Draw] = {}
-"""The suite has no such function. An experiment names a function of the user's own, as it names every choice."""
+"""Empty: the suite has no such function. An experiment file names a user's function."""
 
 
-class FromFunction(Participation):
-    """The clients that a function of the user's own names, `function(t, rng)`.
+class FromObject(Participation):
+    """A user's object with `active(t)`; it needs no base class.
+
+    Oracle knowledge is optional: `probability` is a method of t; `stationary`, `correlation` and `share` are
+    attributes. Each is one number for each client, or one number for all clients. If the object lacks one, or it is
+    None, it is unknown.
+
+    Args:
+        model: its `active(t)` returns a mask [m] of true and false, or the ids of the active clients in any order.
+        name: of the part that returns active clients, for errors.
+
+    Raises:
+        ValueError: `active(t)` returns something else, or knowledge has a wrong shape or is out of range.
+    """
+
+    def __init__(self, population: Population, model: Any, name: str = "active") -> None:
+        super().__init__(population)
+        self.model = model
+        self.name = name
+        self.active(0)  # refuses a wrong answer before the first round
+
+    def active(self, t: int) -> Int[np.ndarray, "a"]:
+        return active_ids(self.name, self.model.active(t), self.clients, t)
+
+    def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
+        value = getattr(self.model, "probability", None)
+        return self._known("probability", value(t) if callable(value) else value)
+
+    @property
+    def stationary(self) -> Float[np.ndarray, "m"] | None:
+        return self._known("stationary", getattr(self.model, "stationary", None))
+
+    @property
+    def correlation(self) -> Float[np.ndarray, "m"] | None:
+        return self._known("correlation", getattr(self.model, "correlation", None), low=-1)
+
+    @property
+    def share(self) -> Float[np.ndarray, "m"] | None:
+        return self._known("share", getattr(self.model, "share", None))
+
+    def _known(self, name: str, value: Any, low: float = 0) -> Float[np.ndarray, "m"] | None:
+        if value is None:
+            return None
+        numbers = np.asarray(value() if callable(value) else value, dtype=np.float64)
+        shape = (self.clients,)
+        return checked(name, np.full(shape, numbers) if numbers.ndim == 0 else numbers, [shape], low, 1)
+
+
+class FromFunction(FromObject):
+    """A user's function `function(t, rng)` that returns the active clients.
 
     `rng` is a NumPy generator whose numbers depend on the seed and the round alone. A function that draws from it only,
     and keeps nothing from round to round, gives the same roll call for every method and after a restart.
 
     Args:
-        population: the clients.
         function: takes the round t and `rng`. Returns a mask [m] of true and false, or the ids of the active clients.
         probability: p_i for an oracle, the same in all rounds, [m] in [0, 1]. Default: unknown.
         stationary: pi [m] for an oracle, in [0, 1]. Default: unknown.
@@ -46,80 +94,15 @@ class FromFunction(Participation):
         correlation: np.ndarray | None = None,
         share: np.ndarray | None = None,
     ) -> None:
-        m = self.clients = population.clients
-        self.seed = population.seed
-        self.function = function
-        self._probability = checked("probability", probability, [(m,)], 0, 1)
-        self._stationary = checked("stationary", stationary, [(m,)], 0, 1)
-        self._correlation = checked("correlation", correlation, [(m,)], -1, 1)
-        self._share = checked("share", share, [(m,)], 0, 1)
-        self.active(0)  # refuses a wrong function before the first round
-
-    def active(self, t: int) -> Int[np.ndarray, "a"]:
-        return active_ids("function", self.function(t, stream(self.seed, "participation", t)), self.clients, t)
-
-    def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
-        return self._probability
-
-    @property
-    def stationary(self) -> Float[np.ndarray, "m"] | None:
-        return self._stationary
-
-    @property
-    def correlation(self) -> Float[np.ndarray, "m"] | None:
-        return self._correlation
-
-    @property
-    def share(self) -> Float[np.ndarray, "m"] | None:
-        return self._share
-
-
-class FromObject(Participation):
-    """The clients that an object with `active(t)` names; it needs no base class.
-
-    What an oracle may know is optional: `probability` is a method of t, `stationary`, `correlation` and `share` are
-    attributes. Each is a number for each client, or one number for all. What the object lacks, or has as None, is
-    unknown.
-
-    Args:
-        population: the clients.
-        model: its `active(t)` returns a mask [m] of true and false, or the ids of the active clients in any order.
-
-    Raises:
-        ValueError: `active(t)` returns something else, or knowledge has a wrong shape or is out of range.
-    """
-
-    def __init__(self, population: Population, model: Any) -> None:
-        self.clients = population.clients
-        self.model = model
-        self.active(0)  # refuses a wrong answer before the first round
-
-    def active(self, t: int) -> Int[np.ndarray, "a"]:
-        return active_ids("active", self.model.active(t), self.clients, t)
-
-    def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
-        value = getattr(self.model, "probability", None)
-        return self._vector("probability", value(t) if callable(value) else value)
-
-    @property
-    def stationary(self) -> Float[np.ndarray, "m"] | None:
-        return self._vector("stationary", getattr(self.model, "stationary", None))
-
-    @property
-    def correlation(self) -> Float[np.ndarray, "m"] | None:
-        return self._vector("correlation", getattr(self.model, "correlation", None), low=-1)
-
-    @property
-    def share(self) -> Float[np.ndarray, "m"] | None:
-        return self._vector("share", getattr(self.model, "share", None))
-
-    def _vector(self, name: str, value: Any, low: float = 0) -> Float[np.ndarray, "m"] | None:
-        if value is None:
-            return None
-        numbers = np.asarray(value() if callable(value) else value, dtype=np.float64)
-        return checked(
-            name, np.full(self.clients, numbers) if numbers.ndim == 0 else numbers, [(self.clients,)], low, 1
+        model = SimpleNamespace(
+            active=lambda t: function(t, stream(population.seed, "participation", t)),
+            probability=probability,
+            stationary=stationary,
+            correlation=correlation,
+            share=share,
         )
+        super().__init__(population, model, "function")
+        _ = self.probability(0), self.stationary, self.correlation, self.share  # refused before the first round
 
 
 def is_draw(value: Any) -> bool:
@@ -138,14 +121,8 @@ def is_draw(value: Any) -> bool:
 def active_ids(name: str, answer: Any, m: int, t: int) -> Int[np.ndarray, "a"]:
     """The ids of the active clients, ascending, from a mask or from ids.
 
-    Args:
-        name: of the function that answered, for errors.
-        answer: the mask or the ids.
-        m: the number of clients.
-        t: the round.
-
     Raises:
-        ValueError: it is neither a mask [m] nor different ids of clients.
+        ValueError: the answer of `name` in round t is neither a mask [m] nor different ids of clients.
     """
     values = np.asarray(answer)
     must = f"must be a mask of {m} values true or false, or ids from 0 to {m - 1}"

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from rollcall.participation.base import Population, members, spread
 from rollcall.participation.chain import Chain
-from rollcall.participation.probabilities import Source, first_half, resolve, two_level
+from rollcall.participation.probabilities import Probability, first_half, resolve, two_level
 from rollcall.participation.streams import stream
 from rollcall.participation.variations import Variation, sine
 
@@ -57,18 +57,12 @@ class Markov(TwoStates):
     is read.
 
     Args:
-        population: the clients.
-        probability: p_i as one number, one for each client, or a source such as `class_coupled`.
+        probability: p_i.
         off_on: q* in (0, 1]; 0.05 in the paper. At fixed p_i it determines the memory: lambda_i = 1 - q* / p_i if
             q* (1 - p_i) <= p_i.
-
-    Raises:
-        ValueError: a probability outside [0, 1], not one for each client, or q* out of range.
     """
 
-    def __init__(
-        self, population: Population, *, probability: float | np.ndarray | Source, off_on: float = 0.05
-    ) -> None:
+    def __init__(self, population: Population, *, probability: Probability, off_on: float = 0.05) -> None:
         super().__init__(population)
         self.pi = resolve(probability, population)
         self.q_star, self.q = transition_rates(self.pi, check_off_on(off_on))
@@ -88,22 +82,18 @@ class MarkovVarying(Chain):
     mu^{-1} = p_i^0.
 
     Args:
-        population: the clients.
-        probability: p_i as one number, one for each client, or a source such as `class_coupled`.
+        probability: p_i.
         variation: p_i^t as a function of p_i and t.
         off_on: q* in (0, 1].
         restart_each_round: draw the state from p_i^t anew in every round, as the authors' released code does. The
             draws are those of `bernoulli` with the same variation.
-
-    Raises:
-        ValueError: a probability outside [0, 1], not one for each client, or q* out of range.
     """
 
     def __init__(
         self,
         population: Population,
         *,
-        probability: float | np.ndarray | Source,
+        probability: Probability,
         variation: Variation = sine,
         off_on: float = 0.05,
         restart_each_round: bool = False,
@@ -117,14 +107,12 @@ class MarkovVarying(Chain):
 
     def start(self) -> Bool[np.ndarray, "m"]:
         rng = stream(self.seed, "participation", 0)
-        p = self.probability(0)
-        on = rng.random(self.clients) < p
-        return on if self.restart else self._transition(on, p, rng)
+        on = rng.random(self.clients) < self.probability(0)
+        return on if self.restart else self._transition(on, 0, rng)
 
     def step(self, state: Bool[np.ndarray, "m"], t: int) -> Bool[np.ndarray, "m"]:
         rng = stream(self.seed, "participation", t)
-        p = self.probability(t)
-        return rng.random(self.clients) < p if self.restart else self._transition(state, p, rng)
+        return rng.random(self.clients) < self.probability(t) if self.restart else self._transition(state, t, rng)
 
     def emit(self, state: Bool[np.ndarray, "m"], t: int) -> Int[np.ndarray, "a"]:
         return np.flatnonzero(state)
@@ -132,10 +120,8 @@ class MarkovVarying(Chain):
     def probability(self, t: int) -> Float[np.ndarray, "m"]:
         return self.variation(self.p, t)
 
-    def _transition(
-        self, on: Bool[np.ndarray, "m"], p: Float[np.ndarray, "m"], rng: np.random.Generator
-    ) -> Bool[np.ndarray, "m"]:
-        q_star, q = transition_rates(p, self.off_on)
+    def _transition(self, on: Bool[np.ndarray, "m"], t: int, rng: np.random.Generator) -> Bool[np.ndarray, "m"]:
+        q_star, q = transition_rates(self.probability(t), self.off_on)
         return switch(on, 1 - q, q_star, rng)
 
 
@@ -151,8 +137,7 @@ class MarkovPiLambda(TwoStates):
     authors' released code.
 
     Args:
-        population: the clients.
-        probability: pi_i as one number, one for each client, or a source.
+        probability: pi_i.
         correlation: lambda_i as one number or one for each client, instead of the paper's draw. It sets the correlation
             time, -1 / log lambda rounds, at fixed availability.
         nu: lambda of the correlated clients.
@@ -160,14 +145,14 @@ class MarkovPiLambda(TwoStates):
         lasting: which halves have clients with lambda = nu: `both`, or only the rarely available half (`rare`).
 
     Raises:
-        ValueError: a probability outside [0, 1], not one value for each client, or (pi, lambda) that no chain can have.
+        ValueError: (pi, lambda) that no chain can have.
     """
 
     def __init__(
         self,
         population: Population,
         *,
-        probability: float | np.ndarray | Source = two_level,
+        probability: Probability = two_level,
         correlation: float | np.ndarray | None = None,
         nu: float = 0.9,
         eps: float = 0.01,
@@ -212,7 +197,7 @@ class ClusteredMarkov(TwoStates):
         population: Population,
         *,
         clusters: int = 10,
-        probability: float | np.ndarray | Source | None = None,
+        probability: Probability | None = None,
         correlation: float | np.ndarray | None = None,
     ) -> None:
         super().__init__(population)
@@ -242,17 +227,10 @@ class ClusteredMarkov(TwoStates):
 
 
 def transition_rates(p: Float[np.ndarray, "m"], off_on: float) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m"]]:
-    """Transition probabilities (q*, q) of [PBC] Table III for chains with stationary probabilities p.
+    """q* = P(on|off) and q = P(off|on), each [m], of [PBC] Table III for chains with stationary probabilities p.
 
     q* = off_on and q = q* (1 - p) / p if that is a probability. For smaller p, q = 1 and q* = p / (1 - p), the fastest
     chain with this p.
-
-    Args:
-        p: [m], stationary probabilities.
-        off_on: q*, the probability to become active.
-
-    Returns:
-        q* = P(on|off) and q = P(off|on), each [m].
     """
     scarce = off_on * (1 - p) > p
     # Each branch is computed only where it applies: the other one divides by 0 at p = 0 or p = 1.
@@ -262,11 +240,7 @@ def transition_rates(p: Float[np.ndarray, "m"], off_on: float) -> tuple[Float[np
 
 
 def check_off_on(off_on: float) -> float:
-    """q* itself.
-
-    Raises:
-        ValueError: q* is not in (0, 1]; with 0 an inactive client would never become active again.
-    """
+    """q* itself; ValueError if it is not in (0, 1]: with 0 an inactive client would never become active again."""
     if not 0 < off_on <= 1:
         raise ValueError(f"off_on: {off_on:g} is not allowed; must be in (0, 1]")
     return off_on
@@ -275,15 +249,7 @@ def check_off_on(off_on: float) -> float:
 def transitions(
     pi: Float[np.ndarray, "n"], correlation: Float[np.ndarray, "n"], who: str = "client"
 ) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
-    """Transition probabilities of two-state chains with stationary pi and second eigenvalue lambda.
-
-    Args:
-        pi: [n], stationary probabilities.
-        correlation: [n], lambda.
-        who: what a chain stands for, for errors.
-
-    Returns:
-        P(on|on) and P(on|off), each [n].
+    """P(on|on) and P(on|off), each [n], of two-state chains with stationary pi and second eigenvalue lambda.
 
     Raises:
         ValueError: (pi, lambda) that no chain can have: lambda must be at least max(1 - 1/pi, 1 - 1/(1 - pi)) and

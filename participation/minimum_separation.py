@@ -8,10 +8,10 @@ from jaxtyping import Float, Int
 
 from rollcall.participation.base import Population, members, spread
 from rollcall.participation.chain import Chain
-from rollcall.participation.probabilities import Source, resolve
+from rollcall.participation.independent import successive
+from rollcall.participation.probabilities import Probability, resolve
 from rollcall.participation.streams import stream
-from rollcall.participation.theory import stationary_separation
-from rollcall.participation.uniform import successive
+from rollcall.participation.theory.separation import stationary_separation
 
 TRIES = 16
 """Attempts to draw different units independently."""
@@ -22,13 +22,11 @@ class MinimumSeparation(Chain):
 
     A unit is a client, or a group of clients that participate together. At the start all units are available. With
     R = 0 rounds are independent; with B = 1 and R = M - 1 participation is cyclic. An oracle knows pi_R if all R_i are
-    equal and sets follow the product law (exactly: `rollcall.participation.theory.stationary_separation`), and p_i^t
+    equal and sets follow the product law (see `rollcall.participation.theory.separation`), and p_i^t
     only if it does not depend on earlier rounds.
 
     Args:
-        population: the clients.
-        probability: p, of which only the proportions matter: one for each unit, or a source such as `power_law` (for
-            which units are the clients).
+        probability: p of the units, of which only the proportions matter. A source takes the units as clients.
         separation: R from 0 to M - 1, one number or one for each unit.
         groups: M, the number of groups, a divisor of the number of clients. Default: every client is a unit.
         shuffled: assign clients to groups at random (by the seed) instead of in the order of their ids.
@@ -37,15 +35,14 @@ class MinimumSeparation(Chain):
             1), or `successive`, one unit after the other in proportion to p.
 
     Raises:
-        ValueError: a probability outside [0, 1], groups of unequal size, R out of range, or an R that can leave fewer
-            than B units available.
+        ValueError: groups of unequal size, R out of range, or an R that can leave fewer than B units available.
     """
 
     def __init__(
         self,
         population: Population,
         *,
-        probability: float | np.ndarray | Source,
+        probability: Probability,
         separation: int | np.ndarray,
         groups: int | None = None,
         shuffled: bool = False,
@@ -88,7 +85,7 @@ class MinimumSeparation(Chain):
         return np.flatnonzero((state == t)[self.unit])
 
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
-        return self.stationary if self._memoryless else None
+        return None if self.R.any() else self.stationary
 
     @cached_property  # used in every round if R = 0
     def stationary(self) -> Float[np.ndarray, "m"] | None:
@@ -100,24 +97,12 @@ class MinimumSeparation(Chain):
     def correlation(self) -> Float[np.ndarray, "m"] | None:
         return None if self.R.any() else np.zeros(self.clients)
 
-    @property
-    def _memoryless(self) -> bool:
-        return not self.R.any()
-
 
 def product(w: Float[np.ndarray, "n"], B: int, rng: np.random.Generator) -> Int[np.ndarray, "B"]:
-    """Draw B different positions of w by the product law.
+    """Draw a set S of B positions of w > 0, in no order, with probability proportional to the product of w over S.
 
     B independent draws in proportion to w that are all different have exactly this law. If several attempts give no
     such draws, elementary symmetric polynomials decide about one position after the other.
-
-    Args:
-        w: [n], weights above 0.
-        B: number of positions.
-        rng: the generator.
-
-    Returns:
-        A set S [B], in no order, with probability proportional to the product of w over S.
     """
     upto = np.cumsum(w)
     # If a draw rounds up to the total, the index would be beyond the end.

@@ -1,6 +1,7 @@
 """Sources of the participation probabilities p_i of a population.
 
-A source takes the population and returns p [m]. Its keyword arguments are the options of an experiment file.
+A source takes the population and returns p [m]. Its keyword arguments are the options of an experiment file. A source
+raises ValueError for an option out of range, and if it needs the classes of a population that has none.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,9 @@ from rollcall.participation.base import Population, spread
 from rollcall.participation.streams import stream
 
 Source: TypeAlias = Callable[[Population], Float[np.ndarray, "m"]]
+
+Probability: TypeAlias = float | np.ndarray | Source
+"""Probabilities in [0, 1] of all clients: one number, one for each client, or a source such as `class_coupled`."""
 
 
 def constant(population: Population, *, p: float) -> Float[np.ndarray, "m"]:
@@ -34,13 +38,9 @@ def class_coupled(
     small r are rarely available.
 
     Args:
-        population: the clients, with class distributions nu.
         sigma0: standard deviation of the log of the draws; 0 gives all classes the same r and all clients the same p.
         delta: smallest probability, in [0, 1].
         realised: use the clients' actual label histograms for nu, as the authors' released code does.
-
-    Raises:
-        ValueError: the population has no classes, or an option is out of range.
     """
     if not 0 <= delta <= 1:
         raise ValueError(f"probability.delta: {delta} is not allowed; must be in [0, 1]")
@@ -64,15 +64,11 @@ def coupling(
     from a paper; made for experiments that vary the coupling alone.
 
     Args:
-        population: the clients, with class distributions nu.
         strength: in [0, 1]; 0 gives all clients the same p.
         mean: exact mean of p over the clients.
         sigma0: standard deviation of the log of the draws of r.
         delta: smallest probability, in [0, mean].
         realised: use the clients' actual label histograms for nu.
-
-    Raises:
-        ValueError: the population has no classes, or an option is out of range.
     """
     if not 0 <= strength <= 1:
         raise ValueError(f"probability.strength: {strength} is not allowed; must be in [0, 1]")
@@ -93,12 +89,8 @@ def power_law(population: Population, *, s: float = 1.5, largest: float = 1.0) -
     """A power law: p_i = largest * i^-s with i from 1 ([Sun] section 6, there over groups).
 
     Args:
-        population: the clients, in the order of their ids.
         s: the exponent, at least 0.
         largest: p of the first client, in [0, 1].
-
-    Raises:
-        ValueError: an option is out of range.
     """
     if s < 0:
         raise ValueError(f"probability.s: {s} is not allowed; must be at least 0")
@@ -113,15 +105,7 @@ def halves(population: Population, *, p0: float, p1: float) -> Float[np.ndarray,
 
 
 def two_level(population: Population, *, g: float = 0.4) -> Float[np.ndarray, "m"]:
-    """1/2 + g for the first half of the clients, 1/2 - g for the second half ([CAF] section V-A).
-
-    Args:
-        population: the clients.
-        g: in [0, 1/2].
-
-    Raises:
-        ValueError: g is out of range.
-    """
+    """1/2 + g for the first half of the clients, 1/2 - g for the second half, g in [0, 1/2] ([CAF] section V-A)."""
     if not 0 <= g <= 0.5:
         raise ValueError(f"probability.g: {g} is not allowed; must be in [0, 0.5]")
     return halves(population, p0=0.5 + g, p1=0.5 - g)
@@ -170,15 +154,8 @@ def class_weights(seed: int, classes: int, sigma0: float) -> Float[np.ndarray, "
     return r / r.sum()
 
 
-def resolve(
-    probability: float | np.ndarray | Source, population: Population, unit: str = "client"
-) -> Float[np.ndarray, "m"]:
-    """p [m], read-only, from a number, a vector or a source.
-
-    Args:
-        probability: the number, vector or source.
-        population: the clients.
-        unit: what a probability belongs to, for errors.
+def resolve(probability: Probability, population: Population, unit: str = "client") -> Float[np.ndarray, "m"]:
+    """p [m], read-only. `unit` is the owner of a probability, for errors.
 
     Raises:
         ValueError: the wrong number of probabilities, or one outside [0, 1].

@@ -17,7 +17,6 @@ class Trace(Participation):
     and the recording ends with the last interval.
 
     Args:
-        population: the clients.
         mask: [T, m], true (or 1) if client i is active in round t; or the path of such an array (.npy, .npz) or of a
             table (.csv, .parquet) with the columns round,client or client,start,end (in seconds); or the rows of such a
             table, as `rollcall.participation.recording.load` returns them.
@@ -45,7 +44,8 @@ class Trace(Participation):
         share: np.ndarray | None = None,
         wrap: bool = True,
     ) -> None:
-        m = self.clients = population.clients
+        super().__init__(population)
+        m = self.clients
         if isinstance(mask, str | Path):
             try:
                 mask = load(mask)

@@ -1,7 +1,7 @@
 """Variations of the participation probabilities p_i over time.
 
 A variation takes p [m] and the round t and returns p^t [m]. Its keyword arguments are the options of an experiment
-file. A periodic variation has the option `period`, a whole number of rounds.
+file. A periodic variation has the option `period`, P, a whole number of rounds. ValueError: an option out of range.
 """
 
 import inspect
@@ -21,13 +21,7 @@ def sine(p: Float[np.ndarray, "m"], t: int, *, gamma: float = 0.4, period: int =
     The default values are those of the authors' released code.
 
     Args:
-        p: [m], p_i of all clients.
-        t: the round.
         gamma: depth of the variation, in [0, 1]. Above 1/2 clients are inactive for a part of each period.
-        period: P, in rounds.
-
-    Raises:
-        ValueError: an option out of range.
     """
     _check("gamma", gamma, period)
     return np.clip(p * _swing(t, gamma, period), 0.0, 1.0)
@@ -37,13 +31,8 @@ def staircase(p: Float[np.ndarray, "m"], t: int, *, low: float = 0.4, period: in
     """A step: p_i in the first half of each period, low * p_i in the second (after Xiang et al. 2024, FedAWE).
 
     Args:
-        p: [m], p_i of all clients.
-        t: the round.
         low: factor of p_i in the second half, in [0, 1].
         period: P, in rounds. If odd, the first half is the longer one.
-
-    Raises:
-        ValueError: an option out of range.
     """
     _check("low", low, period)
     return p * (1.0 if 2 * (t % period) < period else low)
@@ -55,14 +44,8 @@ def interleaved_sine(
     """The `sine` variation, set to 0 where it is below `cut` (after Xiang et al. 2024, FedAWE).
 
     Args:
-        p: [m], p_i of all clients.
-        t: the round.
         gamma: depth of the variation, in [0, 1].
-        period: P, in rounds.
         cut: smallest probability that is not set to 0, in [0, 1].
-
-    Raises:
-        ValueError: an option out of range.
     """
     if not 0 <= cut <= 1:
         raise ValueError(f"variation.cut: {cut:g} is not allowed; must be in [0, 1]")

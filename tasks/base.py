@@ -38,8 +38,7 @@ class Task(LightningModule, ABC):
 
     @abstractmethod
     def loss(self, batch: Samples) -> Float[Tensor, ""]:
-        """The mean loss of a batch, as a pure function of parameters and batch: it is differentiated for each
-        client."""
+        """The mean loss of a batch; a pure function of parameters and batch, differentiated for each client."""
 
     @abstractmethod
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
@@ -68,10 +67,10 @@ class Task(LightningModule, ABC):
         return type(self).augment is not Task.augment
 
     def augment(self, batch: Samples, keys: Int[Tensor, "n 3"]) -> Samples:
-        """Augment training samples before a local step.
+        """Augment n training samples before a local step.
 
         Args:
-            batch: n samples.
+            batch: the samples.
             keys: [n, 3], client, step and position in the minibatch of each sample. Random draws may only depend on
                 these and the seed.
         """
@@ -130,12 +129,9 @@ class Classifier(Task):
 
 
 class Batches:
-    """The samples of a split in batches, without a worker or collating; indexing whole tensors is fast.
+    """The samples of a split in batches, in order, or shuffled in each epoch by a seed.
 
-    Args:
-        samples: the split.
-        size: samples in each batch.
-        seed: shuffle in each epoch by this seed. Default: keep the order.
+    Indexing whole tensors needs no worker and no collating.
     """
 
     def __init__(self, samples: Samples, size: int, seed: int | None = None) -> None:
@@ -164,10 +160,7 @@ class Holdings(Sequence[Int[np.ndarray, "_"]]):
 
     Args:
         rows: [n], the rows of all clients, client after client.
-        sizes: [m], number of rows of each client.
-
-    Attributes:
-        sizes: [m], number of rows of each client.
+        sizes: [m], number of rows of each client; also an attribute.
     """
 
     def __init__(self, rows: Int[np.ndarray, "n"], sizes: Int[np.ndarray, "m"]) -> None:
@@ -190,13 +183,13 @@ class Holdings(Sequence[Int[np.ndarray, "_"]]):
         return len(self.sizes)
 
     def padded(self, clients: Int[np.ndarray, "a"], width: int) -> Int[np.ndarray, "a b"]:
-        """The first `width` rows of each of these clients, which repeat its first row where it holds fewer."""
+        """The first `width` rows of each of these clients; a client with fewer rows repeats its first row."""
         sizes = self.sizes[clients, None]
         position = np.arange(width)
         return self._rows[self._ends[clients, None] - sizes + np.where(position < sizes, position, 0)]
 
     def held_of(self, n: int) -> "tuple[Int[np.ndarray, 'k'], Holdings]":
-        """Which of n rows any client holds, ascending, and the holdings numbered among them."""
+        """The rows out of n that any client holds, ascending [k], and the holdings as positions in them."""
         held = np.sort(self._rows)
         return held, self if len(held) == n else Holdings(np.searchsorted(held, self._rows), self.sizes)
 
@@ -254,9 +247,7 @@ class ClientData(LightningDataModule):
 
     def owner(self, split: str) -> Int[np.ndarray, "n"] | None:
         """The client [n] of each sample of a split; None if the samples do not belong to clients."""
-        if split != "train":
-            return self.owners.get(split)
-        return self.parts.owners()
+        return self.parts.owners() if split == "train" else self.owners.get(split)
 
     def evaluation(self, split: str) -> Batches:
         """A split in order, in large batches."""
@@ -271,6 +262,13 @@ class ClientData(LightningDataModule):
     test_dataloader = val_dataloader
 
 
+def need_least(least: float, **options: float) -> None:
+    """Raise ValueError unless each option is finite and at least `least`."""
+    for name, value in options.items():
+        if not least <= value < np.inf:
+            raise ValueError(f"{name}: {value} is not allowed; must be at least {least}")
+
+
 def half_squares(model: nn.Module, ridge: float) -> Tensor | float:
     """ridge/2 ||x||^2 over all parameters x, including biases; 0.0 if ridge is 0."""
     if not ridge:
@@ -279,15 +277,10 @@ def half_squares(model: nn.Module, ridge: float) -> Tensor | float:
 
 
 def not_finite(task: Task, split: str, samples: Samples) -> str:
-    """How many samples of a split hold values that are not finite, in words; empty if none does.
+    """The number of samples of a split with values that are not finite, in words; empty if there are none.
 
-    Empty, too, if the task computes finite losses from such samples, as it does if NaN stands for a missing
-    value. Only the first hundred of them are tried.
-
-    Args:
-        task: in evaluation mode.
-        split: its name.
-        samples: all of the split.
+    It is also empty if the task, in evaluation mode, computes finite losses from the first hundred such samples: NaN
+    may stand for a missing value.
     """
     bad = torch.zeros(len(samples[0]), dtype=torch.bool)
     for column in samples:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from rollcall.tasks import datasets
 from rollcall.tasks.augmentation import Augment, Augmentation
-from rollcall.tasks.base import Classifier, ClientData, Holdings, Samples
+from rollcall.tasks.base import Classifier, ClientData, Holdings, Samples, need_least
 from rollcall.tasks.datasets import Images
 from rollcall.tasks.models import Model, fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp
 from rollcall.tasks.partitions import Partition, iid
@@ -26,7 +26,7 @@ class Classification(Classifier):
         std: of each channel, for pixels scaled to [0, 1].
         lr: learning rate of central training.
         augmentation: of training images. Default: none.
-        ridge: weight of the penalty, see `Classifier`.
+        ridge: weight of the penalty.
     """
 
     mean: Tensor
@@ -100,10 +100,8 @@ def classification(
     """
     if not 0 <= validation < 1:
         raise ValueError(f"validation: {validation} is not allowed; must be in [0, 1)")
-    if clients < 1:
-        raise ValueError(f"clients: {clients} is not allowed; must be at least 1")
-    if ridge < 0:
-        raise ValueError(f"ridge: {ridge} is not allowed; must be at least 0")
+    need_least(1, clients=clients)
+    need_least(0, ridge=ridge)
     images = load()
     splits: dict[str, Samples] = {"train": images.train, "test": images.test}
     if labels is not None:

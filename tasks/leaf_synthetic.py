@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from rollcall.tasks.base import Classifier, ClientData, Samples
+from rollcall.tasks.base import Classifier, ClientData, Samples, need_least
 from rollcall.tasks.streams import stream, torch_stream
 
 DIMENSION, CLASSES = 60, 10
@@ -78,11 +78,8 @@ def leaf_synthetic(
     Raises:
         ValueError: an option out of range.
     """
-    if clients < 1:
-        raise ValueError(f"clients: {clients} is not allowed; must be at least 1")
-    for name, strength in (("gamma", gamma), ("delta", delta), ("ridge", ridge)):
-        if not 0 <= strength < np.inf:
-            raise ValueError(f"{name}: {strength} is not allowed; must be at least 0")
+    need_least(1, clients=clients)
+    need_least(0, gamma=gamma, delta=delta, ridge=ridge)
     for name, share, most in (("validation", validation, 0.9), ("test", test, 0.9 - validation)):
         if not 0 <= share <= most + 1e-9:  # 0.9 - 0.8 is less than 0.1 in floating point
             raise ValueError(f"{name}: {share} is not allowed; must be in [0, {most:g}], with validation")
@@ -95,10 +92,7 @@ def leaf_synthetic(
         for split, split_x, split_y in zip(held, np.split(x, bounds), np.split(y, bounds), strict=True):
             held[split].append((split_x, split_y))
     splits: dict[str, Samples] = {
-        split: (
-            torch.from_numpy(np.concatenate([x for x, _ in of])),
-            torch.from_numpy(np.concatenate([y for _, y in of])),
-        )
+        split: tuple(torch.from_numpy(np.concatenate(columns)) for columns in zip(*of, strict=True))
         for split, of in held.items()
         if split == "train" or any(len(y) for _, y in of)
     }

@@ -1,8 +1,8 @@
 """Metrics that are computed over a whole split: scores of torchmetrics, and statistics over clients.
 
 `METRICS` lists the names that `evaluation.metrics` can use. A metric is an object with `update`, `compute` and `reset`,
-such as any `torchmetrics.Metric`, or an `OverClients`. A function or class that gives one is registered; its arguments
-are the options of an experiment file.
+such as any `torchmetrics.Metric`, or an `OverClients`. The arguments of a registered function are the options of an
+experiment file.
 """
 
 import warnings
@@ -58,12 +58,12 @@ class ClassScores:
     any score the value is NaN. Predictions [n] or [n, 1] are the probabilities of class 1, whose score is the value.
 
     Args:
-        score: makes the torchmetrics metric from the number of classes C; it computes the scores [C].
+        score: name of the torchmetrics metric without `Multiclass`, such as `F1Score`.
         average: over classes: `macro` weights them equally, `weighted` by their numbers of samples.
         compares: whether the score needs samples of other classes.
     """
 
-    def __init__(self, score: Callable[[int], torchmetrics.Metric], average: Average, compares: bool = False) -> None:
+    def __init__(self, score: str, average: Average, compares: bool = False) -> None:
         self.score = score
         self.average = average
         self.compares = compares
@@ -84,7 +84,8 @@ class ClassScores:
             ones = predictions.reshape(len(targets))
             predictions, self.of_one = torch.stack([1 - ones, ones], dim=1), True
         if self.metric is None:
-            self.metric = self.score(predictions.shape[1]).to(predictions.device)
+            make = getattr(torchmetrics.classification, f"Multiclass{self.score}")
+            self.metric = make(predictions.shape[1], average="none").to(predictions.device)
             self.counts = targets.new_zeros(predictions.shape[1])
         self.counts = self.counts + torch.bincount(targets, minlength=len(self.counts))
         self.metric.update(predictions, targets)
@@ -114,33 +115,27 @@ class ClassScores:
 
 def auroc(average: Average = "macro") -> ClassScores:
     """Area under the ROC curve of each class against the others, averaged over classes."""
-    return ClassScores(
-        lambda classes: torchmetrics.classification.MulticlassAUROC(classes, average="none"), average, compares=True
-    )
+    return ClassScores("AUROC", average, compares=True)
 
 
 def average_precision(average: Average = "macro") -> ClassScores:
     """Area under the precision-recall curve of each class against the others, averaged over classes."""
-    return ClassScores(
-        lambda classes: torchmetrics.classification.MulticlassAveragePrecision(classes, average="none"), average
-    )
+    return ClassScores("AveragePrecision", average)
 
 
 def f1(average: Average = "macro") -> ClassScores:
     """F1 score of each class, the harmonic mean of precision and recall, averaged over classes."""
-    return ClassScores(lambda classes: torchmetrics.classification.MulticlassF1Score(classes, average="none"), average)
+    return ClassScores("F1Score", average)
 
 
 def precision(average: Average = "macro") -> ClassScores:
     """Share of correct predictions among the predictions of each class, averaged over classes."""
-    return ClassScores(
-        lambda classes: torchmetrics.classification.MulticlassPrecision(classes, average="none"), average
-    )
+    return ClassScores("Precision", average)
 
 
 def recall(average: Average = "macro") -> ClassScores:
     """Accuracy on the samples of each class, averaged over classes; `macro` is the balanced accuracy."""
-    return ClassScores(lambda classes: torchmetrics.classification.MulticlassRecall(classes, average="none"), average)
+    return ClassScores("Recall", average)
 
 
 def mae() -> torchmetrics.Metric:

@@ -108,10 +108,7 @@ class Minibatches:
     def _foresee(self, step: int, steps: int, clients: int) -> None:
         """Compute the seeds of all clients for some rounds from this step on, because many cost little more than one.
 
-        Args:
-            step: the first step of all clients in this round.
-            steps: of a round.
-            clients: how many are active. If few are, most seeds would not be used, and none is computed.
+        If few clients are active, most seeds would not be used, and none is computed.
         """
         if step in self._foreseen or clients * MOST_PER_ACTIVE < len(self._shuffled) or self.seed >= 2**32:
             return

@@ -1,7 +1,9 @@
 """Networks. A model takes the shape of an input and the number of classes, and returns a network that gives logits.
 
 Keyword arguments are the options of an experiment file. The networks are those of [PBC] section VII, [Sun] section 6,
-[FOCUS] Fig. 9, [CAF] and [HAR] Fig. 1. Initialisation is PyTorch's default unless stated otherwise.
+[FOCUS] Fig. 9, [CAF] and [HAR] Fig. 1. Initialisation is PyTorch's default unless stated otherwise. Networks of papers
+raise ValueError for inputs of another shape. Numbers of parameters are those for ten classes and inputs of 3x32x32 or
+1x28x28.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +27,6 @@ def mlp(shape: Shape, classes: int, *, hidden: Sequence[int] = (64,)) -> nn.Modu
     """Fully connected layers with ReLU.
 
     Args:
-        shape: shape of an input.
-        classes: number of logits.
         hidden: number of units of each hidden layer.
     """
     layers: list[nn.Module] = [nn.Flatten()]
@@ -37,35 +37,24 @@ def mlp(shape: Shape, classes: int, *, hidden: Sequence[int] = (64,)) -> nn.Modu
 
 def fedpbc_svhn(shape: Shape, classes: int) -> nn.Module:
     """The FedPBC paper's SVHN network: two 3x3 convolutions of 32 channels, each with ReLU and 2x2 pooling, then
-    2048-128-classes; 273,706 parameters for 3x32x32 inputs and ten classes.
-
-    Raises:
-        ValueError: inputs that are not [channels, 32, 32].
+    2048-128-classes; 273,706 parameters.
     """
     return _fedpbc("fedpbc_svhn", shape, classes, hidden=(128,))
 
 
 def fedpbc_cifar10(shape: Shape, classes: int) -> nn.Module:
     """The FedPBC paper's CIFAR-10 network: two 3x3 convolutions of 32 channels, each with ReLU and 2x2 pooling, then
-    2048-256-64-classes; 551,786 parameters for 3x32x32 inputs and ten classes.
-
-    Raises:
-        ValueError: inputs that are not [channels, 32, 32].
+    2048-256-64-classes; 551,786 parameters.
     """
     return _fedpbc("fedpbc_cifar10", shape, classes, hidden=(256, 64))
 
 
 def fedpbc_cinic10(shape: Shape, classes: int, *, dropout: float = 0.2) -> nn.Module:
     """The FedPBC paper's CINIC-10 network: two 3x3 convolutions of 32 channels, each with ReLU and 2x2 pooling, then
-    2048-512-256-classes with dropout before each; 1,193,130 parameters for 3x32x32 inputs and ten classes.
+    2048-512-256-classes with dropout before each; 1,193,130 parameters.
 
     Args:
-        shape: of an input.
-        classes: number of logits.
         dropout: share of units dropped in training, in [0, 1). With 0 there are no dropout layers.
-
-    Raises:
-        ValueError: inputs that are not [channels, 32, 32], or dropout out of range.
     """
     if not 0 <= dropout < 1:
         raise ValueError(f"model.dropout: {dropout} is not allowed; must be in [0, 1)")
@@ -77,11 +66,7 @@ def _fedpbc(name: str, shape: Shape, classes: int, *, hidden: Sequence[int], dro
 
     Weights are initialised Kaiming-normal and biases zero, except in the last layer, which has PyTorch's default.
     """
-    _need_shape(name, shape, None, 32, 32)
-    layers: list[nn.Module] = []
-    for channels in (shape[0], 32):
-        layers += [nn.Conv2d(channels, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-    layers.append(nn.Flatten())
+    layers = _convolutions(name, shape, 32, 32)
     for before, after in pairwise([2048, *hidden, classes]):
         layers += [*([nn.Dropout(dropout)] if dropout else []), nn.Linear(before, after), nn.ReLU()]
     network = nn.Sequential(*layers[:-1])
@@ -108,10 +93,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 def sun_mnist(shape: Shape, classes: int) -> nn.Module:
     """Debiased FedAvg's MNIST network, three fully connected layers: 784-1568-392-classes (from the authors' code),
-    BatchNorm and ReLU between; 1,853,778 parameters for ten classes.
-
-    Raises:
-        ValueError: inputs that are not [1, 28, 28].
+    BatchNorm and ReLU between; 1,853,778 parameters.
     """
     _need_shape("sun_mnist", shape, 1, 28, 28)
     return nn.Sequential(
@@ -130,67 +112,45 @@ def sun_cifar10(shape: Shape, classes: int) -> nn.Module:
     """Debiased FedAvg's CIFAR-10 network, a "CNN with three convolution layers" in the paper.
 
     The paper says no more; the rest is our choice: 3x3 convolutions of 32, 64 and 64 channels with padding 1, each with
-    ReLU and 2x2 pooling, then 1024-64-classes; 122,570 parameters for 3x32x32 inputs and ten classes.
-
-    Raises:
-        ValueError: inputs that are not [channels, 32, 32].
+    ReLU and 2x2 pooling, then 1024-64-classes; 122,570 parameters.
     """
-    _need_shape("sun_cifar10", shape, None, 32, 32)
-    layers: list[nn.Module] = []
-    for before, after in ((shape[0], 32), (32, 64), (64, 64)):
-        layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(1024, 64), nn.ReLU(), nn.Linear(64, classes))
+    layers = _convolutions("sun_cifar10", shape, 32, 64, 64)
+    return nn.Sequential(*layers, nn.Linear(1024, 64), nn.ReLU(), nn.Linear(64, classes))
 
 
 def focus_cifar10(shape: Shape, classes: int) -> nn.Module:
     """FOCUS's CIFAR-10 network: 3x3 convolutions of 16, 32 and 64 channels with padding 1, each with ReLU and 2x2
-    pooling, then 1024-500-classes; 541,094 parameters for 3x32x32 inputs and ten classes.
-
-    Raises:
-        ValueError: inputs that are not [channels, 32, 32].
+    pooling, then 1024-500-classes; 541,094 parameters.
     """
-    _need_shape("focus_cifar10", shape, None, 32, 32)
-    layers: list[nn.Module] = []
-    for before, after in ((shape[0], 16), (16, 32), (32, 64)):
-        layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(1024, 500), nn.ReLU(), nn.Linear(500, classes))
+    layers = _convolutions("focus_cifar10", shape, 16, 32, 64)
+    return nn.Sequential(*layers, nn.Linear(1024, 500), nn.ReLU(), nn.Linear(500, classes))
 
 
 def ca_fed_cifar10(shape: Shape, classes: int) -> nn.Module:
     """CA-Fed's CIFAR-10 network, LEAF's for larger images: 5x5 convolutions of 32 and 64 channels without padding, each
-    with ReLU and 2x2 pooling, then 1600-2048-classes; 3,353,034 parameters for 3x32x32 inputs and ten classes.
-
-    Raises:
-        ValueError: inputs that are not [channels, 32, 32].
+    with ReLU and 2x2 pooling, then 1600-2048-classes; 3,353,034 parameters.
     """
-    _need_shape("ca_fed_cifar10", shape, None, 32, 32)
-    layers: list[nn.Module] = []
-    for before, after in ((shape[0], 32), (32, 64)):
-        layers += [nn.Conv2d(before, after, 5), nn.ReLU(), nn.MaxPool2d(2)]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(1600, 2048), nn.ReLU(), nn.Linear(2048, classes))
+    layers = _convolutions("ca_fed_cifar10", shape, 32, 64, kernel=5, padding=0)
+    return nn.Sequential(*layers, nn.Linear(1600, 2048), nn.ReLU(), nn.Linear(2048, classes))
 
 
 def harrak_mnist(shape: Shape, classes: int) -> nn.Module:
-    """Harrak's MNIST network, 784-4-classes with tanh between; 3,155 parameters for the digits {0, 1, 2}.
-
-    Raises:
-        ValueError: inputs that are not [1, 28, 28].
-    """
+    """Harrak's MNIST network, 784-4-classes with tanh between; 3,155 parameters for the digits {0, 1, 2}."""
     _need_shape("harrak_mnist", shape, 1, 28, 28)
     return nn.Sequential(nn.Flatten(), nn.Linear(784, 4), nn.Tanh(), nn.Linear(4, classes))
 
 
+def _convolutions(name: str, shape: Shape, *channels: int, kernel: int = 3, padding: int = 1) -> list[nn.Module]:
+    """Convolutions for inputs [channels, 32, 32], each with ReLU and 2x2 pooling, then flattened."""
+    _need_shape(name, shape, None, 32, 32)
+    layers: list[nn.Module] = []
+    for before, after in pairwise([shape[0], *channels]):
+        layers += [nn.Conv2d(before, after, kernel, padding=padding), nn.ReLU(), nn.MaxPool2d(2)]
+    return [*layers, nn.Flatten()]
+
+
 def _need_shape(name: str, shape: Shape, *allowed: int | None) -> None:
-    """Refuse input shapes that a network does not support.
-
-    Args:
-        name: name of the network.
-        shape: shape of an input.
-        allowed: size of each dimension; None for any.
-
-    Raises:
-        ValueError: another shape.
-    """
+    """Raise unless the shape of an input has these sizes; None allows any size."""
     if len(shape) != len(allowed) or any(
         size not in (None, actual) for actual, size in zip(shape, allowed, strict=True)
     ):

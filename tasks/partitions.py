@@ -1,7 +1,9 @@
 """Partitions of the training samples among clients.
 
-A partition takes the labels, the number of clients and the seed; its keyword arguments are the options of an experiment
-file. Parts are disjoint and none is empty. A partition uses all samples unless its docstring says otherwise.
+A partition takes the labels [n] of the training samples, the number of clients m and the trial's seed. Its keyword
+arguments are the options of an experiment file. Parts are disjoint and none is empty. A partition uses all samples,
+unless its docstring says otherwise. It raises ValueError for an option out of range, for fewer samples than clients,
+and if it divides samples by class but the targets are real numbers.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +38,7 @@ class Parts:
     classes: Float[np.ndarray, "m C"]
 
     def fault(self, samples: int, clients: int) -> str:
-        """What is wrong with the samples of the clients; empty if nothing is."""
+        """The first error in the samples of the clients, in words; empty if there is none."""
         if len(self.rows) != clients:
             return f"the partition has {len(self.rows)} parts; must have {clients}, one for each client"
         taken = np.zeros(samples, dtype=np.int64)
@@ -60,11 +62,7 @@ Partition: TypeAlias = Callable[[Num[np.ndarray, "n"], int, int], Parts]
 
 
 def iid(labels: Num[np.ndarray, "n"], clients: int, seed: int) -> Parts:
-    """Random division of the samples into parts whose sizes differ by one at most.
-
-    Raises:
-        ValueError: fewer samples than clients.
-    """
+    """Random division of the samples into parts whose sizes differ by one at most."""
     need_samples(labels, clients)
     rows = np.array_split(stream(seed, "partition").permutation(len(labels)), clients)
     return Parts(rows, np.tile(shares(labels), (clients, 1)))
@@ -74,13 +72,7 @@ def by_sizes(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, sizes: np
     """Random division of the samples into parts of given sizes; samples beyond their sum are left out.
 
     Args:
-        labels: [n], of the training samples.
-        clients: m, the number of clients.
-        seed: the trial's seed.
-        sizes: [m], whole numbers from 1.
-
-    Raises:
-        ValueError: not one size for each client, or a sum larger than the number of samples.
+        sizes: [m], whole numbers from 1 whose sum is at most n.
     """
     if sizes.shape != (clients,) or sizes.dtype.kind not in "iu":
         kind = f"{sizes.dtype} of shape {sizes.shape}"
@@ -110,16 +102,10 @@ def natural(
     2020) and [CAF], the w_i are the sizes themselves.
 
     Args:
-        labels: [n], of the training samples.
-        clients: m, the number of clients.
-        seed: the trial's seed.
         mean: mean of z.
         sigma: standard deviation of z.
         offset: smallest w_i, at least 0.
         minimum: smallest number of samples of a client. The draw is repeated up to 100 times to reach it.
-
-    Raises:
-        ValueError: an option out of range, or a client left with fewer samples than `minimum`.
     """
     need_samples(labels, clients, minimum)
     if sigma < 0:
@@ -154,19 +140,11 @@ def dirichlet(
     left. So the last clients take what remains, and may differ much from their nu_i.
 
     Args:
-        labels: [n], of the training samples.
-        clients: m, the number of clients.
-        seed: the trial's seed.
         alpha: concentration, above 0. If small, each client holds few classes.
         volumes: `proportional` or `equal`, see above.
         minimum: smallest number of samples of a client. The draw is repeated up to 100 times to reach it.
-
-    Raises:
-        ValueError: alpha out of range, or a client left with fewer samples than `minimum`.
     """
-    need_classes(labels, "dirichlet")
-    _check_alpha(alpha)
-    need_samples(labels, clients, minimum)
+    _check_dirichlet("dirichlet", labels, clients, alpha, minimum)
     deal = _proportional if volumes == "proportional" else _equal
 
     def draw(stream: np.random.Generator) -> Parts:
@@ -185,19 +163,11 @@ def dirichlet_by_class(
     samples of each class, n_c q_ci, divided by their sum.
 
     Args:
-        labels: [n], of the training samples.
-        clients: m, the number of clients.
-        seed: the trial's seed.
         alpha: concentration, above 0. If small, few clients hold each class.
         minimum: smallest number of samples of a client; 10 in the authors' code. The draw is repeated up to 100 times
             to reach it.
-
-    Raises:
-        ValueError: alpha out of range, or a client left with fewer samples than `minimum`.
     """
-    need_classes(labels, "dirichlet_by_class")
-    _check_alpha(alpha)
-    need_samples(labels, clients, minimum)
+    _check_dirichlet("dirichlet_by_class", labels, clients, alpha, minimum)
     sizes = np.bincount(labels)
 
     def draw(stream: np.random.Generator) -> Parts:
@@ -210,9 +180,11 @@ def dirichlet_by_class(
     return drawn(draw, seed, minimum, f"partition.alpha: {alpha}")
 
 
-def _check_alpha(alpha: float) -> None:
+def _check_dirichlet(name: str, labels: Num[np.ndarray, "n"], clients: int, alpha: float, minimum: int) -> None:
+    need_classes(labels, name)
     if not alpha > 0:
         raise ValueError(f"partition.alpha: {alpha} is not allowed; must be greater than 0")
+    need_samples(labels, clients, minimum)
 
 
 def _proportional(
@@ -257,13 +229,7 @@ def shards(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, each: int =
     There are m * each shards, whose sizes differ by one sample at most. Samples of the same label keep their order.
 
     Args:
-        labels: [n], of the training samples.
-        clients: m, the number of clients.
-        seed: the trial's seed.
         each: number of shards for each client, at least 1.
-
-    Raises:
-        ValueError: `each` below 1, or more shards than samples.
     """
     need_classes(labels, "shards")
     if each < 1:
@@ -289,14 +255,8 @@ def by_label(
     are left out.
 
     Args:
-        labels: [n], of the training samples.
-        clients: m, the number of clients.
-        seed: the trial's seed.
-        sizes: number of clients of each group, in the order of ids.
+        sizes: number of clients of each group, in the order of ids; they add up to m.
         only: label of each group. Default: 0, 1, ... Groups may share a label.
-
-    Raises:
-        ValueError: sizes that do not add up to m, or a label with fewer samples than clients.
     """
     need_classes(labels, "by_label")
     if sum(sizes) != clients or min(sizes, default=0) < 1:
@@ -320,10 +280,7 @@ def by_label(
 
 
 def read_assignment(source: Any) -> np.ndarray:
-    """Read the client of each sample from a file: .npy, .npz with one array, or .csv with the column `client`.
-
-    Args:
-        source: a path, or the numbers themselves.
+    """The client of each sample, from a file (.npy, .npz with one array, or .csv with the column `client`) or numbers.
 
     Raises:
         ValueError: no such file, or another format.
@@ -357,13 +314,7 @@ def from_file(
     """The client of each training sample is given by a .npy, .npz or .csv file; samples of client -1 are left out.
 
     Args:
-        labels: [n], of the training samples.
-        clients: m, the number of clients.
-        seed: not used, nothing is drawn.
         assignment: [n], the id of a client or -1, in the order of the training samples.
-
-    Raises:
-        ValueError: not a number for each sample, no such client, or a client without samples.
     """
     if assignment.shape != labels.shape or assignment.dtype.kind not in "iu":
         raise ValueError(
@@ -396,11 +347,7 @@ PARTITIONS: dict[str, Callable[..., Parts]] = {
 
 
 def need_classes(labels: Num[np.ndarray, "n"], partition: str) -> None:
-    """Refuse a partition by classes for targets that are real numbers.
-
-    Raises:
-        ValueError: the targets are no labels.
-    """
+    """Raise unless the targets are labels, which a partition by classes needs."""
     if labels.dtype.kind == "f":
         raise ValueError(
             f"partition: {partition} is not allowed; it divides samples by class, and the targets of this task are "
@@ -438,11 +385,7 @@ def in_proportion(samples: Int[np.ndarray, "n"], weights: Float[np.ndarray, "m"]
 
 
 def need_samples(labels: Num[np.ndarray, "n"], clients: int, minimum: int = 1) -> None:
-    """Refuse a number of clients for which there are too few samples.
-
-    Raises:
-        ValueError: fewer than `minimum` samples for each client, or a `minimum` below 1.
-    """
+    """Raise unless there are `minimum` samples for each client, and `minimum` is at least 1."""
     if minimum < 1:
         raise ValueError(f"partition.minimum: {minimum} is not allowed; must be at least 1")
     if len(labels) < clients * minimum:
@@ -456,14 +399,8 @@ def need_samples(labels: Num[np.ndarray, "n"], clients: int, minimum: int = 1) -
 def drawn(draw: Callable[[np.random.Generator], Parts], seed: int, minimum: int, cause: str) -> Parts:
     """Draw a partition up to `ATTEMPTS` times, until every client has at least `minimum` samples.
 
-    Args:
-        draw: draws a partition from a generator.
-        seed: the trial's seed.
-        minimum: smallest number of samples of a client.
-        cause: setting and value that the error names.
-
     Raises:
-        ValueError: no draw gave every client enough samples.
+        ValueError: no draw gave every client enough samples. It names `cause`, a setting and its value.
     """
     for attempt in range(ATTEMPTS):
         parts = draw(stream(seed, "partition", attempt))

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from rollcall.tasks.base import ClientData, Holdings, Samples, Task
+from rollcall.tasks.base import ClientData, Holdings, Samples, Task, need_least
 from rollcall.tasks.streams import stream
 
 
@@ -75,15 +75,9 @@ def fedpbc_quadratic(
         dimension: d, the number of parameters.
         slope: difference between the means of consecutive clients; 1/1000 in the paper.
         spread: standard deviation of a coordinate; its square is 0.01 in the paper.
-
-    Raises:
-        ValueError: an option out of range.
     """
-    for name, count in (("clients", clients), ("dimension", dimension)):
-        if count < 1:
-            raise ValueError(f"{name}: {count} is not allowed; must be at least 1")
-    if not 0 <= spread < np.inf:
-        raise ValueError(f"spread: {spread} is not allowed; must be at least 0")
+    need_least(1, clients=clients, dimension=dimension)
+    need_least(0, spread=spread)
     i = np.arange(1, clients + 1)[:, None]
     draw = stream(seed, "fedpbc quadratic").standard_normal((clients, dimension))
     return quadratic(seed, targets=slope * i + spread * draw)

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from rollcall.tasks.base import ClientData, Samples, Task, half_squares
+from rollcall.tasks.base import ClientData, Samples, Task, half_squares, need_least
 from rollcall.tasks.streams import stream
 
 
@@ -68,13 +68,8 @@ def ridge(
     Raises:
         ValueError: an option out of range, or too few samples for a unique solution.
     """
-    for name, count in (("clients", clients), ("samples", samples), ("dimension", dimension)):
-        if count < 1:
-            raise ValueError(f"{name}: {count} is not allowed; must be at least 1")
-    strengths = {"noise": noise, "ridge": ridge, "theta_spread": theta_spread, "scale_spread": scale_spread}
-    for name, strength in strengths.items():
-        if not 0 <= strength < np.inf:
-            raise ValueError(f"{name}: {strength} is not allowed; must be at least 0")
+    need_least(1, clients=clients, samples=samples, dimension=dimension)
+    need_least(0, noise=noise, ridge=ridge, theta_spread=theta_spread, scale_spread=scale_spread)
     if ridge == 0 and clients * samples < dimension:
         raise ValueError(
             f"dimension: {dimension} is not allowed without ridge; must be at most {clients * samples}, all samples"

@@ -1,10 +1,6 @@
 """Keyed randomness of data and models: each draw depends only on its key (seed, purpose, ...).
 
 The rule is that of `rollcall.participation.streams`. The two packages are independent, and use different purposes.
-
-`stream` gives a generator for a key, `torch_stream` the same for layers of torch.nn. Where there are many keys at once,
-`uniforms` computes a number for each, on any device, and `seeds` the seeds of many generators: NumPy's `SeedSequence`
-takes several times as long as the draw that follows.
 """
 
 from collections.abc import Iterator
@@ -31,14 +27,9 @@ SHIFT = np.uint32(16)
 
 
 def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
-    """The generator for one key. The same key always gives the same numbers.
+    """The generator for one key: the trial's seed, the purpose of the numbers, and numbers such as client and epoch.
 
     NumPy pads a shorter key with zeros, so all keys of a purpose should have the same length.
-
-    Args:
-        seed: the trial's seed.
-        purpose: what the numbers are for.
-        key: client, epoch and so on.
     """
     return np.random.default_rng([seed, crc32(purpose.encode()), *key])
 
@@ -52,16 +43,9 @@ def torch_stream(seed: int, purpose: str, *key: int) -> Iterator[None]:
 
 
 def uniforms(seed: int, keys: Int[Tensor, "n k"]) -> Float[Tensor, "n"]:
-    """A uniform number in [0, 1) for each key, independent for different keys and seeds.
+    """A uniform number in [0, 1) for each key, in float64, independent for different keys and seeds.
 
     All arithmetic is on integers modulo 2^64, so the result is the same on every device.
-
-    Args:
-        seed: the trial's seed.
-        keys: [n, k].
-
-    Returns:
-        [n], float64.
     """
     state = torch.full((len(keys),), seed, dtype=torch.int64, device=keys.device)
     for column in keys.unbind(dim=1):
@@ -82,11 +66,7 @@ def _shift(z: Int[Tensor, "n"], bits: int) -> Int[Tensor, "n"]:
 
 
 class Seed(ISeedSequence):
-    """A seed that is computed already.
-
-    Args:
-        words: of the state of a PCG64.
-    """
+    """A seed that is already computed: the words of the state of a PCG64."""
 
     def __init__(self, words: UInt64[np.ndarray, "4"]) -> None:
         self.words = words
@@ -117,7 +97,10 @@ class Hash:
 
 
 def seeds(keys: UInt32[np.ndarray, "n 4"]) -> list[Seed]:
-    """What `numpy.random.SeedSequence(key)` gives to PCG64, for keys of four words each."""
+    """The seeds that `numpy.random.SeedSequence(key)` gives to PCG64, for keys of four words each.
+
+    NumPy computes one at a time, which takes several times as long as the draw that follows.
+    """
     entropy, hashed = np.ascontiguousarray(keys.T), Hash(INIT_A, MULT_A)
     pool = [hashed(words) for words in entropy]
     for source in range(POOL):

@@ -1,6 +1,5 @@
 """The non-convex synthetic problem of Debiased FedAvg ([Sun] Fig. 2)."""
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -8,28 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from rollcall.tasks.base import ClientData, Samples, Task
+from rollcall.tasks.base import ClientData, Samples, Task, need_least
 from rollcall.tasks.streams import stream
 
 DESCENTS = 6
 """Number of starting points for finding the minimiser."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """The data of all clients and the minimiser.
-
-    Attributes:
-        A: [m * n, d], rows of all clients.
-        b: [m * n].
-        optimum: [d], x*.
-        least: the global objective at x*.
-    """
-
-    A: Float[np.ndarray, "mn d"]
-    b: Float[np.ndarray, "mn"]
-    optimum: Float[np.ndarray, "d"]
-    least: float
 
 
 class SunSynthetic(Task):
@@ -74,25 +56,19 @@ def sun_synthetic(
         clients: m, the number of clients.
         samples: number of rows of each client.
         dimension: d, the number of parameters.
-
-    Raises:
-        ValueError: an option below 1.
     """
-    for name, count in (("clients", clients), ("samples", samples), ("dimension", dimension)):
-        if count < 1:
-            raise ValueError(f"{name}: {count} is not allowed; must be at least 1")
-    data_and_optimum = problem(seed, clients, samples, dimension)
-    data = ClientData(
-        {"train": (torch.from_numpy(data_and_optimum.A.copy()), torch.from_numpy(data_and_optimum.b.copy()))},
-        np.split(np.arange(len(data_and_optimum.A)), clients),
-        seed=seed,
-    )
-    return SunSynthetic(torch.from_numpy(data_and_optimum.optimum.copy()), data_and_optimum.least), data
+    need_least(1, clients=clients, samples=samples, dimension=dimension)
+    *arrays, least = _problem(seed, clients, samples, dimension)
+    A, b, optimum = (torch.from_numpy(array.copy()) for array in arrays)
+    data = ClientData({"train": (A, b)}, np.split(np.arange(len(A)), clients), seed=seed)
+    return SunSynthetic(optimum, least), data
 
 
 @cache
-def problem(seed: int, clients: int, samples: int, dimension: int) -> Problem:
-    """The data and the minimiser, computed once in each process.
+def _problem(
+    seed: int, clients: int, samples: int, dimension: int
+) -> tuple[Float[np.ndarray, "mn d"], Float[np.ndarray, "mn"], Float[np.ndarray, "d"], float]:
+    """A and b of all clients, the minimiser x* and the objective at x*; computed once in each process.
 
     BFGS in float64 starts from 0, from the least-squares solution and from the best of the -theta_i. Newton's method
     refines the best result. The objective is not convex, and there is no proof that this is the global minimum. But
@@ -121,4 +97,4 @@ def problem(seed: int, clients: int, samples: int, dimension: int) -> Problem:
         r = rows @ x + shifts
         curvature = (1 - 0.5 * r**2) / (1 + 0.5 * r**2) ** 2
         x = x - np.linalg.solve(rows.T @ (curvature[:, None] * rows) / len(r), objective(x)[1])
-    return Problem(rows, shifts, x, float(objective(x)[0]))
+    return rows, shifts, x, float(objective(x)[0])

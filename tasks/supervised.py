@@ -1,6 +1,6 @@
 """Tasks from plain parts: samples, a network, a loss and metrics.
 
-The parts are checked on two samples, with messages that say what is required.
+The parts are checked on two samples; error messages state the requirement.
 """
 
 import copy
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.utils.data import Dataset, TensorDataset, default_collate
 
-from rollcall.tasks.base import ClientData, Holdings, Samples, Task, not_finite
+from rollcall.tasks.base import ClientData, Holdings, Samples, Task, need_least, not_finite
 from rollcall.tasks.metrics import METRICS, Accumulated
 from rollcall.tasks.partitions import PARTITIONS, Partition, iid
 from rollcall.tasks.streams import stream, torch_stream
@@ -91,7 +91,7 @@ class SupervisedTask(Task):
 class Supervised:
     """A task of plain parts: called with a seed, it returns the module and the data of the clients.
 
-    See `supervised` for the attributes. The options of a call replace the attributes of the same name.
+    Attributes are those of `supervised`. The options of a call replace the attributes of the same name.
     """
 
     train: Samples
@@ -114,35 +114,21 @@ class Supervised:
         partition: Partition | None = None,
         validation: float | None = None,
     ) -> tuple[SupervisedTask, ClientData]:
-        """The task and its data.
-
-        Args:
-            seed: of the partition, the validation split, and the initial model where `network` is a function.
-            clients: m, the number of clients.
-            partition: of the training samples among clients.
-            validation: share of each client's training samples that is held out as the split `validation`, in [0, 1).
+        """The task and its data; the seed is that of partition, validation split and, from a function, initial model.
 
         Raises:
             ValueError: an option out of range, or a partition by classes of a task without classes.
         """
         options: dict[str, Any] = {"clients": clients, "partition": partition, "validation": validation}
         parts = replace(self, **{key: value for key, value in options.items() if value is not None})
-        return parts.task(seed), parts.data(seed)
-
-    def task(self, seed: int) -> SupervisedTask:
-        """The module with its initial parameters."""
-        if isinstance(self.network, nn.Module):
-            network = copy.deepcopy(self.network)
-        else:
-            with torch_stream(seed, "init"):
-                network = self.network(seed)
+        network = _network(self.network, seed)
         loss = copy.deepcopy(self.loss) if isinstance(self.loss, nn.Module) else self.loss
-        return SupervisedTask(network, loss, self.classes, self.per_sample, self.accumulated, self.lr)
+        task = SupervisedTask(network, loss, self.classes, self.per_sample, self.accumulated, self.lr)
+        return task, parts._data(seed)
 
-    def data(self, seed: int) -> ClientData:
+    def _data(self, seed: int) -> ClientData:
         """The samples of the clients."""
-        if self.clients < 1:
-            raise ValueError(f"clients: {self.clients} is not allowed; must be at least 1")
+        need_least(1, clients=self.clients)
         if not 0 <= self.validation < 1:
             raise ValueError(f"validation: {self.validation} is not allowed; must be in [0, 1)")
         targets = self.train[-1].numpy()
@@ -164,6 +150,14 @@ class Supervised:
             return ClientData(splits, holdings, owners=owners, seed=seed)
         histogram = np.stack([np.bincount(labels[mine], minlength=self.classes) for mine in rows])
         return ClientData(splits, holdings, owners=owners, classes=parts.classes, histogram=histogram, seed=seed)
+
+
+def _network(network: nn.Module | Callable[[int], nn.Module], seed: int) -> Any:
+    """A copy of the module, or the function's result for a seed."""
+    if isinstance(network, nn.Module):
+        return copy.deepcopy(network)
+    with torch_stream(seed, "init"):
+        return network(seed)
 
 
 def _held_out(rows: Sequence[np.ndarray], share: float, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -205,7 +199,7 @@ def supervised(
         lr: learning rate of central training.
 
     Raises:
-        ValueError: parts that do not fit together; it says what is required.
+        ValueError: parts that do not fit together; it states the requirement.
     """
     samples = _columns(train, "train")
     targets = samples[-1]
@@ -292,7 +286,7 @@ def _cast(samples: Samples, dtype: torch.dtype) -> Samples:
 
 
 def _check_test(train: Samples, test: Samples, classes: int | None) -> None:
-    """Refuse test samples that are not like the training samples."""
+    """Raise unless test samples have the shapes, types and labels of the training samples."""
     of_train, of_test = ([(list(column.shape[1:]), column.dtype) for column in samples] for samples in (train, test))
     if of_train != of_test:
         raise ValueError(f"test: columns {of_test} are not allowed; must be as those of train, {of_train}")
@@ -301,15 +295,7 @@ def _check_test(train: Samples, test: Samples, classes: int | None) -> None:
 
 
 def _columns(source: Any, name: str) -> Samples:
-    """The columns of a split: inputs, and targets last. A data set is read once, so a random transform acts once.
-
-    Args:
-        source: a tuple of tensors or arrays of equal length, or a torch data set whose items are such tuples.
-        name: of the split, for errors.
-
-    Raises:
-        ValueError: another type, columns of different lengths, fewer than two columns, or no sample.
-    """
+    """The columns of a split: inputs, and targets last. A data set is read once, so a random transform acts once."""
     if isinstance(source, TensorDataset):
         source = source.tensors
     elif isinstance(source, Dataset):
@@ -354,11 +340,7 @@ def _check_network(network: nn.Module | Callable[[int], nn.Module]) -> nn.Module
     if isinstance(network, type) or not callable(network):
         what = f"the class {network.__name__}" if isinstance(network, type) else repr(network)
         raise ValueError(f"network: {what} is not allowed; must be a torch module, or a function from the seed to one")
-    if isinstance(network, nn.Module):
-        made: Any = copy.deepcopy(network)
-    else:
-        with torch_stream(0, "init"):
-            made = network(0)
+    made = _network(network, 0)
     if not isinstance(made, nn.Module):
         raise ValueError(f"network: the function gives {type(made).__name__}; must give a torch module")
     if not any(parameter.requires_grad for parameter in made.parameters()):
@@ -369,7 +351,7 @@ def _check_network(network: nn.Module | Callable[[int], nn.Module]) -> nn.Module
 
 
 def _check_lightning(module: LightningModule) -> None:
-    """Refuse a LightningModule without `forward`, or with several optimizers of its own."""
+    """Raise if a LightningModule has no `forward`, or optimizes manually."""
     name = type(module).__name__
     if type(module).forward is LightningModule.forward:
         raise ValueError(
@@ -384,16 +366,11 @@ def _check_lightning(module: LightningModule) -> None:
 
 
 def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None:
-    """Refuse a network of an image task that gives no logits, or that clients cannot train as it trains itself.
-
-    Args:
-        module: the network.
-        shape: of an input.
-        classes: C.
+    """Raise unless a network gives C logits for images of a shape, and clients can train it.
 
     Raises:
-        ValueError: it gives no logits; or, of a LightningModule, it has no `forward`, optimizes manually, or its
-            training_step is not the cross-entropy.
+        ValueError: it gives no logits; or a LightningModule has no `forward`, optimizes manually, or computes another
+            loss than the cross-entropy in training_step.
     """
     if isinstance(module, LightningModule):
         _check_lightning(module)
@@ -402,18 +379,17 @@ def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         logits = module(batch[0])
         _check_predictions(logits, batch[1], classes)
-        if isinstance(module, LightningModule):
-            loss = cross_entropy(logits, batch[1])
-            if (own := _other_loss(module, batch, loss)) is not None:
-                raise ValueError(
-                    f"model: the clients of this task minimise the cross-entropy of forward, {loss:.4g} on two "
-                    f"inputs, and training_step of {type(module).__name__} gives {own:.4g}; make a task with "
-                    "rollcall.tasks.supervised(train, test, module, loss=...)"
-                )
+        loss = cross_entropy(logits, batch[1])
+        if isinstance(module, LightningModule) and (own := _other_loss(module, batch, loss)) is not None:
+            raise ValueError(
+                f"model: the clients of this task minimise the cross-entropy of forward, {loss:.4g} on two "
+                f"inputs, and training_step of {type(module).__name__} gives {own:.4g}; make a task with "
+                "rollcall.tasks.supervised(train, test, module, loss=...)"
+            )
 
 
 def _check_task(task: SupervisedTask, batch: Samples) -> None:
-    """Refuse a task whose predictions have a wrong shape for two samples, or whose loss is not a mean over samples."""
+    """Raise unless predictions of two samples have the right shape and the loss is the mean over samples."""
     with torch.no_grad():
         try:
             predictions, targets = task.predictions(batch)
@@ -426,14 +402,12 @@ def _check_task(task: SupervisedTask, batch: Samples) -> None:
             values = function(predictions, targets)
             if not isinstance(values, Tensor) or values.shape != (len(targets),):
                 raise ValueError(f"metrics: {name} gives {_shape(values)} for {len(targets)} samples; must give [n]")
-        if isinstance(task.network, LightningModule):
-            own = _other_loss(task.network, batch, loss)
-            if own is not None:
-                raise ValueError(
-                    f"loss: gives {loss:.4g} on the first samples, and training_step of "
-                    f"{type(task.network).__name__} {own:.4g}; pass as loss=... what training_step computes from "
-                    "forward and targets"
-                )
+        if isinstance(task.network, LightningModule) and (own := _other_loss(task.network, batch, loss)) is not None:
+            raise ValueError(
+                f"loss: gives {loss:.4g} on the first samples, and training_step of "
+                f"{type(task.network).__name__} {own:.4g}; pass as loss=... what training_step computes from "
+                "forward and targets"
+            )
         try:
             task.metrics(batch)
         except RuntimeError as error:
@@ -444,17 +418,15 @@ def _check_task(task: SupervisedTask, batch: Samples) -> None:
 
 
 def _check_predictions(predictions: Any, targets: Tensor, classes: int | None) -> None:
-    n = len(targets)
+    n, tensor = len(targets), isinstance(predictions, Tensor)
+    gives = f"network: gives {_shape(predictions)} for {n} samples; must give"
     if classes is None:
-        if not isinstance(predictions, Tensor) or predictions.shape != targets.shape:
+        if not tensor or predictions.shape != targets.shape:
             raise ValueError(
-                f"network: gives {_shape(predictions)} for {n} samples; must give {list(targets.shape)}, "
-                "as the targets. For classification make the targets whole numbers"
+                f"{gives} {list(targets.shape)}, as the targets. For classification make the targets whole numbers"
             )
-    elif not isinstance(predictions, Tensor) or predictions.ndim != 2 or predictions.shape[1] < classes:
-        raise ValueError(
-            f"network: gives {_shape(predictions)} for {n} samples; must give [{n}, {classes}], a logit for each class"
-        )
+    elif not tensor or predictions.ndim != 2 or predictions.shape[1] < classes:
+        raise ValueError(f"{gives} [{n}, {classes}], a logit for each class")
 
 
 def _check_loss(loss: Callable[[Tensor, Tensor], Tensor], predictions: Tensor, targets: Tensor) -> Tensor:
@@ -478,7 +450,7 @@ def _check_loss(loss: Callable[[Tensor, Tensor], Tensor], predictions: Tensor, t
 
 
 def _other_loss(module: LightningModule, batch: Samples, loss: Tensor) -> Tensor | None:
-    """What training_step gives for a batch, if that is another loss; a warning if it does not run without a Trainer."""
+    """The loss of training_step for a batch, if it is another; a warning if it does not run without a Trainer."""
     step = type(module).training_step
     if not inspect.isfunction(step) or step is LightningModule.training_step:
         return None

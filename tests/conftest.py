@@ -40,9 +40,7 @@ FULL = (
     "leaderboard/paper/test_reported.py::test_printed_numbers_belong",
     "leaderboard/paper/test_reproduction.py::test_the",
     "participation/test_laws.py::test_markov_varying",
-    "tasks/datasets/test_fetch.py::test_a_killed",
     "tasks/test_every_task.py::test_cifar10",
-    "tasks/test_leaf_synthetic.py::test_heterogeneity",
 )
 """The beginnings of the names of tests that `make test` leaves out: kills, Ray but one start, servers, every experiment,
 and checks of all methods, of which `make test` has three. `make test-all` runs them all."""

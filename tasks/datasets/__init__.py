@@ -11,8 +11,7 @@ import torch
 
 from rollcall.tasks.datasets.cinic10 import Cinic10
 from rollcall.tasks.datasets.fetch import fetch
-from rollcall.tasks.datasets.library_sets import Batches, Digits, Idx, Mat
-from rollcall.tasks.datasets.source import Archive, Images, Source, Split
+from rollcall.tasks.datasets.source import Archive, Batches, Digits, Idx, Images, Mat, Source, Split
 
 # Checksums of the unpacked files of MNIST; torchvision only has those of the archives.
 MNIST_MD5 = {
@@ -65,10 +64,13 @@ def splits(source: Source) -> dict[str, Split]:
         ) from error
 
 
-def load(source: Source) -> Images:
-    """A data set with its training and test split; errors of `splits`."""
+def load(source: Source, train: tuple[str, ...] = ("train",)) -> Images:
+    """A data set with its test split and these splits for training; errors of `splits`."""
     read = splits(source)
-    return Images(read["train"], read["test"], source.mean, source.std)
+    if len(train) == 1:  # without a copy
+        return Images(read[train[0]], read["test"], source.mean, source.std)
+    pixels, labels = (torch.cat(columns) for columns in zip(*(read[split] for split in train), strict=True))
+    return Images((pixels, labels), read["test"], source.mean, source.std)
 
 
 @cache
@@ -127,27 +129,19 @@ def cifar100() -> Images:
 
 
 @cache
-def _cinic10_splits() -> dict[str, Split]:
-    return splits(SOURCES["cinic10"])
-
-
-@cache
 def cinic10() -> Images:
     """CINIC-10 (Darlow et al. 2018): 90,000 and 90,000 colour images of 32x32 in 10 classes.
 
     Splits and normalisation as in the FedPBC code; the authors of the set give these constants
     (github.com/BayesWatch/cinic-10).
     """
-    read, source = _cinic10_splits(), SOURCES["cinic10"]
-    return Images(read["train"], read["test"], source.mean, source.std)
+    return load(SOURCES["cinic10"])
 
 
 @cache
 def cinic10_enlarged() -> Images:
     """CINIC-10 with its validation images added to the training images: 180,000 and 90,000."""
-    read, source = _cinic10_splits(), SOURCES["cinic10"]
-    pixels, labels = (torch.cat(columns) for columns in zip(read["train"], read["valid"], strict=True))
-    return Images((pixels, labels), read["test"], source.mean, source.std)
+    return load(SOURCES["cinic10"], ("train", "valid"))
 
 
 __all__ = [

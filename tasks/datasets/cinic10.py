@@ -19,17 +19,11 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 
 @dataclass(frozen=True)
 class Cinic10(Source):
-    """CINIC-10 as published: an archive of `train`, `valid` and `test`, each with a folder for each class.
-
-    Attributes:
-        url: of the archive.
-        md5: of the archive.
-        per_class: number of images in each of the thirty folders.
-    """
+    """CINIC-10 as published: an archive of `train`, `valid` and `test`, each with a folder for each class."""
 
     url: str = "https://datashare.ed.ac.uk/bitstream/handle/10283/3192/CINIC-10.tar.gz"
     md5: str = "6ee4d0c996905fe93221de577967a372"
-    per_class: int = 9000
+    per_class: int = 9000  # images in each of the thirty folders
     folder = "CINIC-10"
     cache = "CINIC-10.pt"
 
@@ -114,7 +108,7 @@ def _images(folder: Path) -> list[str]:
 
 
 def _decoded(file: Path) -> np.ndarray:
-    """Pixels [3, 32, 32]."""
+    """Pixels [3, 32, 32]; ValueError for a damaged image or another size."""
     try:
         with Image.open(file) as image:
             pixels = np.asarray(image.convert("RGB"))

@@ -55,12 +55,7 @@ def fetch(source: Source, root: Path) -> bool:
 
 
 def download(urls: tuple[str, ...], target: Path, md5: str) -> None:
-    """Download a file from the first working address. A partial download in `target.part` is resumed.
-
-    Args:
-        urls: addresses to try, in order.
-        target: the file to write.
-        md5: its checksum.
+    """Download a file with this checksum from the first working address. A partial `target.part` is resumed.
 
     Raises:
         OSError: no address worked; with the reason for each.
@@ -83,11 +78,7 @@ def download(urls: tuple[str, ...], target: Path, md5: str) -> None:
 
 
 def _receive(url: str, part: Path) -> None:
-    """Append the missing rest of a file.
-
-    Raises:
-        OSError: no response, or one that was cut off.
-    """
+    """Append the missing rest of a file; OSError if the response is missing or cut off."""
     have = part.stat().st_size if part.exists() else 0
     request = Request(url, headers={"User-Agent": "rollcall"} | ({"Range": f"bytes={have}-"} if have else {}))
     try:

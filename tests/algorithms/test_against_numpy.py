@@ -145,6 +145,7 @@ def test_server_rate(problem, name):
     check(run(problem, name, local=local(name), server={"optimizer": "sgd", "lr": 0.6}), path, problem)
 
 
+ADAPTIVE = {"beta_1": 0.5, "beta_2": 0.8, "tau": 0.02}
 FALLING = {"name": "inverse_sqrt", "period": 10}
 OPTIONS = [
     ("fedavg_known", {"probability": "last_client"}, {}),
@@ -175,6 +176,13 @@ OPTIONS = [
     ("ca_fed", {"oracle": False, "kappa2": 0.03}, {}),
     ("ca_fed", {"ties": "leave_out"}, {}),
     ("ca_fed", {"bias_factor": 1.0, "least": "zero", "kappa2": 0.2}, {}),
+    ("feddyn", {"alpha": 2.0}, {"strength": 2.0}),
+    ("amplified_fedavg", {"eta": 2.0, "P": 6}, {"factor": 2.0, "P": 6}),  # round 17, an empty one, ends an interval
+    ("amplified_fedavg", {"eta": 0.4, "P": 1}, {"factor": 0.4, "P": 1}),
+    ("fedavgm", {"beta": 0.5, "eta_g": 0.7}, {"beta": 0.5, "rate": 0.7}),
+    ("fedadam", {"eta_g": 0.05} | ADAPTIVE, {"rate": 0.05} | ADAPTIVE),
+    ("fedadam", {"eta_g": 0.05, "bias_correction": True}, {"rate": 0.05, "bias_correction": True}),
+    ("fedyogi", {"eta_g": 0.05} | ADAPTIVE, {"rate": 0.05} | ADAPTIVE),
 ]
 
 
@@ -226,46 +234,24 @@ def test_scaffnew_with_a_coin_that_always_falls(problem):
     check(run(problem, {"name": "scaffnew", "schedule": "random"}, local=local("scaffnew", steps=1)), path, problem)
 
 
-@pytest.mark.parametrize("name", ["fedpbc", "fedawe"])
-def test_the_mean_of_the_clients_models_and_the_servers(problem, name):
-    path, memory = expected(name, problem, scale=0.6)
+@pytest.mark.parametrize(
+    ("name", "options", "in_numpy"),
+    [
+        ("fedpbc", {"eta_g": 0.6}, {"scale": 0.6}),
+        ("fedawe", {"eta_g": 0.6}, {"scale": 0.6}),
+        ("feddyn", {"alpha": 2.0}, {"strength": 2.0}),
+    ],
+)
+def test_models_to_evaluate(problem, name, options, in_numpy):
+    path, memory = expected(name, problem, **in_numpy)
     u, h = problem[:2]
-    result = run(problem, {"name": name, "eta_g": 0.6})
-    clients = np.mean(memory["mine"], axis=0)
-    models = {"fedpbc": {"": clients, "server": path[-1]}, "fedawe": {"": path[-1], "clients": clients}}[name]
+    result = run(problem, {"name": name} | options)
+    clients = memory["mean_of_active"] if name == "feddyn" else np.mean(memory["mine"], axis=0)
+    of_clients = {"fedawe": "clients", "feddyn": "active"}
+    models = {"": clients, "server": path[-1]} if name == "fedpbc" else {"": path[-1], of_clients[name]: clients}
     assert np.abs(result.server - path[-1]).max() < 1e-10
     assert np.abs(result.model - models[""]).max() < 1e-10
     assert np.abs(clients - path[-1]).max() > 1e-3
     for model, x in models.items():
         loss = (0.5 * h * np.sum((x - u) ** 2, axis=1)).mean()
         assert result.history.iloc[-1][f"train/loss{model and f'/{model}'}"] == pytest.approx(loss, rel=1e-10)
-
-
-@pytest.mark.parametrize(("optimizer", "momentum"), [("sgd", 0.8), ("adam", 0.0), ("yogi", 0.0)])
-def test_an_empty_round_does_not_move_a_server_with_momentum(problem, optimizer, momentum):
-    u, h, mask, _ = problem
-    x, v, s, n = np.zeros(D), np.zeros(D), np.zeros(D), 0
-    if optimizer == "yogi":
-        s = s + 0.02**2
-    path = [x]
-    for t in range(T):
-        A = np.flatnonzero(mask[t])
-        if len(A):
-            y = np.tile(x, (len(A), 1))
-            for _ in range(K):
-                y = y - LR * h[A][:, None] * (y - u[A])
-            g = x - y.mean(axis=0)
-            n += 1
-            if optimizer == "sgd":
-                v = momentum * v + g
-                x = x - 0.5 * v
-            elif optimizer == "adam":
-                v, s = 0.8 * v + 0.2 * g, 0.9 * s + 0.1 * g**2
-                x = x - 0.5 * (v / (1 - 0.8**n)) / (np.sqrt(s / (1 - 0.9**n)) + 0.02)
-            else:
-                v, s = 0.8 * v + 0.2 * g, s - 0.1 * g**2 * np.sign(s - g**2)
-                x = x - 0.5 * v / (np.sqrt(s) + 0.02)
-        path.append(x)
-    adaptive = {} if optimizer == "sgd" else {"betas": [0.8, 0.9], "eps": 0.02}
-    server = {"optimizer": optimizer, "lr": 0.5} | adaptive | ({"momentum": momentum} if momentum else {})
-    check(run(problem, "fedavg", server=server), np.array(path), problem)

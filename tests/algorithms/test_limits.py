@@ -30,7 +30,12 @@ def trial(algorithm, rounds, steps, lr, p=P):
 
 @pytest.mark.parametrize(
     ("algorithm", "lr"),
-    [("focus", 0.03), ({"name": "scaffold", "option": "I"}, 0.1), ({"name": "scaffold", "option": "II"}, 0.1)],
+    [
+        ("focus", 0.03),
+        ({"name": "scaffold", "option": "I"}, 0.1),
+        ({"name": "scaffold", "option": "II"}, 0.1),
+        ({"name": "feddyn", "alpha": 4.0}, 0.1),
+    ],
     ids=str,
 )
 def test_gradient_tracking_and_control_variates_reach_the_optimum(algorithm, lr):

@@ -1,25 +1,28 @@
 """One round on paper: two or three clients that move by fixed vectors, all numbers written out."""
 
-from dataclasses import replace
-
+import numpy as np
 import pytest
 import torch
 
+from rollcall import SettingError
 from rollcall.algorithms import (
     ALGORITHMS,
     F3AST,
     MIFA,
+    AmplifiedFedAvg,
     CAFed,
+    FedAdam,
     FedAU,
     FedAvg,
-    FedAvgAll,
     FedAvgDebiased,
-    FedAvgKnown,
+    FedAvgM,
     FedAWE,
+    FedDyn,
+    FedNova,
     FedPBC,
-    FedSGD,
     FedSGDIW,
     FedVARP,
+    FedYogi,
     Focus,
     LocalSGD,
     MoreAvailable,
@@ -28,6 +31,8 @@ from rollcall.algorithms import (
     Setting,
     Traffic,
 )
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.conformance.subject import Quadratics
 
 MOVES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-4.0, 6.0]], dtype=torch.float64)
 
@@ -76,23 +81,22 @@ def vector(*values):
 X = vector(10.0, 20.0)
 
 
-def test_fedavg():
-    update, _ = FedAvg().round(FedAvg().init(X, 3), X, call([0, 2]), Fixed())
-    assert update.tolist() == [-1.5, 3.0]
+@pytest.mark.parametrize(
+    ("name", "active", "expected"),
+    [
+        ("fedavg", [0, 2], [-1.5, 3.0]),
+        ("fedavg_all", [0, 2], [-1.0, 2.0]),
+        ("fedavg_known", [0, 2], [(1 / 0.5 - 4 / 0.25) / 3, 6 / 0.25 / 3]),
+        ("fedsgd", [0, 1], [0.25, 0.5]),
+    ],
+)
+def test_stateless_methods(name, active, expected):
+    method, p = ALGORITHMS[name](), vector(0.5, 0.1, 0.25)
+    update, _ = method.round(method.init(X, 3), X, call(active, probability=p), Fixed())
+    assert update.tolist() == pytest.approx(expected)
 
 
-def test_fedavg_all():
-    update, _ = FedAvgAll().round(FedAvgAll().init(X, 3), X, call([0, 2]), Fixed())
-    assert update.tolist() == [-1.0, 2.0]
-
-
-def test_fedavg_known():
-    p = vector(0.5, 0.1, 0.25)
-    update, _ = FedAvgKnown().round(FedAvgKnown().init(X, 3), X, call([0, 2], probability=p), Fixed())
-    assert update.tolist() == pytest.approx([(1 / 0.5 - 4 / 0.25) / 3, 6 / 0.25 / 3])
-
-
-def test_fedpbc_keeps_what_the_silent_learnt():
+def test_fedpbc_keeps_the_models_of_inactive_clients():
     state = FedPBC().init(X, 3)
     update, state = FedPBC().round(state, X, call([0, 2]), Fixed())
     assert update.tolist() == [-1.5, 3.0]
@@ -116,26 +120,6 @@ def test_mifa_steps_in_an_empty_round_too():
     update, state = MIFA().round(state, X, call([], lr=0.25), Fixed())
     assert update.tolist() == [-0.5, 1.0]
     assert state.G.stored.tolist() == [True, False, True]
-
-
-def test_mifa_can_wait_for_all():
-    method = MIFA(wait_for_all=True)
-    update, state = method.round(method.init(X, 3), X, call([0, 2]), Fixed())
-    assert update is None
-    update, state = method.round(state, X, call([1]), Fixed())
-    assert update.tolist() == [-1.0, 8 / 3]
-
-
-def test_fedavg_known_as_released_divides_all_by_the_last():
-    p = vector(0.5, 0.1, 0.25)
-    method = FedAvgKnown(probability="last_client")
-    update, _ = method.round(method.init(X, 3), X, call([0, 2], probability=p), Fixed())
-    assert update.tolist() == pytest.approx([(1 - 4) / 0.25 / 3, 6 / 0.25 / 3])
-
-
-def test_fedsgd():
-    update, _ = FedSGD().round(FedSGD().init(X, 3), X, call([0, 1]), Fixed())
-    assert update.tolist() == [0.25, 0.5]
 
 
 def test_fedsgd_iw_divides_by_the_shares_so_far():
@@ -173,14 +157,6 @@ def test_weights_by_availability():
         assert work.asked == [[2] if name == "more_available" else [0, 2]]
 
 
-def test_weights_follow_the_target():
-    alpha = vector(0.1, 0.2, 0.7)
-    round_ = Round(0, torch.tensor([0, 2]), 0.5, alpha, stationary=vector(0.5, 0.5, 0.5), correlation=vector(0, 0, 0))
-    for name in ("unbiased", "ca_fed"):
-        update, _ = ALGORITHMS[name]().round(ALGORITHMS[name]().init(X, 3), X, round_, Fixed((1.0, 1.0, 1.0)))
-        assert update.tolist() == pytest.approx([0.2 * 1 - 1.4 * 4, 1.4 * 6])
-
-
 def test_fedau_by_hand():
     """Client 2 is heard in rounds 1 and 4, client 0 in rounds 0 and 4; an interval is closed at 3 rounds."""
     method = FedAU(cutoff=3)
@@ -210,24 +186,6 @@ def test_f3ast_selects_the_least_heard_and_weights_by_the_renewed_rate():
     nothing, state = method.round(state, X, call([], t=2), work)
     assert nothing is None
     assert state.r.tolist() == [0.25, 0.125, 0.375]
-
-
-def test_f3ast_selects_and_weights_by_the_objective():
-    method, work = F3AST(capacity=1, beta=0.5, start=1.0), Fixed()
-    weights = torch.tensor([0.25, 0.25, 0.5], dtype=X.dtype)
-    update, state = method.round(method.init(X, 3), X, replace(call([0, 1, 2]), alpha=weights), work)
-    assert work.asked == [[2]]  # the largest alpha_i / r_i
-    assert state.r.tolist() == [0.5, 0.5, 1.0]
-    assert update.tolist() == pytest.approx([0.5 * -4, 0.5 * 6])
-    update, state = method.round(state, X, replace(call([0, 1], t=1), alpha=weights), work)
-    assert work.asked[1] == [0]
-    assert update.tolist() == pytest.approx([0.25 / 0.75, 0])
-
-
-def test_f3ast_as_released_takes_positions_for_ids():
-    method, work = F3AST(capacity=1, beta=0.5, selection="released"), Fixed()
-    method.round(method.init(X, 3), X, call([1, 2]), work)
-    assert work.asked == [[0]]  # client 0 is not even there
 
 
 def test_fedvarp_by_hand():
@@ -304,14 +262,6 @@ def test_ca_fed_by_hand():
         assert method.traffic(state, call([0, 2])) == Traffic(up=1 + included[0], down=2)
 
 
-def test_ca_fed_with_a_client_that_has_all_the_weight():
-    known = {"stationary": vector(0.5, 0.25, 0.8), "correlation": vector(0.1, 0.0, -0.5)}
-    method, weights = CAFed(), vector(0.0, 1.0, 0.0)
-    update, state = method.round(method.init(X, 3), X, replace(call([0, 1], **known), alpha=weights), Fixed())
-    assert (state.q > 0).tolist() == [False, True, False]
-    assert update.tolist() == pytest.approx((MOVES[1] / 0.25).tolist())
-
-
 def test_ca_fed_leaves_a_client_without_held_out_samples_out_of_the_mean():
     """Losses 10, unknown, 30: the unknown one counts as their mean, 20."""
     method, known = CAFed(losses="validation"), {"stationary": vector(0.5, 0.5, 0.5), "correlation": vector(0, 0, 0)}
@@ -343,14 +293,6 @@ def test_ca_fed_watches_before_it_trains():
     assert update.tolist() == pytest.approx([(1 / (4 / 5) - 4 / (3 / 5)) / 3, 6 / (3 / 5) / 3])
 
 
-def test_ca_fed_tries_the_most_correlated_first_and_leaves_somebody():
-    """Read to the letter, ties leave all out but the last to be tried: by |lambda|, 2, 0, 1."""
-    known = {"stationary": vector(0.5, 0.25, 0.8), "correlation": vector(0.1, 0.0, -0.5)}
-    method = CAFed(ties="leave_out")
-    _, state = method.round(method.init(X, 3), X, call([0, 2], **known), Fixed())
-    assert (state.q > 0).tolist() == [False, True, False]
-
-
 @pytest.mark.parametrize(
     ("method", "expected"),
     [
@@ -365,6 +307,89 @@ def test_ca_fed_tries_the_most_correlated_first_and_leaves_somebody():
 )
 def test_traffic(method, expected):
     assert method.traffic(method.init(X, 3), call([0, 2], stationary=vector(0.5, 0.25, 0.8))) == expected
+
+
+# Two clients in one dimension, x = 0, eta = 0.5: with F = 0.5 h (x - u)^2 client 0 goes to 2 - 2 / 2^k in k steps, and
+# client 1, with h = 2, to -8 in one.
+HAND = Quadratics(vector(2, -8)[:, None], vector(1, 2), torch.tensor([2, 1]), 0.5)
+
+
+def by_hand(method, calls, alpha=(0.5, 0.5)):
+    """The updates of rounds with these active clients, and the state at the end."""
+    x, updates = vector(0.0), []
+    state = method.init(x, 2)
+    for t, active in enumerate(calls):
+        call = Round(t, torch.tensor(active, dtype=torch.int64), 0.5, vector(*alpha))
+        update, state = method.round(state, x, call, HAND)
+        updates.append(None if update is None else update.item())
+        x = x if update is None else x + update
+    return updates, state
+
+
+def test_feddyn():
+    # Client 0 with alpha = 1: 0 -> 1 -> 1 - (-1 + 1) / 2 = 1. h = -(1/2) 1, so x = 1 + 0.5.
+    (first, empty, second), state = by_hand(FedDyn(alpha=1.0), [[0], [], [1]])
+    assert first == 1.5
+    assert empty is None
+    # Client 1 from 1.5: 1.5 - 0.5 * 2 * 9.5 = -8, moved by -9.5. h = -0.5 + 9.5 / 2 = 4.25, x = -8 - 4.25.
+    assert 1.5 + second == -12.25
+    assert state.g.dense().tolist() == [[-1.0], [9.5]]
+    assert state.h.tolist() == [4.25]
+    x = vector(-12.25)
+    models = FedDyn(alpha=1.0).eval_models(state, x)
+    assert models[""] is x
+    assert models["active"].tolist() == [-8.0]
+
+
+def test_fednova():
+    # Moves 1.5 in two steps and -8 in one; p = (0.25, 0.75): tau_eff = 1.25, of 0.25 * 0.75 - 0.75 * 8.
+    (first, empty, second), _ = by_hand(FedNova(), [[0, 1], [], [0]], alpha=(0.25, 0.75))
+    assert first == 1.25 * (0.25 * 0.75 - 0.75 * 8)
+    assert empty is None
+    # Alone a client's own number of steps cancels: a quarter of the way to 2 is left after two steps.
+    assert second == pytest.approx(0.75 * (2 - first))
+
+
+def test_fednova_counts_what_momentum_repeats():
+    # |a| = 1 + (1 + 0.5) = 2.5 for two steps, 1 for one.
+    (update,), _ = by_hand(FedNova(rho=0.5), [[0, 1]])
+    assert update == pytest.approx((0.5 * 2.5 + 0.5 * 1) * (0.5 * 1.5 / 2.5 - 0.5 * 8))
+
+
+def test_amplified_fedavg():
+    # 1.5; then nobody, but the interval of two rounds ends: 2 * 1.5 more. From 4.5: client 1 to -8, amplified at once.
+    updates, state = by_hand(AmplifiedFedAvg(eta=3.0, P=2), [[0], [], [], [1], []])
+    assert updates == [1.5, 3.0, None, 3 * -12.5, None]
+    assert state.u.tolist() == [0.0]
+    # A round within the interval adds up.
+    updates, state = by_hand(AmplifiedFedAvg(eta=3.0, P=3), [[0], [1], []])
+    assert updates == [1.5, -9.5, 2 * -8.0]
+
+
+def test_fedavgm():
+    # 1.5; nobody; client 1 from 1.5 moves by -9.5, and half of 1.5 goes on.
+    (first, empty, second), state = by_hand(FedAvgM(beta=0.5, eta_g=2.0), [[0], [], [1]])
+    assert first == 2 * 1.5
+    assert empty is None
+    assert second == 2 * (0.5 * 1.5 - 11)  # from 3 to -8
+    assert state.v.tolist() == [-10.25]
+
+
+def test_fedadam_and_fedyogi():
+    # Delta = 1.5 with m = 0.75; v = 0.75 * 0.25 + 0.25 * 2.25 = 0.75, or v = 0.25 + 0.25 * 2.25.
+    options = {"eta_g": 2.0, "beta_1": 0.5, "beta_2": 0.75, "tau": 0.5}
+    (first, empty), state = by_hand(FedAdam(**options), [[0], []])
+    assert first == pytest.approx(2 * 0.75 / (0.75**0.5 + 0.5))
+    assert empty is None
+    assert (state.m.tolist(), state.v.tolist()) == ([0.75], [0.75])
+    (first, _), state = by_hand(FedYogi(**options), [[0], []])
+    assert first == pytest.approx(2 * 0.75 / (0.8125**0.5 + 0.5))
+    # With a large v Yogi goes down by the same amount.
+    (first,), state = by_hand(FedYogi(**(options | {"tau": 2.0})), [[0]])
+    assert state.v.tolist() == [4 - 0.25 * 2.25]
+    # Corrected, the first step is the sign of Delta, but for tau.
+    (first,), _ = by_hand(FedAdam(**options, bias_correction=True), [[0]])
+    assert first == pytest.approx(2 * 1.5 / (1.5 + 0.5))
 
 
 MOVES_IN_EMPTY_ROUNDS = {"mifa", "focus", "local_sgd"}
@@ -392,3 +417,37 @@ def test_one_gradient_a_round(name):
     method.check(Setting(steps=1, plain_server=False))
     with pytest.raises(ValueError, match=f"local.steps: 3 is not allowed with {name}"):
         method.check(Setting(steps=3))
+
+
+def trial(**changes):
+    return {
+        "task": {"name": "quadratic", "targets": np.ones((2, 1))},
+        "participation": "full",
+        "algorithm": "fedavg",
+        "local": {"steps": 3, "lr": 0.05},
+        "rounds": 3,
+    } | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"algorithm": "feddyn", "local": {"momentum": 0.5}}, "local.momentum: 0.5 is not allowed with feddyn"),
+        (
+            {"algorithm": "fednova", "local": {"momentum": 0.5}},
+            "local.momentum: 0.5 is not allowed with fednova's rho 0;",
+        ),
+        ({"algorithm": {"name": "fednova", "rho": 0.5}}, "local.momentum: 0 is not allowed with fednova's rho 0.5;"),
+        ({"algorithm": "feddyn", "server": {"lr": 0.5}}, "server: .* is not allowed with feddyn"),
+        ({"algorithm": "fedavgm", "server": {"momentum": 0.5}}, "server: .* is not allowed with fedavgm"),
+        ({"algorithm": "fedadam", "server": {"optimizer": "adam"}}, "server: .* is not allowed with fedadam"),
+        ({"algorithm": "fedyogi", "server": {"lr": 0.1}}, "server: .* is not allowed with fedyogi"),
+        ({"algorithm": "amplified_fedavg", "server": {"lr": 0.1}}, "server: .* is not allowed with amplified_fedavg"),
+        ({"algorithm": "fedadam", "evaluation": {"weights": ["client"]}}, "evaluation.weights"),
+        ({"algorithm": {"name": "fedadam", "beta_1": 1.0}}, "beta_1"),
+        ({"algorithm": {"name": "amplified_fedavg", "P": 0}}, "P"),
+    ],
+)
+def test_settings_that_a_method_does_not_allow(changes, complaint):
+    with pytest.raises(SettingError, match=complaint):
+        Trial.read(trial(**changes))

@@ -73,21 +73,6 @@ def test_numbers_of_another_type_or_length_are_no_rows():
             kept.put(ids(1), wrong)
 
 
-def test_the_second_device_is_one():
-    here, inner = torch.arange(3.0), torch.tensor([1, 2])
-    with Elsewhere() as device:
-        there = here.to(THERE)
-        for mixed in (
-            lambda: here + there,
-            lambda: there[inner],
-            lambda: here.clone().index_copy_(0, inner, there[:2]),
-        ):
-            with pytest.raises(RuntimeError, match="two devices"):
-                mixed()
-        assert (there + there).to("cpu").tolist() == [0, 2, 4]
-    assert device.sent == [("meta", 3), ("cpu", 3)]
-
-
 WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe", "feddyn")
 
 

@@ -1,4 +1,4 @@
-"""A roll call from a function, and one from an object: keyed randomness, masks and ids, and what an oracle may know."""
+"""Participation from a function or an object: keyed randomness, masks and ids, oracle knowledge."""
 
 import numpy as np
 import pytest
@@ -10,23 +10,6 @@ from rollcall.participation.streams import stream
 def half(t, rng):
     """A mask."""
     return rng.random(40) < 0.5
-
-
-def three(t, rng):
-    """Ids in any order."""
-    return rng.permutation(40)[:3]
-
-
-@pytest.mark.parametrize("function", [half, three])
-def test_the_same_seed_gives_the_same_roll_call_in_any_order_of_rounds(function):
-    one, other = (FromFunction(Population(40, seed=3), function=function) for _ in range(2))
-    forward = [one.active(t).tolist() for t in range(9)]
-    assert [other.active(t).tolist() for t in reversed(range(9))][::-1] == forward
-    np.random.seed(5)  # noqa: NPY002
-    assert other.active(4).tolist() == forward[4]
-    assert len({tuple(active) for active in forward}) == 9
-    another = FromFunction(Population(40, seed=4), function=function)
-    assert another.active(0).tolist() != forward[0]
 
 
 def test_a_mask_and_ids():

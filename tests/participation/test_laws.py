@@ -12,10 +12,12 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from rollcall.participation import MODELS, Population
+from rollcall.participation.base import members
+from rollcall.participation.independent import successive
 from rollcall.participation.minimum_separation import product
-from rollcall.participation.probabilities import coupling
+from rollcall.participation.probabilities import class_coupled, coupling
 from rollcall.participation.recording import record
-from rollcall.participation.uniform import successive
+from rollcall.participation.streams import stream
 from rollcall.participation.variations import interleaved_sine, sine, staircase
 
 
@@ -456,3 +458,69 @@ def test_a_lambda_on_the_boundary_is_allowed():
     model = MODELS["markov_pi_lambda"](Population(1), probability=0.9, correlation=-1 / 9)
     mask = record(model, 2000)[:, 0]
     assert mask[1:][~mask[:-1]].all()
+
+
+def test_units_are_contiguous_or_shuffled_by_the_seed():
+    assert members("groups", Population(6), 3).tolist() == [0, 0, 1, 1, 2, 2]
+    shuffled = [members("groups", Population(60, seed), 3, shuffled=True) for seed in (0, 0, 1)]
+    assert (shuffled[0] == shuffled[1]).all()
+    assert (shuffled[0] != shuffled[2]).any()
+    assert np.bincount(shuffled[2]).tolist() == [20, 20, 20]
+    for t in range(5):  # no round has the draws of the assignment
+        assert (shuffled[0] != stream(0, "participation", t).permutation(np.repeat(np.arange(3), 20))).any()
+    with pytest.raises(ValueError, match="groups: 4 is not allowed; must be a divisor of the 6 clients"):
+        members("groups", Population(6), 4)
+
+
+def test_a_unit_pools_what_its_members_hold():
+    classes = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
+    population = Population(4, 5, classes, np.array([[2, 0], [0, 6], [1, 1], [3, 3]]))
+    units = population.pooled(np.array([0, 0, 1, 1]), 2)
+    assert (units.clients, units.seed) == (2, 5)
+    assert units.classes.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert units.histogram.tolist() == [[2, 6], [4, 4]]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("minimum_separation", {"groups": 2, "separation": 0}), ("clustered_markov", {"clusters": 2, "correlation": 0.0})],
+)
+def test_the_classes_of_a_unit_decide_how_often_it_is_active(name, options):
+    classes = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]])
+    population = Population(4, 1, classes, np.ones((4, 3), dtype=int))
+    p = partial(class_coupled, sigma0=1.0, delta=0.0)
+    a, b, c, d = p(population)  # linear in the classes: a unit has the mean of its members
+    expected = np.array([(a + b) / 2, (a + b) / 2, (c + d) / 2, (c + d) / 2])
+    stationary = MODELS[name](population, probability=p, **options).stationary
+    assert stationary / stationary.sum() == pytest.approx(expected / expected.sum())
+    assert abs(expected[0] - expected[2]) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("full", {}),
+        ("uniform", {"per_round": 3}),
+        ("bernoulli", {"probability": np.linspace(0.1, 0.8, 10)}),
+        ("active", {"probability": np.linspace(0.0, 0.3, 10)}),
+        ("active", {"probability": 0.05, "redraw_if_empty": True}),
+        ("group_events", {}),
+        ("group_events", {"max_active": 2, "reading": "cap"}),
+        ("group_events", {"max_active": 3}),
+    ],
+)
+def test_the_stated_share_is_the_measured_one(name, options):
+    """c_i = E[1{i in A} / |A|]; `theory.weights` is tested against enumeration."""
+    T = 20_000
+    model = MODELS[name](Population(10, seed=4), **options)
+    mask = record(model, T)
+    weights = mask / np.maximum(mask.sum(axis=1, keepdims=True), 1)
+    error = weights.std(axis=0) / np.sqrt(T)
+    assert (np.abs(weights.mean(axis=0) - model.share) < 4.5 * error + 1e-12).all()
+
+
+def test_the_share_of_two_clients_by_hand_or_unknown():
+    model = MODELS["bernoulli"](Population(2), probability=np.array([0.5, 0.2]))
+    assert model.share == pytest.approx([0.5 * 0.8 + 0.1 / 2, 0.2 * 0.5 + 0.1 / 2])
+    for name, options in (("markov", {}), ("bernoulli", {"variation": lambda p, t: p})):
+        assert MODELS[name](Population(4), probability=0.5, **options).share is None

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from rollcall.participation import Bernoulli, Population
-from rollcall.participation.probabilities import class_coupled, constant, listed, resolve
+from rollcall.participation.probabilities import (
+    class_coupled,
+    constant,
+    coupling,
+    halves,
+    listed,
+    mixture,
+    power_law,
+    resolve,
+    two_level,
+)
 
 NU = np.random.default_rng(0).dirichlet(np.full(5, 0.3), size=8)
 COUNTS = np.array([[3, 0, 0, 1, 0]] * 8)
@@ -49,11 +59,8 @@ def test_class_coupled_has_a_floor_and_a_released_variant():
     assert realised == pytest.approx(0.75 * one + 0.25 * last)
 
 
-def test_class_coupled_with_equal_classes_is_uniform():
-    assert class_coupled(population(), sigma0=0.0, delta=0.0) == pytest.approx(np.full(8, 1 / 5))
-
-
 def test_class_coupled_follows_the_seed():
+    assert class_coupled(population(), sigma0=0.0, delta=0.0) == pytest.approx(np.full(8, 1 / 5))  # r is uniform
     assert np.array_equal(class_coupled(population(4)), class_coupled(population(4)))
     assert not np.array_equal(class_coupled(population(4), sigma0=1), class_coupled(population(5), sigma0=1))
 
@@ -84,3 +91,32 @@ def test_probabilities_are_checked(probability, complaint):
 def test_class_coupled_refuses(options, complaint):
     with pytest.raises(ValueError, match=complaint):
         class_coupled(population() if options else Population(3), **options)
+
+
+def test_sources():
+    five = Population(5, 1)
+    assert power_law(five, s=1.5, largest=0.8)[[0, 3]] == pytest.approx([0.8, 0.1])
+    assert two_level(five).tolist() == halves(five, p0=0.9, p1=0.5 - 0.4).tolist()
+    assert (two_level(five) > 0.5).tolist() == [True, True, True, False, False]
+    p = mixture(Population(10_000, 2))
+    assert p.min() > 0.1
+    assert p[:9000].max() < 0.3 < p[9000:].max() < 0.9
+    assert p[:9000].mean() == pytest.approx(0.2, abs=0.004)
+    assert p[9000:].mean() == pytest.approx(0.5, abs=0.03)
+    # A tenth of 36 clients are 4, not 3. Of 30 draws from U(0.1, 0.9), one is above 0.3 but for a chance of 1e-18.
+    largest = np.max([mixture(Population(36, seed)) for seed in range(30)], axis=0)
+    assert (largest > 0.3).tolist() == [False] * 32 + [True] * 4
+
+
+@pytest.mark.parametrize("mean", [0.1, 0.5, 0.9])
+def test_coupling_keeps_the_mean(mean):
+    nu = np.random.default_rng(0).dirichlet(np.full(4, 0.5), size=30)
+    population = Population(30, 1, classes=nu, histogram=np.ones((30, 4), dtype=int))
+    none, half, full = (coupling(population, strength=k, mean=mean, sigma0=1.0) for k in (0.0, 0.5, 1.0))
+    assert none == pytest.approx(np.full(30, mean))
+    assert half == pytest.approx((none + full) / 2)
+    assert full.mean() == pytest.approx(mean, abs=1e-12)
+    assert full.min() == pytest.approx(0.02) or full.max() == pytest.approx(1)
+    # p is an affine function of the class distributions and of nothing else.
+    residual = full - nu @ np.linalg.lstsq(nu, full, rcond=None)[0]
+    assert np.abs(residual).max() < 1e-12

@@ -126,21 +126,3 @@ def test_the_border_is_black_or_the_mean_colour():
         assert 0 < inside.sum() < 40  # one place of 49
         assert torch.allclose(rows[~inside], border[fill].expand(int((~inside).sum()), 3), atol=1e-6)
     assert torch.equal((seen["black"] - white).abs().amax(1) < 1e-6, (seen["mean"] - white).abs().amax(1) < 1e-6)
-
-
-def test_cropping_before_or_after_normalising_differs_in_the_border_alone():
-    pixels, k = images(), keys()
-    mean, std = (0.4, 0.5, 0.6), (0.25, 0.2, 0.3)
-    black, inner = (
-        Classification(
-            nn.Identity(), mean, std, augmentation=CropFlip(1, padding=0 if fill == "none" else 2, fill="mean")
-        )
-        for fill in ("mean", "none")
-    )
-    assert inner.augment((pixels, k[:, 0]), k)[0].dtype == torch.float32
-    whole = Classification(nn.Identity(), mean, std, augmentation=CropFlip(1, padding=2))
-    one, other = (task.normalised(task.augment((pixels, k[:, 0]), k)[0]) for task in (black, whole))
-    is_border = other == whole.normalised(torch.zeros(1, 3, 1, 1, dtype=torch.uint8))
-    assert is_border.any()
-    assert torch.equal(one[~is_border], other[~is_border])
-    assert not one[is_border].any()

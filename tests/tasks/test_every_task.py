@@ -53,15 +53,13 @@ def test_tasks_without_files(name):
 @pytest.mark.parametrize("name", SMALL)
 def test_image_sets_in_small(name, publisher):
     getattr(publisher, SMALL[name])()
-    loaders = [getattr(datasets, name), datasets._cinic10_splits]
-    for loader in loaders:
-        loader.cache_clear()
+    loader = getattr(datasets, name)
+    loader.cache_clear()
     try:
         augmentation = {"augmentation": {"name": "crop_flip", "padding": 2}}
         check(first_rounds(name, {"clients": 4, "model": "linear"} | augmentation, lr=0.01).history)
     finally:
-        for loader in loaders:
-            loader.cache_clear()
+        loader.cache_clear()
 
 
 @needs_mnist

@@ -1,4 +1,4 @@
-"""Image tasks: real files, normalisation, metrics, and a plain Trainer."""
+"""Image tasks: normalisation, metrics, splits, and a plain Trainer."""
 
 from functools import partial
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from lightning.pytorch import Trainer
-from real_data import needs_cifar10, needs_mnist
 from sklearn.datasets import load_digits
 from torch import nn
 from torchvision.datasets import CIFAR10, MNIST
@@ -45,13 +44,6 @@ def test_inputs_are_scaled_then_normalised_by_channel():
     task = Classification(nn.Identity(), mean=(0.5, 0.25), std=(0.5, 2.0))
     pixels = torch.tensor([0, 255], dtype=torch.uint8).view(1, 2, 1, 1)
     assert task.normalised(pixels).flatten().tolist() == [-1.0, 0.375]
-
-
-def test_digits_have_mean_zero_and_unit_spread():
-    task, data = digits(0, clients=1)
-    images = task.normalised(torch.cat([data.splits[split][0] for split in ("train", "test")]))
-    assert images.mean().item() == pytest.approx(0, abs=1e-3)
-    assert images.std().item() == pytest.approx(1, abs=1e-3)
 
 
 def test_metrics_are_of_each_sample():
@@ -111,6 +103,9 @@ def test_some_labels_alone_are_kept_and_renamed():
         assert torch.equal(kept, pixels[rows])
         assert renamed.tolist() == [{7: 0, 0: 1, 3: 2}[label] for label in labels[rows].tolist()]
     assert data.histogram.shape == (2, 3)
+    _, split = digits(0, clients=2, labels=[7, 0, 3], validation=0.5)
+    assert sum(len(split.splits[name][0]) for name in ("train", "validation")) == len(data.splits["train"][0])
+    assert split.splits["validation"][1].unique().tolist() == [0, 1, 2]
     for labels in ([], [1, 1], [1, 10]):
         with pytest.raises(
             ValueError, match=rf"^labels: \[{str(labels)[1:-1]}\] is not allowed; must be different labels"
@@ -118,14 +113,6 @@ def test_some_labels_alone_are_kept_and_renamed():
             digits(0, clients=2, labels=labels)
     with pytest.raises(ValueError, match=r"^ridge: -1.0 is not allowed; must be at least 0"):
         digits(0, clients=2, ridge=-1.0)
-
-
-def test_a_validation_split_is_of_the_kept_labels():
-    _, data = digits(0, clients=2, labels=[0, 1, 2], validation=0.5)
-    assert sum(len(data.splits[split][0]) for split in ("train", "validation")) == len(
-        digits(0, clients=2, labels=[0, 1, 2])[1].splits["train"][0]
-    )
-    assert data.splits["validation"][1].unique().tolist() == [0, 1, 2]
 
 
 def test_what_a_partition_leaves_out_is_no_part_of_training():
@@ -157,37 +144,6 @@ def test_a_plain_trainer_trains_digits_centrally():
     task, data = digits(0, clients=20)
     result = fit(task, data, epochs=12)
     assert result["test/accuracy"] > 0.95
-
-
-@needs_mnist
-def test_mnist_is_real():
-    _, data = mnist(0, clients=100)
-    (train, labels), (test, test_labels) = data.splits["train"], data.splits["test"]
-    assert train.shape == (60000, 1, 28, 28)
-    assert test.shape == (10000, 1, 28, 28)
-    assert labels[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
-    assert torch.bincount(labels).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
-    assert torch.bincount(test_labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
-    assert train.double().mean().item() / 255 == pytest.approx(0.1307, abs=1e-4)
-
-
-@needs_mnist
-def test_a_plain_trainer_trains_mnist_centrally():
-    task, data = mnist(0, clients=100)
-    assert fit(task, data, epochs=1)["test/accuracy"] > 0.9
-
-
-@needs_cifar10
-def test_cifar10_is_real():
-    task, data = cifar10(0, clients=10)
-    (train, labels), (test, test_labels) = data.splits["train"], data.splits["test"]
-    assert train.shape == (50000, 3, 32, 32)
-    assert test.shape == (10000, 3, 32, 32)
-    assert torch.bincount(labels).tolist() == [5000] * 10
-    assert torch.bincount(test_labels).tolist() == [1000] * 10
-    means = train.double().mean(dim=(0, 2, 3)) / 255
-    assert means.tolist() == pytest.approx([0.4914, 0.4822, 0.4465], abs=1e-4)
-    assert task(test[:8]).shape == (8, 10)
 
 
 @pytest.mark.parametrize(

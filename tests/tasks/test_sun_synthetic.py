@@ -5,7 +5,6 @@ import pytest
 import torch
 from scipy.optimize import approx_fprime, minimize
 
-from rollcall import simulate
 from rollcall.tasks import sun_synthetic
 
 
@@ -72,34 +71,6 @@ def test_data_follow_their_law():
     assert within.mean() == pytest.approx(1, rel=0.1)  # theta_i ~ N(mu_i, I), error of the fit besides
     assert (mu**2).mean() == pytest.approx(1 + 1 / 20, rel=0.4)  # 84 degrees of freedom
     assert 4 < a.std() < 18  # deviation 10 from 12 draws
-
-
-def test_a_round_of_fedavg_from_zero_is_numpys():
-    _, data = sun_synthetic(3, clients=5, samples=6, dimension=3)
-    x = np.zeros(3)
-    for _ in range(4):
-        ends = []
-        for A, b in arrays(data):
-            y = x
-            for _ in range(2):
-                y = y - 0.2 * slope(y, A, b)
-            ends.append(y)
-        x = np.mean(ends, axis=0)
-    result = simulate(
-        {
-            "task": {"name": "sun_synthetic", "clients": 5, "samples": 6, "dimension": 3},
-            "algorithm": "fedavg",
-            "local": {"steps": 2, "lr": 0.2},
-            "rounds": 4,
-            "seed": 3,
-            "numerics": {"dtype": "float64"},
-        }
-    )
-    assert result.model == pytest.approx(x, abs=1e-12)
-    clients = arrays(data)
-    gaps = [np.mean([objective(point, A, b) for A, b in clients]) for point in (np.zeros(3), x)]
-    task, _ = sun_synthetic(3, clients=5, samples=6, dimension=3)
-    assert result.history["train/gap"].tolist() == pytest.approx([gap - task.least for gap in gaps], rel=1e-10)
 
 
 def test_data_are_ones_own_and_refused_where_there_are_none():

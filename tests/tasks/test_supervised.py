@@ -214,101 +214,59 @@ def test_a_lightning_module_is_no_task(task):
         simulate(digits("mlp") | {"task": task})
 
 
-WRONG = {
-    "another loss by itself": (
-        lambda: supervised(*CLASSIFICATION, Smoothed()),
-        r"loss: gives .* and training_step of Smoothed .*pass as loss=",
+R, C = REGRESSION, CLASSIFICATION
+WRONG = [  # arguments, options, and the message
+    ((*C, Smoothed()), {}, r"loss: gives .* and training_step of Smoothed .*pass as loss="),
+    ((*C, Flat()), {}, r"network: Flat has no forward.*move.*to forward\(inputs\)"),
+    ((*C, Manual()), {}, "network: Manual optimizes manually"),
+    (
+        (*C, Plain()),
+        {"loss": nn.CrossEntropyLoss(label_smoothing=0.5)},
+        "loss: gives .* and training_step of Plain .*pass as loss=",
     ),
-    "no forward": (
-        lambda: supervised(*CLASSIFICATION, Flat()),
-        r"network: Flat has no forward.*move.*to forward\(inputs\)",
+    ((*R, nn.Linear), {}, "network: the class Linear is not allowed; must be a torch module"),
+    ((*C, line(2)), {}, r"network: gives a tensor \[2, 2\] .*must give \[2, 3\], a logit"),
+    ((*R, line(2)), {}, r"network: gives a tensor \[2, 2\] for 2 samples; must give \[2\]"),
+    ((*R, nn.Linear(4, 1)), {}, r"network: cannot be computed for inputs of shape \[\[2, 3\]\]"),
+    (
+        (*R, line()),
+        {"loss": nn.MSELoss(reduction="sum")},
+        "loss: gives .* for samples whose own losses are .*must be their mean",
     ),
-    "manual": (lambda: supervised(*CLASSIFICATION, Manual()), r"network: Manual optimizes manually"),
-    "another loss": (
-        lambda: supervised(*CLASSIFICATION, Plain(), loss=nn.CrossEntropyLoss(label_smoothing=0.5)),
-        r"loss: gives .* and training_step of Plain .*pass as loss=",
-    ),
-    "a class": (
-        lambda: supervised(*REGRESSION, nn.Linear),
-        r"network: the class Linear is not allowed; must be a torch module",
-    ),
-    "logits": (
-        lambda: supervised(*CLASSIFICATION, line(2)),
-        r"network: gives a tensor \[2, 2\] .*must give \[2, 3\], a logit",
-    ),
-    "outputs": (
-        lambda: supervised(*REGRESSION, line(2)),
-        r"network: gives a tensor \[2, 2\] for 2 samples; must give \[2\]",
-    ),
-    "inputs": (
-        lambda: supervised(*REGRESSION, nn.Linear(4, 1)),
-        r"network: cannot be computed for inputs of shape \[\[2, 3\]\]",
-    ),
-    "sum": (
-        lambda: supervised(*REGRESSION, line(), loss=nn.MSELoss(reduction="sum")),
-        r"loss: gives .* for samples whose own losses are .*must be their mean",
-    ),
-    "no mean": (
-        lambda: supervised(*REGRESSION, line(), loss=nn.MSELoss(reduction="none")),
-        r"loss: gives a tensor \[2\]; must give one",
-    ),
-    "no network": (lambda: supervised(*REGRESSION, nn.ReLU()), r"network: ReLU has no parameters"),
-    "lengths": (
-        lambda: supervised((X, NUMBERS[1]), None, line()),
-        r"train: columns of lengths \[60, 11\] are not allowed",
-    ),
-    "one column": (lambda: supervised(X, None, line()), r"train: ndarray is not allowed; must be a tuple"),
-    "text": (
-        lambda: supervised((X, ["a"] * 60), None, line()),
-        r"train: a column of <U1 is not allowed; must be numbers",
-    ),
-    "labels from 1": (lambda: supervised((X, LABELS[0] - 1), None, line(2)), r"train: labels of shape \[60\] from -1"),
-    "holes": (
-        lambda: supervised((HOLED, NUMBERS[0]), None, line()),
+    ((*R, line()), {"loss": nn.MSELoss(reduction="none")}, r"loss: gives a tensor \[2\]; must give one"),
+    ((*R, nn.ReLU()), {}, "network: ReLU has no parameters"),
+    (((X, NUMBERS[1]), None, line()), {}, r"train: columns of lengths \[60, 11\] are not allowed"),
+    ((X, None, line()), {}, "train: ndarray is not allowed; must be a tuple"),
+    (((X, ["a"] * 60), None, line()), {}, "train: a column of <U1 is not allowed; must be numbers"),
+    (((X, LABELS[0] - 1), None, line(2)), {}, r"train: labels of shape \[60\] from -1"),
+    (
+        ((HOLED, NUMBERS[0]), None, line()),
+        {},
         "NaN or infinite values in 3 of 60 samples of train; the first is sample 0; remove or replace them",
     ),
-    "holes in test": (
-        lambda: supervised(REGRESSION[0], (Z, np.full(11, np.inf)), line()),
+    (
+        (R[0], (Z, np.full(11, np.inf)), line()),
+        {},
         "NaN or infinite values in 11 of 11 samples of test; the first is sample 0",
     ),
-    "infinite loss": (
-        lambda: supervised(*REGRESSION, line(), loss=lambda p, y: (p - y).abs().mean() / 0),
+    (
+        (*R, line()),
+        {"loss": lambda p, y: (p - y).abs().mean() / 0},
         "loss: gives inf for the first samples; must be finite",
     ),
-    "new label": (
-        lambda: supervised(CLASSIFICATION[0], (Z, LABELS[1] + 2), line(3)),
-        r"test: labels are not allowed that train",
+    ((C[0], (Z, LABELS[1] + 2), line(3)), {}, "test: labels are not allowed that train"),
+    ((R[0], (Z[:, :2], NUMBERS[1]), line()), {}, "test: columns .*must be as those of train"),
+    ((*R, line()), {"metrics": ["rr"]}, "metrics: 'rr' is not allowed; must be a name such as auroc"),
+    ((*R, line()), {"metrics": {"a": F.mse_loss}}, r"metrics: a gives a tensor \[\] for 2"),
+    ((*R, line()), {"partition": "x"}, "partition: 'x' is not allowed; must be a function or one"),
+    ((*R, line()), {"clients": 0}, "clients: 0 is not allowed"),
+    ((*R, line()), {"validation": 0.001}, "validation: 0.001 is not allowed; no client would hold out a sample"),
+    ((*R, line()), {"validation": 1.0}, "validation: 1.0 is not allowed"),
+    *(
+        ((*R, line()), {"partition": {"name": name} | options}, f"partition: {name} is not allowed; it divides")
+        for name, options in (("dirichlet", {"alpha": 1.0}), ("shards", {}), ("by_label", {"sizes": [5, 5]}))
     ),
-    "test columns": (
-        lambda: supervised(REGRESSION[0], (Z[:, :2], NUMBERS[1]), line()),
-        r"test: columns .*must be as those of train",
-    ),
-    "metric": (
-        lambda: supervised(*REGRESSION, line(), metrics=["rr"]),
-        r"metrics: 'rr' is not allowed; must be a name such as auroc",
-    ),
-    "metric's shape": (
-        lambda: supervised(*REGRESSION, line(), metrics={"a": F.mse_loss}),
-        r"metrics: a gives a tensor \[\] for 2",
-    ),
-    "partition": (
-        lambda: supervised(*REGRESSION, line(), partition="x"),
-        r"partition: 'x' is not allowed; must be a function or one",
-    ),
-    "no clients": (lambda: supervised(*REGRESSION, line())(0, clients=0), r"clients: 0 is not allowed"),
-    "none held out": (
-        lambda: supervised(*REGRESSION, line(), validation=0.001)(0),
-        r"validation: 0.001 is not allowed; no client would hold out a sample",
-    ),
-    "all held out": (lambda: supervised(*REGRESSION, line(), validation=1.0)(0), r"validation: 1.0 is not allowed"),
-}
-for name in ("dirichlet", "dirichlet_by_class", "shards", "by_label"):
-    options = {"sizes": [5, 5]} if name == "by_label" else {"alpha": 1.0} if "dirichlet" in name else {}
-    partition = {"name": name} | options
-    WRONG[name] = (
-        lambda partition=partition: supervised(*REGRESSION, line(), partition=partition)(0),
-        f"partition: {name} is not allowed; it divides",
-    )
+]
 
 
 def test_a_network_may_replace_missing_values():
@@ -320,8 +278,7 @@ def test_a_network_may_replace_missing_values():
     assert int(data.splits["train"][0].isfinite().logical_not().sum()) == 3
 
 
-@pytest.mark.parametrize("mistake", WRONG)
-def test_what_is_required_is_said(mistake):
-    make, message = WRONG[mistake]
+@pytest.mark.parametrize(("arguments", "options", "message"), WRONG)
+def test_parts_that_do_not_fit_are_refused(arguments, options, message):
     with pytest.raises(ValueError, match=f"^{message}"):
-        make()
+        supervised(*arguments, **options)(0)

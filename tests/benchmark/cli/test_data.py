@@ -128,12 +128,10 @@ def experiment(folder, **options):
 
 def test_a_run_fetches_what_it_needs(publisher, store, tmp_path, capsys):
     published = publisher.cinic10(per_class=3)
-    datasets._cinic10_splits.cache_clear()
     datasets.cinic10.cache_clear()
     file = experiment(tmp_path)
     arguments = ("--executor", "inline", "--seeds", "0", "--only", "algorithm=fedavg", "--json")
     code, out, _ = rollcall(capsys, "run", file, *arguments)
-    datasets._cinic10_splits.cache_clear()
     datasets.cinic10.cache_clear()
     assert code == 0
     (report,) = json.loads(out)
@@ -145,7 +143,6 @@ def test_a_run_fetches_what_it_needs(publisher, store, tmp_path, capsys):
 def test_a_run_without_its_data_is_one_line(publisher, store, tmp_path, capsys):
     publisher.cinic10()
     (publisher.server.folder / "CINIC-10.tar.gz").unlink()
-    datasets._cinic10_splits.cache_clear()
     datasets.cinic10.cache_clear()
     code, out, err = rollcall(capsys, "run", experiment(tmp_path))
     assert (code, out) == (2, "")

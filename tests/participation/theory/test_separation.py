@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollcall.participation import theory
-
-weights = st.lists(st.floats(0.01, 1), min_size=2, max_size=7).map(np.array)
+from rollcall.participation.theory import separation as theory
 
 
 def brute_separation(p, R, B=1):
@@ -55,7 +53,6 @@ def test_stationary_separation_of_sets_is_the_enumerated_one(N, R, B):
     p = np.array([5.0, 1.0, 0.2, 0.7, 2.0, 0.05, 1.5])[:N]
     expected = brute_separation(p, R, B)
     np.testing.assert_allclose(theory.stationary_separation(p, R, B), expected, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(theory.chain_separation(p, R, B), expected, rtol=0, atol=1e-12)
 
 
 def test_stationary_separation_by_hand():
@@ -103,82 +100,46 @@ def test_separation_by_unit():
     expected = np.array([0.5 * x[0] + 5 / 7 * x[1] + 5 / 8 * x[2], x[1], x[2]])
     R = np.array([0, 1, 1])
     np.testing.assert_allclose(theory.chain_separation(p, R), expected, atol=1e-13)
-    estimate = theory.simulated_separation(p, R, rounds=2000, seed=1)
-    assert (np.abs(estimate.value - expected) <= 4.5 * estimate.error).all()
-    assert estimate.error.max() < 0.002
     np.testing.assert_allclose(
         theory.chain_separation(p, np.array([1, 1, 1])), theory.stationary_separation(p, 1), atol=1e-13
     )
 
 
-def test_a_large_class_is_solved_by_iteration():
-    # 6! / 1! = 2520 full states of R = 5 among 7: beyond the direct solver.
-    p = np.arange(1, 8) ** -1.0
-    np.testing.assert_allclose(theory.chain_separation(p, 5), theory.stationary_separation(p, 5), rtol=0, atol=1e-11)
-
-
 def test_separation_refuses_what_it_cannot_do():
     p = np.ones(20)
-    # 1 + 20 + 20 * 19 + ... + 20! / 15!
-    size = sum(math.factorial(20) // math.factorial(20 - k) for k in range(6))
-    with pytest.raises(ValueError, match=rf"{size:,} states, more than the limit of 50,000"):
+    with pytest.raises(ValueError, match="more states than the limit of 20,000"):
         theory.chain_separation(p, 5)
-    with pytest.raises(ValueError, match="more states than the limit of 100"):
-        theory.chain_separation(p, np.full(20, 3), limit=100)
     with pytest.raises(ValueError, match="R: -1 is not allowed"):
         theory.stationary_separation(p, -1)
     with pytest.raises(ValueError, match="must be at most 9"):
         theory.stationary_separation(p, 10, 2)
     with pytest.raises(ValueError, match="p: must be finite"):
         theory.stationary_separation(np.array([0.5, -0.1]), 0)
-    with pytest.raises(ValueError, match="leaves fewer than B = 1"):
+    with pytest.raises(ValueError, match="leaves no unit available"):
         theory.chain_separation(np.ones(2), np.array([3, 3]))
-    with pytest.raises(ValueError, match="fewer than B = 1 available"):
-        theory.simulated_separation(np.ones(2), np.array([3, 3]), 10, 0)
+    with pytest.raises(ValueError, match="rounds: 0 is not allowed"):
+        theory.simulated_separation(p, 1, 0, 0)
 
 
-def test_twenty_groups_even_out_with_separation():
+def test_simulated_shares_are_the_exact_ones():
     p = np.arange(1, 21) ** -1.5
     distances = []
     for R in (0, 5, 10, 15, 19):
         pi = theory.stationary_separation(p, R)
-        estimate = theory.simulated_separation(p, R, rounds=2000, seed=R, chains=100)
+        share, error = theory.simulated_separation(p, R, rounds=2000, seed=R, chains=100)
         # Rounds are a multiple of 20: at R = 19 each chain draws each unit 100 times and the error is 0.
-        assert (np.abs(estimate.value - pi) <= 4.5 * estimate.error + 1e-12).all()
-        assert estimate.error.max() < 0.002
-        distances.append(theory.l1_distance(np.full(20, 0.05), pi))
+        assert (np.abs(share - pi) <= 4.5 * error + 1e-12).all()
+        assert error.max() < 0.002
+        distances.append(np.abs(pi - 0.05).sum())
     np.testing.assert_allclose(distances[0], np.abs(p / p.sum() - 0.05).sum(), rtol=1e-13)
     assert (np.diff(distances) < -0.1).all()
-    assert distances[-1] == 0
-
-
-def test_five_hundred_units():
-    p = np.arange(1, 501) ** -1.0
-    pi = theory.stationary_separation(p, 50)
-    assert abs(pi.sum() - 1) < 1e-12
-    estimate = theory.simulated_separation(p, 50, rounds=1000, seed=0, chains=64)
-    assert (np.abs(estimate.value - pi) <= 5 * estimate.error + 1e-4).all()
-    assert theory.l1_distance(theory.normalised(estimate.value), pi) < 0.06
-    # The error is the spread over repetitions, neither far more nor far less.
-    z = (estimate.value - pi)[10:] / estimate.error[10:]
-    assert 0.8 < z.std() < 1.25
-
-
-def test_successive_draws_differ_from_sets():
-    # R = 0, B = 2: the chance of each unit in two successive draws, by hand.
-    p = np.array([0.6, 0.3, 0.1])
-    expected = [p[i] + sum(p[j] * p[i] / (1 - p[j]) for j in range(3) if j != i) for i in range(3)]
-    estimate = theory.simulated_separation(p, 0, rounds=2000, seed=0, B=2)
-    assert (np.abs(estimate.value - expected) <= 4.5 * estimate.error).all()
-    assert np.abs(theory.stationary_separation(p, 0, 2) - expected).max() > 0.01
+    assert distances[-1] == pytest.approx(0, abs=1e-15)
 
 
 def test_the_first_rounds_are_not_counted():
     p = np.array([1, 1, 1, 1, 0.1])  # at first, with all available, the last unit is drawn less often than later
-    pi = theory.stationary_separation(p, 3)
-    default, from_the_start = (theory.simulated_separation(p, 3, 1, 0, chains=10_000, burn_in=b) for b in (None, 0))
-    assert (np.abs(default.value - pi) <= 4.5 * default.error).all()
-    assert from_the_start.value[-1] < pi[-1] - 9 * from_the_start.error[-1]
+    share, error = theory.simulated_separation(p, 3, 1, 0, chains=10_000)
+    assert (np.abs(share - theory.stationary_separation(p, 3)) <= 4.5 * error).all()
 
 
 def test_mixing_is_exact_where_it_can_be():
@@ -188,7 +149,7 @@ def test_mixing_is_exact_where_it_can_be():
     # Round 1: i after any other j. Round 2: P(j then i) / P(j) depends on the last unit alone.
     P = np.array([[0 if i == j else p[i] / (1 - p[j]) for i in range(3)] for j in range(3)])
     expected = np.array([eta0, eta0 @ P, eta0 @ P @ P, eta0 @ P @ P @ P])
-    assert found.exact
+    assert (found.error == 0).all()
     np.testing.assert_allclose(found.eta, expected, atol=1e-14)
     pi = np.array([25, 21, 16]) / 62
     np.testing.assert_allclose(
@@ -208,8 +169,7 @@ def test_simulated_mixing_agrees_with_the_exact_one():
     p = np.arange(1, 7) ** -1.5
     exact = theory.separation_mixing(p, 3, 30)
     found = theory.separation_mixing(p, 3, 30, seed=2, chains=4000, limit=1)
-    assert exact.exact
-    assert not found.exact
+    assert (found.error[1:] > 0).all()
     assert (np.abs(found.distance - exact.distance) <= 4 * found.error + 2 * found.floor + 1e-12).all()
     assert found.error[1:].max() < 0.02
     assert np.abs(found.eta - exact.eta).max() < 0.03
@@ -225,16 +185,3 @@ def test_the_floor_is_the_distance_that_noise_shows():
     assert theory.separation_mixing(p, 1, 800).distance[40:].max() < 1e-6
     noise = theory.separation_mixing(p, 1, 800, seed=1, chains=40, limit=1)
     assert noise.distance[40:].mean() == pytest.approx(noise.floor[40:].mean(), rel=0.1)
-
-
-def test_mixing_of_a_hundred_units_settles():
-    p = np.arange(1, 101) ** -1.5
-    found = theory.separation_mixing(p, 10, 150, chains=400)
-    assert not found.exact
-    p /= p.sum()
-    np.testing.assert_allclose(found.eta[0], p, atol=1e-15)
-    second = [sum(p[j] * p[i] / (1 - p[j]) for j in range(100) if j != i) for i in range(100)]
-    assert np.abs(found.eta[1] - second).max() < 0.03
-    assert found.distance[0] == pytest.approx(np.abs(p - found.stationary).sum() / 2)
-    assert (found.distance[-5:] < 3 * found.floor[-5:]).all()
-    assert found.distance[-1] < 0.1 < 0.4 < found.distance[0]

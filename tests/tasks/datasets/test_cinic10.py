@@ -18,7 +18,6 @@ def _read_anew():
     yield
     datasets.cinic10.cache_clear()
     datasets.cinic10_enlarged.cache_clear()
-    datasets._cinic10_splits.cache_clear()
 
 
 @pytest.mark.parametrize("top", ["", "CINIC-10/"])
@@ -97,7 +96,7 @@ def test_a_truncated_image_is_refused_and_named(publisher):
     assert len(publisher.server.asked) == 1
 
 
-def test_an_image_too_many_is_refused(publisher):
+def test_an_image_too_many_or_of_another_size_is_refused(publisher):
     publisher.cinic10()
     splits(SOURCES["cinic10"])
     folder = root() / "CINIC-10" / "valid" / "cat"
@@ -106,69 +105,58 @@ def test_an_image_too_many_is_refused(publisher):
     assert [path for path, intact in found.items() if not intact] == ["CINIC-10/valid/cat"]
     with pytest.raises(ValueError, match="CINIC-10/valid/cat holds 3 images; must be 2"):
         splits(SOURCES["cinic10"])
-
-
-def test_an_image_of_another_size_is_refused(publisher):
-    publisher.cinic10()
-    splits(SOURCES["cinic10"])
+    (folder / "cifar10-train-11.png").unlink()
     (root() / "CINIC-10.pt").unlink()
-    Image.fromarray(np.zeros((32, 31, 3), np.uint8)).save(
-        root() / "CINIC-10" / "train" / "dog" / "cifar10-train-10.png"
-    )
-    with pytest.raises(ValueError, match=r"dog/cifar10-train-10.png is 31x32 pixels; must be 32x32"):
+    Image.fromarray(np.zeros((32, 31, 3), np.uint8)).save(folder / "cifar10-train-10.png")
+    with pytest.raises(ValueError, match=r"cat/cifar10-train-10.png is 31x32 pixels; must be 32x32"):
         splits(SOURCES["cinic10"])
 
 
-class TestDecodedTensors:
-    @pytest.fixture
-    def decoded(self, publisher):
-        """What was published, and a list that grows by a name for each image that is decoded from now on."""
-        published = publisher.cinic10()
+@pytest.fixture
+def decoded(publisher):
+    """The published splits, and a list that grows by a name for each image that is decoded from now on."""
+    published = publisher.cinic10()
+    splits(SOURCES["cinic10"])
+    names, genuine = [], type(SOURCES["cinic10"])._decode
+
+    def decode(self, root, inside):
+        names.extend(inside)
+        return genuine(self, root, inside)
+
+    publisher.monkeypatch.setattr(type(SOURCES["cinic10"]), "_decode", decode)
+    return published, names
+
+
+def test_decoded_tensors_are_kept_until_a_file_changes(decoded):
+    published, names = decoded
+    for split, (pixels, labels) in published.items():
+        assert np.array_equal(splits(SOURCES["cinic10"])[split][0].numpy(), pixels)
+        assert splits(SOURCES["cinic10"])[split][1].tolist() == labels.tolist()
+    assert names == []
+    file = root() / "CINIC-10" / "train" / "airplane" / "cifar10-train-10.png"
+    file.rename(file.with_name("cifar10-train-11.png"))
+    splits(SOURCES["cinic10"])
+    splits(SOURCES["cinic10"])
+    assert len(names) == 30
+
+
+@pytest.mark.parametrize("content", [b"", b"damaged", None])
+def test_unreadable_tensors_are_decoded_again(content, decoded):
+    published, names = decoded
+    cache = root() / "CINIC-10.pt"
+    cache.write_bytes(cache.read_bytes()[:5000] if content is None else content)
+    assert np.array_equal(splits(SOURCES["cinic10"])["test"][0].numpy(), published["test"][0])
+    assert len(names) == 30
+
+
+def test_a_full_disk_is_a_warning(decoded, monkeypatch):
+    (root() / "CINIC-10.pt").unlink()
+
+    def full(_, file):
+        file.write_bytes(b"some of it")
+        raise RuntimeError("no space left")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.warns(UserWarning, match=r"CINIC-10.pt could not be written \(no space left\)"):
         splits(SOURCES["cinic10"])
-        names = []
-        genuine = type(SOURCES["cinic10"])._decode
-
-        def decode(self, root, inside):
-            names.extend(inside)
-            return genuine(self, root, inside)
-
-        publisher.monkeypatch.setattr(type(SOURCES["cinic10"]), "_decode", decode)
-        return published, names
-
-    def test_they_are_taken(self, decoded):
-        published, names = decoded
-        found = splits(SOURCES["cinic10"])
-        assert names == []
-        for split, (pixels, labels) in published.items():
-            assert np.array_equal(found[split][0].numpy(), pixels)
-            assert found[split][1].tolist() == labels.tolist()
-
-    def test_of_other_files_they_are_made_anew(self, decoded):
-        _, names = decoded
-        file = root() / "CINIC-10" / "train" / "airplane" / "cifar10-train-10.png"
-        file.rename(file.with_name("cifar10-train-11.png"))
-        splits(SOURCES["cinic10"])
-        assert len(names) == 30
-        splits(SOURCES["cinic10"])
-        assert len(names) == 30
-
-    @pytest.mark.parametrize("content", [b"", b"damaged", None])
-    def test_where_they_cannot_be_read_they_are_made_anew(self, content, decoded):
-        published, names = decoded
-        cache = root() / "CINIC-10.pt"
-        cache.write_bytes(cache.read_bytes()[:5000] if content is None else content)
-        found = splits(SOURCES["cinic10"])
-        assert len(names) == 30
-        assert np.array_equal(found["test"][0].numpy(), published["test"][0])
-
-    def test_where_they_cannot_be_written_it_is_said(self, decoded, monkeypatch):
-        (root() / "CINIC-10.pt").unlink()
-
-        def full(_, file):
-            file.write_bytes(b"some of it")
-            raise RuntimeError("no space left")
-
-        monkeypatch.setattr(torch, "save", full)
-        with pytest.warns(UserWarning, match=r"CINIC-10.pt could not be written \(no space left\)"):
-            splits(SOURCES["cinic10"])
-        assert sorted(path.name for path in root().iterdir()) == ["CINIC-10", "CINIC-10.tar.gz"]
+    assert sorted(path.name for path in root().iterdir()) == ["CINIC-10", "CINIC-10.tar.gz"]

@@ -1,9 +1,6 @@
 """Downloads that are cut, damaged or refused, and unpacking that is stopped half-way."""
 
 import os
-import signal
-import subprocess
-import sys
 import tarfile
 from threading import Thread
 
@@ -149,35 +146,11 @@ def test_unpacking_that_fails_leaves_no_half_folder(stop, publisher, monkeypatch
         with pytest.raises(KeyboardInterrupt if stop is KeyboardInterrupt else ValueError):
             fetch(SOURCES["cinic10"], root())
     assert os.listdir(root()) == ["CINIC-10.tar.gz"]
+    (root() / ".CINIC-10.tar.gz.unpacking" / "CINIC-10" / "train").mkdir(parents=True)  # of a killed process
     fetch(SOURCES["cinic10"], root())
+    assert sorted(os.listdir(root())) == ["CINIC-10", "CINIC-10.tar.gz"]
     assert len(publisher.server.asked) == 1
     assert SOURCES["cinic10"].missing(root()) == []
-
-
-def test_a_killed_process_leaves_no_half_folder(publisher):
-    publisher.cinic10()
-    source = SOURCES["cinic10"]
-    script = (
-        "import os, signal, sys, tarfile\n"
-        "from dataclasses import replace\n"
-        "from rollcall.tasks.datasets import SOURCES, root\n"
-        "from rollcall.tasks.datasets.fetch import fetch\n"
-        "extract = tarfile.TarFile.extractall\n"
-        "def half(tar, path, **options):\n"
-        "    extract(tar, path, members=tar.getmembers()[:30], **options)\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "tarfile.TarFile.extractall = half\n"
-        f"fetch(replace(SOURCES['cinic10'], url={source.url!r}, md5={source.md5!r}, per_class=2), root())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert len(list(root().rglob("*.png"))) == 29
-    assert not (root() / "CINIC-10").exists()
-    assert len(source.missing(root())) == 30
-    fetch(source, root())
-    assert len(publisher.server.asked) == 1
-    assert source.missing(root()) == []
-    assert sorted(os.listdir(root())) == ["CINIC-10", "CINIC-10.tar.gz"]
 
 
 def test_nothing_is_left_where_nothing_could_be_had(publisher):

@@ -1,0 +1,372 @@
+"""Partitions: disjoint, of the right sizes and laws, and determined by the seed."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from rollcall import SettingError, Trial
+from rollcall.tasks.partitions import (
+    PARTITIONS,
+    by_label,
+    by_sizes,
+    dirichlet,
+    dirichlet_by_class,
+    from_file,
+    iid,
+    natural,
+    read_assignment,
+    shards,
+    summarise,
+)
+
+SHARE = np.array([0.5, 0.125, 0.0625, 0.3125])
+LABELS = np.random.default_rng(1).permutation(np.repeat(np.arange(4), [400, 100, 50, 250]))
+SEEDED = {
+    "iid": {},
+    "natural": {},
+    "shards": {},
+    "by_sizes": {"sizes": np.array([10, 20, 30, 40, 50])},
+    "dirichlet": {"alpha": 1.0},
+    "dirichlet_by_class": {"alpha": 1.0},
+    "by_label": {"sizes": [2, 1, 1, 1]},
+}
+
+
+def shared_out(parts):
+    return np.sort(np.concatenate(parts.rows))
+
+
+def histogram(parts, labels):
+    return np.array([np.bincount(labels[rows], minlength=labels.max() + 1) for rows in parts.rows])
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_partitions_follow_the_seed(name):
+    one, same, other = (PARTITIONS[name](LABELS, 5, seed, **SEEDED[name]) for seed in (7, 7, 8))
+    assert all(map(np.array_equal, one.rows, same.rows))
+    assert np.array_equal(one.classes, same.classes)
+    assert not all(map(np.array_equal, one.rows, other.rows))
+    for parts in (one, other):
+        dealt = shared_out(parts)
+        assert (np.diff(dealt) > 0).all()
+        assert parts.classes.shape == (5, 4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 60), st.integers(0, 2**32))
+def test_iid_deals_everything_out_in_equal_hands(clients, seed):
+    parts = iid(LABELS, clients, seed)
+    assert np.array_equal(np.sort(np.concatenate(parts.rows)), np.arange(800))
+    sizes = [len(rows) for rows in parts.rows]
+    assert len(sizes) == clients
+    assert max(sizes) - min(sizes) <= 1
+    assert np.allclose(parts.classes, SHARE)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=20), st.integers(0, 2**32))
+def test_sizes_are_as_given(sizes, seed):
+    parts = by_sizes(LABELS, len(sizes), seed, sizes=np.array(sizes))
+    assert [len(rows) for rows in parts.rows] == sizes
+    assert np.allclose(parts.classes, SHARE)
+
+
+@pytest.mark.parametrize(
+    "partition", [iid, lambda labels, m, seed: by_sizes(labels, m, seed, sizes=np.array([200, 300, 100])), natural]
+)
+def test_every_sample_is_as_likely_to_go_anywhere(partition):
+    # The classes of a random hand of n_i out of n are hypergeometric; over seeds the counts add up.
+    held, due = np.zeros((3, 4)), np.zeros((3, 4))
+    for seed in range(100):
+        for client, rows in enumerate(partition(LABELS, 3, seed).rows):
+            held[client] += np.bincount(LABELS[rows], minlength=4)
+            due[client] += len(rows) * SHARE
+    # Hands are drawn without replacement, which only makes the statistic smaller.
+    assert all(chisquare(mine, should).pvalue > 1e-3 for mine, should in zip(held, due, strict=True))
+
+
+def test_natural_sizes_are_lognormal():
+    labels = np.zeros(10**6, dtype=np.int64)
+    sizes = np.array([len(rows) for rows in natural(labels, 2000, 0, mean=8.0, sigma=0.7, offset=0).rows])
+    assert sizes.sum() == 10**6
+    assert np.log(sizes).std() == pytest.approx(0.7, rel=4 / 4000**0.5)
+    # The offset pulls sizes together: sd e^4.125 sqrt(e^0.25 - 1) over mean e^4.125 - 1/2 + 50.
+    sizes = np.array([len(rows) for rows in natural(labels, 2000, 0, sigma=0.5).rows])
+    assert sizes.std() / sizes.mean() == pytest.approx(32.98 / (61.87 - 0.5 + 50), rel=0.08)
+
+
+def test_natural_sizes_are_in_proportion_to_whole_numbers():
+    sizes = np.array([len(rows) for rows in natural(np.zeros(10**6), 60, 0, mean=1.0, sigma=1.0, offset=1).rows])
+    weights = sizes / sizes.min()  # the smallest is 0 + 1
+    assert weights == pytest.approx(np.rint(weights), abs=0.05)
+    assert len(set(np.rint(weights))) > 5
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 2**32), st.floats(0.5, 50))
+def test_dirichlet_shares_each_class_in_proportion(clients, seed, alpha):
+    parts = dirichlet(LABELS, clients, seed, alpha=alpha)
+    assert np.array_equal(shared_out(parts), np.arange(800))
+    assert np.allclose(parts.classes.sum(axis=1), 1)
+    for c in range(4):
+        size = (LABELS == c).sum()
+        due = parts.classes[:, c] / parts.classes[:, c].sum() * size
+        got = [(LABELS[rows] == c).sum() for rows in parts.rows]
+        assert np.abs(got - due).max() <= 1  # each end of a share is rounded once
+
+
+@pytest.mark.parametrize("volumes", ["proportional", "equal"])
+def test_dirichlet_draws_from_its_law(volumes):
+    # Var of one coordinate of Dirichlet(alpha 1_C) is (C - 1) / (C^2 (C alpha + 1)).
+    alpha, C, n = 0.5, 4, 2000
+    labels = np.tile(np.arange(C), 4 * n)
+    nu = np.concatenate([dirichlet(labels, n, seed, alpha=alpha, volumes=volumes).classes for seed in range(3)])
+    assert nu.mean(axis=0) == pytest.approx(np.full(C, 1 / C), abs=0.012)
+    assert nu.var(axis=0) == pytest.approx(np.full(C, (C - 1) / (C**2 * (C * alpha + 1))), rel=0.07)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 60), st.integers(0, 2**32), st.floats(0.005, 50))
+def test_equal_volumes_are_equal_and_deal_everything(clients, seed, alpha):
+    parts = dirichlet(LABELS, clients, seed, alpha=alpha, volumes="equal")
+    assert np.array_equal(shared_out(parts), np.arange(800))
+    assert {len(rows) for rows in parts.rows} <= {800 // clients, -(-800 // clients)}
+
+
+def one_by_one(nu, left, size, draw):
+    """Equal volumes sample by sample: a class that is used up is drawn from no more. [m, C]"""
+    left, counts = left.copy(), np.zeros(nu.shape, dtype=int)
+    for client in draw.permutation(len(nu)):
+        for _ in range(size):
+            law = nu[client] * (left > 0)
+            law = law if law.any() else left.astype(float)
+            c = np.searchsorted(np.cumsum(law) / law.sum(), draw.random(), side="right")
+            counts[client, c] += 1
+            left[c] -= 1
+    return counts
+
+
+@pytest.mark.parametrize(("sizes", "alpha"), [([8, 5, 5], 0.4), ([28, 4, 4], 1e-4)])
+def test_equal_volumes_follow_the_law_of_drawing_sample_by_sample(sizes, alpha):
+    labels = np.repeat(np.arange(3), sizes)
+    draw = np.random.default_rng(0)
+    seeds, repeats, clients = 80, 25, 3
+    score, variance = 0.0, 0.0
+    for seed in range(seeds):
+        parts = dirichlet(labels, clients, seed, alpha=alpha, volumes="equal")
+        nu = parts.classes
+
+        def statistics(held, nu=nu):
+            # What each client has of what it wants; what those who want a class have of each.
+            return np.concatenate([(nu * held).ravel(), (nu.T @ held).ravel()])
+
+        size = len(labels) // clients
+        others = np.array([statistics(one_by_one(nu, np.array(sizes), size, draw)) for _ in range(repeats)])
+        score += statistics(histogram(parts, labels)) - others.mean(axis=0)
+        variance += others.var(axis=0, ddof=1) * (1 + 1 / repeats)
+    assert (np.abs(score) < 3.5 * np.sqrt(variance) + 1e-9).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 2**32), st.floats(0.5, 50))
+def test_by_class_shares_everything_and_knows_what_is_due(clients, seed, alpha):
+    parts = dirichlet_by_class(LABELS, clients, seed, alpha=alpha)
+    assert np.array_equal(shared_out(parts), np.arange(800))
+    assert np.allclose(parts.classes.sum(axis=1), 1)
+    held = histogram(parts, LABELS)
+    # nu comes from dues that differ from what is held by the rounding of four ends each.
+    off = np.abs(held - parts.classes * held.sum(axis=1, keepdims=True))
+    assert off.max() <= 5
+
+
+def test_by_class_draws_proportions_over_clients():
+    # A client's share of a class is Beta(alpha, (m - 1) alpha); shares of two classes are independent.
+    alpha, m, C = 0.5, 4, 5
+    labels = np.repeat(np.arange(C), 2000)
+    shares = np.array([histogram(dirichlet_by_class(labels, m, s, alpha=alpha), labels) / 2000 for s in range(400)])
+    assert shares.mean(axis=(0, 2)) == pytest.approx(np.full(m, 1 / m), abs=0.03)
+    assert shares.var(axis=(0, 2)) == pytest.approx(np.full(m, (m - 1) / (m**2 * (m * alpha + 1))), rel=0.12)
+    between = np.corrcoef(shares[:, 0].T)[np.triu_indices(C, 1)]
+    assert np.abs(between).max() < 4 / 20
+
+
+@pytest.mark.parametrize(
+    ("partition", "minimum", "options"),
+    [(dirichlet, 25, {"alpha": 0.5}), (dirichlet_by_class, 25, {"alpha": 0.5}), (natural, 15, {})],
+)
+def test_draws_that_leave_a_client_too_small_are_repeated(partition, minimum, options):
+    sizes = [min(map(len, partition(LABELS, 8, seed, **options).rows)) for seed in range(20)]
+    assert min(sizes) < minimum < max(sizes)
+    for seed, size in enumerate(sizes):
+        first, large = (partition(LABELS, 8, seed, **options, minimum=least) for least in (1, minimum))
+        assert min(map(len, large.rows)) >= minimum
+        # The first draw stands if it will do.
+        assert all(map(np.array_equal, first.rows, large.rows)) == (size >= minimum)
+
+
+def test_the_least_alpha_leaves_no_sample_behind():
+    parts = dirichlet(LABELS, 2, 3, alpha=1e-5)
+    assert np.array_equal(shared_out(parts), np.arange(800))
+    unwanted = (parts.classes == 0).all(axis=0)
+    assert unwanted.any()
+    assert np.ptp(histogram(parts, LABELS)[:, unwanted], axis=0).max() <= 1  # nobody's wish: shared evenly
+
+
+def test_shards_are_runs_of_the_samples_in_the_order_of_their_labels():
+    parts = shards(LABELS, 10, 3, each=4)
+    place = np.empty(800, dtype=int)  # of each sample among those sorted by label, then by position
+    place[sorted(range(800), key=lambda row: (LABELS[row], row))] = range(800)
+    seen = []
+    for client, rows in enumerate(parts.rows):
+        assert len(rows) == 80
+        for run in place[rows].reshape(4, 20):
+            assert run[0] % 20 == 0
+            assert run.tolist() == list(range(run[0], run[0] + 20))
+            seen.append(run[0] // 20)
+        assert parts.classes[client].tolist() == [(LABELS[rows] == c).mean() for c in range(4)]
+    assert sorted(seen) == list(range(40))
+
+
+def test_two_shards_of_a_balanced_set_are_two_labels_at_most():
+    labels = np.tile(np.arange(10), 60)
+    held = [len(np.unique(labels[rows])) for rows in shards(labels, 20, 0).rows]
+    assert set(held) == {1, 2}
+
+
+def test_shards_are_dealt_at_random():
+    labels = np.repeat(np.arange(10), 3)
+    owners = np.zeros((10, 5))
+    for seed in range(300):
+        for client, rows in enumerate(shards(labels, 5, seed).rows):
+            owners[labels[rows[[0, 3]]], client] += 1
+    assert all(chisquare(counts).pvalue > 1e-3 for counts in owners)
+
+
+def test_groups_hold_one_label_each():
+    parts = by_label(LABELS, 10, 0, sizes=[3, 4, 3])
+    sizes = [134, 133, 133, 25, 25, 25, 25, 17, 17, 16]
+    assert [len(rows) for rows in parts.rows] == sizes
+    for client, rows in enumerate(parts.rows):
+        label = [0, 0, 0, 1, 1, 1, 1, 2, 2, 2][client]
+        assert (LABELS[rows] == label).all()
+        assert parts.classes[client].tolist() == [float(c == label) for c in range(4)]
+    # Label 3 is nobody's, all else is somebody's.
+    assert np.array_equal(np.sort(np.concatenate(parts.rows)), np.flatnonzero(LABELS < 3))
+
+
+def test_groups_may_name_their_labels_and_share_them():
+    parts = by_label(LABELS, 5, 0, sizes=[2, 2, 1], only=[3, 1, 3])
+    assert [len(rows) for rows in parts.rows] == [84, 83, 50, 50, 83]
+    assert np.array_equal(np.sort(np.concatenate(parts.rows)), np.flatnonzero(LABELS % 2))
+    assert [np.unique(LABELS[rows]).tolist() for rows in parts.rows] == [[3], [3], [1], [1], [3]]
+
+
+CLIENTS = [1, 0, -1, 1, 0, 2]
+
+
+def test_rows_go_to_the_clients_that_the_file_names():
+    parts = from_file(np.array([0, 1, 1, 0, 2, 2]), 3, 0, assignment=np.array(CLIENTS))
+    assert [rows.tolist() for rows in parts.rows] == [[1, 4], [0, 3], [5]]  # row 2 is nobody's
+    assert parts.classes.tolist() == [[0, 0.5, 0.5], [1, 0, 0], [0, 0, 1]]
+
+
+def test_files_of_every_form_say_the_same(tmp_path):
+    np.save(tmp_path / "a.npy", CLIENTS)
+    np.savez(tmp_path / "a.npz", anything=CLIENTS)
+    (tmp_path / "a.csv").write_text("client\n1\n0\n-1\n1\n0\n2\n")
+    for ending in ("npy", "npz", "csv"):
+        assert read_assignment(str(tmp_path / f"a.{ending}")).tolist() == CLIENTS
+    assert read_assignment(CLIENTS).tolist() == CLIENTS
+
+
+def trial(assignment):
+    partition = {"name": "from_file", "assignment": assignment}
+    task = {"name": "digits", "clients": 3, "partition": partition}
+    return Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1})
+
+
+def test_a_trial_is_known_by_the_files_content(tmp_path):
+    file = tmp_path / "a.csv"
+    assignment = np.arange(1437) % 3
+    file.write_text("client\n" + "\n".join(map(str, assignment)))
+    one = trial(str(file))
+    _, data = one.task.build(0)
+    assert [rows[:2].tolist() for rows in data.parts] == [[0, 3], [1, 4], [2, 5]]
+    assert one.digest == trial(assignment.tolist()).digest
+    file.write_text("client\n" + "\n".join(map(str, assignment[::-1])))
+    assert trial(str(file)).digest != one.digest
+    one.save(tmp_path)
+    assert Trial.read(tmp_path / "trial.yaml").digest == one.digest
+
+
+def test_wrong_files_are_refused(tmp_path):
+    (tmp_path / "two.csv").write_text("sample,client\n0,1\n")
+    np.savez(tmp_path / "two.npz", a=CLIENTS, b=CLIENTS)
+    for file, complaint in [
+        ("none.csv", r"a .npy, .npz or .csv file that exists"),
+        ("two.csv", r"must have the one column client, not sample,client"),
+        ("two.npz", r"must hold one array, not 2"),
+    ]:
+        with pytest.raises(SettingError, match=rf"^task.partition.assignment: .*{file}' is not allowed; .*{complaint}"):
+            trial(str(tmp_path / file))
+
+
+def test_a_summary_is_least_median_and_largest_over_clients():
+    summary = summarise(np.array([[4, 0, 0, 0], [10, 0, 10, 20], [1, 1, 1, 0]]))
+    assert (summary.clients, summary.classes) == (3, 4)
+    assert summary.samples == (3, 4, 40)
+    assert summary.held == (1, 3, 3)
+    assert summary.largest == pytest.approx((1 / 3, 1 / 2, 1))
+
+
+ALPHA = {"alpha": 0.5}
+SIX = {"labels": np.array([0, 1, 1, 0, 2, 2]), "clients": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "complaint"),
+    [
+        ("iid", {"clients": 900}, "clients: 900 is not allowed; must be at most 800 with 800 training samples"),
+        ("natural", {"sigma": -1.0}, r"partition.sigma: -1.0 .*at least 0"),
+        ("natural", {"offset": -1}, r"partition.offset: -1 .*at least 0"),
+        ("natural", {"offset": 0, "mean": -10.0}, r"partition.mean: -10.0 .*offset 0; all clients would be empty"),
+        ("natural", {"offset": 0, "minimum": 190}, r"partition.offset: 0 with 4 clients .*client \d .*less than 190"),
+        ("by_sizes", {"sizes": np.array([1, 2, 3])}, r"partition.sizes: int64 of shape \(3,\) .*must be 4 whole"),
+        (
+            "by_sizes",
+            {"sizes": np.array([1, 2, 3, 0.5])},
+            r"partition.sizes: float64 of shape \(4,\) .*must be 4 whole",
+        ),
+        ("by_sizes", {"sizes": np.array([1, 2, 0, 3])}, r"partition.sizes: 0 of client 2 .*at least 1"),
+        ("by_sizes", {"sizes": np.array([1, 2, 300, 498])}, r"partition.sizes: a sum of 801 .*at most 800"),
+        ("dirichlet", {"alpha": 0.01, "clients": 700}, r"alpha: 0.01 with 700.*client \d+ \(seed 0\) with 0 samp"),
+        ("dirichlet_by_class", ALPHA | {"minimum": 200}, r"alpha: 0.5 with 4 .*client \d \(seed 0\).*less than 200"),
+        ("dirichlet", {"alpha": -1.0}, r"partition.alpha: -1.0 .*greater than 0"),
+        ("dirichlet", ALPHA | {"minimum": 0}, r"partition.minimum: 0 .*at least 1"),
+        ("dirichlet_by_class", ALPHA | {"clients": 9, "minimum": 100}, r"clients: 9 .* at most 8 with 800 .*, 100 for"),
+        ("shards", {"each": 0}, r"partition.each: 0 .*at least 1"),
+        ("shards", {"each": 250}, r"clients: 4 is not allowed; must be at most 3 .*250 for each"),
+        ("by_label", {"sizes": [3, 3, 3]}, r"partition.sizes: \[3, 3, 3\] .*add up to 4"),
+        ("by_label", {"sizes": [5, -1]}, r"partition.sizes: \[5, -1\] .*from 1"),
+        ("by_label", {"sizes": []}, r"partition.sizes: \[\] "),
+        ("by_label", {"sizes": [2, 2], "only": [1]}, r"partition.only: \[1\] .*2 labels"),
+        (
+            "by_label",
+            {"sizes": [2, 2], "only": [1, 7]},
+            r"partition.sizes: .*2 clients are to hold label 7, .* 0 samples",
+        ),
+        ("from_file", SIX | {"assignment": [0, 1, 2]}, r"assignment: int64 of shape \(3,\) .*must be 6 whole numbers"),
+        ("from_file", SIX | {"assignment": [0.0] * 6}, r"partition.assignment: float64 of shape \(6,\)"),
+        ("from_file", SIX | {"assignment": [0, 1, 2, 3, 0, 0]}, r"assignment: client 3 of sample 3 .*\[-1, 2\]"),
+        ("from_file", SIX | {"assignment": [0, -2, 2, 1, 0, 0]}, r"assignment: client -2 of sample 1 "),
+        ("from_file", SIX | {"assignment": [0, 2, 2, 0, 0, 0]}, r"assignment: no sample of client 1 "),
+    ],
+)
+def test_impossible_partitions_are_refused(name, options, complaint):
+    settings = {"labels": LABELS, "clients": 4, "seed": 0} | options
+    if name == "from_file":
+        settings["assignment"] = np.array(settings["assignment"])
+    with pytest.raises(ValueError, match=complaint):
+        PARTITIONS[name](**settings)
