@@ -17,7 +17,7 @@ from lightning.pytorch.loggers import Logger
 from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines.threads import kernels_of_one_thread
+from rollcall.benchmark.engines import kernels_of_one_thread
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.interruption import stop_requests
 from rollcall.benchmark.federation.module import Federation
