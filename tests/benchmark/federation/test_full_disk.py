@@ -12,7 +12,6 @@ import pytest
 from rollcall import Trial, simulate
 from rollcall.benchmark.federation import run_folder
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.federation.trained import load_buffers, save_buffers
 from rollcall.benchmark.sweep.jobs import carry_out
 
 TRIAL = {
@@ -66,7 +65,8 @@ def test_a_full_disk_during_a_run(tmp_path, monkeypatch):
 
 
 def test_buffers_that_do_not_fit_leave_the_file_as_it_was(tmp_path, monkeypatch):
-    save_buffers(tmp_path, {"mean": np.array([1.0, 2.0])})
+    run, vector = RunFolder(tmp_path), np.zeros(1)
+    run.save_models(vector, vector, {"mean": np.array([1.0, 2.0])})
 
     def half(file, **_):
         stream = file.open("wb") if isinstance(file, Path) else file
@@ -75,9 +75,9 @@ def test_buffers_that_do_not_fit_leave_the_file_as_it_was(tmp_path, monkeypatch)
 
     monkeypatch.setattr(np, "savez", half)
     with pytest.raises(OSError, match="No space left"):
-        save_buffers(tmp_path, {"mean": np.array([3.0, 4.0])})
-    assert [file.name for file in tmp_path.iterdir()] == ["buffers.npz"]
-    assert load_buffers(tmp_path)["mean"].tolist() == [1, 2]
+        run.save_models(vector, vector, {"mean": np.array([3.0, 4.0])})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["buffers.npz", "model.npz"]
+    assert run.buffers()["mean"].tolist() == [1, 2]
 
 
 def test_a_row_that_does_not_fit_leaves_the_file_as_it_was(tmp_path, monkeypatch):
