@@ -176,7 +176,7 @@ def _has_result(run: RunFolder, trial: Trial) -> bool:
     """
     status = run.status
     finished, diverged = status.get("finished", 0), status.get("diverged")
-    if status.get("digest", trial.digest) != trial.digest:
+    if "digest" in status and status["digest"] != trial.digest:
         raise Refused(
             f"folder: {run.path} is not allowed; it holds another trial, {status['name']}. Choose another folder"
         )

@@ -9,8 +9,7 @@ import torch
 from rollcall import SettingError, simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Numerics
-from rollcall.benchmark.federation.memory_check import Need, refuse_what_cannot_fit, taking_part
-from rollcall.benchmark.federation.state import StateBuffers
+from rollcall.benchmark.federation.state import Need, StateBuffers, refuse_what_cannot_fit, taking_part
 from rollcall.participation import MODELS, Population, Trace
 
 M, D = 7, 5
