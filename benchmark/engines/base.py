@@ -1,4 +1,4 @@
-"""The interface of an engine, and what is the same in all engines."""
+"""The interface of an engine, and the parts that all engines share."""
 
 from abc import ABC, abstractmethod
 from math import nan

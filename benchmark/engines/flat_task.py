@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from rollcall.tasks import Samples, Task
 
 Buffers = list[Tensor]
-"""What a model learns besides its parameters, for example BatchNorm running statistics."""
+"""The learnt numbers of a model besides its parameters, for example BatchNorm running statistics."""
 
 PIECE = 64 * 3 * 32 * 32
 """Numbers in the images of a piece: with the activations of a small network they fit in a CPU's caches."""

@@ -50,11 +50,11 @@ class LocalTraining:
 def sgd(
     params: Iterable[Tensor], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
 ) -> torch.optim.Optimizer:
-    """SGD as in torch, which the engines compute themselves.
+    """SGD as in torch, which the engines compute themselves; at the server, with momentum, it is FedAvgM.
 
     Args:
-        params: the client's model.
-        lr: eta.
+        params: the model.
+        lr: eta, or eta_g.
         momentum: of the steps.
         weight_decay: w; adds w x to the gradient.
     """

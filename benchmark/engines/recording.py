@@ -17,7 +17,7 @@ CALLS_BEFORE_TRACING = 30
 """Steps: recording costs about as much as this many steps lose without it."""
 
 AT_ONCE = 2**22
-"""Bytes. What data become, for all steps at once, is computed together up to this size; more would leave the caches."""
+"""Bytes. Results that need only data are computed for all steps at once up to this size, which fits in the caches."""
 
 SHARED = 256
 """Recordings that a process keeps for later trials."""
@@ -91,8 +91,8 @@ class Recording:
         data: of one step.
 
     Attributes:
-        of_data: from the data to what the model's kernels read of it.
-        of_model: from the tensors of the model, and what `of_data` gives, to the results.
+        of_data: from the data to the tensors that the model's kernels read.
+        of_model: from the tensors of the model, and the results of `of_data`, to the results.
     """
 
     def __init__(self, function: Kernels, model: Sequence[Tensor], data: Sequence[Tensor]) -> None:

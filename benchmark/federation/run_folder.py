@@ -58,7 +58,7 @@ class Damaged(SettingError):
 
     Args:
         file: the damaged file.
-        reason: what is wrong with it.
+        reason: the fault.
     """
 
     def __init__(self, file: Path, reason: str) -> None:
@@ -285,7 +285,7 @@ class RunFolder:
         """A row for each evaluation, by round. If a resumed run evaluated a round again, the later row counts.
 
         Raises:
-            Damaged: metrics.jsonl has a line that is no evaluation.
+            Damaged: metrics.jsonl has a line that is not an evaluation.
         """
         import pandas as pd  # takes a second, which readers of the status need not wait for
 
@@ -385,7 +385,7 @@ def append_line(file: Path, line: str) -> None:
 
 
 def fault_of_archive(file: Path) -> str:
-    """What is wrong with a checkpoint or with model.npz, which are zip files; empty if nothing is."""
+    """The fault of a checkpoint or of model.npz, which are zip files; empty if there is none."""
     try:
         with zipfile.ZipFile(file) as archive:
             member = archive.testzip()
@@ -414,7 +414,7 @@ def is_full_disk(error: BaseException | None) -> bool:
 
 
 def identity(trial: "Spec") -> dict[str, Any]:
-    """What status.json says of the origin of a run: trial, machine, versions and commit."""
+    """The origin of a run for status.json: trial, machine, versions and commit."""
     return {
         "name": trial.name,
         "digest": trial.digest,

@@ -49,7 +49,7 @@ class Result:
         folder: the run folder, if there is one.
         diverged: rounds after which a parameter or a metric was NaN or infinite, which ended the run; None if none was.
             The models are then those of that round, and the history ends before it.
-        buffers: what the model has learned besides its parameters (BatchNorm statistics), by name.
+        buffers: of the model (BatchNorm statistics), by name.
     """
 
     trial: Trial

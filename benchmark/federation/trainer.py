@@ -131,7 +131,7 @@ class Diverged(Exception):
 
     Args:
         t: rounds done.
-        quantity: what is not finite.
+        quantity: that is not finite.
     """
 
     def __init__(self, t: int, quantity: str) -> None:
@@ -151,10 +151,7 @@ class Recorder(Callback):
 
     def __init__(self, run: RunFolder | None) -> None:
         self.run = run
-        self.rows: dict[int, dict[str, float]] = {}
-        if run is not None:
-            for row in run.history().to_dict("records"):
-                self.rows[int(row["round"])] = {str(name): value for name, value in row.items()}
+        self.rows = {} if run is None else {int(row["round"]): row for row in run.rows()}
 
     def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
         assert isinstance(federation, Federation)

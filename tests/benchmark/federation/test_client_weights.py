@@ -5,7 +5,7 @@ from datetime import timedelta
 import numpy as np
 import oracle
 import pytest
-from lightning.pytorch import Callback
+from runs import Count
 
 from rollcall import SettingError, simulate
 from rollcall.algorithms import ALGORITHMS
@@ -118,18 +118,12 @@ def test_the_run_itself_stays_the_same_bits(name):
     assert plain.history.equals(watched.history[list(plain.history)])
 
 
-class Stop(Callback):
-    def on_train_batch_end(self, trainer, federation, *_):
-        if federation.t == 13:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("name", ["ca_fed", "fedvarp"])
 def test_a_stopped_run_goes_on_with_its_weights(name, tmp_path):
     given = trial(name, server={"lr": 0.6, "momentum": 0.5})
     whole = simulate(given)
     with pytest.raises((KeyboardInterrupt, SystemExit)):
-        simulate(given, folder=tmp_path / "run", callbacks=[Stop()], checkpoint_every=timedelta(0))
+        simulate(given, folder=tmp_path / "run", callbacks=[Count(13)], checkpoint_every=timedelta(0))
     assert simulate(given, folder=tmp_path / "run").history.equals(whole.history)
 
 

@@ -35,7 +35,7 @@ def test_bytes_by_hand(name, floats, others, row):
         assert need.twice(3) == 2 * (floats * size + others + 4 * row * size)
 
 
-@pytest.mark.parametrize("name", list(ALGORITHMS))
+@pytest.mark.parametrize("name", ["fedavg", "mifa", "scaffnew"])
 def test_what_is_said_is_what_is_kept(name):
     method = ALGORITHMS[name]()
     state = StateBuffers(method.init(torch.zeros(D), M))
