@@ -1,4 +1,4 @@
-"""Importing Lightning without what it imports for features that the suite does not use.
+"""Importing Lightning without the packages for features that the suite does not use.
 
 Lightning needs two classes of torchmetrics. `import torchmetrics` imports every metric of images, sound and text, and
 torchvision and SciPy for them. Here these follow when one of their names is asked for.
@@ -17,7 +17,7 @@ NEEDED = {
     "MetricCollection": "torchmetrics.collections",
     "__version__": "torchmetrics.__about__",
 }
-"""What Lightning takes from torchmetrics, and the module that defines it."""
+"""The names that Lightning takes from torchmetrics, and the modules that define them."""
 
 
 def defer_torchmetrics() -> None:

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining
-from rollcall.benchmark.engines.threads import kernels_of_one_thread
+from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining, kernels_of_one_thread
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.tasks import AUGMENTATIONS, MODELS, Minibatches
 from rollcall.tasks.images import Classification

@@ -40,6 +40,7 @@ class Minibatches:
 
     Attributes:
         per_epoch: [m], the number of batches in an epoch of each client.
+        longest: [m], samples in the longest minibatch of each client.
     """
 
     def __init__(
@@ -53,13 +54,13 @@ class Minibatches:
         self.size = size
         self.seed = seed
         sizes = self.parts.sizes
-        self._longest = sizes if size == "full" else np.minimum(sizes, size)
+        self.longest = sizes if size == "full" else np.minimum(sizes, size)
         if size == "full":
             self.per_epoch = np.ones_like(sizes)
         else:
             self.per_epoch = np.maximum(sizes // size, 1) if last == "drop" else -(-sizes // size)
         # A client's last batch of an epoch is shorter, or a whole one if shorter ones are dropped.
-        self._last = np.minimum(sizes - (self.per_epoch - 1) * self._longest, self._longest)
+        self._last = np.minimum(sizes - (self.per_epoch - 1) * self.longest, self.longest)
         self._shuffled = np.flatnonzero(self._last != sizes)
         self._seeds: dict[tuple[int, int], Seed] = {}
         self._foreseen = range(0)
@@ -72,23 +73,22 @@ class Minibatches:
         if per_epoch == 1 and self._last[client] == self.parts.sizes[client]:
             return self.parts[client]
         epoch, batch = divmod(step, per_epoch)
-        length = self._last[client] if batch == per_epoch - 1 else self._longest[client]
+        length = self._last[client] if batch == per_epoch - 1 else self.longest[client]
         return self._epoch(client, epoch)[batch, :length]
 
     def stacked(
-        self, clients: Sequence[int], first_steps: Sequence[int], steps: int, width: int = 0
+        self, clients: Sequence[int], first_steps: Sequence[int], steps: int
     ) -> tuple[Int[np.ndarray, "K a b"], Int[np.ndarray, "K a"]]:
         """The minibatches of several clients, each for K steps from a first step of its own.
 
         Returns:
-            rows, padded to the longest minibatch, or to `width` if that is more: a shorter one repeats its first row;
-            and lengths without padding.
+            rows, padded to the longest minibatch: a shorter one repeats its first row; and lengths without padding.
         """
         ids, first = np.asarray(clients, dtype=np.int64), np.asarray(first_steps, dtype=np.int64)
-        per_epoch, longest = self.per_epoch[ids], self._longest[ids]
+        per_epoch, longest = self.per_epoch[ids], self.longest[ids]
         batch = (first + np.arange(steps)[:, None]) % per_epoch
         lengths = np.where(batch == per_epoch - 1, self._last[ids], longest)
-        b = max(int(lengths.max()), width)
+        b = int(lengths.max())
         same = self._last[ids] == self.parts.sizes[ids]
         if same.all():
             return np.broadcast_to(self.parts.padded(ids, b), (steps, len(ids), b)), lengths
@@ -128,6 +128,6 @@ class Minibatches:
         seed = self._seeds.get((client, epoch))
         draw = stream(self.seed, PURPOSE, client, epoch) if seed is None else seed.generator()
         order = draw.permutation(self.parts[client])
-        n, b = int(self.per_epoch[client]), int(self._longest[client])
+        n, b = int(self.per_epoch[client]), int(self.longest[client])
         missing = max(n * b - len(order), 0)
         return np.concatenate([order[: n * b], np.repeat(order[(n - 1) * b], missing)]).reshape(n, b)

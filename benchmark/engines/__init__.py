@@ -2,15 +2,47 @@
 
 from collections.abc import Callable
 
-from rollcall.benchmark.engines.auto import fastest
+from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.engines.base import Engine, Work
-from rollcall.benchmark.engines.evaluator import Evaluator
-from rollcall.benchmark.engines.feed import Feed
-from rollcall.benchmark.engines.flat_task import FlatTask
-from rollcall.benchmark.engines.held_out import held_out_splits
+from rollcall.benchmark.engines.feed import Feed, held_out_splits
+from rollcall.benchmark.engines.flat_task import Evaluator, FlatTask, kernels_of_one_thread
 from rollcall.benchmark.engines.local_training import Adam, LocalTraining
 from rollcall.benchmark.engines.sequential import Sequential
 from rollcall.benchmark.engines.vectorised import Vectorised
+
+SMALL_MODEL = 250_000
+"""Parameters. Up to this size, several clients computed at once still fit in a CPU's caches."""
+
+SMALL_BATCH = 60_000
+"""Numbers in the minibatch of one client. Up to this size, several clients at once still fit in a CPU's caches."""
+
+
+def fastest(model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1) -> Engine:
+    """Vectorised on a GPU, and on a CPU if `is_small`; sequential otherwise, and if a model cannot be vectorised.
+
+    The arguments are those of an engine. The choice follows from the trial alone, not from time measurements or the
+    number of threads, because engines differ in the last digits.
+    """
+    on_cpu = model.parameters_[0].device.type == "cpu"
+    if not on_cpu or is_small(model, feed):
+        try:
+            return Vectorised(model, feed, local, workers)
+        except SettingError:  # torch.func cannot vectorise the loss
+            pass
+    return Sequential(model, feed, local, workers)
+
+
+def is_small(model: FlatTask, feed: Feed) -> bool:
+    """Whether a client's step spends most of its time in Python rather than in arithmetic.
+
+    This holds for few parameters, few numbers in the longest minibatch, and no convolution (a parameter with four
+    dimensions). With one or two clients there is nothing to gain from computing them together.
+    """
+    longest = feed.minibatches.longest
+    numbers = int(longest.max()) * sum(column[0].numel() for column in feed.samples)
+    has_convolution = any(parameter.dim() == 4 for parameter in model.parameters_)
+    return sum(model.sizes) <= SMALL_MODEL and numbers <= SMALL_BATCH and len(longest) > 2 and not has_convolution
+
 
 ENGINES: dict[str, Callable[[FlatTask, Feed, LocalTraining, int], Engine]] = {
     "auto": fastest,
@@ -31,4 +63,5 @@ __all__ = [
     "Work",
     "fastest",
     "held_out_splits",
+    "kernels_of_one_thread",
 ]

@@ -1,7 +1,8 @@
-"""The interface of an engine, and what is the same in all engines."""
+"""The interface of an engine, and the parts that all engines share."""
 
 from abc import ABC, abstractmethod
-from typing import Protocol, runtime_checkable
+from math import nan
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -11,8 +12,24 @@ from torch import Tensor
 from rollcall.algorithms import Rows
 from rollcall.benchmark.engines.feed import Feed, to_device
 from rollcall.benchmark.engines.flat_task import FlatTask
-from rollcall.benchmark.engines.held_out import held_out_losses
 from rollcall.benchmark.engines.local_training import LocalTraining
+
+
+class Engine(Protocol):
+    """Computes the clients' local work of a trial.
+
+    An engine is made once per trial from the task, the clients' minibatches, their local training and the number of
+    threads. All tensors are on one device. Each thread runs its kernels on one thread (`kernels_of_one_thread`), so
+    that results do not depend on the number of threads.
+    """
+
+    model: FlatTask
+    feed: Feed
+    local: LocalTraining
+
+    def round(self, t: int, lr: float, momentum: Rows | None = None) -> "Work":
+        """The local work of round t at learning rate eta, with the clients' momentum if it is kept over rounds."""
+        ...
 
 
 class Work(ABC):
@@ -22,9 +39,8 @@ class Work(ABC):
     adds how gradients and local steps are computed.
 
     Args:
-        model: the task.
-        feed: the clients' samples.
-        local: the clients' local training.
+        engine: with the task, the clients' samples and their local training.
+        t: the round.
         lr: eta of the round.
         momentum: the clients' momentum before the round; None if it is not kept over rounds.
 
@@ -35,10 +51,9 @@ class Work(ABC):
         loss_calls: the losses [a] that each call of `gradients` or `losses` returned, in order.
     """
 
-    def __init__(self, model: FlatTask, feed: Feed, local: LocalTraining, lr: float, momentum: Rows | None) -> None:
-        self.model = model
-        self.feed = feed
-        self.local = local
+    def __init__(self, engine: Engine, t: int, lr: float, momentum: Rows | None) -> None:
+        self.model, self.feed, self.local = engine.model, engine.feed, engine.local
+        self.t = t
         self.lr = lr
         self.momentum = self._momentum_before = momentum
         self.gradient_count = 0
@@ -48,15 +63,35 @@ class Work(ABC):
     @property
     def steps(self) -> int:
         """See `rollcall.algorithms.LocalWork`, also for the next four."""
-        return self.local.most
+        return int(np.max(self.local.steps))
 
     def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
         if isinstance(self.local.steps, int):
             return torch.full_like(clients, self.local.steps)
         return to_device(np.array(self.local.of(self.ids(clients)), dtype=np.int64), clients.device)
 
+    @torch.no_grad()
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
-        losses = held_out_losses(self.model, self.feed.held_out, clients, x, split)
+        """Clients are computed one after another, in evaluation mode."""
+        splits, task = self.feed.held_out, self.model.task
+        if split not in splits:
+            if not splits:
+                raise ValueError(f"losses: {split!r} is not allowed; the clients of this task hold out no samples")
+            raise ValueError(f"losses: {split!r} is not allowed with this task; must be {', '.join(splits)}")
+        samples, holdings = splits[split]
+        losses = x.new_full((len(clients),), nan)
+        loaded = False
+        training = task.training
+        task.eval()
+        for row, client in enumerate(clients.tolist()):
+            if not holdings.sizes[client]:  # the loss of no samples may be anything, or raise an error
+                continue
+            if not loaded or x.stride(0):  # stride 0: all clients have the same model, which is loaded once
+                self.model.move(x[row])
+                loaded = True
+            rows = torch.from_numpy(holdings[client]).to(x.device)
+            losses[row] = task.loss(tuple(column.index_select(0, rows) for column in samples))
+        task.train(training)
         self.loss_calls.append(losses)
         return losses
 
@@ -117,17 +152,3 @@ class Work(ABC):
 
         Each client's buffers start the round equal to the server's. All that the client computes updates them.
         """
-
-
-@runtime_checkable
-class Engine(Protocol):
-    """Computes the clients' local work of a trial.
-
-    An engine is made once per trial from the model, the clients' minibatches, their local training and the number of
-    threads. All tensors are on one device. Each thread runs its kernels on one thread
-    (`rollcall.benchmark.engines.threads`), so that results do not depend on the number of threads.
-    """
-
-    def round(self, t: int, lr: float, momentum: Rows | None = None) -> Work:
-        """The local work of round t at learning rate eta, with the clients' momentum if it is kept over rounds."""
-        ...

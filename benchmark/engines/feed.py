@@ -1,18 +1,33 @@
-"""The minibatches of clients, augmented: one client after another, or those of many clients stacked.
+"""The samples of clients: minibatches to train on, augmented, for one client or stacked for many; and held-out splits.
 
 Stacked minibatches are drawn on the host, sent in one transfer and gathered on the device.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.benchmark.engines.held_out import HeldOut
-from rollcall.tasks import Minibatches, Samples, Task
+from rollcall.tasks import ClientData, Minibatches, Samples, Task
+from rollcall.tasks.base import Holdings
+
+HeldOut: TypeAlias = Mapping[str, tuple[Samples, Holdings]]
+"""Splits that clients hold but do not train on, by name: the samples, on the device, and the rows of each client."""
+
+
+def held_out_splits(data: ClientData, device: torch.device) -> HeldOut:
+    """The splits besides `train` whose samples belong to clients."""
+    splits = {}
+    for name, samples in data.splits.items():
+        owner = None if name == "train" else data.owner(name)
+        if owner is not None:
+            rows, sizes = owner.argsort(kind="stable"), np.bincount(owner, minlength=data.clients)
+            splits[name] = tuple(column.to(device) for column in samples), Holdings(rows, sizes)
+    return splits
 
 
 class Feed:
@@ -22,16 +37,14 @@ class Feed:
         task: augments the minibatches.
         samples: the training samples of all clients, on the device of the work.
         minibatches: the rows of each client's minibatch in each step.
-        held_out: the other splits whose samples belong to clients, by name.
+        held_out: see `HeldOut`.
 
     Attributes:
         augments: whether the task augments samples.
         always_same: whether a client's minibatch is the same in all steps.
     """
 
-    def __init__(
-        self, task: Task, samples: Samples, minibatches: Minibatches, held_out: Mapping[str, HeldOut] | None = None
-    ) -> None:
+    def __init__(self, task: Task, samples: Samples, minibatches: Minibatches, held_out: HeldOut | None = None) -> None:
         self.task = task
         self.samples = samples
         self.minibatches = minibatches
@@ -43,19 +56,43 @@ class Feed:
         """A client's minibatch in a step, counted from the start of the trial."""
         rows = torch.from_numpy(self.minibatches.rows(client, step)).to(self.samples[0].device)
         batch = tuple(column.index_select(0, rows) for column in self.samples)
-        return self.task.augment(batch, augmentation_keys(client, step, rows)) if self.augments else batch
+        return self.task.augment(batch, _keys(client, step, rows.shape, rows.device)) if self.augments else batch
 
+    def stacked(self, clients: Int[Tensor, "a"], ids: list[int], first_steps: list[int], steps: int) -> "Stacked":
+        """The minibatches of several clients in K steps.
 
-def augmentation_keys(client: int, step: int, rows: Int[Tensor, "n"]) -> Int[Tensor, "n 3"]:
-    """The key of each sample's augmentation: client, step and position in the minibatch."""
-    keys = torch.empty(len(rows), 3, dtype=torch.int64, device=rows.device)
-    keys[:, 0], keys[:, 1] = client, step
-    torch.arange(len(rows), out=keys[:, 2])
-    return keys
+        Args:
+            clients: ids [a], on the device.
+            ids: the same, on the host.
+            first_steps: of each client, counted from the start of the trial.
+            steps: K.
+        """
+        rows, lengths = self.minibatches.stacked(ids, first_steps, 1 if self.always_same else steps)
+        K, a, b = rows.shape
+        device = self.samples[0].device
+        ragged = bool((lengths != b).any())
+        # The lengths follow the rows, so that one transfer takes both.
+        sent = to_device(np.concatenate([rows, lengths[:, :, None]], axis=2) if ragged else rows, device)
+        index = sent[:, :, :b].flatten()
+        columns = tuple(column.index_select(0, index) for column in self.samples)
+        if self.augments:
+            first = to_device(np.array(first_steps, dtype=np.int64), device)
+            step = torch.arange(K, device=device)[:, None] + first
+            columns = self.task.augment(columns, _keys(clients[:, None], step[:, :, None], rows.shape, device))
+        weights = None
+        if ragged:
+            length, dtype = sent[:, :, b:], next(self.task.parameters()).dtype
+            weights = ((torch.arange(b, device=device) < length).to(dtype) / length).expand(steps, a, b)
+        samples = (column.reshape(K, a, b, *column.shape[1:]) for column in columns)
+        return Stacked(
+            tuple(column.expand(steps, *column.shape[1:]) for column in samples),
+            lengths.repeat(steps // K, axis=0),
+            weights,
+        )
 
 
 @dataclass(frozen=True)
-class StackedMinibatches:
+class Stacked:
     """The minibatches of a clients in K steps.
 
     Attributes:
@@ -71,70 +108,21 @@ class StackedMinibatches:
 
     def by_length(self, k: int) -> list[tuple[Int[Tensor, "n"] | None, Samples]]:
         """The minibatches of step k without padding, by length: which clients (positions; None: all), and samples."""
-        device = self.samples[0].device
         groups: list[tuple[Tensor | None, Samples]] = []
         for length in np.unique(self.lengths[k]).tolist():
             members = np.flatnonzero(self.lengths[k] == length)
             if len(members) == self.lengths.shape[1]:
                 return [(None, tuple(column[k, :, :length] for column in self.samples))]
-            positions = to_device(members, device)
-            groups.append(
-                (positions, tuple(column[k].index_select(0, positions)[:, :length] for column in self.samples))
-            )
+            rows = to_device(members, self.samples[0].device)
+            groups.append((rows, tuple(column[k].index_select(0, rows)[:, :length] for column in self.samples)))
         return groups
 
 
-def stack_minibatches(
-    feed: Feed,
-    clients: Int[Tensor, "a"],
-    ids: list[int],
-    first_steps: list[int],
-    steps: int,
-    dtype: torch.dtype,
-) -> StackedMinibatches:
-    """Gather, augment and stack minibatches.
-
-    Args:
-        feed: the samples, on the device.
-        clients: ids [a], on the device.
-        ids: the same, on the host.
-        first_steps: of each client, counted from the start of the trial.
-        steps: K.
-        dtype: of the weights.
-    """
-    distinct = 1 if feed.always_same else steps
-    rows, lengths = feed.minibatches.stacked(ids, first_steps, distinct)
-    K, a, b = rows.shape
-    device = feed.samples[0].device
-    ragged = bool((lengths != b).any())
-    # The lengths follow the rows, so that one transfer takes both.
-    sent = to_device(np.concatenate([rows, lengths[:, :, None]], axis=2) if ragged else rows, device)
-    index = sent[:, :, :b].flatten()
-    columns = tuple(column.index_select(0, index) for column in feed.samples)
-    if feed.augments:
-        columns = feed.task.augment(columns, _augmentation_keys(clients, first_steps, (K, a, b), device))
-    weights = None
-    if ragged:
-        length = sent[:, :, b:]
-        weights = ((torch.arange(b, device=device) < length).to(dtype) / length).expand(steps, a, b)
-    samples = tuple(column.reshape(K, a, b, *column.shape[1:]) for column in columns)
-    return StackedMinibatches(
-        tuple(column.expand(steps, *column.shape[1:]) for column in samples),
-        lengths.repeat(steps // K, axis=0),
-        weights,
-    )
-
-
-def _augmentation_keys(
-    clients: Int[Tensor, "a"], first_steps: list[int], shape: tuple[int, int, int], device: torch.device
-) -> Int[Tensor, "n 3"]:
-    """See `augmentation_keys`; for all samples [K, a, b], flattened."""
-    K, a, b = shape
-    keys = torch.empty(K, a, b, 3, dtype=torch.int64, device=device)
-    keys[..., 0] = clients[:, None]
-    first = to_device(np.array(first_steps, dtype=np.int64), device)
-    keys[..., 1] = (torch.arange(K, device=device)[:, None] + first)[:, :, None]
-    keys[..., 2] = torch.arange(b, device=device)
+def _keys(client: int | Tensor, step: int | Tensor, shape: tuple[int, ...], device: torch.device) -> Int[Tensor, "n 3"]:
+    """The key of each sample's augmentation: client, step and position in the minibatch; flattened from `shape`."""
+    keys = torch.empty(*shape, 3, dtype=torch.int64, device=device)
+    keys[..., 0], keys[..., 1] = client, step
+    keys[..., 2] = torch.arange(shape[-1], device=device)
     return keys.view(-1, 3)
 
 

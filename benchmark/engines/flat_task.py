@@ -1,4 +1,9 @@
-"""A task whose parameters are one flat vector, as algorithms see a model."""
+"""A task whose parameters are one flat vector, as algorithms see a model; and its evaluation, in several threads."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -7,7 +12,12 @@ from torch import Tensor, nn
 from rollcall.tasks import Samples, Task
 
 Buffers = list[Tensor]
-"""What a model learns besides its parameters, for example BatchNorm running statistics."""
+"""The learnt numbers of a model besides its parameters, for example BatchNorm running statistics."""
+
+PIECE = 64 * 3 * 32 * 32
+"""Numbers in the images of a piece: with the activations of a small network they fit in a CPU's caches."""
+
+R = TypeVar("R")
 
 
 class FlatTask(nn.Module):
@@ -46,8 +56,110 @@ class FlatTask(nn.Module):
         return [self.task.get_buffer(name) for name in self.buffer_names]
 
 
+class Evaluator:
+    """Computes metrics of batches of samples, with the same bits for any number of threads.
+
+    On a CPU, images are split into pieces, one piece per thread.
+
+    Args:
+        task: in evaluation mode, with the parameters to evaluate.
+        workers: threads.
+    """
+
+    def __init__(self, task: Task, workers: int = 1) -> None:
+        self.task = task
+        self.channels_last: bool | None = None
+        self.workers = workers
+        self.pool = thread_pool(workers)
+
+    def metrics(self, batch: Samples) -> dict[str, Tensor]:
+        """See `rollcall.tasks.Task.metrics`."""
+        pieces = self._pieces(batch)
+        if pieces is None:
+            return self.task.metrics(batch)
+        metrics = self._computed(self.task.metrics, pieces)
+        sizes = [len(piece[0]) for piece in pieces]
+        return {name: joined([piece[name] for piece in metrics], sizes) for name in metrics[0]}
+
+    def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
+        """See `rollcall.tasks.Task.outputs`."""
+        pieces = self._pieces(batch)
+        if pieces is None:
+            return self.task.outputs(batch)
+        predictions, targets = zip(*self._computed(self.task.outputs, pieces), strict=True)
+        return torch.cat(predictions), torch.cat(targets)
+
+    def _pieces(self, batch: Samples) -> list[Samples] | None:
+        """Images on a CPU in pieces; None for other batches. Autocast is set for each thread separately."""
+        numbers = sum(column[0].numel() for column in batch if column.dim() == 4)
+        if not numbers or batch[0].device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+            return None
+        return list(zip(*(torch.split(column, max(1, PIECE // numbers)) for column in batch), strict=True))
+
+    def _computed(self, function: Callable[[Samples], R], pieces: list[Samples]) -> list[R]:
+        """The results of a function for each piece."""
+
+        @torch.inference_mode()
+        def of_piece(piece: Samples) -> R:
+            return function(in_channels_last(piece) if self.channels_last else piece)
+
+        if self.channels_last is None:
+            with torch.inference_mode():
+                self.channels_last = accepts_channels_last(self.task.metrics, pieces[0])
+        return list(map(of_piece, pieces) if self.workers == 1 else self.pool.map(of_piece, pieces))
+
+
+def joined(values: list[Tensor], sizes: list[int]) -> Tensor:
+    """Per-sample values of all pieces, concatenated; or the mean over samples of per-piece values."""
+    if values[0].ndim:
+        return torch.cat(values)
+    return torch.stack(values) @ torch.tensor(sizes, dtype=values[0].dtype, device=values[0].device) / sum(sizes)
+
+
 def in_channels_last(batch: Samples) -> Samples:
     """The same samples, with images [n, c, h, w] in the memory format `channels_last`."""
     return tuple(
         column.contiguous(memory_format=torch.channels_last) if column.dim() == 4 else column for column in batch
     )
+
+
+def accepts_channels_last(function: Callable[[Samples], object], batch: Samples) -> bool:
+    """Whether there are images, and a function accepts them in `channels_last`, which convolutions prefer.
+
+    `Tensor.view` may fail.
+    """
+    if not any(column.dim() == 4 for column in batch):
+        return False
+    try:
+        function(in_channels_last(batch))
+    except RuntimeError:
+        return False
+    return True
+
+
+@contextmanager
+def kernels_of_one_thread() -> Iterator[int]:
+    """Run every kernel on one thread. Yields how many threads torch may use, for work that is divided among them.
+
+    A kernel that divides a sum among threads adds in another order, which changes the last digit of its result. The
+    number of threads is restored at the end.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1:
+        yield 1
+        return
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)
+
+
+def thread_pool(workers: int) -> ThreadPoolExecutor:
+    """Threads whose kernels run on one thread and compute no gradients; torch keeps both settings for each thread."""
+
+    def prepare() -> None:
+        torch.set_num_threads(1)
+        torch.set_grad_enabled(False)
+
+    return ThreadPoolExecutor(workers, initializer=prepare)

@@ -5,7 +5,7 @@ The engines compute SGD themselves. Other steps are those of Adam, of AdamW or o
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -39,11 +39,6 @@ class LocalTraining:
     optimizer: ClientOptimizer | None = None
     clip_norm: float | None = None
 
-    @property
-    def most(self) -> int:
-        """K, or the largest K_i."""
-        return self.steps if isinstance(self.steps, int) else int(self.steps.max())
-
     def of(self, clients: Sequence[int]) -> list[int]:
         """K_i of these clients."""
         if isinstance(self.steps, int):
@@ -52,23 +47,14 @@ class LocalTraining:
         return steps
 
 
-@runtime_checkable
-class StackedOptimizer(Protocol):
-    """A `ClientOptimizer` that the vectorised engine can also compute for many clients at once."""
-
-    def stacked(self, y: Float[Tensor, "n d"]) -> "AdamRows":
-        """The optimizer of n clients in one round, before their first step."""
-        ...
-
-
 def sgd(
     params: Iterable[Tensor], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
 ) -> torch.optim.Optimizer:
-    """SGD as in torch, which the engines compute themselves.
+    """SGD as in torch, which the engines compute themselves; at the server, with momentum, it is FedAvgM.
 
     Args:
-        params: the client's model.
-        lr: eta.
+        params: the model.
+        lr: eta, or eta_g.
         momentum: of the steps.
         weight_decay: w; adds w x to the gradient.
     """
@@ -139,10 +125,6 @@ class Adam:
         """The optimizer of one client."""
         make = adamw if self.decoupled else adam
         return make(parameters, lr, betas=self.betas, eps=self.eps, weight_decay=self.weight_decay)
-
-    def stacked(self, y: Float[Tensor, "n d"]) -> "AdamRows":
-        """The optimizer of n clients."""
-        return AdamRows(self, y)
 
 
 class AdamRows:

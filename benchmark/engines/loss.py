@@ -1,4 +1,4 @@
-"""The loss of many clients at once: gradients by `torch.func`, what the engine must know of a loss, a faster kernel."""
+"""The loss of many clients at once: gradients by `torch.func`, properties of a loss, a faster kernel."""
 
 import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -6,7 +6,6 @@ nor model once in all, and only the rest in each step (docs/design/performance.m
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -18,7 +17,7 @@ CALLS_BEFORE_TRACING = 30
 """Steps: recording costs about as much as this many steps lose without it."""
 
 AT_ONCE = 2**22
-"""Bytes. What data become, for all steps at once, is computed together up to this size; more would leave the caches."""
+"""Bytes. Results that need only data are computed for all steps at once up to this size, which fits in the caches."""
 
 SHARED = 256
 """Recordings that a process keeps for later trials."""
@@ -84,29 +83,36 @@ class Traced:
 
 
 class Recording:
-    """The kernels of a function for one combination of shapes.
+    """The kernels of a function for one combination of shapes, without those whose results are not used.
 
     Args:
         function: see `Traced`.
         model: tensors of the function's model.
         data: of one step.
+
+    Attributes:
+        of_data: from the data to the tensors that the model's kernels read.
+        of_model: from the tensors of the model, and the results of `of_data`, to the results.
     """
 
     def __init__(self, function: Kernels, model: Sequence[Tensor], data: Sequence[Tensor]) -> None:
-        self.kernels = record_split(function, model, data)
+        self.of_data, self.of_model = split(record(function, [*model, *data]), model, data)
         self.at_once: dict[Hashable, Kernels | None] = {}
 
     def __call__(self, model: Sequence[Tensor], data: Sequence[Tensor]) -> list[Tensor]:
         """The results of one step."""
-        return self.kernels.of_model(*model, *self.kernels.of_data(*data))
+        return self.of_model(*model, *self.of_data(*data))
 
     def at_steps(self, model: Sequence[Tensor], data: Sequence[Tensor]) -> ResultsAt:
         """See `Traced.at_steps`."""
-        of_data, of_model = self.kernels.of_data, self.kernels.of_model
+        of_data, of_model = self.of_data, self.of_model
         if all(column.stride(0) == 0 for column in data):  # the same minibatches in all steps
             values = of_data(*(column[0] for column in data))
             return lambda k: of_model(*model, *values)
-        together = self._together(data)
+        kind = kind_of(data)
+        if kind not in self.at_once:
+            self.at_once[kind] = self._together(data)
+        together = self.at_once[kind]
         if together is None:
             return lambda k: of_model(*model, *of_data(*(column[k] for column in data)))
         steps = list(zip(*(values.unbind() for values in together(*data)), strict=True)) or [()] * len(data[0])
@@ -114,19 +120,12 @@ class Recording:
 
     def _together(self, data: Sequence[Tensor]) -> Kernels | None:
         """The kernels of data for all steps at once; None if they do not pay, or do not give the same bits."""
-        kind = kind_of(data)
-        if kind not in self.at_once:
-            self.at_once[kind] = self._record_together(data)
-        return self.at_once[kind]
-
-    def _record_together(self, data: Sequence[Tensor]) -> Kernels | None:
-        of_data = self.kernels.of_data
-        steps = [of_data(*(column[k] for column in data)) for k in range(len(data[0]))]
+        steps = [self.of_data(*(column[k] for column in data)) for k in range(len(data[0]))]
         size = sum(value.numel() * value.element_size() for value in steps[0]) * len(steps)
         if len(steps) == 1 or size > AT_ONCE:
             return None
         try:
-            together = with_python_names(record(torch.vmap(of_data), data), data)
+            together = with_python_names(record(torch.vmap(self.of_data), data), data)
         except RuntimeError:  # a kernel that cannot be vectorised
             return None
         stacked = [torch.stack(values) for values in zip(*steps, strict=True)]
@@ -143,19 +142,6 @@ def kind_of(tensors: Sequence[Tensor]) -> Hashable:
     return torch.is_autocast_enabled(device.type), device, *((x.dtype, x.shape, x.stride()) for x in tensors)
 
 
-@dataclass(frozen=True)
-class SplitKernels:
-    """The kernels of a function of a model and of data, without those whose results are not used.
-
-    Attributes:
-        of_data: from the data to what the model's kernels read of it.
-        of_model: from the tensors of the model, and what `of_data` gives, to the results.
-    """
-
-    of_data: Kernels
-    of_model: Kernels
-
-
 def record(function: Kernels, tensors: Sequence[Tensor]) -> GraphModule:
     """The kernels that a function runs on these tensors, in order."""
     module = make_fx(lambda *inputs: function(*inputs))(*tensors)
@@ -165,15 +151,14 @@ def record(function: Kernels, tensors: Sequence[Tensor]) -> GraphModule:
     return module
 
 
-def record_split(function: Kernels, model: Sequence[Tensor], data: Sequence[Tensor]) -> SplitKernels:
-    """Record a function of a model and of data, and split its kernels.
+def split(module: GraphModule, model: Sequence[Tensor], data: Sequence[Tensor]) -> tuple[Kernels, Kernels]:
+    """The kernels of a graph that need only data, and those that need the model: see `Recording`.
 
     Kernels that need neither run once, here. A graph with a kernel that changes a tensor in place stays whole.
     """
-    module = record(function, [*model, *data])
     nodes = list(module.graph.nodes)
     if any(_changes_its_input(node) for node in nodes):
-        return SplitKernels(lambda *tensors: list(tensors), executable(module))
+        return (lambda *tensors: list(tensors)), executable(module)
     inputs = [node for node in nodes if node.op == "placeholder"]
     of_data = _that_need(inputs[len(model) :], nodes) - _that_need(inputs[: len(model)], nodes)
     of_model = _that_need(inputs[: len(model)], nodes)
@@ -192,9 +177,7 @@ def record_split(function: Kernels, model: Sequence[Tensor], data: Sequence[Tens
         return (lambda *tensors: run(*tensors, *held)) if held else run
 
     data_kernels = part(of_data, inputs[len(model) :], crossing, data)
-    return SplitKernels(
-        data_kernels, part(of_model, [*inputs[: len(model)], *crossing], results, [*model, *data_kernels(*data)])
-    )
+    return data_kernels, part(of_model, [*inputs[: len(model)], *crossing], results, [*model, *data_kernels(*data)])
 
 
 def executable(module: GraphModule) -> Kernels:
@@ -231,7 +214,7 @@ def same_bits(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
 
 
 def _name(node: Node) -> str:
-    """The name of a node's kernel; empty if it is none."""
+    """The name of a node's kernel; empty for other nodes."""
     return getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
 
 
@@ -241,7 +224,7 @@ def _changes_its_input(node: Node) -> bool:
 
 
 def _simplify(graph: Graph) -> None:
-    """Remove kernels without effect: multiplications by 1, views that undo each other, results that nobody reads.
+    """Remove kernels without effect: multiplications by 1, views that undo each other, unused results.
 
     Tensors filled with a number become constants, so that what they take their shape from need not run.
 

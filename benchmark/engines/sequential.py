@@ -1,9 +1,8 @@
-"""The sequential engine: computes one client after another, or one per thread. It works with any model, and faster
-engines are tested against it."""
+"""The sequential engine: one client after another, or one per thread. It works with any model; the other engine is
+tested against it."""
 
 import copy
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from time import perf_counter
 from typing import TypeAlias
@@ -15,9 +14,14 @@ from torch import Tensor
 from rollcall.algorithms import Rows
 from rollcall.benchmark.engines.base import Work
 from rollcall.benchmark.engines.feed import Feed
-from rollcall.benchmark.engines.flat_task import Buffers, FlatTask, in_channels_last
+from rollcall.benchmark.engines.flat_task import (
+    Buffers,
+    FlatTask,
+    accepts_channels_last,
+    in_channels_last,
+    thread_pool,
+)
 from rollcall.benchmark.engines.local_training import LocalTraining, clip_gradient
-from rollcall.benchmark.engines.threads import prepare_thread
 from rollcall.tasks import Samples
 from rollcall.tasks.streams import torch_stream
 
@@ -44,9 +48,7 @@ class Sequential:
         self.channels_last = self.draws = False
         self.threads = 1
         if model.parameters_[0].device.type == "cpu":
-            largest = int(feed.minibatches.parts.sizes.argmax())
-            self.channels_last = accepts_channels_last(model, feed.batch(largest, 0))
-            self.draws, seconds = self._try(self.batch(largest, 0))
+            seconds = self._try(int(feed.minibatches.parts.sizes.argmax()))
             # All threads share torch's generator, from which layers such as dropout draw.
             self.threads = 1 if self.draws or seconds < WORTH_A_THREAD else workers
         self.replicas = [Replica(model) for _ in range(self.threads)]
@@ -54,7 +56,7 @@ class Sequential:
         for replica in self.replicas:
             self.idle.put(replica)
         self.home = model.vector()
-        self.pool = ThreadPoolExecutor(self.threads, initializer=prepare_thread)
+        self.pool = thread_pool(self.threads)
 
     def round(self, t: int, lr: float, momentum: Rows | None = None) -> "SequentialWork":
         return SequentialWork(self, t, lr, momentum)
@@ -64,25 +66,25 @@ class Sequential:
         batch = self.feed.batch(client, step)
         return in_channels_last(batch) if self.channels_last else batch
 
-    def _try(self, batch: Samples) -> tuple[bool, float]:
-        """Whether a step draws random numbers, and how long it takes."""
-        replica = Replica(self.model)
+    def _try(self, client: int) -> float:
+        """Set `channels_last`, and whether a step draws random numbers; returns the seconds of a step."""
         with torch_stream(0, "noise"):
+            self.channels_last = accepts_channels_last(Replica(self.model).differentiate, self.feed.batch(client, 0))
+            replica, batch = Replica(self.model), self.batch(client, 0)
             before = torch.get_rng_state()
             replica.differentiate(batch)
-            draws = not torch.equal(before, torch.get_rng_state())
+            self.draws = not torch.equal(before, torch.get_rng_state())
             began = perf_counter()
             replica.differentiate(batch)
-            return draws, perf_counter() - began
+            return perf_counter() - began
 
 
 class SequentialWork(Work):
     """One round's local work: see `rollcall.benchmark.engines.Work`."""
 
     def __init__(self, engine: Sequential, t: int, lr: float, momentum: Rows | None) -> None:
-        super().__init__(engine.model, engine.feed, engine.local, lr, momentum)
+        super().__init__(engine, t, lr, momentum)
         self.engine = engine
-        self.t = t
         self._buffers: dict[int, Buffers] = {}
 
     def buffers(self, clients: Int[Tensor, "a"]) -> Buffers | None:
@@ -144,7 +146,9 @@ class SequentialWork(Work):
             replica = idle.get()
             try:
                 if server_buffers:
-                    replica.take_buffers(self._buffers.get(client, server_buffers))
+                    before = self._buffers.get(client, server_buffers)
+                    for buffer, value in zip(replica.buffers, before, strict=True):
+                        buffer.copy_(value)
                 work(row, client, replica)
                 if server_buffers:
                     self._buffers[client] = [buffer.clone() for buffer in replica.buffers]
@@ -188,10 +192,6 @@ class Replica:
         for parameter, piece in zip(self.parameters, self.model.split(vector), strict=True):
             parameter.data = piece
 
-    def take_buffers(self, values: Buffers) -> None:
-        for buffer, value in zip(self.buffers, values, strict=True):
-            buffer.copy_(value)
-
     def differentiate(self, batch: Samples) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Loss and gradients on a batch."""
         with torch.enable_grad():
@@ -227,15 +227,3 @@ class Replica:
             parameter.grad = gradient
         optimizer.step()
         optimizer.zero_grad()
-
-
-def accepts_channels_last(model: FlatTask, batch: Samples) -> bool:
-    """Whether the model accepts images with channels last, which convolutions prefer; `Tensor.view` may fail."""
-    if not any(column.dim() == 4 for column in batch):
-        return False
-    try:
-        with torch_stream(0, "noise"):
-            Replica(model).differentiate(in_channels_last(batch))
-    except RuntimeError:
-        return False
-    return True

@@ -1,8 +1,8 @@
 """The vectorised engine: computes all clients of a round in one batch of kernels. Meant for GPUs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,9 +12,9 @@ from torch import Tensor
 from rollcall.algorithms import Rows
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.engines.base import Work
-from rollcall.benchmark.engines.feed import Feed, StackedMinibatches, stack_minibatches, to_device
+from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import FlatTask
-from rollcall.benchmark.engines.local_training import AdamRows, LocalTraining, StackedOptimizer, clip_rows
+from rollcall.benchmark.engines.local_training import Adam, AdamRows, LocalTraining, clip_rows
 from rollcall.benchmark.engines.loss import (
     FastCrossEntropy,
     Loss,
@@ -66,7 +66,7 @@ class Vectorised:
         self.model = model
         self.feed = feed
         self.local = local
-        if local.optimizer is not None and not isinstance(local.optimizer, StackedOptimizer):
+        if local.optimizer is not None and not isinstance(local.optimizer, Adam):
             raise SettingError(
                 "numerics.engine: 'vectorised' is not allowed with a local optimizer from outside; must be sequential"
             )
@@ -75,7 +75,7 @@ class Vectorised:
         self.per_client = PerClientGradients(loss, [f"task.{name}" for name in model.buffer_names])
         self.padding = not model.buffer_names and is_mean_of_samples(loss, few)
         plain = local.optimizer is None and local.clip_norm is None
-        self.chunk_size = ChunkSize.measured(model, loss, few, memory, copies=4 if plain else 10)
+        self.chunk_size = ChunkSize(model, loss, few, memory, copies=4 if plain else 10)
         key = kernels_key(model.task)
         self.gradients = {
             (padded, losses): Traced(partial(self.per_client, padded=padded, losses=losses), (padded, losses, key))
@@ -87,7 +87,7 @@ class Vectorised:
     def round(self, t: int, lr: float, momentum: Rows | None = None) -> "VectorisedWork":
         return VectorisedWork(self, t, lr, momentum)
 
-    def gradients_of_steps(self, pieces: list[Tensor], minibatches: StackedMinibatches, losses: bool) -> ResultsAt:
+    def gradients_of_steps(self, pieces: list[Tensor], minibatches: Stacked, losses: bool) -> ResultsAt:
         """The gradients of clients in each step, in the shapes of the parameters, then their losses if asked for.
 
         For models without buffers.
@@ -110,8 +110,26 @@ class Vectorised:
         n = len(self.shapes)
         return results[:n], results[n], dict(zip(buffers, results[n + 1 :], strict=True))
 
+    def by_length(
+        self, x: Float[Tensor, "a d"], buffers: NamedTensors, minibatches: Stacked, k: int
+    ) -> tuple[list[Tensor], Float[Tensor, "a"], NamedTensors]:
+        """See `differentiate`; for step k of minibatches of different lengths."""
+        groups = minibatches.by_length(k)
+        if len(groups) == 1:
+            return self.differentiate(x, buffers, groups[0][1])
+        gradients = [torch.empty_like(piece) for piece in self.split(x)]
+        losses = x.new_empty(len(x))
+        after = {name: buffer.clone() for name, buffer in buffers.items()}
+        for rows, batch in groups:
+            assert rows is not None
+            before = {name: buffer[rows] for name, buffer in buffers.items()}
+            parts, losses[rows], changed = self.differentiate(x[rows], before, batch)
+            for whole, part in zip([*gradients, *after.values()], [*parts, *changed.values()], strict=True):
+                whole[rows] = part
+        return gradients, losses, after
+
     def padded_number(self, clients: int) -> int:
-        """How many clients are computed in the place of so many: see `Vectorised`."""
+        """How many clients are computed in the place of this number: see `Vectorised`."""
         return next_round_number(clients, len(self.feed.minibatches.parts)) if self.padding else clients
 
     def split(self, x: Float[Tensor, "a d"]) -> list[Tensor]:
@@ -131,13 +149,38 @@ class Vectorised:
             ) from error
 
 
+class Moving(NamedTuple):
+    """Clients that take local steps, one row each.
+
+    Attributes:
+        y: their models, changed in place.
+        lrs: their learning rates.
+        correct: added to their gradients.
+        velocity: of SGD with momentum, changed in place.
+    """
+
+    y: Float[Tensor, "n d"]
+    lrs: Float[Tensor, "n 1"]
+    correct: Float[Tensor, "n d"] | None
+    velocity: Float[Tensor, "n d"] | None
+
+    def each(self, function: Callable[[Tensor], Tensor]) -> "Moving":
+        """A function of each of the tensors."""
+        return Moving(*(None if rows is None else function(rows) for rows in self))  # type: ignore[arg-type]
+
+    def write(self, other: "Moving", rows: slice | Int[Tensor, "n"]) -> None:
+        """Copy another's models and velocities into these rows."""
+        self.y[rows] = other.y
+        if self.velocity is not None and other.velocity is not None:
+            self.velocity[rows] = other.velocity
+
+
 class VectorisedWork(Work):
     """See `rollcall.benchmark.engines.Work`."""
 
     def __init__(self, engine: Vectorised, t: int, lr: float, momentum: Rows | None) -> None:
-        super().__init__(engine.model, engine.feed, engine.local, lr, momentum)
+        super().__init__(engine, t, lr, momentum)
         self.engine = engine
-        self.t = t
         self.client_buffers = ClientBuffers(engine.per_client.server_buffers)
 
     def buffers(self, clients: Int[Tensor, "a"]) -> list[Tensor] | None:
@@ -158,7 +201,7 @@ class VectorisedWork(Work):
                 pieces, losses[chunk] = [piece[: len(ids)] for piece in pieces], padded_losses[: len(ids)]
             else:
                 positions, buffers = self.client_buffers.get(ids, clients.device)
-                pieces, losses[chunk], buffers = self.by_length(x[chunk], buffers, minibatches, 0)
+                pieces, losses[chunk], buffers = self.engine.by_length(x[chunk], buffers, minibatches, 0)
                 self.client_buffers.put(positions, buffers)
             torch.cat([piece.flatten(1) for piece in pieces], dim=1, out=gradients[chunk])
         return gradients, losses
@@ -171,123 +214,59 @@ class VectorisedWork(Work):
         correct: Float[Tensor, "a d"] | None,
         velocity: Float[Tensor, "a d"] | None,
     ) -> None:
-        lrs = ((self.lr if scale is None else self.lr * scale) * y.new_ones(len(clients)))[:, None]
         K = np.array(self.local.of(self.ids(clients)))
-        if K.size and K.min() == K.max():
-            self._descend(clients, K, y, lrs, correct, velocity)
-        elif K.size:
+        if not K.size:
+            return
+        lrs = ((self.lr if scale is None else self.lr * scale) * y.new_ones(len(clients)))[:, None]
+        whole = moving = Moving(y, lrs, correct, velocity)
+        order = None
+        if K.min() != K.max():
             # Clients with the most steps come first, so that those with steps left are always the first n.
             order = to_device(np.argsort(-K, kind="stable"), clients.device)
-            sorted_y = y[order]
-            sorted_correct = None if correct is None else correct[order]
-            sorted_velocity = None if velocity is None else velocity[order]
-            self._descend(clients[order], -np.sort(-K), sorted_y, lrs[order], sorted_correct, sorted_velocity)
-            y.index_copy_(0, order, sorted_y)
-            if velocity is not None and sorted_velocity is not None:
-                velocity.index_copy_(0, order, sorted_velocity)
-
-    def _descend(
-        self,
-        clients: Int[Tensor, "a"],
-        K: Int[np.ndarray, "a"],
-        y: Float[Tensor, "a d"],
-        lrs: Float[Tensor, "a 1"],
-        correct: Float[Tensor, "a d"] | None,
-        velocity: Float[Tensor, "a d"] | None,
-    ) -> None:
-        """All steps of clients with K_i in descending order; y and velocity are changed in place."""
+            clients, K, moving = clients[order], -np.sort(-K), whole.each(lambda rows: rows[order])
         for chunk in self._chunks(clients, int(K[0])):
-            descent = Descent(
-                self,
-                clients[chunk],
-                self.ids(clients)[chunk],
-                y[chunk],
-                lrs[chunk],
-                None if correct is None else correct[chunk],
-                None if velocity is None else velocity[chunk],
-            )
-            descent.run(K[chunk])
+            part = moving.each(lambda rows, chunk=chunk: rows[chunk])  # type: ignore[misc]
+            Descent(self, clients[chunk], self.ids(clients)[chunk], part).run(K[chunk])
+        if order is not None:
+            whole.write(moving, order)
 
     def _chunks(self, clients: Int[Tensor, "a"], steps: int) -> Iterator[slice]:
         """As many clients at a time as fit in memory, with their minibatches of that many steps."""
-        steps = 1 if self.engine.feed.always_same else min(steps, MOST_STEPS)
-        size = self.engine.chunk_size.clients(self._longest(clients), steps)
+        steps = 1 if self.feed.always_same else min(steps, MOST_STEPS)
+        longest = int(self.feed.minibatches.longest[self.ids(clients)].max(initial=0))
+        size = self.engine.chunk_size.clients(longest, steps)
         for begin in range(0, len(clients), size):
             yield slice(begin, min(begin + size, len(clients)))
 
-    def _longest(self, clients: Int[Tensor, "a"]) -> int:
-        """Samples in the longest minibatch of these clients."""
-        minibatches = self.engine.feed.minibatches
-        most_samples = int(minibatches.parts.sizes[self.ids(clients)].max(initial=0))
-        return most_samples if minibatches.size == "full" else min(most_samples, minibatches.size)
-
-    def minibatches(self, clients: Int[Tensor, "a"], ids: list[int], begin: int, end: int) -> StackedMinibatches:
+    def minibatches(self, clients: Int[Tensor, "a"], ids: list[int], begin: int, end: int) -> Stacked:
         """The minibatches of clients in steps `begin` to `end` of the round, repeated for `padded_number` clients."""
         n = self.engine.padded_number(len(ids))
         ids = ids + ids[:1] * (n - len(ids))
-        return stack_minibatches(
-            self.engine.feed,
-            pad_clients(clients, n),
-            ids,
-            [self.t * K + begin for K in self.local.of(ids)],
-            end - begin,
-            self.engine.model.parameters_[0].dtype,
-        )
-
-    def by_length(
-        self, x: Float[Tensor, "a d"], buffers: NamedTensors, minibatches: StackedMinibatches, k: int
-    ) -> tuple[list[Tensor], Float[Tensor, "a"], NamedTensors]:
-        """See `Vectorised.differentiate`; for minibatches of different lengths."""
-        groups = minibatches.by_length(k)
-        if len(groups) == 1:
-            return self.engine.differentiate(x, buffers, groups[0][1])
-        gradients = [torch.empty_like(piece) for piece in self.engine.split(x)]
-        losses = x.new_empty(len(x))
-        next_buffers = {name: buffer.clone() for name, buffer in buffers.items()}
-        for rows, batch in groups:
-            assert rows is not None
-            group_buffers = {name: buffer[rows] for name, buffer in buffers.items()}
-            group_gradients, losses[rows], changed = self.engine.differentiate(x[rows], group_buffers, batch)
-            for whole, piece in zip(
-                [*gradients, *next_buffers.values()], [*group_gradients, *changed.values()], strict=True
-            ):
-                whole[rows] = piece
-        return gradients, losses, next_buffers
+        first_steps = [self.t * K + begin for K in self.local.of(ids)]
+        return self.feed.stacked(pad_clients(clients, n), ids, first_steps, end - begin)
 
 
 class Descent:
-    """The local steps of the clients of a chunk; `y` and `velocity` are changed in place.
+    """The local steps of the clients of a chunk.
 
     Args:
         work: of the round.
         clients, ids: the clients on the device and on the host, those with the most steps first.
-        y: their models.
-        lrs: their learning rates.
-        correct: added to their gradients.
-        velocity: of SGD with momentum.
+        moving: see `Moving`.
     """
 
-    def __init__(
-        self,
-        work: VectorisedWork,
-        clients: Int[Tensor, "a"],
-        ids: list[int],
-        y: Float[Tensor, "a d"],
-        lrs: Float[Tensor, "a 1"],
-        correct: Float[Tensor, "a d"] | None,
-        velocity: Float[Tensor, "a d"] | None,
-    ) -> None:
+    def __init__(self, work: VectorisedWork, clients: Int[Tensor, "n"], ids: list[int], moving: Moving) -> None:
         self.work = work
         self.engine = work.engine
         self.local = work.local
         self.clients, self.ids = clients, ids
-        self.y, self.lrs, self.correct, self.velocity = y, lrs, correct, velocity
+        self.moving = moving
         self.positions, self.buffers = work.client_buffers.get(ids, clients.device)
         self.optimizer: AdamRows | None = None
-        if self.local.optimizer is not None and isinstance(self.local.optimizer, StackedOptimizer):
-            self.optimizer = self.local.optimizer.stacked(pad_clients(y, self.engine.padded_number(len(y))))
+        if isinstance(self.local.optimizer, Adam):
+            self.optimizer = AdamRows(self.local.optimizer, pad_clients(moving.y, self.engine.padded_number(len(ids))))
 
-    def run(self, K: Int[np.ndarray, "a"]) -> None:
+    def run(self, K: Int[np.ndarray, "n"]) -> None:
         """All steps, K_i of each client."""
         done = 0
         while done < K[0]:
@@ -300,60 +279,43 @@ class Descent:
     def _advance(self, n: int, begin: int, end: int) -> None:
         """Steps `begin` to `end` of the round, of the first n clients."""
         padded = self.engine.padded_number(n)
-        y, lrs, correct, velocity = (
-            None if rows is None else pad_clients(rows[:n], padded)
-            for rows in (self.y, self.lrs, self.correct, self.velocity)
-        )
-        assert y is not None
-        assert lrs is not None
+        moving = self.moving.each(lambda rows: pad_clients(rows[:n], padded))
         minibatches = self.work.minibatches(self.clients[:n], self.ids[:n], begin, end)
-        pieces = self.engine.split(y)
-        gradients_at = self._gradients(n, y, pieces, minibatches)
-        if self.optimizer is None and correct is None and velocity is None and not self.local.weight_decay:
-            rates = [lrs.view(-1, *(1,) * (piece.ndim - 1)) for piece in pieces]
-            for k in range(end - begin):
-                torch._foreach_addcmul_(pieces, self._clipped(gradients_at(k)), rates, value=-1)
-        else:
-            for k in range(end - begin):
-                self._step(self._clipped(gradients_at(k)), y, lrs, correct, velocity)
+        pieces = self.engine.split(moving.y)
+        gradients_at = self._gradients(n, moving.y, pieces, minibatches)
+        clip_norm = self.local.clip_norm
+        plain = self.optimizer is None and not self.local.weight_decay and moving.correct is moving.velocity is None
+        rates = [moving.lrs.view(-1, *(1,) * (piece.ndim - 1)) for piece in pieces]
+        for k in range(end - begin):
+            gradients = gradients_at(k) if clip_norm is None else clip_rows(gradients_at(k), clip_norm)
+            if plain:
+                torch._foreach_addcmul_(pieces, gradients, rates, value=-1)
+            else:
+                self._step(gradients, moving)
         if padded != n:
-            self.y[:n] = y[:n]
-            if self.velocity is not None and velocity is not None:
-                self.velocity[:n] = velocity[:n]
+            self.moving.write(moving.each(lambda rows: rows[:n]), slice(n))
 
-    def _gradients(
-        self, n: int, y: Float[Tensor, "n d"], pieces: list[Tensor], minibatches: StackedMinibatches
-    ) -> ResultsAt:
+    def _gradients(self, n: int, y: Float[Tensor, "n d"], pieces: list[Tensor], minibatches: Stacked) -> ResultsAt:
         """The gradients of each step, in the shapes of the parameters."""
         if self.engine.padding:
             return self.engine.gradients_of_steps(pieces, minibatches, losses=False)
 
         def gradients_at(k: int) -> list[Tensor]:
             before = {name: buffer[:n] for name, buffer in self.buffers.items()}
-            gradients, _, after = self.work.by_length(y, before, minibatches, k)
+            gradients, _, after = self.engine.by_length(y, before, minibatches, k)
             self.buffers = {name: torch.cat([after[name], buffer[n:]]) for name, buffer in self.buffers.items()}
             return gradients
 
         return gradients_at
 
-    def _clipped(self, gradients: list[Tensor]) -> list[Tensor]:
-        return gradients if self.local.clip_norm is None else clip_rows(gradients, self.local.clip_norm)
-
-    def _step(
-        self,
-        gradients: list[Tensor],
-        y: Float[Tensor, "n d"],
-        lrs: Float[Tensor, "n 1"],
-        correct: Float[Tensor, "n d"] | None,
-        velocity: Float[Tensor, "n d"] | None,
-    ) -> None:
-        """One step; y, velocity and the state of the optimizer are changed in place."""
+    def _step(self, gradients: list[Tensor], moving: Moving) -> None:
+        """One step; models, velocities and the state of the optimizer are changed in place."""
+        y, lrs, correct, velocity = moving
+        decay = self.local.weight_decay
         if self.optimizer is not None:
             rows = torch.cat([piece.flatten(1) for piece in gradients], dim=1)
             self.optimizer.step(y, rows if correct is None else rows.add_(correct), lrs)
-            return
-        decay = self.local.weight_decay
-        if velocity is not None:
+        elif velocity is not None:
             velocity.mul_(self.local.momentum)
             torch._foreach_add_(self.engine.split(velocity), gradients)
             if correct is not None:
@@ -361,13 +323,13 @@ class Descent:
             if decay:
                 velocity.add_(y, alpha=decay)
             y.addcmul_(velocity, lrs, value=-1)
-            return
-        if decay:
-            y.addcmul_(y.clone(), lrs, value=-decay)
-        if correct is not None:
-            y.addcmul_(correct, lrs, value=-1)
-        for piece, gradient in zip(self.engine.split(y), gradients, strict=True):
-            piece.addcmul_(gradient, lrs.view(-1, *(1,) * (gradient.ndim - 1)), value=-1)
+        else:
+            if decay:
+                y.addcmul_(y.clone(), lrs, value=-decay)
+            if correct is not None:
+                y.addcmul_(correct, lrs, value=-1)
+            for piece, gradient in zip(self.engine.split(y), gradients, strict=True):
+                piece.addcmul_(gradient, lrs.view(-1, *(1,) * (gradient.ndim - 1)), value=-1)
 
 
 class ClientBuffers:
@@ -407,45 +369,35 @@ class ClientBuffers:
         return [buffers[rows].to(torch.float64).mean(dim=0) for buffers in self.stacked.values()]
 
 
-@dataclass
 class ChunkSize:
-    """The number of clients that fit in memory together.
+    """The number of clients that fit in memory together, measured with a few samples.
 
-    Attributes:
-        bytes_per_client: the model, its gradient, copies of both in a kernel's layout, and an optimizer's state.
-        bytes_per_sample: what the forward pass saves, and what the backward pass makes of it.
-        bytes_per_step_sample: the samples of all steps, with what their augmentation needs.
-        memory: bytes that may be used.
+    Args:
+        model: the task.
+        loss: of the task.
+        samples: a few.
+        memory: bytes that may be used; None for half of what a GPU has free, and 1 GiB on a CPU.
+        copies: models that a client needs memory for: its own, its gradient, copies of both in a kernel's layout, and
+            an optimizer's state.
     """
 
-    bytes_per_client: int
-    bytes_per_sample: int
-    bytes_per_step_sample: int
-    memory: int
-
-    @classmethod
-    def measured(
-        cls, model: FlatTask, loss: Loss, samples: Samples, memory: int | None, copies: int = 4
-    ) -> "ChunkSize":
-        """Measured with a few samples; `memory` None means what `free_memory` allows.
-
-        A client needs as much memory as `copies` models.
-        """
-        return cls(
-            copies * sum(p.numel() * p.element_size() for p in model.parameters_),
-            2 * activation_bytes(loss, samples),
-            16 * sum(column[0].numel() * column.element_size() for column in samples),
-            free_memory(samples[0].device) if memory is None else memory,
-        )
+    def __init__(self, model: FlatTask, loss: Loss, samples: Samples, memory: int | None, copies: int) -> None:
+        device = samples[0].device
+        if memory is None and device.type == "cuda":
+            reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+            memory = int(torch.cuda.mem_get_info(device)[0] + reserve) // 2
+        self.memory = 2**30 if memory is None else memory
+        self.bytes_per_client = copies * sum(p.numel() * p.element_size() for p in model.parameters_)
+        # What the forward pass saves, and what the backward pass makes of it.
+        self.bytes_per_sample = 2 * activation_bytes(loss, samples)
+        # The samples of all steps, with what their augmentation needs.
+        self.bytes_per_step_sample = 16 * sum(column[0].numel() * column.element_size() for column in samples)
 
     def clients(self, length: int, steps: int) -> int:
         """How many clients fit, if each has `steps` minibatches of that length; at least 1, and a round number."""
-        fitting = max(1, self.memory // self.bytes_each(length, steps))
+        each = self.bytes_per_client + length * (self.bytes_per_sample + steps * self.bytes_per_step_sample)
+        fitting = max(1, self.memory // each)
         return fitting - fitting % _spacing(fitting)
-
-    def bytes_each(self, length: int, steps: int) -> int:
-        """What a client needs that has `steps` minibatches of that length."""
-        return self.bytes_per_client + length * (self.bytes_per_sample + steps * self.bytes_per_step_sample)
 
 
 def spread_samples(samples: Samples) -> Samples:
@@ -463,14 +415,6 @@ def pad_clients(rows: Tensor, n: int) -> Tensor:
     """n rows, contiguous in memory: the missing ones are copies of the first."""
     missing = n - len(rows)
     return torch.cat([rows, rows[:1].expand(missing, *rows.shape[1:])]) if missing else rows.contiguous()
-
-
-def free_memory(device: torch.device) -> int:
-    """Bytes: half of what a GPU has free, including torch's own reserve; 1 GiB on a CPU."""
-    if device.type != "cuda":
-        return 2**30
-    reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return int(torch.cuda.mem_get_info(device)[0] + reserve) // 2
 
 
 def _spacing(n: int) -> int:

@@ -16,13 +16,12 @@ from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import Adam, LocalTraining
-from rollcall.benchmark.engines.local_training import ClientOptimizer
 from rollcall.benchmark.federation.checked import check_task
-from rollcall.benchmark.federation.client_weights import Classes, classes
+from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
-from rollcall.benchmark.federation.memory_check import Need, refuse_what_cannot_fit
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.server_optimizers import OPTIMIZERS
+from rollcall.benchmark.federation.state import Need, refuse_what_cannot_fit
 from rollcall.benchmark.federation.trainer import PRECISIONS
 from rollcall.participation import Participation, Population
 from rollcall.tasks import ClientData, Minibatches, Task
@@ -38,7 +37,8 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     Raises:
         SettingError: a setting that its task, participation model or algorithm does not allow.
     """
-    check_device(trial)
+    if trial.numerics.device == "cuda" and not torch.cuda.is_available():
+        raise SettingError("numerics.device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
     with at("task"):
         task, data = trial.task.build(trial.seed)
     with at("participation"):
@@ -47,10 +47,14 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         algorithm = trial.algorithm.build()
     check_knowledge(trial, task, participation, algorithm)
     groups = sample_groups(trial, data, participation)
-    alpha = objective_weights(trial, data)
-    client_classes = weight_classes(trial, alpha, participation)
+    alpha = data.parts.sizes.astype(np.float64) if trial.target == "samples" else np.ones(data.clients)
+    alpha /= alpha.sum()
+    with at("evaluation"):
+        by = trial.evaluation.weights
+        client_classes = classes(by, alpha, availability(participation), participation.correlation) if by else None
     dtype = PRECISIONS[trial.numerics.dtype].dtype
-    cast_samples(data, dtype)
+    for split, samples in data.splits.items():
+        data.splits[split] = tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
     task.to(dtype)
     if trial.task.source is not None:
         with at("task"):
@@ -58,7 +62,11 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     metrics = metrics_of(trial.evaluation.metrics, task, data)
     if metrics.over_clients:
         groups += client_groups(groups, evaluated_splits(trial, data), data)
-    check_memory(trial, task, data, participation, algorithm)
+    d = sum(parameter.numel() for parameter in task.parameters())
+    need = Need.of(algorithm, d, data.clients, dtype)
+    if trial.local.keep_momentum:
+        need = Need(need.fixed, need.row + d * dtype.itemsize)
+    refuse_what_cannot_fit(need, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
     minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
     schedule = trial.local.schedule.bound()
     return Federation(
@@ -67,7 +75,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         participation,
         algorithm,
         minibatches=minibatches,
-        local=local_training(trial, minibatches),
+        local=local_training(trial.local, minibatches),
         lr=lambda t: trial.local.lr * schedule(t),
         alpha=alpha,
         optimizer=server_optimizer(trial.server),
@@ -82,14 +90,8 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     )
 
 
-def check_device(trial: Trial) -> None:
-    """Refuse a trial for a GPU where there is none."""
-    if trial.numerics.device == "cuda" and not torch.cuda.is_available():
-        raise SettingError("numerics.device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
-
-
 def check_knowledge(trial: Trial, task: Task, participation: Participation, algorithm: Algorithm[Any]) -> None:
-    """Refuse an algorithm that requires what neither the task nor the participation model provides."""
+    """Refuse an algorithm that requires knowledge which neither the task nor the participation model provides."""
     check_names(trial.algorithm, algorithm.requires)
     for knowledge in algorithm.requires:
         if knowledge == "least_loss":
@@ -148,45 +150,9 @@ def evaluated_splits(trial: Trial, data: ClientData) -> list[str]:
     return list(dict.fromkeys([*(trial.evaluation.splits or data.splits), *((last and last.splits) or ())]))
 
 
-def objective_weights(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:
-    """alpha [m]: the clients' weights in the objective, which sum to 1."""
-    sizes = data.parts.sizes.astype(np.float64)
-    alpha = np.ones_like(sizes) if trial.target == "uniform" else sizes
-    alpha /= alpha.sum()
-    return alpha
-
-
-def weight_classes(trial: Trial, alpha: Float[np.ndarray, "m"], participation: Participation) -> Classes | None:
-    """The classes of clients whose cumulative weights are measured; None if `evaluation.weights` is empty."""
-    if not trial.evaluation.weights:
-        return None
-    with at("evaluation"):
-        return classes(trial.evaluation.weights, alpha, availability(participation), participation.correlation)
-
-
 def availability(participation: Participation) -> Float[np.ndarray, "m"] | None:
     """How often each client is active, in the long run or else in the first round; None if the model does not say."""
     return participation.stationary if participation.stationary is not None else participation.probability(0)
-
-
-def cast_samples(data: ClientData, dtype: torch.dtype) -> None:
-    """Convert the floating point columns of all splits, in place."""
-    data.splits = {
-        split: tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)
-        for split, samples in data.splits.items()
-    }
-
-
-def check_memory(
-    trial: Trial, task: Task, data: ClientData, participation: Participation, algorithm: Algorithm[Any]
-) -> None:
-    """Refuse an algorithm whose state will not fit in memory."""
-    dtype = PRECISIONS[trial.numerics.dtype].dtype
-    d = sum(parameter.numel() for parameter in task.parameters())
-    need = Need.of(algorithm, d, data.clients, dtype)
-    if trial.local.keep_momentum:
-        need = need.with_rows(d, dtype)
-    refuse_what_cannot_fit(need, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
 
 
 def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.optim.Optimizer]:
@@ -198,9 +164,13 @@ def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.opt
     return lambda parameters: make(parameters, server.lr)
 
 
-def local_training(trial: Trial, minibatches: Minibatches) -> LocalTraining:
-    """The clients' local training; epochs become steps."""
-    local, optimizer = trial.local, local_optimizer(trial.local)
+def local_training(local: Local, minibatches: Minibatches) -> LocalTraining:
+    """The clients' local training; epochs become steps. The engines compute SGD themselves."""
+    optimizer = None
+    if isinstance(local.optimizer, Choice):
+        optimizer = local.optimizer.bound()
+    elif local.optimizer != "sgd":
+        optimizer = Adam(**local.options(), decoupled=local.optimizer == "adamw")
     return LocalTraining(
         steps=local.steps or (local.epochs or 1) * minibatches.per_epoch,
         momentum=local.momentum,
@@ -209,12 +179,3 @@ def local_training(trial: Trial, minibatches: Minibatches) -> LocalTraining:
         optimizer=optimizer,
         clip_norm=local.clip_norm,
     )
-
-
-def local_optimizer(local: Local) -> ClientOptimizer | None:
-    """The clients' optimizer; None for SGD, which the engines compute themselves."""
-    if isinstance(local.optimizer, Choice):
-        return local.optimizer.bound()
-    if local.optimizer == "sgd":
-        return None
-    return Adam(**local.options(), decoupled=local.optimizer == "adamw")

@@ -1,6 +1,7 @@
-"""Checks of what a contributed method or task returns. A run makes each of them once; `rollcall check` makes them too.
+"""Checks of the values that a contributed method or task returns.
 
-A check raises `WrongReturnError`. A wrong value that a method returns only later in a run raises an error of torch.
+A run makes each check once, at the first call; `rollcall check` makes them too. A check raises `WrongReturnError`. A
+wrong value that a method returns only later in a run raises an error of torch.
 """
 
 import dataclasses
@@ -26,8 +27,8 @@ class WrongReturnError(ValueError):
 
     Attributes:
         method: its name, such as `round`.
-        expected: what it must return.
-        seen: what it returned.
+        expected: the allowed values.
+        seen: the value.
     """
 
     def __init__(self, part: Any, method: str, expected: str, seen: str) -> None:
@@ -75,7 +76,7 @@ def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
 
 
 def check_eval_models(algorithm: Any, models: Any, x: Tensor) -> None:
-    """The models to evaluate are a mapping of names to models [d] like x, one of which has the name ""."""
+    """The models to evaluate are a mapping of names to models [d] like x; one name is ""."""
     expected = f'the models to evaluate by name, such as {{"": x}}: each {_like(x)}'
     if not isinstance(models, dict):
         raise WrongReturnError(algorithm, "eval_models", expected, _in_words(models))
@@ -115,7 +116,7 @@ def check_metrics(task: Task, metrics: Any, batch: Samples) -> None:
 
 
 def check_task(task: Task, batch: Samples) -> None:
-    """Call `loss` and `metrics` of a user's task with a batch, in evaluation mode, and check what they return.
+    """Call `loss` and `metrics` of a user's task with a batch, in evaluation mode, and check the results.
 
     Raises:
         SourceError: one of them raised an error, or returned another value than it must; names the line.

@@ -117,11 +117,6 @@ class Weights(nn.Module):
             measured |= named({f"weight/{label}": part for label, part in by_class}, name)
         return measured
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        if f"{prefix}given" in state_dict:  # the name in checkpoints of version 0.1
-            state_dict[f"{prefix}cumulative"] = state_dict.pop(f"{prefix}given")
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
 
 class UnitWork:
     """K local steps of client i move its model by 1 along coordinate i: see `rollcall.algorithms.LocalWork`.

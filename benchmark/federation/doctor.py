@@ -1,5 +1,6 @@
-"""What is wrong with a run folder."""
+"""The faults of a run folder."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, fault_o
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong with a run folder.
+    """A fault of a run folder.
 
     Attributes:
         path: the file or folder.
-        problem: what is wrong.
-        advice: what happens next.
+        problem: the fault.
+        advice: the next step.
         aside: whether the path must be set aside; otherwise nothing needs to be done to it.
     """
 
@@ -34,10 +35,14 @@ def examine(folder: Path) -> list[Finding]:
     run = RunFolder(folder)
     if run.in_use:
         return []
+
+    def lost(reason: str) -> list[Finding]:
+        return [Finding(folder, f"metrics.jsonl: {reason}", "lost evaluations; the trial runs again from round 0")]
+
     try:
         evaluated = {int(row["round"]) for row in run.rows()}
     except Damaged as damage:
-        return [_lost_evaluations(folder, damage.reason)]
+        return lost(damage.reason)
     findings, settings, status = [], _settings(folder), None
     try:
         status = run.status
@@ -55,11 +60,15 @@ def examine(folder: Path) -> list[Finding]:
     finished, last = int(status.get("finished", 0)), max(evaluated, default=0)
     if "analysis" not in (settings or {}):  # an analysis has no rounds, checkpoints and models
         if last < finished:
-            return [_lost_evaluations(folder, f"evaluations end at round {last} of {finished}")]
-        missing = sorted(_due(settings or {}, last) - evaluated)
+            return lost(f"evaluations end at round {last} of {finished}")
+        due: set[int] = set()
+        with suppress(ValueError, KeyError, TypeError):  # the settings are of another version
+            evaluation, rounds = validated(Evaluation, (settings or {})["evaluation"]), int((settings or {})["rounds"])
+            due = {t for t in range(last) if evaluation.due(t, rounds)}
+        missing = sorted(due - evaluated)
         if missing:
             more = f", and {len(missing) - 1} more" if missing[1:] else ""
-            return [_lost_evaluations(folder, f"the evaluation after round {missing[0]} is missing{more}")]
+            return lost(f"the evaluation after round {missing[0]} is missing{more}")
         model = folder / "model.npz"
         fault = fault_of_archive(model) if model.exists() else "missing"
         if finished and fault:
@@ -70,10 +79,6 @@ def examine(folder: Path) -> list[Finding]:
     return findings
 
 
-def _lost_evaluations(folder: Path, reason: str) -> Finding:
-    return Finding(folder, f"metrics.jsonl: {reason}", "lost evaluations; the trial runs again from round 0")
-
-
 def _settings(folder: Path) -> dict[str, Any] | None:
     """The content of trial.yaml; empty without such a file, None if it has no mapping."""
     file = folder / "trial.yaml"
@@ -82,12 +87,3 @@ def _settings(folder: Path) -> dict[str, Any] | None:
     except (YAMLError, ValueError):  # not YAML, a key twice, or not UTF-8
         return None
     return settings if isinstance(settings, dict) else None
-
-
-def _due(settings: dict[str, Any], last: int) -> set[int]:
-    """The rounds before the last evaluated one that have an evaluation; none if the settings are of another version."""
-    try:
-        evaluation, rounds = validated(Evaluation, settings["evaluation"]), int(settings["rounds"])
-    except (ValueError, KeyError, TypeError):
-        return set()
-    return {t for t in range(last) if evaluation.due(t, rounds)}

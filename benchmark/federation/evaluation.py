@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from types import MappingProxyType
 from typing import Any
@@ -36,7 +36,7 @@ class Groups:
         names: of the groups.
         of: [n], the number of each sample's group.
         mean: the name of the unweighted mean over groups; None for no such mean.
-        by: what defines the groups.
+        by: the property that defines the groups.
         listed: whether the groups' metrics are results; otherwise they only serve statistics over clients.
     """
 
@@ -64,16 +64,11 @@ def group(by: By, split: str, data: ClientData, availability: Float[np.ndarray, 
     if owner is None:
         return None
     if by == "client":
-        return by_client(split, owner, data.clients)
+        names = [f"client{i}" for i in range(data.clients)]
+        return Groups(split, names, torch.from_numpy(owner), mean="per_client", by="client")
     if availability is None:
         raise ValueError("by: 'availability' is not allowed; this participation model does not provide it")
     return Groups(split, ["rare", "often"], torch.from_numpy(is_often(availability)[owner].astype(np.int64)))
-
-
-def by_client(split: str, owner: Int[np.ndarray, "n"], number: int, listed: bool = True) -> Groups:
-    """The samples of a split by client."""
-    names = [f"client{i}" for i in range(number)]
-    return Groups(split, names, torch.from_numpy(owner), "per_client", by="client", listed=listed)
 
 
 def client_groups(groups: Sequence[Groups], splits: Sequence[str], data: ClientData) -> list[Groups]:
@@ -82,16 +77,14 @@ def client_groups(groups: Sequence[Groups], splits: Sequence[str], data: ClientD
     Raises:
         SettingError: the clients own the samples of none of these splits.
     """
-    owners = {split: owner for split in splits if (owner := data.owner(split)) is not None}
-    if not owners:
+    by_client = [one for split in splits if (one := group("client", split, data, None)) is not None]
+    if not by_client:
         raise SettingError(
             "evaluation.metrics: a statistic over clients needs a split whose samples belong to clients, which "
             f"{', '.join(splits)} is not; add train to evaluation.splits"
         )
     present = {one.split for one in groups if one.by == "client"}
-    return [
-        by_client(split, owner, data.clients, listed=False) for split, owner in owners.items() if split not in present
-    ]
+    return [replace(one, listed=False) for one in by_client if one.split not in present]
 
 
 def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
@@ -140,7 +133,7 @@ def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Metri
 
 
 def _try(name: str, metric: Any, task: Task, sample: Samples, measured: Mapping[str, Tensor]) -> None:
-    """Refuse what is not a metric, and a metric that cannot be computed for a task."""
+    """Raise unless this is a metric that can be computed for the task."""
     if isinstance(metric, OverClients):
         if metric.of not in measured or not measured[metric.of].ndim:
             raise SettingError(

@@ -14,7 +14,7 @@ from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
 from rollcall.algorithms import Algorithm, Round, Rows
-from rollcall.benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, Work, held_out_splits
+from rollcall.benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, held_out_splits
 from rollcall.benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
 from rollcall.benchmark.federation.client_weights import Classes, Weights
 from rollcall.benchmark.federation.evaluation import Costs, Groups, Metrics, Scores, Tally, named
@@ -57,7 +57,7 @@ class Federation(LightningModule):
         engine: a name of `rollcall.benchmark.engines.ENGINES`.
         client_memory: where the stored rows of clients are: in the memory of the module's device or of the host.
         classes: of clients, to measure their cumulative weights; None for no measurement.
-        workers: threads that compute side by side; see `rollcall.benchmark.engines.threads`.
+        workers: threads that compute side by side; see `rollcall.benchmark.engines.kernels_of_one_thread`.
 
     Attributes:
         t: rounds done, which is also the number of the next round.
@@ -146,7 +146,9 @@ class Federation(LightningModule):
             if len(call.active):
                 self._check_once(check_round, returned, before, x)
             update, state = returned
-            self._average_buffers(work, call)
+            # The server's BatchNorm statistics become the mean of those of the active clients that computed.
+            for buffer, mean in zip(self.model.buffers_(), work.buffers(call.active) or (), strict=False):
+                buffer.copy_(mean)
             if self.weights is not None:
                 self.weights.round(call, work)
         traffic = self.algorithm.traffic(state, call)
@@ -161,7 +163,7 @@ class Federation(LightningModule):
         self.t += 1
 
     def _check_once(self, check: Callable[..., None], *returned: Any) -> None:
-        """Check what a method of the algorithm returned, at its first call: checks in every round would cost time."""
+        """Check the first value that a method of the algorithm returns; checks in every round would cost time."""
         if check not in self._checked:
             with located(self.algorithm):
                 check(self.algorithm, *returned)
@@ -176,11 +178,6 @@ class Federation(LightningModule):
 
     def _vector(self, values: Any) -> Tensor:
         return torch.tensor(values, dtype=self.server.dtype, device=self.device)
-
-    def _average_buffers(self, work: Work, call: Round) -> None:
-        """The server's BatchNorm statistics become the mean of those of the active clients that computed."""
-        for buffer, mean in zip(self.model.buffers_(), work.buffers(call.active) or (), strict=False):
-            buffer.copy_(mean)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return self.optimizer([self.server] if self.weights is None else [self.server, self.weights.cumulative])

@@ -7,6 +7,7 @@ lock            held while the trial runs
 last.ckpt       the last checkpoint of Lightning
 previous.ckpt   the checkpoint before it, used if the last one is damaged
 model.npz       `model` (as evaluated) and `server` after the last round of a run that finished or diverged
+buffers.npz     the buffers of this model by name (BatchNorm statistics), if it has any
 error.txt       of a failed trial, the traceback
 """
 
@@ -19,7 +20,7 @@ import sys
 import time
 import traceback
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from itertools import count
@@ -45,7 +46,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 """The error numbers of a full disk and of an exhausted quota."""
 
 ASIDE = ".damaged"
-"""Part of the name of what was set aside."""
+"""Part of the name of a file or folder that was set aside."""
 
 
 class InUse(SettingError):
@@ -57,7 +58,7 @@ class Damaged(SettingError):
 
     Args:
         file: the damaged file.
-        reason: what is wrong with it.
+        reason: the fault.
     """
 
     def __init__(self, file: Path, reason: str) -> None:
@@ -109,7 +110,8 @@ class RunFolder:
     @property
     def state_now(self) -> State:
         """The state; `interrupted` if the process of a running trial has died."""
-        return "interrupted" if self.state == "running" and not self.in_use else self.state
+        state = self.state
+        return "interrupted" if state == "running" and not self.in_use else state
 
     @property
     def in_use(self) -> bool:
@@ -128,18 +130,11 @@ class RunFolder:
     @property
     def finished(self) -> int:
         """Rounds of the longest run that finished here, or 0. It stays while the run is continued for more rounds."""
-        status = self.status
-        return int(status.get("finished", status["rounds"] if status.get("state") == "finished" else 0))
-
-    @property
-    def diverged(self) -> int | None:
-        """Rounds after which the run diverged; None if it did not."""
-        t = self.status.get("diverged")
-        return None if t is None else int(t)
+        return int(self.status.get("finished", 0))
 
     def diverged_within(self, rounds: int) -> bool:
-        """Whether the run diverged in one of so many rounds. It would again."""
-        t = self.diverged
+        """Whether the run diverged in one of these rounds. It would again."""
+        t = self.status.get("diverged")
         return t is not None and t <= rounds
 
     @contextmanager
@@ -149,26 +144,30 @@ class RunFolder:
         Raises:
             InUse: another process runs this trial.
         """
-        with self._locked():
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = FileLock(self.path / "lock", timeout=0).acquire()
+        except Timeout:
+            raise InUse(f"folder: {self.path} is in use; another process runs this trial. Wait for it to end") from None
+        with lock:
             self._save_settings(trial)
             self.error_file.unlink(missing_ok=True)
+            before = self.status
             self._end: dict[str, Any] = {"state": "finished", "finished": trial.rounds}
-            finished, before = self.finished, self.status.get("seconds", 0.0)
-            self._started = time.monotonic() - before
-            self._evaluating = self.status.get("evaluation_seconds", 0.0)
-            self._round = self.status.get("round", 0)
-            self._write(
-                **identity(trial),
-                state="running",
-                finished=finished,
-                diverged=self.diverged,
-                round=self._round,
-                seconds=before,
-                evaluation_seconds=self._evaluating,
-                updated=time.time(),
-                device=device,
-                threads=threads,
-            )
+            self._started = time.monotonic() - before.get("seconds", 0.0)
+            self._evaluating = before.get("evaluation_seconds", 0.0)
+            self._status = identity(trial) | {
+                "state": "running",
+                "finished": int(before.get("finished", 0)),
+                "diverged": before.get("diverged"),
+                "round": before.get("round", 0),
+                "seconds": before.get("seconds", 0.0),
+                "evaluation_seconds": self._evaluating,
+                "updated": time.time(),
+                "device": device,
+                "threads": threads,
+            }
+            self._write(**self._status)
             try:
                 yield
             except (Interrupted, KeyboardInterrupt, SystemExit):
@@ -192,7 +191,7 @@ class RunFolder:
         Args:
             error: in a line.
             trace: the traceback.
-            trial: of a run that failed before it started; without it, only a run that started gets a status.
+            trial: of a run that failed before it started, to give it a status.
         """
         with suppress(OSError):  # a full disk must not hide the error itself
             self.path.mkdir(parents=True, exist_ok=True)
@@ -220,19 +219,19 @@ class RunFolder:
         """Add an evaluation, and the seconds that it took."""
         self._evaluating += seconds
         append_line(self.metrics, json.dumps(row))
-        self._round = row["round"]
+        self._status["round"] = row["round"]
         if time.monotonic() - self._written >= 1:  # for readers during the run; `running` writes the final status
             self._update()
 
     def reached(self, t: int) -> None:
         """Record in the status that t rounds are done and saved."""
-        self._round = t
-        self._update()
+        self._update(round=t)
 
-    def save_models(self, model: np.ndarray, server: np.ndarray) -> None:
-        """Write the final model (as evaluated) and the server's model, each [d]."""
-        with replacing(self.path / "model.npz") as scratch, scratch.open("wb") as file:
-            np.savez(file, model=model, server=server)
+    def save_models(self, model: np.ndarray, server: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
+        """Write the final model (as evaluated) and the server's model, each [d], and the buffers by name."""
+        if buffers:
+            self._save_arrays("buffers.npz", buffers)
+        self._save_arrays("model.npz", {"model": model, "server": server})
 
     def resumable(self) -> Path | None:
         """The last good checkpoint; None if there is no checkpoint. A damaged later one is set aside.
@@ -260,7 +259,7 @@ class RunFolder:
         if (self.metrics.read_bytes() if self.metrics.exists() else b"") != text.encode():
             with replacing(self.metrics) as scratch:
                 scratch.write_text(text)
-        if t < self.finished:
+        if t < self._status["finished"]:
             self._update(finished=0)
 
     def rows(self) -> list[dict[str, float]]:
@@ -286,7 +285,7 @@ class RunFolder:
         """A row for each evaluation, by round. If a resumed run evaluated a round again, the later row counts.
 
         Raises:
-            Damaged: metrics.jsonl has a line that is no evaluation.
+            Damaged: metrics.jsonl has a line that is not an evaluation.
         """
         import pandas as pd  # takes a second, which readers of the status need not wait for
 
@@ -308,6 +307,14 @@ class RunFolder:
         with np.load(file) as arrays:
             return arrays["model"], arrays["server"]
 
+    def buffers(self) -> dict[str, np.ndarray]:
+        """The buffers of the final model by name."""
+        file = self.path / "buffers.npz"
+        if not file.is_file():
+            return {}
+        with np.load(file) as arrays:
+            return dict(arrays)
+
     def _save_settings(self, trial: "Spec") -> None:
         """Write trial.yaml once, so that a later start on a full disk cannot cut it off."""
         with TemporaryDirectory(dir=self.path) as scratch:
@@ -319,18 +326,9 @@ class RunFolder:
                 else:
                     file.replace(target)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path / "lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise InUse(f"folder: {self.path} is in use; another process runs this trial. Wait for it to end") from None
-        try:
-            yield
-        finally:
-            lock.release()
+    def _save_arrays(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+        with replacing(self.path / name) as scratch, scratch.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type, unused-ignore]
 
     def _update(self, **changes: Any) -> None:
         clocks = {
@@ -338,7 +336,8 @@ class RunFolder:
             "evaluation_seconds": round(self._evaluating, 3),
             "updated": time.time(),
         }
-        self._write(**self.status | {"round": self._round} | clocks | changes)
+        self._status |= clocks | changes
+        self._write(**self._status)
 
     def _write(self, **status: Any) -> None:
         # Written elsewhere and renamed, so that a reader never sees half a file.
@@ -348,7 +347,7 @@ class RunFolder:
 
 
 def run_folders(folder: Path, *, below: bool = True, begun: bool = True) -> list[Path]:
-    """The run folders in a folder, sorted. Those that were set aside are left out.
+    """The run folders in a folder, sorted, without those that were set aside.
 
     Args:
         folder: a store, or the folder of an experiment; there is none in a folder that does not exist.
@@ -386,7 +385,7 @@ def append_line(file: Path, line: str) -> None:
 
 
 def fault_of_archive(file: Path) -> str:
-    """What is wrong with a checkpoint or with model.npz, which are zip files; empty if nothing is."""
+    """The fault of a checkpoint or of model.npz, which are zip files; empty if there is none."""
     try:
         with zipfile.ZipFile(file) as archive:
             member = archive.testzip()
@@ -415,7 +414,7 @@ def is_full_disk(error: BaseException | None) -> bool:
 
 
 def identity(trial: "Spec") -> dict[str, Any]:
-    """What status.json says of the origin of a run: trial, machine, versions and commit."""
+    """The origin of a run for status.json: trial, machine, versions and commit."""
     return {
         "name": trial.name,
         "digest": trial.digest,

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import nn
 
+from rollcall.benchmark.engines.local_training import sgd
+
 
 class Yogi(torch.optim.Optimizer):
     """Yogi as a server optimizer (Reddi et al., *Adaptive Federated Optimization*, ICLR 2021, Algorithm 2).
@@ -41,20 +43,6 @@ class Yogi(torch.optim.Optimizer):
                 v.sub_((1 - beta_2) * square * (v - square).sign())
                 x.sub_(group["lr"] * m / (v.sqrt() + eps))
         return loss
-
-
-def sgd(
-    params: Iterable[nn.Parameter], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
-) -> torch.optim.SGD:
-    """SGD; with momentum it is FedAvgM.
-
-    Args:
-        params: the server's model.
-        lr: eta_g.
-        momentum: of SGD.
-        weight_decay: w, which adds w x to the gradient.
-    """
-    return torch.optim.SGD(params, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
 
 def adam(

@@ -15,19 +15,17 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
 
 from rollcall.benchmark.config.base import load_yaml
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines.threads import kernels_of_one_thread
+from rollcall.benchmark.engines import FlatTask, kernels_of_one_thread
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.interruption import stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.federation.trained import buffers_of, load_buffers, save_buffers, trained_module
 from rollcall.benchmark.federation.trainer import (
     PRECISIONS,
     Checkpoints,
     Diverged,
-    Divergence,
     Recorder,
     matrix_products,
     quiet,
@@ -51,7 +49,7 @@ class Result:
         folder: the run folder, if there is one.
         diverged: rounds after which a parameter or a metric was NaN or infinite, which ended the run; None if none was.
             The models are then those of that round, and the history ends before it.
-        buffers: what the model has learned besides its parameters (BatchNorm statistics), by name.
+        buffers: of the model (BatchNorm statistics), by name.
     """
 
     trial: Trial
@@ -68,9 +66,21 @@ class Result:
         Each call builds a new one, for which it loads the data set.
 
         Raises:
-            SettingError: the run is of an earlier version that did not save the buffers.
+            SettingError: the buffers are unknown, or the task cannot be built here.
         """
-        return trained_module(self.trial, self.model, self.buffers)
+        with at("task"):
+            task: Task = self.trial.task.build(self.trial.seed)[0]
+        flat = FlatTask(task.to(PRECISIONS[self.trial.numerics.dtype].dtype))
+        missing = [name for name in flat.buffer_names if name not in self.buffers]
+        if missing:
+            raise SettingError(
+                f"the buffer {missing[0]} of the model was not saved, because the run is of an earlier version. "
+                "Run the trial again in another folder"
+            )
+        flat.move(torch.from_numpy(self.model))
+        for name, buffer in zip(flat.buffer_names, flat.buffers_(), strict=True):
+            buffer.copy_(torch.from_numpy(self.buffers[name]))
+        return task.eval()
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The parameters and buffers of `module()` by name, as torch saves them."""
@@ -108,10 +118,8 @@ def simulate(
     """
     trial = Trial.read(trial)
     run = None if folder is None else RunFolder(Path(folder))
-    if run is not None:
-        _check_folder(run, trial)
-        if run.finished == trial.rounds or run.diverged_within(trial.rounds):
-            return _stored(run, trial)
+    if run is not None and _has_result(run, trial):
+        return _stored(run, trial)
     with (
         quiet(),
         matrix_products(PRECISIONS[trial.numerics.dtype].products),
@@ -121,20 +129,18 @@ def simulate(
         federation = build(trial, threads)
         recorder = Recorder(run)
         checkpoints = Checkpoints(run, trial.rounds, checkpoint_every, requested)
-        followers = [Divergence(), recorder, *callbacks, checkpoints]
-        trainer = trainer_of(trial, followers, logger)
-        if run is None:
-            divergence = _train(trainer, federation, recorder, trial, resume=None)
-        else:
-            with run.running(trial, device=trainer.strategy.root_device.type, threads=threads):
-                divergence = _train(trainer, federation, recorder, trial, resume=run.resumable())
-                save_buffers(run.path, buffers_of(federation.model))
-                run.save_models(_numpy(federation.eval_models[""]), _numpy(federation.server))
-                if divergence is not None:
-                    run.end_as_diverged(divergence.t, str(divergence))
-    model, server = _numpy(federation.eval_models[""]), _numpy(federation.server)
-    buffers = buffers_of(federation.model)
-    path, t = None if run is None else run.path, None if divergence is None else divergence.t
+        trainer = trainer_of(trial, [recorder, *callbacks, checkpoints], logger)
+        device = trainer.strategy.root_device.type
+        with nullcontext() if run is None else run.running(trial, device=device, threads=threads):
+            diverged = _train(trainer, federation, recorder, trial, None if run is None else run.resumable())
+            model, server = _numpy(federation.eval_models[""]), _numpy(federation.server)
+            flat = federation.model
+            buffers = {name: _numpy(value) for name, value in zip(flat.buffer_names, flat.buffers_(), strict=True)}
+            if run is not None:
+                run.save_models(model, server, buffers)
+                if diverged is not None:
+                    run.end_as_diverged(diverged.t, str(diverged))
+    path, t = None if run is None else run.path, None if diverged is None else diverged.t
     return Result(trial, model, server, _own_rows(recorder.history(), trial), path, t, buffers)
 
 
@@ -161,31 +167,31 @@ class Refused(SettingError):
     """The run folder cannot take the trial. It stays as it is."""
 
 
-def _check_folder(run: RunFolder, trial: Trial) -> None:
-    """Refuse a folder that holds another trial, or more rounds of this one.
+def _has_result(run: RunFolder, trial: Trial) -> bool:
+    """Whether the folder holds the result of the trial, because the run finished or diverged.
 
     Raises:
-        Refused: it does.
+        Refused: it holds another trial, or more rounds of this one.
     """
-    if run.status.get("digest", trial.digest) != trial.digest:
+    status = run.status
+    finished, diverged = status.get("finished", 0), status.get("diverged")
+    if "digest" in status and status["digest"] != trial.digest:
         raise Refused(
-            f"folder: {run.path} is not allowed; it holds another trial, {run.status['name']}. Choose another folder"
+            f"folder: {run.path} is not allowed; it holds another trial, {status['name']}. Choose another folder"
         )
-    if run.finished > trial.rounds:
+    if finished > trial.rounds:
         raise Refused(
-            f"rounds: {trial.rounds} is not allowed with {run.path}, which holds {run.finished} rounds of this trial; "
+            f"rounds: {trial.rounds} is not allowed with {run.path}, which holds {finished} rounds of this trial; "
             "must be at least as many"
         )
-    if run.finished < trial.rounds and not run.diverged_within(trial.rounds):
-        _check_rounds(_saved_rounds(run), trial)
-
-
-def _saved_rounds(run: RunFolder) -> int:
-    """The rounds of the last checkpoint that can be read; 0 without one."""
+    if finished == trial.rounds or (diverged is not None and diverged <= trial.rounds):
+        return True
     for file in (run.checkpoint, run.previous_checkpoint):
         with suppress(OSError, RuntimeError, UnpicklingError):
-            return int(torch.load(file, map_location="cpu", weights_only=True, mmap=True)["global_step"])
-    return 0
+            saved = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+            _check_rounds(int(saved["global_step"]), trial)
+            break
+    return False
 
 
 def _check_rounds(done: int, trial: Trial) -> None:
@@ -200,8 +206,8 @@ def _check_rounds(done: int, trial: Trial) -> None:
 
 def _stored(run: RunFolder, trial: Trial) -> Result:
     """The result of a run that finished or diverged."""
-    diverged = run.diverged if run.diverged_within(trial.rounds) else None
-    return Result(trial, *run.models(), _own_rows(run.history(), trial), run.path, diverged, load_buffers(run.path))
+    diverged = run.status["diverged"] if run.diverged_within(trial.rounds) else None
+    return Result(trial, *run.models(), _own_rows(run.history(), trial), run.path, diverged, run.buffers())
 
 
 def _own_rows(history: pd.DataFrame, trial: Trial) -> pd.DataFrame:

@@ -131,7 +131,7 @@ class Diverged(Exception):
 
     Args:
         t: rounds done.
-        quantity: what is not finite.
+        quantity: that is not finite.
     """
 
     def __init__(self, t: int, quantity: str) -> None:
@@ -139,11 +139,19 @@ class Diverged(Exception):
         self.t = t
 
 
-class Divergence(Callback):
-    """Raises `Diverged` after the first round, or the first evaluation, that gives NaN or infinity.
+class Recorder(Callback):
+    """Records every evaluation: in memory, and in the run folder if there is one.
 
-    It must come before callbacks that record evaluations or save checkpoints, so that these hold finite numbers only.
+    It raises `Diverged` after the first round, or the first evaluation, that gives NaN or infinity. So it comes before
+    the callbacks of the user and before `Checkpoints`, which then see finite numbers only.
+
+    Args:
+        run: the run folder.
     """
+
+    def __init__(self, run: RunFolder | None) -> None:
+        self.run = run
+        self.rows = {} if run is None else {int(row["round"]): row for row in run.rows()}
 
     def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
         assert isinstance(federation, Federation)
@@ -152,32 +160,14 @@ class Divergence(Callback):
         if not server.sum().isfinite() and not server.isfinite().all():
             raise Diverged(federation.t, "parameters are")
 
-    def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
-        assert isinstance(federation, Federation)
-        wrong = [name for name, value in federation.measured.items() if not math.isfinite(value)]
-        if wrong:
-            raise Diverged(federation.t, f"{wrong[0]} is")
-
-
-class Recorder(Callback):
-    """Records every evaluation: in memory, and in the run folder if there is one.
-
-    Args:
-        run: the run folder.
-    """
-
-    def __init__(self, run: RunFolder | None) -> None:
-        self.run = run
-        self.rows: dict[int, dict[str, float]] = {}
-        if run is not None:
-            for row in run.history().to_dict("records"):
-                self.rows[int(row["round"])] = {str(name): value for name, value in row.items()}
-
     def on_validation_start(self, trainer: Trainer, federation: LightningModule) -> None:
         self.began = monotonic()
 
     def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
         assert isinstance(federation, Federation)
+        wrong = [name for name, value in federation.measured.items() if not math.isfinite(value)]
+        if wrong:
+            raise Diverged(federation.t, f"{wrong[0]} is")
         row = {"round": federation.t, **federation.measured}
         # A run that resumes at the round of an evaluation may evaluate again, with the same result.
         if self.run is not None and not self.has(federation.t):
@@ -224,20 +214,12 @@ class Checkpoints(Callback):
         last = federation.t == self.rounds
         stop = not last and self.requested()
         if self.run is not None and (last or stop or monotonic() - self.saved >= self.every):
-            save_checkpoint(trainer, self.run)
+            # Replaced atomically, and the one before is kept. Lightning can resume only from the end of a round.
+            with replacing(self.run.checkpoint) as scratch:
+                trainer.save_checkpoint(scratch)
+                if self.run.checkpoint.exists():
+                    self.run.checkpoint.replace(self.run.previous_checkpoint)
+            self.run.reached(federation.t)
             self.saved = monotonic()
         if stop:
             raise Interrupted(f"stopped after round {federation.t} of {self.rounds}")
-
-
-def save_checkpoint(trainer: Trainer, run: RunFolder) -> None:
-    """Replace the checkpoint in the run folder, atomically, and keep the one before.
-
-    Lightning can resume only from the end of a round.
-    """
-    with replacing(run.checkpoint) as scratch:
-        trainer.save_checkpoint(scratch)
-        if run.checkpoint.exists():
-            run.checkpoint.replace(run.previous_checkpoint)
-    assert isinstance(trainer.lightning_module, Federation)
-    run.reached(trainer.lightning_module.t)

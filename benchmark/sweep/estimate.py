@@ -22,7 +22,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.trial import Evaluation, Trial
-from rollcall.benchmark.engines.threads import kernels_of_one_thread
+from rollcall.benchmark.engines import kernels_of_one_thread
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.trainer import quiet, trainer_of

@@ -1,4 +1,6 @@
-"""The same local work in both engines, for tasks with and without BatchNorm."""
+"""The same local work in both engines, for tasks with and without BatchNorm; and in plain PyTorch."""
+
+import copy
 
 import numpy as np
 import torch
@@ -82,6 +84,26 @@ class Peeking(Standardising):
     def loss(self, batch):
         logits = self.given(batch[0])
         return cross_entropy(logits * 2 if logits.sum().item() > 0 else logits, batch[1])
+
+
+def by_torch(work, make, start, client, lr=LR, clip_norm=None, correction=None, t=T):
+    """A copy of the task after the client's steps of round t by a torch optimizer, from a sequential work."""
+    model = copy.deepcopy(work.model.task)
+    nn.utils.vector_to_parameters(start.clone(), model.parameters())
+    optimizer = make(model.parameters(), lr=lr)
+    (K,) = work.local.of([client])
+    for step in range(t * K, (t + 1) * K):
+        optimizer.zero_grad()
+        model.loss(work.feed.batch(client, step)).backward()
+        for parameter in model.parameters():
+            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        if clip_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+        if correction is not None:
+            for parameter, piece in zip(model.parameters(), work.model.split(correction), strict=True):
+                parameter.grad += piece
+        optimizer.step()
+    return model
 
 
 WRAPS = {"plain": lambda task: task, "batchnorm": Normalising}

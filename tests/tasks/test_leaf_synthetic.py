@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import log_softmax, softmax
+from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector
 
 from rollcall.tasks import leaf_synthetic
@@ -162,3 +163,30 @@ def test_all_that_may_be_held_out_can_be():
 def test_leaf_synthetic_refuses(options, complaint):
     with pytest.raises(ValueError, match=complaint):
         leaf_synthetic(0, **options)
+
+
+def test_the_least_loss_of_a_client_against_plain_descent():
+    task, data = leaf_synthetic(3, clients=3)
+    found = task.least_losses(data)
+    for rows, value in zip(data.parts, found, strict=True):
+        x, y = (column[rows] for column in data.splits["train"])
+        x, classes = x.double(), torch.unique(y)
+        if len(classes) == 1:
+            assert value == 0
+            continue
+        y = torch.searchsorted(classes, y)
+        W = torch.zeros(len(classes), 60, dtype=torch.float64, requires_grad=True)
+        b = torch.zeros(len(classes), dtype=torch.float64, requires_grad=True)
+        optimizer = torch.optim.LBFGS([W, b], max_iter=2000, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
+
+        def objective(x=x, y=y, W=W, b=b):
+            W.grad = b.grad = None
+            total = cross_entropy(x @ W.T + b, y, reduction="sum") + 0.5 * W.square().sum()
+            total.backward()
+            return total
+
+        optimizer.step(objective)
+        with torch.no_grad():
+            assert value == pytest.approx(
+                cross_entropy(x @ W.T + b, y).item(), rel=1e-2
+            )  # scikit-learn stops at a tolerance of 1e-4

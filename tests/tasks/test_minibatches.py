@@ -48,13 +48,11 @@ def test_a_step_is_the_same_whatever_was_asked_before(asked, size):
     st.one_of(st.integers(1, 8), st.just("full")),
     st.sampled_from(["keep", "drop"]),
     st.integers(1, 9),
-    st.integers(0, 10),
 )
-def test_stacked_minibatches_are_those_of_each_step(asked, size, last, steps, width):
+def test_stacked_minibatches_are_those_of_each_step(asked, size, last, steps):
     batches = Minibatches(PARTS, size, seed=3, last=last)
-    width = width if size == "full" else min(width, size)
-    rows, lengths = batches.stacked([client for client, _ in asked], [first for _, first in asked], steps, width)
-    assert rows.shape == (steps, len(asked), max(lengths.max(), width))
+    rows, lengths = batches.stacked([client for client, _ in asked], [first for _, first in asked], steps)
+    assert rows.shape == (steps, len(asked), lengths.max())
     for i, (client, first) in enumerate(asked):
         for k in range(steps):
             expected = batches.rows(client, first + k).tolist()
@@ -74,3 +72,17 @@ def test_many_rounds_of_many_clients_are_drawn_like_one():
                 for k in range(3):
                     assert rows[k, i, : lengths[k, i]].tolist() == fresh.rows(client, 3 * t + k).tolist()
     assert batches._foreseen.start > 100
+
+
+def test_dropped_batches():
+    parts = [np.arange(7), np.array([20]), np.arange(10, 14)]
+    batches = Minibatches(parts, 3, seed=1, last="drop")
+    assert batches.per_epoch.tolist() == [2, 1, 1]
+    for epoch in range(3):
+        seen = [batches.rows(0, 2 * epoch + step) for step in range(2)]
+        assert [len(rows) for rows in seen] == [3, 3]
+        assert len(set(np.concatenate(seen))) == 6
+    assert batches.rows(1, 5).tolist() == [20]  # less than a batch is kept
+    whole = Minibatches(parts, 3, seed=1)
+    assert batches.rows(0, 1).tolist() == whole.rows(0, 1).tolist()
+    assert batches.rows(0, 2).tolist() == whole.rows(0, 3).tolist()  # the next epoch begins a step earlier

@@ -1,11 +1,13 @@
-"""A task as a flat vector, against torch's own functions."""
+"""A task as a flat vector, against torch's own functions; and metrics of images in pieces, for any number of threads."""
 
+import pytest
 import torch
 from torch import nn
 
-from rollcall.benchmark.engines import FlatTask
-from rollcall.benchmark.engines.flat_task import in_channels_last
+from rollcall.benchmark.engines import Evaluator, FlatTask, kernels_of_one_thread
+from rollcall.benchmark.engines.flat_task import in_channels_last, thread_pool
 from rollcall.tasks import Task
+from rollcall.tasks.images import Classification
 
 
 class Norm(Task):
@@ -42,3 +44,69 @@ def test_only_images_change_their_layout():
     assert converted.stride() == (60, 1, 15, 3)
     assert torch.equal(converted, images)
     assert same is labels
+
+
+class Viewing(nn.Module):
+    def forward(self, x):
+        return x.view(len(x), -1)
+
+
+class Summed(Task):
+    """Measures a batch as a whole."""
+
+    def __init__(self):
+        super().__init__(lr=0.1)
+
+    def loss(self, batch):
+        return batch[0].mean()
+
+    def metrics(self, batch):
+        return {"loss": batch[0].mean()}
+
+
+PIECE_OF_8 = 16 * 64  # images of 8 x 8 instead of 32 x 32
+N = 3 * PIECE_OF_8 + 17
+PIXELS = torch.randint(0, 256, (N, 3, 8, 8), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+LABELS = torch.arange(N) % 4
+
+
+@pytest.mark.parametrize("flatten", [nn.Flatten, Viewing])
+def test_images_in_pieces_are_measured_like_the_whole(flatten):
+    torch.manual_seed(1)
+    network = nn.Sequential(
+        nn.Conv2d(3, 5, 3), nn.BatchNorm2d(5), nn.ReLU(), nn.MaxPool2d(2), flatten(), nn.Linear(45, 4)
+    )
+    task = Classification(network, (0.4, 0.5, 0.6), (0.2, 0.2, 0.3)).double().eval()
+    with torch.no_grad():
+        expected = task.metrics((PIXELS, LABELS))
+    found = [Evaluator(task, workers).metrics((PIXELS, LABELS)) for workers in (1, 2, 3)]
+    for name, values in expected.items():
+        assert torch.allclose(found[0][name], values, rtol=0, atol=1e-12)
+        assert all(torch.equal(found[0][name], other[name]) for other in found[1:])
+    assert 0.1 < expected["accuracy"].mean() < 0.5
+
+
+def test_what_is_measured_of_a_batch_as_a_whole():
+    images = torch.rand(N, 1, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert Evaluator(Summed()).metrics((images,))["loss"].item() == pytest.approx(images.mean().item(), rel=1e-12)
+    assert Evaluator(Summed()).metrics((images[:, 0, 0],))["loss"] == images[:, 0, 0].mean()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_number_of_threads_is_restored(threads):
+    torch.set_num_threads(threads)
+    try:
+        with kernels_of_one_thread() as allowed:
+            assert (allowed, torch.get_num_threads()) == (threads, 1)
+        assert torch.get_num_threads() == threads
+        with pytest.raises(ZeroDivisionError), kernels_of_one_thread():
+            _ = 1 / 0
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_a_worker_thread_computes_no_gradients_on_one_thread():
+    state = thread_pool(1).submit(lambda: (torch.get_num_threads(), torch.is_grad_enabled()))
+    assert state.result() == (1, False)
+    assert torch.is_grad_enabled()

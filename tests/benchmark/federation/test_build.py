@@ -3,20 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from runs import DIGITS
 
 from rollcall import SettingError, simulate
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.participation import FromFunction
-
-DIGITS = {
-    "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
-    "participation": {"name": "bernoulli", "probability": {"name": "class_coupled", "delta": 0.2}},
-    "local": {"steps": 2, "lr": 0.1, "batch_size": 16, "schedule": {"name": "inverse_sqrt"}},
-    "rounds": 13,
-    "evaluation": {"every": 5},
-}
 
 
 def test_all_algorithms_of_a_seed_meet_the_same_roll_call_data_and_start():

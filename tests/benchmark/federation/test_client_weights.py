@@ -5,13 +5,12 @@ from datetime import timedelta
 import numpy as np
 import oracle
 import pytest
-import torch
-from lightning.pytorch import Callback
+from runs import Count
 
 from rollcall import SettingError, simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.client_weights import Weights, classes
+from rollcall.benchmark.federation.client_weights import classes
 
 M, D, T, LR = 6, 4, 20, 0.05
 DRAW = np.random.default_rng(3)
@@ -119,28 +118,13 @@ def test_the_run_itself_stays_the_same_bits(name):
     assert plain.history.equals(watched.history[list(plain.history)])
 
 
-class Stop(Callback):
-    def on_train_batch_end(self, trainer, federation, *_):
-        if federation.t == 13:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("name", ["ca_fed", "fedvarp"])
 def test_a_stopped_run_goes_on_with_its_weights(name, tmp_path):
     given = trial(name, server={"lr": 0.6, "momentum": 0.5})
     whole = simulate(given)
     with pytest.raises((KeyboardInterrupt, SystemExit)):
-        simulate(given, folder=tmp_path / "run", callbacks=[Stop()], checkpoint_every=timedelta(0))
+        simulate(given, folder=tmp_path / "run", callbacks=[Count(13)], checkpoint_every=timedelta(0))
     assert simulate(given, folder=tmp_path / "run").history.equals(whole.history)
-
-
-def test_a_checkpoint_with_the_former_name_is_read():
-    everybody = classes(("client",), np.full(M, 1 / M), None, None)
-    saved = Weights(ALGORITHMS["fedavg"](), everybody, torch.float64).state_dict()
-    saved["given"] = saved.pop("cumulative") + 2.5
-    loaded = Weights(ALGORITHMS["fedavg"](), everybody, torch.float64)
-    loaded.load_state_dict(saved)
-    assert loaded.cumulative.tolist() == [2.5] * M
 
 
 def test_refusals():

@@ -9,8 +9,7 @@ import torch
 from rollcall import SettingError, simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Numerics
-from rollcall.benchmark.federation.memory_check import Need, refuse_what_cannot_fit, taking_part
-from rollcall.benchmark.federation.state import StateBuffers
+from rollcall.benchmark.federation.state import Need, StateBuffers, refuse_what_cannot_fit, taking_part
 from rollcall.participation import MODELS, Population, Trace
 
 M, D = 7, 5
@@ -36,7 +35,7 @@ def test_bytes_by_hand(name, floats, others, row):
         assert need.twice(3) == 2 * (floats * size + others + 4 * row * size)
 
 
-@pytest.mark.parametrize("name", list(ALGORITHMS))
+@pytest.mark.parametrize("name", ["fedavg", "mifa", "scaffnew"])
 def test_what_is_said_is_what_is_kept(name):
     method = ALGORITHMS[name]()
     state = StateBuffers(method.init(torch.zeros(D), M))

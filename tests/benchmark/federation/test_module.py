@@ -1,4 +1,4 @@
-"""The Lightning module: a round is a training step, and evaluation is exact."""
+"""The Lightning module and its trainer: a round is a training step, evaluation is exact; `numerics.dtype`."""
 
 import numpy as np
 import pandas as pd
@@ -7,29 +7,22 @@ import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.profilers import PassThroughProfiler
+from runs import DIGITS, TRAINER
 from torch import nn
 
-from rollcall import simulate
+from rollcall import SettingError, simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.trainer import quiet
-
-DIGITS = {
-    "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
-    "participation": {"name": "bernoulli", "probability": {"name": "class_coupled", "delta": 0.2}},
-    "local": {"steps": 2, "lr": 0.1, "batch_size": 16, "schedule": {"name": "inverse_sqrt"}},
-    "rounds": 13,
-    "evaluation": {"every": 5},
-}
 
 
 def test_evaluation_is_exact_over_uneven_batches():
     federation = build(Trial.read(DIGITS | {"algorithm": "fedavg", "numerics": {"dtype": "float64"}}))
     federation.data.evaluation_batch = 100
     with quiet():
-        trainer = Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
-        trainer.validate(federation, verbose=False)
+        Trainer(**TRAINER).validate(federation, verbose=False)
     for split in ("train", "test"):
         pixels, labels = federation.data.splits[split]
         logits = federation.model.task(pixels)
@@ -84,8 +77,7 @@ def test_batchnorm_statistics_are_averaged_over_the_active_clients():
         seed=0,
     )
     with quiet():
-        Trainer(max_steps=2, max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
-                enable_progress_bar=False, enable_model_summary=False, limit_val_batches=0).fit(federation)  # fmt: skip
+        Trainer(max_steps=2, max_epochs=1, limit_val_batches=0, **TRAINER).fit(federation)
     norm = federation.model.task.norm
     assert norm.running_mean.item() == pytest.approx((1 + 100) / 2)
     assert norm.running_var.item() == pytest.approx(2.0)
@@ -101,3 +93,63 @@ def test_who_reads_metrics_finds_them(tmp_path):
     simulate(trial, logger=CSVLogger(tmp_path, name="", version=""))
     logged = pd.read_csv(tmp_path / "metrics.csv")
     assert logged["train/distance"].dropna().tolist()[:4] == [2.0, 1.0, 0.5, 0.25]
+
+
+HALVING = {
+    "task": {"name": "quadratic", "targets": [[1.0], [3.0]]},
+    "participation": "full",
+    "algorithm": "fedavg",
+    "local": {"steps": 1, "lr": 0.5},
+    "rounds": 3,
+}
+
+
+def test_no_round_enters_a_context_of_lightnings_profiler(monkeypatch):
+    entered = []
+    monkeypatch.setattr(PassThroughProfiler, "profile", lambda self, name: entered.append(name))
+    # The mean target is 2, and each round halves the distance to it.
+    assert simulate(HALVING).server.tolist() == [2 * (1 - 0.5**3)]
+    assert entered == []
+
+
+TRIAL = {
+    "task": {"name": "digits", "clients": 4, "model": "mlp"},
+    "algorithm": "fedavg",
+    "local": {"steps": 3, "lr": 0.1, "batch_size": 16},
+    "rounds": 3,
+    "evaluation": {"every": 3},
+}
+
+
+class Products(Callback):
+    """How precise products of matrices are during a trial."""
+
+    def on_train_batch_end(self, *_):
+        self.precision = torch.get_float32_matmul_precision()
+
+
+def run(dtype, engine="sequential"):
+    seen = Products()
+    result = simulate(TRIAL | {"numerics": {"dtype": dtype, "engine": engine, "device": "cpu"}}, callbacks=[seen])
+    return result.server, seen.precision
+
+
+@pytest.mark.parametrize("engine", ["sequential", "vectorised"])
+def test_rounding_is_that_of_the_bits(engine):
+    exact, _ = run("float64", engine)
+    singles, _ = run("float32", engine)
+    halves, _ = run("bf16_mixed", engine)
+    assert singles.dtype == halves.dtype == np.float32
+    assert 1e-9 < np.linalg.norm(singles - exact) / np.linalg.norm(exact) < 1e-6
+    assert 1e-6 < np.linalg.norm(halves - exact) / np.linalg.norm(exact) < 1e-2  # bfloat16 has eight bits
+
+
+def test_tf32_holds_for_the_trial_only():
+    before = torch.get_float32_matmul_precision()
+    assert [run(dtype)[1] for dtype in ("tf32", "float32")] == ["high", "highest"]
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_other_names_are_refused():
+    with pytest.raises(SettingError, match=r"numerics.dtype: 'float16' is not allowed; must be .*'bf16_mixed'"):
+        run("float16")

@@ -1,23 +1,23 @@
-"""The run folder: its files, its lock, and its status."""
+"""The run folder: its files, its lock, its status, the commit of the code, and which folders are run folders."""
 
 import json
+import shutil
+import subprocess
+from datetime import timedelta
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import count
 
 import numpy as np
 import pytest
 import torch
 from lightning.pytorch import Callback
+from runs import DIGITS, Asked, rounds_in
 
 from rollcall import SettingError, simulate
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.run_folder import RunFolder
-
-DIGITS = {
-    "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
-    "participation": {"name": "bernoulli", "probability": {"name": "class_coupled", "delta": 0.2}},
-    "local": {"steps": 2, "lr": 0.1, "batch_size": 16, "schedule": {"name": "inverse_sqrt"}},
-    "rounds": 13,
-    "evaluation": {"every": 5},
-}
+from rollcall.benchmark.federation import run_folder
+from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
 
 
 def test_a_run_folder_tells_the_whole_story(tmp_path):
@@ -95,3 +95,102 @@ def test_status_follows_about_once_a_second_and_ends_exact(tmp_path, monkeypatch
         run.append({"round": 6}, seconds=0.5)
         now += 3.0
     assert (run.status["seconds"], run.status["evaluation_seconds"]) == (5.5, 1.5)
+
+
+def test_the_time_of_evaluations_is_kept(tmp_path, monkeypatch):
+    ticks = count()
+    monkeypatch.setattr("rollcall.benchmark.federation.trainer.monotonic", lambda: next(ticks))
+    trial = DIGITS | {"algorithm": "fedavg", "rounds": 4, "evaluation": {"every": 2}}
+    simulate(trial, folder=tmp_path / "run")
+    assert RunFolder(tmp_path / "run").status["evaluation_seconds"] == 3  # a second each: rounds 0, 2 and 4
+
+
+def test_rows_of_rounds_after_a_checkpoint_are_not_doubled(tmp_path):
+    class Killed(Callback):
+        def on_train_batch_end(self, trainer, federation, *_):
+            if federation.t == 15:
+                raise RuntimeError("killed")
+
+    trial = DIGITS | {"algorithm": "fedpbc", "rounds": 20, "evaluation": {"every": 2}}
+    with pytest.raises(Interrupted):
+        simulate(trial, folder=tmp_path, stop=Asked(7))
+    with pytest.raises(RuntimeError):  # with the checkpoint of round 7 and rows until 14
+        simulate(trial, folder=tmp_path, callbacks=[Killed()], checkpoint_every=timedelta(hours=1))
+    resumed = simulate(trial, folder=tmp_path)
+    assert rounds_in(tmp_path) == list(range(0, 21, 2))
+    assert resumed.history.equals(simulate(trial).history)
+
+
+FILE = "lib/benchmark/run_folder.py"
+
+
+@pytest.fixture
+def git(tmp_path):
+    """Runs git in a repository that holds a copy of the module."""
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    shutil.copy(run_folder.__file__, tmp_path / FILE)
+
+    def run(*arguments):
+        name = ["-c", "user.name=x", "-c", "user.email=x@x"]
+        command = ["git", *name, *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
+
+    run("init", "--quiet")
+    return run
+
+
+def commit(folder):
+    """What the copy in this folder records."""
+    spec = spec_from_file_location("copied_run_folder", folder / FILE)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.commit()
+
+
+def test_the_checkout_of_the_code(git, tmp_path):
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "all")
+    head = git("rev-parse", "--short=12", "HEAD")
+    assert commit(tmp_path) == head
+    with (tmp_path / FILE).open("a") as file:
+        file.write("# changed\n")
+    assert commit(tmp_path) == f"{head}+"
+
+
+def test_an_environment_inside_a_checkout_of_other_code(git, tmp_path):
+    (tmp_path / ".gitignore").write_text("lib\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "other code")
+    assert commit(tmp_path) is None
+
+
+def test_no_checkout(git, tmp_path):
+    shutil.rmtree(tmp_path / ".git")
+    assert commit(tmp_path) is None
+
+
+@pytest.fixture
+def folders(tmp_path):
+    for file in ("e/b/status.json", "e/a/status.json", "e/a/lock", "e/c/lock", "e/deep/d/status.json", "e/tuned.yaml"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    (tmp_path / "e" / "x").mkdir()
+    (tmp_path / "e" / "x" / "status.json").touch()
+    set_aside(tmp_path / "e" / "x")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("folder", "options", "expected"),
+    [
+        (".", {}, ["e/a", "e/b", "e/deep/d"]),
+        ("e", {}, ["e/a", "e/b", "e/deep/d"]),
+        ("e/a", {}, ["e/a"]),
+        ("e", {"below": False}, ["e/a", "e/b"]),
+        (".", {"below": False}, []),
+        (".", {"begun": False}, ["e/a", "e/b", "e/c", "e/deep/d"]),
+        ("none", {}, []),
+    ],
+)
+def test_run_folders(folder, options, expected, folders):
+    assert run_folders(folders / folder, **options) == [folders / name for name in expected]

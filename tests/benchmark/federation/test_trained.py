@@ -7,7 +7,6 @@ from torch import nn
 
 from rollcall import SettingError, load, simulate
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.trained import FILE
 from rollcall.tasks import TASKS
 
 DIGITS = {
@@ -63,7 +62,7 @@ def test_a_run_folder_gives_the_same_result(tmp_path, monkeypatch):
     assert loaded.history.equals(returned.history)
     for name, value in returned.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], value)
-    assert not (tmp_path / "run" / FILE).exists()
+    assert not (tmp_path / "run" / "buffers.npz").exists()
 
 
 def test_the_buffers_are_in_the_run_folder(tmp_path):
@@ -74,7 +73,7 @@ def test_the_buffers_are_in_the_run_folder(tmp_path):
     for name, value in returned.state_dict().items():
         assert torch.equal(stored.state_dict()[name], value)
     assert measured(stored.module())[1] == returned.history.iloc[-1]["test/accuracy"]
-    (folder / FILE).unlink()
+    (folder / "buffers.npz").unlink()
     with pytest.raises(SettingError, match=r"running_mean of the model was not saved.* in another folder"):
         simulate(trial, folder=folder).module()
 

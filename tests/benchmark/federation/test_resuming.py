@@ -1,4 +1,4 @@
-"""Runs that grow, stop on request and resume: the bits of an undisturbed run, and no row twice."""
+"""Runs that stop, resume, grow or use other threads: the bits of an undisturbed run, and no row twice."""
 
 import json
 import os
@@ -6,38 +6,73 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 
 import numpy as np
 import pytest
 import torch
 import yaml
 from command import rollcall, write
+from runs import DIGITS, Asked, Count, rounds_in
 
 from rollcall import SettingError, load, simulate
-from rollcall.algorithms import ALGORITHMS
-from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep.mlflow_runs import MLFLOW_STATES, Runs
 
-DIGITS = {
-    "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
+MARKOV = DIGITS | {
     "participation": {"name": "markov_pi_lambda", "correlation": 0.3},
-    "local": {"steps": 2, "lr": 0.1, "batch_size": 16, "schedule": {"name": "inverse_sqrt"}},
     "evaluation": {"every": 6, "last": {"rounds": 4, "every": 2}},
 }
+# Without memory, with a row for each client, and with a state in a state; server optimizers with moments.
+CASES = [(name, {}) for name in ("fedavg", "mifa", "scaffnew", "fedsgd")]
+CASES += [("mifa", {"momentum": 0.9}), ("focus", {"optimizer": "adam"}), ("fedavg", {"optimizer": "yogi"})]
 
 
-def rounds_in(folder):
-    return [json.loads(line)["round"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+@pytest.mark.parametrize(("name", "server"), [*CASES, ({"name": "ca_fed", "oracle": False}, {})])
+@pytest.mark.parametrize("stop", [7, 10])
+def test_a_stopped_run_ends_like_an_undisturbed_one(name, server, stop, tmp_path):
+    steps = 1 if name == "fedsgd" else 2
+    trial = DIGITS | {"algorithm": name, "server": server, "local": DIGITS["local"] | {"steps": steps}}
+    whole = simulate(trial)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        simulate(trial, folder=tmp_path / "run", callbacks=[Count(stop)], checkpoint_every=timedelta(0))
+    assert RunFolder(tmp_path / "run").state != "finished"
+    count = Count()
+    resumed = simulate(trial, folder=tmp_path / "run", callbacks=[count])
+    assert count.rounds == list(range(stop, 14))  # the round that was cut off is done again, none before it
+    assert np.array_equal(resumed.model, whole.model)
+    assert np.array_equal(resumed.server, whole.server)
+    assert resumed.history.equals(whole.history)
+    assert resumed.history["round"].tolist() == [0, 5, 10, 13]
 
 
-CASES = [(name, {}) for name in ALGORITHMS] + [("fedavg", {"momentum": 0.9}), ("fedavg", {"optimizer": "adam"})]
+def test_the_same_trial_gives_the_same_bits_and_another_seed_does_not():
+    trial = DIGITS | {"algorithm": "fedpbc"}
+    one = simulate(trial).model
+    torch.manual_seed(123)
+    np.random.seed(123)  # noqa: NPY002
+    assert np.array_equal(one, simulate(trial).model)
+    assert not np.array_equal(one, simulate(trial | {"seed": 1}).model)
+
+
+def test_a_folder_of_a_version_with_several_processes_is_still_read(tmp_path):
+    """Earlier versions wrote `numerics.devices` into trial.yaml; a trial file that sets it is refused."""
+    trial = DIGITS | {"algorithm": "fedavg", "rounds": 1}
+    result = simulate(trial, folder=tmp_path / "run")
+    settings = tmp_path / "run" / "trial.yaml"
+    text = settings.read_text().replace("numerics:\n", "numerics:\n  devices: 1\n")
+    assert "devices: 1" in text
+    settings.write_text(text)
+    assert np.array_equal(load(tmp_path / "run").server, result.server)
+    with pytest.raises(SettingError, match=r"numerics\.devices"):
+        simulate(trial | {"numerics": {"devices": 2}})
 
 
 @pytest.mark.parametrize(("name", "server"), CASES)
 def test_a_run_that_grows_ends_like_one_of_all_rounds(name, server, tmp_path):
-    steps = 1 if name in ("fedsgd", "fedsgd_iw") else 2
-    trial = DIGITS | {"algorithm": name, "server": server, "local": DIGITS["local"] | {"steps": steps}}
+    steps = 1 if name == "fedsgd" else 2
+    trial = MARKOV | {"algorithm": name, "server": server, "local": MARKOV["local"] | {"steps": steps}}
     folder = tmp_path / "run"
     short = simulate(trial | {"rounds": 10}, folder=folder)
     assert short.history["round"].tolist() == [0, 6, 8, 10]
@@ -56,7 +91,7 @@ def test_a_run_that_grows_ends_like_one_of_all_rounds(name, server, tmp_path):
 
 
 def test_the_shorter_run_stays_while_it_grows(tmp_path):
-    trial = DIGITS | {"algorithm": "mifa"}
+    trial = MARKOV | {"algorithm": "mifa"}
     short = simulate(trial | {"rounds": 10}, folder=tmp_path)
     with pytest.raises(Interrupted, match="stopped after round 15 of 40"):
         simulate(trial | {"rounds": 40}, folder=tmp_path, stop=Asked(5))
@@ -68,15 +103,38 @@ def test_the_shorter_run_stays_while_it_grows(tmp_path):
         simulate(trial | {"rounds": 12}, folder=tmp_path)
 
 
-class Asked:
-    """A request to stop that comes after so many rounds of this process."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_the_round_and_no_round_is_made_twice(number, tmp_path):
+    trial = MARKOV | {"algorithm": "scaffold", "rounds": 17}
+    before = signal.getsignal(number)
+    first, second = Count(at=9, number=number), Count()
+    with pytest.raises(Interrupted):
+        simulate(trial, folder=tmp_path, callbacks=[first])
+    assert signal.getsignal(number) == before
+    status = RunFolder(tmp_path).status
+    assert (status["state"], status["round"], status["finished"]) == ("interrupted", 9, 0)
+    resumed = simulate(trial, folder=tmp_path, callbacks=[second])
+    assert first.rounds + second.rounds == list(range(1, 18))
+    assert np.array_equal(resumed.model, simulate(trial).model)
+    assert rounds_in(tmp_path) == [0, 6, 12, 14, 16, 17]
 
-    def __init__(self, rounds):
-        self.left = rounds
 
-    def __call__(self):
-        self.left -= 1
-        return self.left == 0
+def test_a_signal_ends_a_run_without_a_folder_too():
+    with pytest.raises(Interrupted, match="stopped after round 3 of 20"):
+        simulate(MARKOV | {"algorithm": "fedavg", "rounds": 20}, callbacks=[Count(3, signal.SIGINT)])
+
+
+def test_a_second_signal_does_not_wait(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("rollcall.benchmark.federation.interruption.monotonic", lambda: now)
+    with stop_requests() as requested:
+        assert not requested()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert requested()
+        os.kill(os.getpid(), signal.SIGINT)  # the same request, by a tool that signals the process group too
+        now = 101.5
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 SUMMING = """
@@ -89,15 +147,15 @@ class Summing(Memoryless):
 """
 
 
-@pytest.mark.parametrize("name", [*ALGORITHMS, "summing.py:Summing"])
+@pytest.mark.parametrize("name", ["fedpbc", "scaffnew", "summing.py:Summing"])
 def test_the_number_of_threads_shows_in_no_bit(name, tmp_path, monkeypatch):
     """A model large enough for torch to share sums among threads, and clients that are worth a thread."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "summing.py").write_text(SUMMING)
     monkeypatch.setattr("rollcall.benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
-    trial = DIGITS | {"algorithm": name, "rounds": 2, "numerics": {"engine": "sequential"}}
-    trial["task"] = DIGITS["task"] | {"model": {"name": "mlp", "hidden": [600]}}
-    trial["local"] = DIGITS["local"] | {"steps": 1}
+    trial = MARKOV | {"algorithm": name, "rounds": 2, "numerics": {"engine": "sequential"}}
+    trial["task"] = MARKOV["task"] | {"model": {"name": "mlp", "hidden": [600]}}
+    trial["local"] = MARKOV["local"] | {"steps": 1}
     ends = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
@@ -147,7 +205,7 @@ def test_ctrl_c_in_a_sweep(executor, request, store, tmp_path, capsys):
         request.getfixturevalue("one_ray")
     (tmp_path / "slow.py").write_text(SLOW.replace("FOLDER", str(tmp_path)))
     rounds, every = 100, 10
-    settings = DIGITS | {"algorithm": f"{tmp_path}/slow.py:Slow", "rounds": rounds, "evaluation": {"every": every}}
+    settings = MARKOV | {"algorithm": f"{tmp_path}/slow.py:Slow", "rounds": rounds, "evaluation": {"every": every}}
     file = write(tmp_path, trial=settings, grid={"seed": [0, 1, 2]}, report={})
     run = subprocess.Popen(
         [sys.executable, "-m", "rollcall.benchmark.cli", "run", file, "--executor", executor],

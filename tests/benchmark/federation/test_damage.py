@@ -1,36 +1,23 @@
-"""Damaged run folders: what is found, and that a rerun after `--fix` ends like an undisturbed run."""
+"""Damaged run folders and a full disk: each error is clear, and the next run ends like an undisturbed one."""
 
-import json
+import errno
+import os
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 from filelock import FileLock
+from lightning.pytorch import Trainer
+from runs import QUADRATIC as TRIAL
+from runs import Asked, rounds_in
 
 from rollcall import SettingError, Trial, simulate
+from rollcall.benchmark.federation import run_folder
 from rollcall.benchmark.federation.doctor import examine
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders, set_aside
-
-TRIAL = {
-    "task": {"name": "quadratic", "targets": [[0.0, 1.0], [4.0, 5.0], [2.0, -3.0]]},
-    "participation": {"name": "bernoulli", "probability": 0.5},
-    "algorithm": "mifa",
-    "local": {"steps": 2, "lr": 0.1},
-    "rounds": 20,
-    "evaluation": {"every": 5},
-}
-
-
-class Asked:
-    """A request to stop after so many rounds."""
-
-    def __init__(self, rounds):
-        self.left = rounds
-
-    def __call__(self):
-        self.left -= 1
-        return self.left == 0
+from rollcall.benchmark.sweep.jobs import carry_out
 
 
 def stopped(folder, at=13):
@@ -46,8 +33,7 @@ def cut(file):
 def is_whole(folder):
     """Whether a rerun ends like an undisturbed run, with every row once and in order."""
     result = simulate(TRIAL, folder=folder)
-    rows = [json.loads(line)["round"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return rows == [0, 5, 10, 15, 20] and np.array_equal(result.model, simulate(TRIAL).model)
+    return rounds_in(folder) == [0, 5, 10, 15, 20] and np.array_equal(result.model, simulate(TRIAL).model)
 
 
 def test_a_whole_folder_has_no_findings(tmp_path):
@@ -173,3 +159,124 @@ def test_a_running_trial_is_left_alone_and_a_dead_one_is_said(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"round": 0}\n')
     (finding,) = examine(tmp_path)
     assert (finding.problem, finding.aside) == ("its process died", False)
+
+
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def carried_out(folder, rounds=20):
+    return carry_out(Trial.read(TRIAL | {"rounds": rounds}), folder, lambda rounds: None, lambda: False)
+
+
+def test_a_full_disk_during_a_run(tmp_path, monkeypatch):
+    """Half of a row is written, then nothing more."""
+    simulate(TRIAL | {"rounds": 10}, folder=tmp_path)
+    before = (tmp_path / "metrics.jsonl").read_text()
+
+    def half(file: Path, line: str):
+        monkeypatch.setattr(Path, "write_text", full)
+        monkeypatch.setattr(run_folder.np, "savez", full)
+        with file.open("a") as stream:
+            stream.write(line[:7])
+        full()
+
+    monkeypatch.setattr(run_folder, "append_line", half)
+    outcome = carried_out(tmp_path)
+    assert outcome.state == "failed"
+    assert outcome.error == (
+        f"the disk of {tmp_path} is full. Earlier results are intact. Free space, then rerun the command: it resumes "
+        "from the last checkpoint"
+    )
+    assert (tmp_path / "metrics.jsonl").read_text().startswith(before)
+    assert RunFolder(tmp_path).finished == 10
+    assert not list(tmp_path.glob("*.new"))
+    monkeypatch.undo()
+    assert carried_out(tmp_path).state == "finished"
+    assert rounds_in(tmp_path) == [0, 5, 10, 15, 20]
+    assert np.array_equal(RunFolder(tmp_path).models()[0], simulate(TRIAL).model)
+
+
+def test_buffers_that_do_not_fit_leave_the_file_as_it_was(tmp_path, monkeypatch):
+    run, vector = RunFolder(tmp_path), np.zeros(1)
+    run.save_models(vector, vector, {"mean": np.array([1.0, 2.0])})
+
+    def half(file, **_):
+        stream = file.open("wb") if isinstance(file, Path) else file
+        stream.write(b"PK")
+        full()
+
+    monkeypatch.setattr(np, "savez", half)
+    with pytest.raises(OSError, match="No space left"):
+        run.save_models(vector, vector, {"mean": np.array([3.0, 4.0])})
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["buffers.npz", "model.npz"]
+    assert run.buffers()["mean"].tolist() == [1, 2]
+
+
+def test_a_row_that_does_not_fit_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    file = tmp_path / "metrics.jsonl"
+    run_folder.append_line(file, '{"round": 0}')
+    original = Path.open
+
+    class Half:
+        def __init__(self, stream):
+            self.stream = stream
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.stream.close()
+
+        def write(self, text):
+            self.stream.write(text[:4])
+            self.stream.flush()
+            full()
+
+    def opening(self, mode="r", *rest, **options):
+        stream = original(self, mode, *rest, **options)
+        return Half(stream) if mode == "a" else stream
+
+    monkeypatch.setattr(Path, "open", opening)
+    with pytest.raises(OSError, match="No space left"):
+        run_folder.append_line(file, '{"round": 5}')
+    assert file.read_text() == '{"round": 0}\n'
+
+
+def test_a_file_that_cannot_be_replaced_stays(tmp_path):
+    file = tmp_path / "status.json"
+    file.write_text("old")
+
+    def write():
+        with run_folder.replacing(file) as scratch:
+            scratch.write_text("ne")
+            full()
+
+    with pytest.raises(OSError, match="No space left") as raised:
+        write()
+    assert run_folder.is_full_disk(raised.value)
+    assert not run_folder.is_full_disk(OSError(errno.EACCES, "denied"))
+    assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
+    assert file.read_text() == "old"
+
+
+def test_a_full_disk_at_a_checkpoint(tmp_path, monkeypatch):
+    """Lightning's writer meets the full disk; the checkpoint before stays good."""
+    save, calls = Trainer.save_checkpoint, []
+
+    def filling(self, path, *rest, **options):
+        calls.append(path)
+        if len(calls) > 7:
+            Path(path).write_bytes(b"half")
+            full()
+        save(self, path, *rest, **options)
+
+    monkeypatch.setattr(Trainer, "save_checkpoint", filling)
+    with pytest.raises(OSError, match="No space left"):
+        simulate(TRIAL, folder=tmp_path, checkpoint_every=timedelta(0))
+    assert "is full" in RunFolder(tmp_path).status["error"]
+    assert sorted(path.name for path in tmp_path.glob("*.ckpt*")) == ["last.ckpt", "previous.ckpt"]
+    monkeypatch.undo()
+    assert carried_out(tmp_path).state == "finished"
+    assert rounds_in(tmp_path) == [0, 5, 10, 15, 20]
+    assert np.array_equal(RunFolder(tmp_path).models()[0], simulate(TRIAL).model)

@@ -1,0 +1,192 @@
+"""The local work of both engines, against plain PyTorch and against counts by hand: uneven clients, BatchNorm."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from engine_rigs import LR, WRAPS, T, by_torch, rigs
+from torch import nn
+from torch.optim import SGD
+
+from rollcall.algorithms import LocalWork, Rows
+from rollcall.benchmark.engines import Adam, Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out_splits
+from rollcall.tasks import ClientData, Minibatches, Task, leaf_synthetic
+
+STEPS = np.array([2, 6, 1, 10, 6, 4])
+ADAM = {"betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.2}
+OPTIMIZERS = {
+    "sgd": (LocalTraining(STEPS), SGD),
+    "momentum": (LocalTraining(STEPS, momentum=0.9), partial(SGD, momentum=0.9)),
+    "decay": (LocalTraining(STEPS, weight_decay=0.3), partial(SGD, weight_decay=0.3)),
+    "both": (LocalTraining(STEPS, 0.9, 0.3, clip_norm=0.7), partial(SGD, momentum=0.9, weight_decay=0.3)),
+    "adam": (LocalTraining(STEPS, optimizer=Adam(**ADAM)), partial(torch.optim.Adam, **ADAM)),
+    "adamw": (
+        LocalTraining(STEPS, optimizer=Adam(**ADAM, decoupled=True), clip_norm=0.7),
+        partial(torch.optim.AdamW, **ADAM),
+    ),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize("changed", [False, True], ids=["plain", "corrected and scaled"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_local_steps(name, changed, wrap):
+    local, make = OPTIMIZERS[name]
+    sequential, vectorised, x = rigs(local=local, wrap=WRAPS[wrap])
+    clients = torch.tensor([3, 0, 4, 1, 5])
+    draw = torch.Generator().manual_seed(1)
+    start = x + 0.1 * torch.randn(5, len(x), generator=draw, dtype=torch.float64)
+    correct = 0.02 * torch.randn(start.shape, generator=draw, dtype=torch.float64) if changed else None
+    scale = torch.tensor([0.5, 3.0, 1.5, 0.0, 0.2], dtype=torch.float64) if changed else None
+    before = start.clone()
+    ends = [work.sgd(clients, start, correct=correct, scale=scale) for work in (sequential, vectorised)]
+    assert torch.equal(start, before)
+    for row, client in enumerate(clients.tolist()):
+        lr, correction = (LR * scale[row].item(), correct[row]) if changed else (LR, None)
+        model = by_torch(sequential, make, start[row], client, lr, local.clip_norm, correction)
+        expected = nn.utils.parameters_to_vector(model.parameters()).detach()
+        learnt = [model.get_buffer(buffer).double() for buffer in sequential.model.buffer_names]
+        assert (expected - start[row]).abs().max() > 1e-3 or lr == 0
+        for work, end in zip((sequential, vectorised), ends, strict=True):
+            assert (end[row] - expected).abs().max() < 1e-10
+            for mean, buffer in zip(work.buffers(clients[row : row + 1]), learnt, strict=True):
+                assert torch.allclose(mean, buffer, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize("batch_size", [16, 3, "full"])
+def test_gradients_have_the_weight_decay_and_losses_have_not(wrap, batch_size):
+    works = rigs(batch_size, LocalTraining(5, weight_decay=0.3), WRAPS[wrap])[:2]
+    clients, x = torch.tensor([1, 4, 5]), works[0].model.vector()
+    at = x + torch.tensor([[0.0], [0.1], [-0.1]], dtype=torch.float64)
+    for step in (2, 0):
+        found = [work.gradients(clients, at, step) for work in works]
+        for row, client in enumerate(clients.tolist()):
+            model = by_torch(works[0], SGD, at[row], client, lr=0.0)
+            model.zero_grad()
+            loss = model.loss(works[0].feed.batch(client, 5 * T + step))
+            loss.backward()
+            pieces = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
+            expected = torch.cat([piece.flatten() for piece in pieces]) + 0.3 * at[row]
+            for gradients, losses in found:
+                assert losses[row].item() == pytest.approx(loss.item(), rel=1e-10)
+                assert (gradients[row] - expected).abs().max() < 1e-10
+
+
+def test_momentum_that_is_kept_begins_where_it_was():
+    x = rigs()[2]
+    before = Rows.begin(torch.zeros_like(x), 6).put(torch.tensor([4]), torch.ones(1, len(x)).double())
+    *works, x = rigs(local=LocalTraining(2, momentum=0.5, keep_momentum=True), momentum=before)
+    clients, x = torch.tensor([4, 1]), x.expand(2, -1)
+    for work in works:
+        ends = [work.sgd(clients, x) for _ in range(2)]
+        assert torch.equal(*ends)  # asked twice in a round, a client begins where the round began
+        v = 0.5 * before[clients] + work.gradients(clients, x, 0)[0]
+        y = x - LR * v
+        v = 0.5 * v + work.gradients(clients, y, 1)[0]
+        assert (ends[0] - (y - LR * v)).abs().max() < 1e-10
+        assert (work.momentum[clients] - v).abs().max() < 1e-10
+        assert not work.momentum[torch.tensor([0, 2, 3, 5])].any()
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_no_client_is_a_valid_set_of_clients(wrap):
+    *works, x = rigs(wrap=WRAPS[wrap])
+    nobody = torch.empty(0, dtype=torch.int64)
+    for work in works:
+        assert isinstance(work, LocalWork)
+        assert work.sgd(nobody, x.expand(0, -1)).shape == (0, len(x))
+        gradients, losses = work.gradients(nobody, x.expand(0, -1), 0)
+        assert gradients.shape == (0, len(x))
+        assert losses.shape == (0,)
+        assert not work.buffers(nobody)
+
+
+def test_buffers_follow_all_that_a_client_computes():
+    sequential, vectorised, x = rigs(wrap=WRAPS["batchnorm"])
+    everyone = torch.arange(6)
+    for work in (sequential, vectorised):
+        assert work.buffers(everyone) is None
+        ends = work.sgd(everyone[1:4], x.expand(3, -1))
+        work.gradients(everyone[2:], ends[[0, 1, 2, 2]], 3)
+        tracked = [work.buffers(everyone[client : client + 1])[2].item() for client in range(1, 6)]
+        assert tracked == [5, 6, 6, 1, 1]
+        assert work.buffers(everyone[:1]) is None
+    for one, other in zip(vectorised.buffers(everyone), sequential.buffers(everyone), strict=True):
+        assert torch.allclose(one, other, rtol=0, atol=1e-12)
+    norm = vectorised.engine.model.task.network[1]
+    assert not norm.running_mean.any()  # the server's own have not moved, neither by work nor by trying
+    assert norm.num_batches_tracked == 0
+
+
+@pytest.fixture(params=[Sequential, Vectorised])
+def leaf(request):
+    """A work of logistic regressions whose clients hold out samples, the data, and the model for three clients."""
+    task, data = leaf_synthetic(0, clients=5, validation=0.2)
+    task = task.double()
+    data.splits = {name: (x.double(), y) for name, (x, y) in data.splits.items()}
+    splits = held_out_splits(data, torch.device("cpu"))
+    feed = Feed(task, data.splits["train"], Minibatches(data.parts, 16, seed=0), splits)
+    engine = request.param(FlatTask(task), feed, LocalTraining(np.array([3, 1, 2, 1, 1])))
+    return engine.round(0, 0.1), data, FlatTask(task).vector().expand(3, -1)
+
+
+def test_losses_on_held_out_samples(leaf):
+    work, data, x = leaf
+    x = x + torch.tensor([[0.0], [0.3], [-0.2]], dtype=torch.float64)
+    clients = torch.tensor([4, 0, 2])
+    for split in ("validation", "test"):
+        features, labels = data.splits[split]
+        losses = work.losses(clients, x, split)
+        for row, client in enumerate(clients.tolist()):
+            W, b = x[row][:600].view(10, 60), x[row][600:]
+            mine = torch.from_numpy(data.owner(split) == client)
+            logits = features[mine] @ W.T + b
+            picked = logits[torch.arange(int(mine.sum())), labels[mine]]
+            assert losses[row].item() == pytest.approx((logits.logsumexp(1) - picked).mean().item(), rel=1e-10)
+        same = work.losses(clients, x[:1].expand(3, -1), split)
+        assert same[0] == work.losses(clients[:1], x[:1], split)[0]
+    with pytest.raises(ValueError, match="losses: 'train' is not allowed with this task; must be validation, test"):
+        work.losses(clients, x, "train")
+
+
+def test_gradients_are_counted_and_losses_are_noted(leaf):
+    work, _, x = leaf
+    clients = torch.tensor([0, 2])
+    _, losses = work.gradients(clients, x[:2], 0)
+    assert work.gradient_count == 2
+    held_out = work.losses(clients[1:], x[:1], "validation")
+    assert work.gradient_count == 2  # a loss on held-out samples needs no gradient
+    work.sgd(clients, x[:2])
+    assert work.gradient_count == 2 + 3 + 2
+    assert [call.tolist() for call in work.loss_calls] == [losses.tolist(), held_out.tolist()]
+    assert work.steps == 3
+    assert work.steps_of(clients).tolist() == [3, 2]
+
+
+class Largest(Task):
+    """Its loss cannot be computed for no samples."""
+
+    def __init__(self):
+        super().__init__(lr=0.1)
+        self.x = nn.Parameter(torch.zeros(1))
+
+    def metrics(self, batch):
+        return {}
+
+    def loss(self, batch):
+        return (batch[0] @ self.x).max()
+
+
+def test_a_client_without_samples_has_no_loss():
+    """The clients 0, 1, 2 hold the held-out samples [2], none, [3, 5]; at x = 2 the largest products are 4 and 10."""
+    task, samples = Largest(), torch.tensor([[2.0], [3.0], [5.0]])
+    data = ClientData(
+        {"train": (samples,), "test": (samples,)}, list(np.arange(3)[:, None]), owners={"test": np.array([0, 2, 2])}
+    )
+    feed = Feed(task, data.splits["train"], Minibatches(data.parts, 1, seed=0), held_out_splits(data, samples.device))
+    work = Sequential(FlatTask(task), feed, LocalTraining(1)).round(0, 0.1)
+    for clients, expected in (([0, 1, 2], [4.0, None, 10.0]), ([1, 2], [None, 10.0])):
+        losses = work.losses(torch.tensor(clients), torch.tensor([[2.0]]).expand(len(clients), -1), "test").tolist()
+        assert [None if loss != loss else loss for loss in losses] == expected
