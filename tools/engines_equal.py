@@ -1,11 +1,9 @@
-"""Compares engines on a device with the sequential engine on the CPU, and finishes on the CPU what began on the device.
-
-All in float64.
+"""Compares both engines on a GPU with the sequential engine on the CPU, and finishes on the CPU what began on the GPU.
 
     python tools/engines_equal.py --device cuda
 
-It needs no pytest, so that it runs on a bare machine with a GPU. It prints a line for each comparison and exits with 1
-if one of them differs by more than 1e-10.
+All in float64. It needs no pytest, so that it runs on a bare machine with a GPU. It prints a line for each comparison
+and exits with 1 if one of them differs by more than 1e-10.
 """
 
 import argparse
@@ -19,10 +17,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
+from torch import nn
 
 from rollcall import simulate
 from rollcall.algorithms import ALGORITHMS
-from rollcall.benchmark.config.errors import SettingError
 
 Vector: TypeAlias = Float[np.ndarray, "d"]
 """Parameters of a model."""
@@ -38,6 +36,12 @@ DIGITS: dict[str, Any] = {
 }
 
 
+def cnn(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """A small convolutional network for images of 8 x 8 pixels."""
+    layers = nn.Conv2d(shape[0], 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, classes)
+    return nn.Sequential(*layers)
+
+
 def trials() -> Iterator[tuple[str, dict[str, Any]]]:
     """The trials to compare, by name: every method, and ways of local training on which engines differ."""
     for method in ALGORITHMS:
@@ -47,7 +51,7 @@ def trials() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "fedavg, two epochs, momentum", DIGITS | {"algorithm": "fedavg", "local": epochs}
     adam = {"steps": 3, "lr": 0.01, "batch_size": 8, "optimizer": "adam", "clip_norm": 1.0}
     yield "fedavg, local Adam, clipped", DIGITS | {"algorithm": "fedavg", "local": adam}
-    convolutions = DIGITS["task"] | {"model": "cnn", "augmentation": {"name": "crop_flip", "padding": 1}}
+    convolutions = DIGITS["task"] | {"model": f"{__file__}:cnn", "augmentation": {"name": "crop_flip", "padding": 1}}
     local = {"steps": 3, "lr": 0.05, "batch_size": 8}
     yield "fedpbc, convolutions", DIGITS | {"task": convolutions, "algorithm": "fedpbc", "local": local}
 
@@ -58,52 +62,35 @@ def server(trial: dict[str, Any], engine: str, device: str, folder: Path | None 
     return simulate(trial | {"numerics": numerics}, folder=folder).server
 
 
-def difference(ours: Vector, expected: Vector) -> float:
-    """The greatest difference, relative to the greatest parameter if that is above 1."""
-    return float(np.abs(ours - expected).max() / max(1.0, np.abs(expected).max()))
-
-
-def finish(folder: Path) -> None:
-    """Finish, on this process's device, the runs that another process stopped halfway."""
-    for i, (_, trial) in enumerate(trials()):
-        if (folder / str(i)).exists():
-            np.save(folder / f"{i}.npy", server(trial, "auto", "auto", folder / str(i)))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda", help="cuda or cpu")
-    parser.add_argument("--engine", default="sequential,vectorised", help="engines to compare, separated by commas")
-    parser.add_argument("--only", default="", help="only trials whose name contains this text")
     parser.add_argument("--finish", type=Path, help=argparse.SUPPRESS)  # how this script calls itself
     options = parser.parse_args()
     if options.finish:
-        finish(options.finish)
+        for i, (_, trial) in enumerate(trials()):
+            np.save(options.finish / f"{i}.npy", server(trial, "auto", "auto", options.finish / str(i)))
         return
-    expected: dict[int, Vector] = {}
     wrong = 0
 
-    def report(name: str, what: str, ours: Vector, i: int) -> None:
+    def report(name: str, how: str, ours: Vector, expected: Vector) -> None:
         nonlocal wrong
-        distance = difference(ours, expected[i])
+        distance = float(np.abs(ours - expected).max() / max(1.0, np.abs(expected).max()))
         wrong += not distance <= MOST
-        print(f"{name:32} {what:20} {distance:.1e}  {'equal' if distance <= MOST else 'DIFFERENT'}", flush=True)
+        print(f"{name:32} {how:20} {distance:.1e}  {'equal' if distance <= MOST else 'DIFFERENT'}", flush=True)
 
-    chosen = [(i, name, trial) for i, (name, trial) in enumerate(trials()) if options.only in name]
+    expected = []
     with tempfile.TemporaryDirectory() as folder:
-        for i, name, trial in chosen:
-            expected[i] = server(trial, "sequential", "cpu")
-            for engine in options.engine.split(","):
-                try:
-                    report(name, engine, server(trial, engine, options.device), i)
-                except SettingError as error:
-                    print(f"{name:32} {engine:20} refused: {error}", flush=True)
+        for i, (name, trial) in enumerate(trials()):
+            expected.append(server(trial, "sequential", "cpu"))
+            for engine in ("sequential", "vectorised"):
+                report(name, engine, server(trial, engine, options.device), expected[i])
             # With device `auto`, a run is the same trial on a GPU and on a CPU, so that it can move.
             server(trial | {"rounds": trial["rounds"] // 2}, "auto", "auto", Path(folder) / str(i))
         on_cpu = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
         subprocess.run([sys.executable, __file__, "--finish", folder], env=on_cpu, check=True)
-        for i, name, _ in chosen:
-            report(name, "finished on the CPU", np.load(Path(folder) / f"{i}.npy"), i)
+        for i, (name, _) in enumerate(trials()):
+            report(name, "finished on the CPU", np.load(Path(folder) / f"{i}.npy"), expected[i])
     sys.exit(wrong > 0)
 
 

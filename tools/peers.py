@@ -20,13 +20,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
+
+import torch
+from lightning.pytorch import Callback
+from torch.nn.functional import cross_entropy
+
+from rollcall import simulate
+from rollcall.tasks import MODELS, supervised
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 PEERS = ["pfl[pytorch]", "flwr[simulation]"]
 STEPS, BATCH, ACTIVE, LR = 5, 16, 10, 0.01
 UNTIMED = 3
 """The first rounds, which contain one-time work."""
+
+Tick: TypeAlias = Callable[[], None]
+"""A contestant calls it at the end of each round."""
 
 
 @dataclass(frozen=True)
@@ -47,21 +57,14 @@ class Work:
 
     def network(self) -> Any:
         """A new network with random parameters."""
-        import torch
-
-        from rollcall.tasks import MODELS
-
         torch.manual_seed(0)
         return MODELS[self.model](self.shape, 10)
 
     def samples(self) -> tuple[Any, Any]:
         """Inputs [clients, n, ...] and labels [clients, n]."""
-        import torch
-
         draw = torch.Generator().manual_seed(1)
-        n = STEPS * BATCH
-        inputs = torch.randn(self.clients, n, *self.shape, generator=draw)
-        return inputs, torch.randint(0, 10, (self.clients, n), generator=draw)
+        inputs = torch.randn(self.clients, STEPS * BATCH, *self.shape, generator=draw)
+        return inputs, torch.randint(0, 10, (self.clients, STEPS * BATCH), generator=draw)
 
 
 WORKS = {
@@ -70,34 +73,19 @@ WORKS = {
 }
 
 
-class Clock:
-    """When each round ended, in seconds."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-
-    def tick(self) -> None:
-        self.times.append(perf_counter())
-
-
-def rollcall(work: Work, clock: Clock) -> None:
+def rollcall(work: Work, tick: Tick) -> None:
     """`simulate` with its defaults: partition, roll call, rounds in Lightning, one evaluation at the end."""
-    from lightning.pytorch import Callback
-
-    from rollcall import simulate
-    from rollcall.tasks import supervised
 
     class Ticks(Callback):
         def on_train_batch_end(self, *_: object) -> None:
-            clock.tick()
+            tick()
 
     inputs, labels = work.samples()
     train = inputs.flatten(0, 1), labels.flatten()
     test = train[0][:100], train[1][:100]
-    task = supervised(train, test, lambda seed: work.network(), clients=work.clients, partition="iid")
     rounds = work.rounds + UNTIMED
     trial = {
-        "task": task,
+        "task": supervised(train, test, lambda seed: work.network(), clients=work.clients, partition="iid"),
         "participation": {"name": "uniform", "per_round": ACTIVE},
         "algorithm": "fedavg",
         "local": {"steps": STEPS, "lr": LR, "batch_size": BATCH},
@@ -107,11 +95,8 @@ def rollcall(work: Work, clock: Clock) -> None:
     simulate(trial, callbacks=[Ticks()])
 
 
-def plain_loop(work: Work, clock: Clock) -> None:
+def plain_loop(work: Work, tick: Tick) -> None:
     """Load the state, make an optimizer, train, average; one client after another, with all threads."""
-    import torch
-    from torch.nn.functional import cross_entropy
-
     server, worker = work.network(), work.network()
     inputs, labels = work.samples()
     draw = torch.Generator().manual_seed(2)
@@ -119,26 +104,23 @@ def plain_loop(work: Work, clock: Clock) -> None:
         ends = []
         for i in torch.randperm(work.clients, generator=draw)[:ACTIVE].tolist():
             worker.load_state_dict(server.state_dict())
-            train(worker, inputs[i], labels[i], cross_entropy, draw)
+            train(worker, inputs[i], labels[i], draw)
             ends.append({name: value.clone() for name, value in worker.state_dict().items()})
         server.load_state_dict({name: torch.stack([end[name] for end in ends]).mean(0) for name in ends[0]})
-        clock.tick()
+        tick()
 
 
-def train(network: Any, inputs: Any, labels: Any, loss: Callable[..., Any], draw: Any) -> None:
+def train(network: Any, inputs: Any, labels: Any, draw: Any) -> None:
     """An epoch of SGD, as most code writes it."""
-    import torch
-
     optimizer = torch.optim.SGD(network.parameters(), lr=LR)
     for rows in torch.randperm(len(inputs), generator=draw).split(BATCH):
         optimizer.zero_grad()
-        loss(network(inputs[rows]), labels[rows]).backward()
+        cross_entropy(network(inputs[rows]), labels[rows]).backward()
         optimizer.step()
 
 
-def pfl_research(work: Work, clock: Clock) -> None:
+def pfl_research(work: Work, tick: Tick) -> None:
     """pfl-research's simulation, in one process."""
-    import torch
     from pfl.aggregate.simulate import SimulatedBackend
     from pfl.algorithm import FederatedAveraging, NNAlgorithmParams
     from pfl.callback.base import TrainingProcessCallback
@@ -147,7 +129,6 @@ def pfl_research(work: Work, clock: Clock) -> None:
     from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
     from pfl.metrics import Metrics
     from pfl.model.pytorch import PyTorchModel
-    from torch.nn.functional import cross_entropy
 
     class Network(torch.nn.Module):
         def __init__(self) -> None:
@@ -162,7 +143,7 @@ def pfl_research(work: Work, clock: Clock) -> None:
 
     class Ticks(TrainingProcessCallback):  # type: ignore[type-arg, unused-ignore]
         def after_central_iteration(self, *_: object, **__: object) -> tuple[bool, Any]:
-            clock.tick()
+            tick()
             return False, Metrics()
 
     inputs, labels = work.samples()
@@ -182,15 +163,13 @@ def pfl_research(work: Work, clock: Clock) -> None:
     )
 
 
-def flower(work: Work, clock: Clock) -> None:
+def flower(work: Work, tick: Tick) -> None:
     """Flower's simulation: a client app in Ray actors, one for each core."""
-    import torch
     from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
     from flwr.clientapp import ClientApp
     from flwr.serverapp import ServerApp
     from flwr.serverapp.strategy import FedAvg
     from flwr.simulation import run_simulation
-    from torch.nn.functional import cross_entropy
 
     client_app, server_app = ClientApp(), ServerApp()
     cache: list[Any] = []
@@ -203,12 +182,9 @@ def flower(work: Work, clock: Clock) -> None:
         i = int(context.node_config["partition-id"])
         network = work.network()
         network.load_state_dict(message.content["arrays"].to_torch_state_dict())
-        train(network, cache[0][i], cache[1][i], cross_entropy, torch.Generator().manual_seed(i))
+        train(network, cache[0][i], cache[1][i], torch.Generator().manual_seed(i))
         content = {"arrays": ArrayRecord(network.state_dict()), "metrics": MetricRecord({"num-examples": 1})}
         return Message(content=RecordDict(content), reply_to=message)
-
-    def tick(server_round: int, arrays: Any) -> None:
-        clock.tick()
 
     @server_app.main()  # type: ignore[untyped-decorator, unused-ignore]
     def serve(grid: Any, context: Any) -> None:
@@ -219,7 +195,7 @@ def flower(work: Work, clock: Clock) -> None:
             min_available_nodes=work.clients,
         )
         arrays = ArrayRecord(work.network().state_dict())
-        strategy.start(grid, arrays, num_rounds=work.rounds + UNTIMED, evaluate_fn=tick)
+        strategy.start(grid, arrays, num_rounds=work.rounds + UNTIMED, evaluate_fn=lambda server_round, arrays: tick())
 
     resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": {"include_dashboard": False}}
     run_simulation(server_app, client_app, work.clients, backend_config=resources)
@@ -230,11 +206,11 @@ CONTESTANTS = {"rollcall": rollcall, "pfl-research": pfl_research, "Flower": flo
 
 def measure(name: str, work: Work) -> dict[str, float]:
     """One measurement, in this process: milliseconds a round, and peak memory in MiB."""
-    clock = Clock()
-    CONTESTANTS[name](work, clock)
-    gaps = [after - before for before, after in zip(clock.times, clock.times[1:], strict=False)][UNTIMED - 1 :]
+    ends: list[float] = []
+    CONTESTANTS[name](work, lambda: ends.append(perf_counter()))
+    timed = ends[UNTIMED - 1 :]
     usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return {"round_ms": statistics.fmean(gaps) * 1000, "memory_mb": max(usage) / 1024}
+    return {"round_ms": 1000 * (timed[-1] - timed[0]) / (len(timed) - 1), "memory_mb": max(usage) / 1024}
 
 
 def install(environment: Path) -> Path:
@@ -247,28 +223,18 @@ def install(environment: Path) -> Path:
     return python
 
 
-def compare(python: Path, work: str, repeat: int) -> dict[str, list[dict[str, float]]]:
-    """All contestants, taking turns; each measurement in a process of its own."""
-    variables = os.environ | {
-        "FLWR_TELEMETRY_ENABLED": "0",
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }
+def compare(python: Path, work: str, repeat: int) -> str:
+    """A table in Markdown, median (least to most). Contestants alternate; each measurement is a process of its own."""
+    quiet = os.environ | {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     results: dict[str, list[dict[str, float]]] = {name: [] for name in CONTESTANTS}
     for i in range(repeat):
-        for name in CONTESTANTS:
+        for name, rows in results.items():
             command = [python, __file__, "--measure", name, "--work", work]
-            run = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+            run = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
             if run.returncode:
                 sys.exit(f"{name} failed:\n{run.stderr[-2000:]}")
-            results[name].append(json.loads(run.stdout.splitlines()[-1]))
-            print(
-                f"{work}: {name}, {i + 1} of {repeat}: {results[name][-1]['round_ms']:.1f} ms a round", file=sys.stderr
-            )
-    return results
-
-
-def table(work: str, results: dict[str, list[dict[str, float]]]) -> str:
-    """Median (least to most) of the repetitions, in Markdown."""
+            rows.append(json.loads(run.stdout.splitlines()[-1]))
+            print(f"{work}: {name}, {i + 1} of {repeat}: {rows[-1]['round_ms']:.1f} ms a round", file=sys.stderr)
     ours = statistics.median(row["round_ms"] for row in results["rollcall"])
     lines = [f"| {work} | ms a client-round | rounds a second | MiB | to Rollcall |", "| --- | --- | --- | --- | --- |"]
     for name, rows in results.items():
@@ -292,7 +258,7 @@ def main() -> None:
         return
     python = install(options.environment)
     for work in options.work.split(","):
-        print(table(work, compare(python, work, options.repeat)), end="\n\n")
+        print(compare(python, work, options.repeat), end="\n\n")
 
 
 if __name__ == "__main__":

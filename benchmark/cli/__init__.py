@@ -1,4 +1,4 @@
-"""The command line, one file for each command."""
+"""The command line. `app.py` lists the commands and where each is defined."""
 
 from rollcall.benchmark.cli.app import main
 

@@ -18,7 +18,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.interruption import Interrupted
 
 COMMANDS = {
-    "list": ("rollcall.benchmark.cli.list:list_", "List the experiments, and the names that experiment files can use."),
+    "list": ("rollcall.benchmark.cli.show:list_", "List the experiments, and the names that experiment files can use."),
     "show": (
         "rollcall.benchmark.cli.show:show",
         "Show an experiment's settings, grid and claims, and how many of its trials are finished.",
@@ -29,7 +29,7 @@ COMMANDS = {
     ),
     "tune": ("rollcall.benchmark.cli.tune:tune", "Search hyper-parameters, for every cell alike. Rerunning resumes."),
     "status": (
-        "rollcall.benchmark.cli.status:status",
+        "rollcall.benchmark.cli.store:status",
         "Show how many trials in the store are finished, running, interrupted, failed or diverged.",
     ),
     "check": (
@@ -45,16 +45,16 @@ COMMANDS = {
         "Time a client's round with each engine, beside a plain loop in the same run.",
     ),
     "sync": (
-        "rollcall.benchmark.cli.sync:sync",
+        "rollcall.benchmark.cli.store:sync",
         "Copy run folders into MLflow that are not there yet, such as those of other machines.",
     ),
-    "export": ("rollcall.benchmark.cli.export:export", "Write the trained model of a run as a torch state dict."),
+    "export": ("rollcall.benchmark.cli.store:export", "Write the trained model of a run as a torch state dict."),
     "doctor": (
-        "rollcall.benchmark.cli.doctor:doctor",
+        "rollcall.benchmark.cli.store:doctor",
         "Find damaged files in run folders, and a damaged mlflow.db, and set them aside with --fix.",
     ),
     "clean": (
-        "rollcall.benchmark.cli.clean:clean",
+        "rollcall.benchmark.cli.store:clean",
         "Delete the run folders of failed trials, and of trials that are not in the experiment file.",
     ),
     "archive": (

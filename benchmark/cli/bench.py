@@ -1,5 +1,6 @@
 """`rollcall bench`: the cost of local work on this machine, by engine."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -7,14 +8,14 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from rich.table import Table as Grid
 
-from rollcall.benchmark.cli.shared import Json, draw, err, out, strict_json
+from rollcall.benchmark.cli.shared import Json, draw, out, strict_json
 from rollcall.benchmark.config.errors import SettingError
 
 COLUMNS = {"clients": "clients", "active": "active", "steps": "K", "batch": "batch"}
 """The settings of a case, and the headings of their columns."""
 
 Row: TypeAlias = dict[str, Any]
-"""What was measured of a case, by name."""
+"""The measurements of a case, by name."""
 
 
 def bench(
@@ -27,10 +28,9 @@ def bench(
     ] = None,
     steps: Annotated[str, typer.Option(metavar="N,...", help="K, local steps.")] = "5",
     batch: Annotated[str, typer.Option(metavar="N,...", help="Samples in a local step.")] = "16",
-    engine: Annotated[
-        str,
-        typer.Option(metavar="NAME,...", help="auto, sequential, vectorised."),
-    ] = "sequential,vectorised",
+    engine: Annotated[str, typer.Option(metavar="NAME,...", help="auto, sequential, vectorised.")] = (
+        "sequential,vectorised"
+    ),
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     repeat: Annotated[int, typer.Option(min=1, help="Repetitions, shown as median, least and most.")] = 3,
     augment: Annotated[bool, typer.Option("--augment", help="Crop and flip the images.")] = False,
@@ -61,7 +61,7 @@ def bench(
     rows: list[Row] = []
     for row in measure(cases, repeat=repeat, seconds=0.1 if quick else 1.0, augment=augment):
         rows.append(row)
-        err.print(f"{len(rows)} of {len(cases)} measured", highlight=False)
+        print(f"{len(rows)} of {len(cases)} measured", file=sys.stderr)
     if plot is not None:
         from rollcall.leaderboard.plots.timing import costs
 
@@ -71,14 +71,12 @@ def bench(
         return
     out.print(_table(rows))
     for name, row in {str(row["engine"]): row for row in rows}.items():
-        rate = _spread(row, "loop_rounds_per_second")
-        out.print(f"whole rounds of 100 tiny quadratics, {name}: {rate} per second", highlight=False)
+        print(f"whole rounds of 100 tiny quadratics, {name}: {_spread(row, 'loop_rounds_per_second')} per second")
     memory = "peak GPU memory of the engine" if device == "cuda" else "peak memory of this process so far"
-    out.print(
+    print(
         f"{task}, K {steps}, batch {batch}; on {rows[0]['device_name']}, {rows[0]['threads']} threads; "
         f"median (least-most) of {repeat} repetitions; floor: the same arithmetic at the speed of large matrix "
-        f"products; MiB: {memory}",
-        highlight=False,
+        f"products; MiB: {memory}"
     )
 
 

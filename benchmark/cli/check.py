@@ -11,11 +11,11 @@ from rich.progress import track
 from rich.table import Table as Grid
 
 from rollcall.benchmark.cli.shared import Json, err, out
+from rollcall.benchmark.config.choice import KINDS, Choice, kind_of, read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import parse_part
 
 if TYPE_CHECKING:
-    from rollcall.benchmark.config.choice import Choice
     from rollcall.benchmark.conformance import Outcome
 
 
@@ -33,10 +33,10 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Run the conformance checks on parts, your own included, and explain each failure."""
-    from rollcall.benchmark.config.choice import KINDS
-    from rollcall.benchmark.conformance import conform
+    values = {text: parse_part("part", text) for text in parts or KINDS["algorithm"].known}
+    from rollcall.benchmark.conformance import conform  # imports torch, which takes seconds
 
-    choices = {text: _choice(parse_part("part", text), kind) for text in parts or KINDS["algorithm"].known}
+    choices = {text: _choice(value, kind) for text, value in values.items()}
     outcomes = {
         name: conform(choice)
         for name, choice in track(choices.items(), "checking", console=err, transient=True, disable=not err.is_terminal)
@@ -45,17 +45,16 @@ def check(
         print(json.dumps({name: [asdict(outcome) for outcome in ends] for name, ends in outcomes.items()}, indent=1))
     else:
         for name, ends in sorted(outcomes.items(), key=lambda item: all(end.passed for end in item[1])):
-            out.print(_conformance(name, choices[name].kind, ends, whole=len(choices) == 1), soft_wrap=True)
+            out.print(_report(name, choices[name].kind, ends, whole=len(choices) == 1), soft_wrap=True)
     raise typer.Exit(0 if all(end.passed for ends in outcomes.values() for end in ends) else 1)
 
 
-def _choice(value: Any, kind: str) -> "Choice":
+def _choice(value: Any, kind: str) -> Choice:
     """The choice that a name stands for.
 
     Raises:
         SettingError: there are no checks for its kind, its kind is not clear, or the name leads nowhere.
     """
-    from rollcall.benchmark.config.choice import kind_of, read
     from rollcall.benchmark.conformance import CHECKS
 
     if kind and kind not in CHECKS:
@@ -67,7 +66,7 @@ def _choice(value: Any, kind: str) -> "Choice":
     return read(kind, value)
 
 
-def _conformance(name: str, kind: str, outcomes: "list[Outcome]", whole: bool) -> Group:
+def _report(name: str, kind: str, outcomes: "list[Outcome]", whole: bool) -> Group:
     """The kind of a part, and the checks that it failed; with `whole`, those that it passed if it failed none."""
     failed = [outcome for outcome in outcomes if not outcome.passed]
     verdict = f"[red]fails {len(failed)} of {len(outcomes)} checks[/]" if failed else "[green]passes[/]"
@@ -77,10 +76,8 @@ def _conformance(name: str, kind: str, outcomes: "list[Outcome]", whole: bool) -
     grid = Grid(show_header=False, box=None)
     for outcome in failed:
         text = f"{outcome.check}\n  expected  {outcome.expected}\n  seen      {outcome.seen}"
-        text += f"\n  in        {outcome.where}" if outcome.where else ""
-        grid.add_row("[red]✗[/]", escape(text))
+        grid.add_row("[red]✗[/]", escape(f"{text}\n  in        {outcome.where}" if outcome.where else text))
     for outcome in outcomes if whole and not failed else ():
-        if outcome.passed:
-            grid.add_row("[green]✓[/]", escape(outcome.check))
+        grid.add_row("[green]✓[/]", escape(outcome.check))
     head = f"[bold]{escape(name)}[/] ({kind}) {verdict}  {escape(remarks)}"
     return Group(head, *([grid] if grid.row_count else []))

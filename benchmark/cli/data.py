@@ -23,9 +23,8 @@ Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets. Def
 @data.command()
 def status(names: Names = None, as_json: Json = False) -> None:
     """Show which data sets are here, their sizes, and where they are downloaded from."""
-    from rollcall.tasks.datasets import root
-
-    rows = [_status(source, root()) for source in _chosen(names)]
+    root, sources = _chosen(names)
+    rows = [_status(source, root) for source in sources]
     if as_json:
         print(json.dumps(rows, indent=1))
         return
@@ -37,21 +36,21 @@ def status(names: Names = None, as_json: Json = False) -> None:
         sizes = (decimal(size) if size else "-" for size in (row["bytes"], row["download_bytes"]))
         grid.add_row(row["name"], here, *sizes, hosts)
     out.print(grid)
-    out.print(f"in {root().resolve()}", highlight=False, soft_wrap=True)
+    print(f"in {root.resolve()}")
 
 
 @data.command()
 def fetch(names: Names = None) -> None:
     """Download what is missing. Rerun the command to resume an interrupted download."""
-    from rollcall.tasks.datasets import root
     from rollcall.tasks.datasets.fetch import fetch as download
 
-    for source in _chosen(names):
+    root, sources = _chosen(names)
+    for source in sources:
         try:
-            new = download(source, root())
+            new = download(source, root)
         except ValueError as error:
             raise SettingError(str(error)) from None
-        out.print(f"{source.name}: {'downloaded' if new else 'was already here'}", highlight=False)
+        print(f"{source.name}: {'downloaded' if new else 'was already here'}")
 
 
 @data.command()
@@ -60,34 +59,31 @@ def verify(names: Names = None) -> None:
 
     For data sets that are named, a missing file counts as damaged.
     """
-    from rollcall.tasks.datasets import root
-
     bad = 0
-    for source in _chosen(names):
-        missing = source.missing(root())
-        verified = source.verify(root())
-        wrong = [path for path, intact in verified.items() if intact is False]
+    root, sources = _chosen(names)
+    for source in sources:
+        verified = source.verify(root)
         if not verified and not names:
             continue  # no file is here, and the set was not named
-        for path in wrong:
-            print(f"{source.name}: {path} is damaged", file=sys.stderr)
-        for path in missing:
-            print(f"{source.name}: {path} is missing", file=sys.stderr)
-        unchecked = sum(intact is None for intact in verified.values())
-        good = len(verified) - len(wrong) - unchecked
+        states = {path: "damaged" for path, intact in verified.items() if intact is False}
+        states |= dict.fromkeys(source.missing(root), "missing")
+        for path, state in states.items():
+            print(f"{source.name}: {path} is {state}", file=sys.stderr)
+        unchecked = list(verified.values()).count(None)
         more = f", {unchecked} without a known checksum" if unchecked else ""
-        out.print(f"{source.name}: {good} good{more}", highlight=False)
-        bad += len(wrong) + len(missing)
+        print(f"{source.name}: {list(verified.values()).count(True)} good{more}")
+        bad += len(states)
     raise typer.Exit(1 if bad else 0)
 
 
-def _chosen(names: list[str] | None) -> "list[Source]":
-    from rollcall.tasks.datasets import SOURCES
+def _chosen(names: list[str] | None) -> "tuple[Path, list[Source]]":
+    """The data root, and the data sets with these names, by default all."""
+    from rollcall.tasks.datasets import SOURCES, root  # imports torch, which takes seconds
 
     for name in names or []:
         if name not in SOURCES:
             raise SettingError(f"name: {name!r} is not allowed; must be one of {', '.join(SOURCES)}")
-    return [SOURCES[name] for name in names or SOURCES]
+    return root(), [SOURCES[name] for name in names or SOURCES]
 
 
 def _status(source: "Source", root: Path) -> dict[str, Any]:

@@ -1,21 +1,29 @@
-"""`rollcall participation`."""
+"""`rollcall participation`: the participation model of a YAML file or of an experiment, without any learning."""
 
+import json
+import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from jaxtyping import Bool
 from matplotlib.figure import Figure
+from pydantic import Field, PositiveFloat, PositiveInt
 from rich.table import Table as Grid
 
-from rollcall.benchmark.cli.shared import Json, Only, draw, err, out, strict_json
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.cli.shared import Json, Only, draw, out, strict_json
+from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.errors import SettingError, at
+from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.text import counted, parse_all
+from rollcall.benchmark.config.trial import ParticipationChoice, Trial
 from rollcall.leaderboard.plots import participation as pictures
-from rollcall.participation import Participation, recording
+from rollcall.participation import Participation, Population, recording
+from rollcall.participation.streams import stream
 from rollcall.participation.summary import Summary, probabilities, separation_curves, summarise
 
 
@@ -23,6 +31,22 @@ class Picture(StrEnum):
     uplinks = "uplinks"
     probabilities = "probabilities"
     separation = "separation"
+
+
+class Classes(Settings):
+    """Class distributions for clients without data."""
+
+    count: PositiveInt = Field(10, description="C, the number of classes")
+    alpha: PositiveFloat = Field(0.1, description="concentration of the Dirichlet distribution of a client's classes")
+
+
+class RollCall(Settings):
+    """The content of a YAML file with a participation model."""
+
+    clients: PositiveInt = Field(description="m, the number of clients")
+    seed: int = Field(0, ge=0, description="seed of all random draws")
+    classes: Classes = Field(Classes(), description="class distributions of the clients")
+    participation: ParticipationChoice = Field(description="the participation model")
 
 
 def participation(
@@ -39,8 +63,6 @@ def participation(
     """Summarise, draw or record the rounds of a participation model, without any learning."""
     if picture is not None and plot is None:
         raise SettingError("--picture is not allowed without --plot; add --plot FILE")
-    from rollcall.benchmark.cli.participation_spec import load
-
     model, panel = load(spec, parse_all("only", only or []))
     mask = recording.record(model, rounds)
     summary = summarise(model, mask)
@@ -56,7 +78,66 @@ def participation(
             recording.write(mask, record)
         except ValueError as error:
             raise SettingError(f"record: {error}") from None
-        err.print(f"{counted(rounds, 'round')}: {record}", highlight=False, soft_wrap=True)
+        print(f"{counted(rounds, 'round')}: {record}", file=sys.stderr)
+
+
+def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> tuple[Participation, str]:
+    """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
+
+    The second `bernoulli` of an experiment is called `bernoulli#2`. If panels differ in their data, the first panel
+    whose data set is on this machine counts.
+
+    Args:
+        spec: the file, or EXPERIMENT:MODEL.
+        only: labels to keep by axis of the experiment, such as the panel.
+
+    Returns:
+        the model; and its panel, empty if there is but one.
+
+    Raises:
+        SettingError: the model does not exist, one of its options is not allowed, or its data set is not here.
+    """
+    content: Any = load_yaml(Path(spec)) if Path(spec).is_file() else None
+    if isinstance(content, dict) and "trial" not in content:
+        if only:
+            raise SettingError("--only is not allowed with a file of a participation model; it has no panels")
+        file = validated(RollCall, content)
+        concentration = np.full(file.classes.count, file.classes.alpha)
+        nu = stream(file.seed, "partition").dirichlet(concentration, size=file.clients)
+        with at("participation"):
+            return file.participation.build(Population(file.clients, file.seed, nu)), ""
+    name, _, wanted = spec.partition(":")
+    experiment = Experiment.read(name).only(only or {})
+    models = _models(experiment)
+    if not models:
+        raise SettingError(f"participation: {name} has no participation model; its panels are analyses")
+    if wanted not in models and (wanted or len(models) > 1):
+        raise SettingError(f"participation: {wanted!r} is not a model of {name}; must be one of {', '.join(models)}")
+    from rollcall.benchmark.federation.build import build  # imports torch, which takes seconds
+    from rollcall.benchmark.sweep.estimate import missing
+
+    panels = models[wanted or next(iter(models))]
+    for panel, trial in panels.items():
+        if not missing([trial]):
+            return build(trial).participation, panel if len(experiment.panels) > 1 else ""
+    absent = missing(list(panels.values()))
+    raise SettingError(f"no data set of {spec} is here; to download one: rollcall data fetch {absent[0]}")
+
+
+def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:
+    """For each participation model of an experiment, by label, the first trial of each panel that has it."""
+    models: dict[str, dict[str, Trial]] = {}
+    labels: dict[str, str] = {}
+    for place in places(experiment):
+        if not isinstance(place.trial, Trial):
+            continue
+        settings = json.dumps(place.trial.complete()["participation"], sort_keys=True)
+        if settings not in labels:
+            label = place.labels.get("participation", place.trial.participation.name)
+            same = sum(name.partition("#")[0] == label for name in models)
+            labels[settings] = f"{label}#{same + 1}" if same else label
+        models.setdefault(labels[settings], {}).setdefault(place.labels["panel"], place.trial)
+    return models
 
 
 def _figure(picture: Picture, model: Participation, mask: Bool[np.ndarray, "T m"]) -> Figure:

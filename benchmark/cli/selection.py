@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,11 +80,7 @@ class Plan:
         check_metrics(metrics, distinct(self.places), (trial for whole in [self.whole] for trial in trials(whole)))
 
     def claim(self, store: Path) -> None:
-        """Record in the folder of the runs which file they belong to.
-
-        Raises:
-            SettingError: the runs of another file are there.
-        """
+        """Record the experiment file in the folder of its runs; see `claim`."""
         if not self.experiment.base:  # else it shares the runs of its base on purpose
             claim(store / self.experiment.home, self.file or file_of(self.experiment.name))
 
@@ -160,7 +157,7 @@ def plans_of(
     Their settings are validated when the `places` of a plan are asked for.
 
     Raises:
-        SettingError: a change does not fit an experiment.
+        SettingError: a change does not fit an experiment, or `tuned` is the answer for another one or has its seeds.
     """
     plans = []
     for one in names(of=name) or [name]:
@@ -172,26 +169,17 @@ def plans_of(
         if seeds:
             chosen = chosen.varied({"seed": parse_values("seeds", seeds)})
         if tuned is not None:
-            chosen = with_tuned(chosen, tuned)
+            from rollcall.benchmark.search.answer import Tuned, seeds_of
+
+            answer = Tuned.read(tuned)
+            answer.check_seeds(seeds_of(chosen))
+            chosen = answer.applied(chosen)
         if rounds is not None:
             chosen = chosen.varied({"rounds": [rounds]})
         chosen = chosen.varied(parse_all("set", settings or []))
         file = Path(one) if Path(one).is_file() else None
         plans.append(Plan(chosen.only(parse_all("only", only or [])), chosen, file))
     return plans
-
-
-def with_tuned(experiment: Experiment, file: Path) -> Experiment:
-    """The experiment with the settings that `rollcall tune` chose.
-
-    Raises:
-        SettingError: the file is not of this experiment, or the experiment has a seed of the search.
-    """
-    from rollcall.benchmark.search.answer import Tuned, seeds_of
-
-    tuned = Tuned.read(file)
-    tuned.check_seeds(seeds_of(experiment))
-    return tuned.applied(experiment)
 
 
 def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | None) -> list[Plan]:
@@ -223,7 +211,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
     for folder, plan, record in zip(folders, plans, records, strict=True):
         assert record is not None
         record.write(folder)
-        err.print(record.told(plan.experiment.name), highlight=False, soft_wrap=True)
+        print(record.told(plan.experiment.name), file=sys.stderr)
     return [
         Plan(plan.experiment, plan.whole, plan.file, cutting.apply(plan.places, record.cut))
         for plan, record in zip(plans, records, strict=True)

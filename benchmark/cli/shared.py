@@ -1,8 +1,8 @@
-"""What several commands share: options and arguments, consoles, and how they print JSON and draw pictures."""
+"""Options and arguments of several commands, consoles, JSON and pictures."""
 
 import json
 import math
-from importlib.util import find_spec
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,16 +55,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 STORE = Path("runs")
 
 
-def need_mlflow() -> None:
-    """Refuse to run a command that needs MLflow.
-
-    Raises:
-        SettingError: MLflow is not installed.
-    """
-    if not find_spec("mlflow"):
-        raise SettingError("this command needs MLflow: pip install '.[mlflow]'")
-
-
 def strict_json(value: Any) -> str:
     """Plain values as JSON text. JSON's standard knows no NaN and no infinity: such a number is null."""
     return json.dumps(_finite(value), indent=1, allow_nan=False)
@@ -79,19 +69,14 @@ def _finite(value: Any) -> Any:
 
 
 def draw(name: str, figure: "Figure", file: Path) -> None:
-    """Write a picture to a file, whose folder is made if need be.
-
-    Args:
-        name: of the picture, for the line that says where it is.
-        figure: the picture.
-        file: its ending decides the format.
+    """Write a picture and print its name and file on stderr. The ending of the file decides the format.
 
     Raises:
-        SettingError: the ending is of no format.
+        SettingError: no format has this ending.
     """
     endings = figure.canvas.get_supported_filetypes()
     if file.suffix.lower().removeprefix(".") not in endings:
         raise SettingError(f"plot: {str(file)!r} is not allowed; must end in one of .{', .'.join(sorted(endings))}")
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=150)
-    err.print(f"{name}: {file}", highlight=False, soft_wrap=True)
+    print(f"{name}: {file}", file=sys.stderr)

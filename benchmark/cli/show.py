@@ -1,7 +1,9 @@
-"""`rollcall show`."""
+"""`rollcall list` and `rollcall show`: what can be run, and what an experiment file says."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,16 +29,45 @@ from rollcall.benchmark.cli.shared import (
     out,
     strict_json,
 )
+from rollcall.benchmark.config.choice import GROUP, KINDS
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError, at
-from rollcall.benchmark.config.experiment import Experiment, Override, places
-from rollcall.benchmark.config.report import Report
+from rollcall.benchmark.config.experiment import Experiment, is_number, names, places
+from rollcall.benchmark.config.summaries import summaries
 from rollcall.benchmark.config.text import counted
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.leaderboard.paper.cells import kept_runs
 
 LONG = 6
 """The most numbers of a vector, and labels of an axis, that are printed in full."""
+
+
+def list_(as_json: Json = False) -> None:
+    """List the experiments, and the names that experiment files can use."""
+    experiments = {name: Experiment.read(name) for name in names()}
+    listed = {"experiment": {name: experiment.title for name, experiment in experiments.items()}}
+    listed |= {kind: summaries(choices.address) | _installed(kind) for kind, choices in KINDS.items()}
+    if as_json:
+        print(json.dumps(listed, indent=1))
+        return
+    tables: dict[str, list[tuple[str, ...]]] = {}
+    for name, experiment in sorted(experiments.items(), key=lambda item: item[0].rpartition("/")[0]):
+        paper = name.rpartition("/")[0]  # "", the suite's own, comes first
+        tables.setdefault(f"experiments of {paper}" if paper else "experiment", []).append(
+            (name, experiment.title, experiment.source)
+        )
+    tables |= {kind: list(listed[kind].items()) for kind in KINDS}
+    for title, rows in tables.items():
+        if rows:  # `function` lists none
+            out.print(*_rows(title, rows)[1:], "")
+
+
+def _installed(kind: str) -> dict[str, str]:
+    """The choices of a kind that installed packages offer, each with its address; nothing is imported."""
+    return {
+        point.name.removeprefix(f"{kind}."): f"{point.value}, of the installed package {point.dist.name}"
+        for point in entry_points(group=GROUP)
+        if point.name.startswith(f"{kind}.") and point.dist is not None
+    }
 
 
 def show(
@@ -63,22 +94,20 @@ def show(
     if as_json:
         print(strict_json([described(job) for plan in plans for job in plan.jobs(store)]))
         return
+    from rollcall.leaderboard.paper.cells import kept_runs  # imports pandas, which takes time
+
     for plan in plans:
-        out.print(card(plan.experiment), "", highlight=False)
+        out.print(card(plan.experiment), "")
         where = store / plan.experiment.home
         rounds_of = plan.rounds
         finished = sum(RunFolder(where / name).finished >= rounds for name, rounds in rounds_of.items())
-        all_trials, total = counted(len(rounds_of), "trial"), counted(sum(rounds_of.values()), "round")
         complete, shorter = kept_runs(plan.experiment)
         kept = f"; {complete} in the kept results" if complete or shorter else ""
         kept += f", {shorter} with fewer rounds" if shorter else ""
-        out.print(
-            f"{all_trials}, {total} in all; {finished} finished in {where}{kept}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        all_trials, total = counted(len(rounds_of), "trial"), counted(sum(rounds_of.values()), "round")
+        print(f"{all_trials}, {total} in all; {finished} finished in {where}{kept}")
         if estimate:
-            out.print(how_long(plan.places), "", highlight=False, soft_wrap=True)
+            print(how_long(plan.places), end="\n\n")
 
 
 def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
@@ -106,36 +135,44 @@ def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
 
 def card(experiment: Experiment) -> Group:
     """All that an experiment file says. Settings are shown as they are written, before they are validated."""
+    report = experiment.report
+    metrics = ", ".join(f"{metric.name} {metric.arrow}" for metric in report.metrics)
+    rounds = "at the last evaluation" if report.last_rounds == 1 else f"mean of the last {report.last_rounds:,} rounds"
     parts: list[RenderableType] = [Text(experiment.title, style="bold")]
-    if experiment.about:
-        parts.append(Text(experiment.about))
-    if experiment.source:
-        parts.append(Text(f"Source: {experiment.source}"))
-    parts += _rows("settings of all trials", _settings(experiment.trial))
+    source = experiment.source and f"Source: {experiment.source}"
+    parts += [Text(text) for text in (experiment.about, source) if text]
+    parts += _rows("settings of all trials", _flat(experiment.trial).items())
     for name, panel in experiment.panels.items():
         title = f"panel {name}: {panel.title}".removesuffix(": ") if name else "grid"
         parts += _rows(title, _panel(experiment, name))
-    parts += _rows("overrides", [_override(override) for override in experiment.overrides])
+    overrides = [
+        (
+            "; ".join(f"{axis} {', '.join(labels)}" for axis, labels in override.when.items()),
+            ", ".join(f"{path} {value}" for path, value in _flat(override.set).items()),
+            override.found,
+        )
+        for override in experiment.overrides
+    ]
+    parts += _rows("overrides", overrides)
     parts += _rows("choices", experiment.choices.items())
     parts += _rows("variants", [(name, variant.about) for name, variant in experiment.variants.items()])
     parts += _rows("claims", [(f"{n}", claim.says) for n, claim in enumerate(experiment.claims, 1)])
-    parts += _rows("report", [("", _report(experiment.report))])
+    parts += _rows("report", [("", f"{metrics}; {rounds}")])
     return Group(*parts)
 
 
 def _panel(experiment: Experiment, name: str) -> list[tuple[str, str]]:
     """The settings of a panel, its axes, and how many trials or analyses they make."""
     panel = experiment.panels[name]
-    grid = experiment.grid | panel.grid
     specs = [place.spec for place in places(experiment) if place.labels["panel"] == name]
+    axes = {axis: _labels(list(values)) for axis, values in (experiment.grid | panel.grid).items()}
     if panel.analysis is not None:
-        axes = [(axis, _labels(list(grid[axis]))) for axis in grid if axis.startswith("analysis.")]
+        axes = {axis: labels for axis, labels in axes.items() if axis.startswith("analysis.")}
         size = "1 analysis" if len(specs) == 1 else f"{len(specs):,} analyses"
-        return [*_settings({"analysis": panel.analysis}), *axes, ("", size)]
-    axes = [(axis, _labels(list(grid[axis]))) for axis in grid]
+        return [*_flat({"analysis": panel.analysis}).items(), *axes.items(), ("", size)]
     numbers = sorted({int(spec["rounds"]) for spec in specs if isinstance(spec.get("rounds"), int | float)})
-    rounds = ", ".join(f"{number:,}" for number in numbers)
-    return [*_settings(panel.trial), *axes, ("", f"{counted(len(specs), 'trial')} of {rounds} rounds")]
+    size = f"{counted(len(specs), 'trial')} of {', '.join(f'{number:,}' for number in numbers)} rounds"
+    return [*_flat(panel.trial).items(), *axes.items(), ("", size)]
 
 
 def _rows(title: str, rows: Iterable[tuple[str, ...]]) -> list[RenderableType]:
@@ -146,9 +183,9 @@ def _rows(title: str, rows: Iterable[tuple[str, ...]]) -> list[RenderableType]:
     return ["", Text(title, style="bold"), grid] if grid.row_count else []
 
 
-def _settings(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _flat(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by dotted name, long vectors shortened."""
-    return list(flatten(shortened(dict(spec))).items())
+    return flatten(shortened(dict(spec)))
 
 
 def shortened(value: Any) -> Any:
@@ -163,26 +200,11 @@ def shortened(value: Any) -> Any:
         return [shortened(item) for item in value]
     if numbers.size <= LONG:
         return value
-    size = " x ".join(map(str, numbers.shape))
-    return f"{size} numbers from {numbers.min():g} to {numbers.max():g}"
+    return f"{' x '.join(map(str, numbers.shape))} numbers from {numbers.min():g} to {numbers.max():g}"
 
 
 def _labels(names: Sequence[str]) -> str:
     """The labels of an axis; of many numbers, the first three and the last."""
-    numbers = all(name.lstrip("-").replace(".", "", 1).isdigit() for name in names)
-    if not numbers or len(names) <= 2 * LONG:
+    if len(names) <= 2 * LONG or not all(map(is_number, names)):
         return ", ".join(names)
     return f"{', '.join(names[:3])}, ..., {names[-1]} ({len(names)})"
-
-
-def _override(override: Override) -> tuple[str, str, str]:
-    """Where an override applies, what it sets, and how its values were found."""
-    where = "; ".join(f"{axis} {', '.join(labels)}" for axis, labels in override.when.items())
-    what = ", ".join(f"{path} {value}" for path, value in flatten(shortened(override.set)).items())
-    return where, what, override.found
-
-
-def _report(report: Report) -> str:
-    metrics = ", ".join(f"{metric.name} {metric.arrow}" for metric in report.metrics)
-    last = report.last_rounds
-    return f"{metrics}; {'at the last evaluation' if last == 1 else f'mean of the last {last:,} rounds'}"

@@ -3,7 +3,6 @@
 Each check returns a remark or nothing, or raises `CheckFailed`. Its docstring is its title in the report.
 """
 
-import dataclasses
 import io
 from itertools import chain
 from typing import Any
@@ -14,7 +13,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from rollcall.algorithms import KNOWLEDGE, Properties, Round
-from rollcall.benchmark.conformance.failure import CheckFailed
+from rollcall.benchmark.conformance.failure import CheckFailed, expect, twice
 from rollcall.benchmark.conformance.subject import (
     EVERYONE,
     LR,
@@ -33,23 +32,17 @@ from rollcall.benchmark.federation.checked import check_eval_models, check_init,
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.federation.state import StateBuffers
 
-# Not `compiled`: it is the vectorised engine, and compiling takes longer than all checks together.
-ENGINES = ("sequential", "vectorised")
-
 
 def declared_knowledge(subject: Subject) -> None:
     """`requires` names what the method reads from `call`"""
     required = subject.method().requires
-    if isinstance(required, str):
-        raise CheckFailed(f'a tuple of names, requires = ("{required}",)', f"the text {required!r}")
+    is_text = isinstance(required, str)
+    expect(not is_text, f'a tuple of names, requires = ("{required}",)', f"the text {required!r}")
     for name in required:
-        if name not in KNOWLEDGE:
-            raise CheckFailed(f"names of {', '.join(KNOWLEDGE)} in `requires`", repr(name))
+        expect(name in KNOWLEDGE, f"names of {', '.join(KNOWLEDGE)} in `requires`", repr(name))
     declared = subject.method().properties
-    if not isinstance(declared, Properties):
-        raise CheckFailed(
-            "properties = Properties(...) of algorithms", f"properties of the type {type(declared).__name__}"
-        )
+    seen = f"properties of the type {type(declared).__name__}"
+    expect(isinstance(declared, Properties), "properties = Properties(...) of algorithms", seen)
     absent: set[str] = set()
 
     class Watched(Round):
@@ -61,25 +54,20 @@ def declared_knowledge(subject: Subject) -> None:
                 absent.add(name)
             return value
 
-    call = subject.call(0, MASK[0])
-    watched = Watched(**{field.name: getattr(call, field.name) for field in dataclasses.fields(Round)})
-    method, x = subject.method(), torch.zeros(2, dtype=torch.float64)
+    method, state, x = subject.begin()
     try:
-        method.round(method.init(x, len(U)), x, watched, subject.work())
+        method.round(state, x, Watched(**vars(subject.call(0, MASK[0]))), subject.work())
     except Exception:
         if absent:
-            names = "".join(f'"{name}", ' for name in (*required, *sorted(absent)))
-            first = sorted(absent)[0]
-            raise CheckFailed(
-                f"the line requires = ({names.strip()}) in the class".replace('", )', '",)'),
-                f"call.{first} is None, because `requires` does not name it",
-            ) from None
+            names = ", ".join(f'"{name}"' for name in (*required, *sorted(absent)))
+            line = f"requires = ({names})" if "," in names else f"requires = ({names},)"
+            seen = f"call.{min(absent)} is None, because `requires` does not name it"
+            raise CheckFailed(f"the line {line} in the class", seen) from None
 
 
 def runs(subject: Subject) -> None:
     """`init`, `round`, `eval_models` and `traffic` return what they must, with finite numbers"""
-    method, x = subject.method(), torch.zeros(2, dtype=torch.float64)
-    state = method.init(x, len(U))
+    method, state, x = subject.begin()
     check_init(method, state)
     for t, active in enumerate(MASK[MASK.any(axis=1)]):
         call = subject.call(t, active)
@@ -87,13 +75,10 @@ def runs(subject: Subject) -> None:
         check_round(method, returned, state, x)
         update, state = returned
         check_traffic(method, method.traffic(state, call))
-        if update is None:
-            continue
-        if not update.isfinite().all():
-            raise CheckFailed(
-                "finite numbers", f"update {update.tolist()} in round {t}; look for a division by 0, or log or sqrt"
-            )
-        x = x + update.detach()
+        if update is not None:
+            seen = f"update {update.tolist()} in round {t}; look for a division by 0, or log or sqrt"
+            expect(update.isfinite().all(), "finite numbers", seen)
+            x = x + update.detach()
     check_eval_models(method, method.eval_models(state, x), x)
 
 
@@ -109,25 +94,23 @@ def shapes_and_types(subject: Subject) -> None:
     """the update [d] and the state keep their shape and dtype, and all values are finite"""
     for dtype in (torch.float32, torch.float64):
         for step in subject.rounds(dtype=dtype):
-            if step.update is not None and (step.update.shape != (2,) or step.update.dtype != dtype):
-                raise CheckFailed(
-                    f"an update [2] of {dtype}, as x is", f"{list(step.update.shape)} of {step.update.dtype}"
-                )
-            if not step.x_after.isfinite().all():
-                raise CheckFailed("finite numbers", f"x = {step.x_after.tolist()} after round {step.call.t}")
+            t, x, form = step.call.t, step.x_after, f"[2] of {dtype}"
+            if step.update is not None:
+                expect(_form(step.update) == form, f"an update {form}, as x is", _form(step.update))
+            expect(x.isfinite().all(), "finite numbers", f"x = {x.tolist()} after round {t}")
+            before = leaves(step.before)
             for name, leaf in leaves(step.after).items():
-                was = leaves(step.before)[name]
-                if leaf.shape != was.shape or leaf.dtype != was.dtype:
-                    raise CheckFailed(
-                        f"state.{name} {list(was.shape)} of {was.dtype}, as before",
-                        f"{list(leaf.shape)} of {leaf.dtype} after round {step.call.t}",
-                    )
-                if leaf.is_floating_point() and leaf.dtype != dtype:
-                    raise CheckFailed(f"state.{name} of {dtype}, as x is", str(leaf.dtype))
-        for name, model in step.method.eval_models(step.after, step.x_after).items():
-            if model.shape != (2,) or model.dtype != dtype:
-                seen = f"{list(model.shape)} of {model.dtype}"
-                raise CheckFailed(f"an evaluated model [2] of {dtype}", f"{name!r}: {seen}")
+                was = _form(before[name])
+                expect(_form(leaf) == was, f"state.{name} {was}, as before", f"{_form(leaf)} after round {t}")
+                same = leaf.dtype == dtype or not leaf.is_floating_point()
+                expect(same, f"state.{name} of {dtype}, as x is", leaf.dtype)
+        for name, model in step.method.eval_models(step.after, x).items():
+            expect(_form(model) == form, f"an evaluated model {form}", f"{name!r}: {_form(model)}")
+
+
+def _form(tensor: Tensor) -> str:
+    """The shape and the type of a tensor."""
+    return f"{list(tensor.shape)} of {tensor.dtype}"
 
 
 def returns_the_update(subject: Subject) -> None:
@@ -136,55 +119,42 @@ def returns_the_update(subject: Subject) -> None:
     updates = []
     for moved in (torch.zeros_like(shift), shift):
         # The same problem elsewhere: model and targets are both shifted, so the update stays as it is.
-        method, work = subject.method(), subject.work()
+        work, x = subject.work(), moved.clone()
         work.u = work.u + moved
-        x = moved.clone()
-        update, _ = method.round(method.init(x, len(EVERYONE)), x, subject.call(0, np.ones(len(U), bool)), work)
+        method = subject.method()
+        update, _ = method.round(method.init(x, len(U)), x, subject.call(0, np.ones(len(U), bool)), work)
         updates.append(torch.zeros_like(x) if update is None else update)
-    difference = updates[1] - updates[0]
-    if torch.allclose(difference, shift, rtol=1e-6):
-        raise CheckFailed(
-            "the update, such as D.mean(dim=0) with D = work.sgd(A, x.expand(len(A), -1)) - x",
-            "the new model: what `round` returns moves with x; subtract x",
-        )
+    expect(
+        not torch.allclose(updates[1] - updates[0], shift, rtol=1e-6),
+        "the update, such as D.mean(dim=0) with D = work.sgd(A, x.expand(len(A), -1)) - x",
+        "the new model: what `round` returns moves with x; subtract x",
+    )
 
 
 def inputs_unmodified(subject: Subject) -> None:
     """`round` does not modify x, state or call"""
-    method, x = subject.method(), torch.zeros(2, dtype=torch.float64)
-    state = method.init(x, len(U))
+    method, state, x = subject.begin()
     for t, active in enumerate(MASK):
         call = subject.call(t, active)
         copies = {name: tensor.clone() for name, tensor in _inputs(x, state, call).items()}
         update, after = method.round(state, x, call, subject.work())
         for name, tensor in _inputs(x, state, call).items():
-            if not torch.equal(tensor, copies[name]):
-                raise CheckFailed(f"{name} not to change", f"it was modified in round {t}")
+            expect(torch.equal(tensor, copies[name]), f"{name} not to change", f"it was modified in round {t}")
         x, state = x if update is None else x + update, after
 
 
 def _inputs(x: Tensor, state: Any, call: Round) -> dict[str, Tensor]:
-    """The tensors that a round receives, by name."""
+    """The tensors that a round receives, by name; vectors of clients are copied into dense form."""
     of_call = {f"call.{name}": value for name, value in vars(call).items() if isinstance(value, Tensor)}
     return {"x": x} | {f"state.{name}": leaf for name, leaf in leaves(state).items()} | of_call
 
 
 def deterministic(subject: Subject) -> None:
     """the result does not depend on global random generators"""
-    runs = []
-    for seed in (1, 2):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            np.random.seed(seed)  # noqa: NPY002
-            before = torch.get_rng_state()
-            runs.append([step.x_after for step in subject.rounds()])
-            if not torch.equal(before, torch.get_rng_state()):
-                raise CheckFailed(
-                    "random numbers from call.generator()", "random numbers from torch's global generator"
-                )
+    runs = twice(lambda: [step.x_after for step in subject.rounds()], "call.generator()")
     for t, (one, other) in enumerate(zip(*runs, strict=True)):
-        if not torch.equal(one, other):
-            raise CheckFailed("equal models in two runs", f"{one.tolist()} and {other.tolist()} after round {t}")
+        seen = f"{one.tolist()} and {other.tolist()} after round {t}"
+        expect(torch.equal(one, other), "equal models in two runs", seen)
 
 
 def devices(subject: Subject) -> None:
@@ -198,8 +168,7 @@ def devices(subject: Subject) -> None:
             for call, work in rounds:
                 update, state = method.round(state, x, call, work)
                 for name, leaf in {"update": x if update is None else update, **leaves(state)}.items():
-                    if leaf.is_meta:
-                        raise CheckFailed(f"{name} on the device of x", "a tensor on the default device")
+                    expect(not leaf.is_meta, f"{name} on the device of x", "a tensor on the default device")
     except (RuntimeError, NotImplementedError) as error:
         seen = str(error).splitlines()[0]
         raise CheckFailed("tensors made with device=x.device (or x.new_zeros ...)", seen) from None
@@ -210,23 +179,22 @@ def renumbering(subject: Subject) -> None:
     order = np.array([3, 0, 4, 1, 2])
     renumbered = subject.rounds(MASK[:, order], clients=order)
     for one, other in zip(subject.rounds(), renumbered, strict=True):
-        if not torch.allclose(one.x_after, other.x_after, rtol=1e-9, atol=1e-9):
-            raise CheckFailed(
-                "the same model when clients are renumbered",
-                f"{one.x_after.tolist()} and {other.x_after.tolist()} after round {one.call.t}",
-            )
+        same = torch.allclose(one.x_after, other.x_after, rtol=1e-9, atol=1e-9)
+        seen = f"{one.x_after.tolist()} and {other.x_after.tolist()} after round {one.call.t}"
+        expect(same, "the same model when clients are renumbered", seen)
 
 
 def only_the_active_work(subject: Subject) -> None:
     """only active clients compute (unless properties.asks_all)"""
     # In mirrored rounds, client 0 is inactive first: ids that are positions in A show.
     for step in chain(subject.rounds(), subject.rounds(MASK[:, ::-1])):
-        inactive = step.work.asked - set(step.call.active.tolist())
-        if inactive and not step.method.properties.asks_all:
-            raise CheckFailed(
-                f"work only for clients {step.call.active.tolist()} in round {step.call.t}",
-                f"clients {sorted(inactive)} computed too; pass only the active ids instead of weights of 0",
-            )
+        active = step.call.active.tolist()
+        inactive = sorted(step.work.asked - set(active))
+        expect(
+            not inactive or step.method.properties.asks_all,
+            f"work only for clients {active} in round {step.call.t}",
+            f"clients {inactive} computed too; pass only the active ids instead of weights of 0",
+        )
 
 
 def own_steps(subject: Subject) -> None:
@@ -234,54 +202,50 @@ def own_steps(subject: Subject) -> None:
     if subject.steps == 1 or any(step.work.beyond for step in subject.rounds()):
         return  # one gradient per round, or the method draws the number of steps itself
     for step in subject.rounds(steps=np.array([3, 1, 2, 1, 3])):
-        if step.work.beyond:
-            raise CheckFailed(
-                "K_i = work.steps_of(clients) steps of each client (see algorithms.local_steps)",
-                f"clients {sorted(step.work.beyond)} computed gradients after their last step in round {step.call.t}",
-            )
+        expect(
+            not step.work.beyond,
+            "K_i = work.steps_of(clients) steps of each client (see algorithms.local_steps)",
+            f"clients {sorted(step.work.beyond)} computed gradients after their last step in round {step.call.t}",
+        )
 
 
 def inactive_clients_stay(subject: Subject) -> None:
     """the state of inactive clients does not change (unless named in properties.ages)"""
     for step in subject.rounds():
-        after = by_client(step.after, len(U))
-        inactive = [i for i in range(len(U)) if i not in step.call.active.tolist()]
-        for name, was in by_client(step.before, len(U)).items():
+        after = by_client(step.after)
+        for name, was in by_client(step.before).items():
             if name.partition(".")[0] in step.method.properties.ages:
                 continue
-            for i in inactive:
-                if not torch.equal(was[i], after[name][i]):
-                    raise CheckFailed(
-                        f"state.{name}[{i}] unchanged in round {step.call.t}, in which client {i} is inactive",
-                        f"{was[i].tolist()} became {after[name][i].tolist()}",
-                    )
+            for i in set(range(len(U))) - set(step.call.active.tolist()):
+                expect(
+                    torch.equal(was[i], after[name][i]),
+                    f"state.{name}[{i}] unchanged in round {step.call.t}, in which client {i} is inactive",
+                    f"{was[i].tolist()} became {after[name][i].tolist()}",
+                )
 
 
 def state_is_kept(subject: Subject) -> None:
     """the state of a client changes when the client is active"""
-    changed = dict.fromkeys(by_client(subject.method().init(torch.zeros(2).double(), len(U)), len(U)), False)
+    changed: dict[str, bool] = {}
     for step in subject.rounds():
-        for name, was in by_client(step.before, len(U)).items():
-            now = by_client(step.after, len(U))[name]
-            changed[name] |= any(not torch.equal(was[i], now[i]) for i in step.call.active.tolist())
+        after, A = by_client(step.after), step.call.active
+        for name, was in by_client(step.before).items():
+            changed[name] = changed.get(name, False) or not torch.equal(was[A], after[name][A])
     for name, ever in changed.items():
-        if not ever:
-            raise CheckFailed(f"state.{name} to change for active clients", f"it is the same after {len(MASK)} rounds")
+        expect(ever, f"state.{name} to change for active clients", f"it is the same after {len(MASK)} rounds")
 
 
 def state_is_used(subject: Subject) -> None:
     """the state of a client influences a later round"""
     steps = list(subject.rounds())
-    rows = by_client(steps[0].after, len(U))
-    if rows and all(
-        _later_models(subject, step, step.after) == _later_models(subject, step, shifted(step.after, client))
+    rows = by_client(steps[0].after)
+    used = not rows or any(
+        _later_models(subject, step, step.after) != _later_models(subject, step, shifted(step.after, client))
         for step in steps
         for client in range(len(U))
-    ):
-        raise CheckFailed(
-            f"other models after a change of state.{', state.'.join(rows)} of a client",
-            "the same models in all later rounds",
-        )
+    )
+    expected = f"other models after a change of state.{', state.'.join(rows)} of a client"
+    expect(used, expected, "the same models in all later rounds")
 
 
 def _later_models(subject: Subject, step: Step, state: Any) -> list[list[float]]:
@@ -302,15 +266,14 @@ def single_clients(subject: Subject) -> None:
 
 
 def _finite(step: Step, expected: str) -> None:
-    if not step.x_after.isfinite().all():
-        raise CheckFailed(expected, f"{step.x_after.tolist()} after round {step.call.t}")
+    expect(step.x_after.isfinite().all(), expected, f"{step.x_after.tolist()} after round {step.call.t}")
 
 
 def reload(subject: Subject) -> None:
     """a run that is saved and loaded between rounds is bit-identical"""
     whole = [step.x_after for step in subject.rounds()]
-    x, method = torch.zeros(2, dtype=torch.float64), subject.method()
-    buffers = StateBuffers(method.init(x, len(U)))
+    method, state, x = subject.begin()
+    buffers = StateBuffers(state)
     for t, active in enumerate(MASK):
         update, state = method.round(buffers.get(), x, subject.call(t, active), subject.work())
         x = x if update is None else x + update
@@ -318,24 +281,24 @@ def reload(subject: Subject) -> None:
         file = io.BytesIO()
         torch.save(buffers.state_dict(), file)
         file.seek(0)
-        method = subject.method()  # a new process has only the checkpoint
-        buffers = StateBuffers(method.init(torch.zeros(2, dtype=torch.float64), len(U)))
+        method, state, _ = subject.begin()  # a new process has only the checkpoint
+        buffers = StateBuffers(state)
         buffers.load_state_dict(torch.load(file, weights_only=True))
-        if not torch.equal(x, whole[t]):
-            raise CheckFailed(
-                "the same model with a checkpoint after every round (all memory must be in the state)",
-                f"{x.tolist()} instead of {whole[t].tolist()} after round {t}",
-            )
+        expect(
+            torch.equal(x, whole[t]),
+            "the same model with a checkpoint after every round (all memory must be in the state)",
+            f"{x.tolist()} instead of {whole[t].tolist()} after round {t}",
+        )
 
 
 def engines(subject: Subject) -> None:
     """every engine matches the closed form to 1e-10"""
     path = [step.x_after.numpy() for step in subject.rounds()]
     size = max(1.0, float(np.abs(path).max()))
-    for engine in ENGINES:
+    for engine in ("sequential", "vectorised"):
         server = simulate(_trial(subject, MASK, engine)).server
-        if not np.abs(server - path[-1]).max() < 1e-10 * size:
-            raise CheckFailed(f"{path[-1].tolist()} from engine {engine}", str(server.tolist()))
+        same = np.abs(server - path[-1]).max() < 1e-10 * size
+        expect(same, f"{path[-1].tolist()} from engine {engine}", server.tolist())
 
 
 def the_future(subject: Subject) -> None:
@@ -343,23 +306,19 @@ def the_future(subject: Subject) -> None:
     for t in (5, 8):
         other = MASK.copy()
         other[t:] = ~other[t:]
-        one, two = (_trial(subject, mask, "sequential") | {"rounds": t} for mask in (MASK, other))
-        first, second = (simulate(trial | {"evaluation": {"every": t}}).server for trial in (one, two))
-        if not np.array_equal(first, second):
-            raise CheckFailed(
-                f"the same model after {t} rounds, whoever is active from round {t} on",
-                f"{first.tolist()} and {second.tolist()}",
-            )
+        short = {"rounds": t, "evaluation": {"every": t}}
+        one, two = (simulate(_trial(subject, mask, "sequential") | short).server for mask in (MASK, other))
+        expected = f"the same model after {t} rounds, whoever is active from round {t} on"
+        expect(np.array_equal(one, two), expected, f"{one.tolist()} and {two.tolist()}")
 
 
 def _trial(subject: Subject, mask: Bool[np.ndarray, "T m"], engine: str) -> dict[str, Any]:
     call = subject.call(0, mask[0])
     known = {name: getattr(call, name).numpy() for name in subject.method().requires}
-    options = subject.choice.options
     return {
         "task": {"name": "quadratic", "targets": U, "curvature": H},
         "participation": {"name": "trace", "mask": mask, "wrap": False} | known,
-        "algorithm": {"name": subject.choice.factory} | options,
+        "algorithm": {"name": subject.choice.factory} | subject.choice.options,
         "local": {"steps": subject.steps, "lr": LR},
         "rounds": len(mask),
         "evaluation": {"every": len(mask)},
@@ -370,19 +329,14 @@ def _trial(subject: Subject, mask: Bool[np.ndarray, "T m"], engine: str) -> dict
 def full_participation(subject: Subject) -> None:
     """with full participation and K = 1, the first round is a gradient step on F (properties.step)"""
     (step,) = subject.rounds(np.ones((1, len(U)), dtype=bool), p=np.ones(len(U)), steps=1)
-    descent, declared = (H[:, None] * U).mean(axis=0), step.method.properties.step
+    x, descent, declared = step.x_after.numpy(), (H[:, None] * U).mean(axis=0), step.method.properties.step
     if declared == "coordinates":
-        if not (step.x_after.numpy() * descent > 0).all():
-            raise CheckFailed(f"a step with the signs of {descent.tolist()}", str(step.x_after.tolist()))
+        expect((x * descent > 0).all(), f"a step with the signs of {descent.tolist()}", x.tolist())
         return
-    length = float(step.x_after.numpy() @ descent / (descent @ descent))
-    size = {"mean": LR, "sum": LR * len(U), "some": length}[declared]
+    size = {"mean": LR, "sum": LR * len(U), "some": float(x @ descent / (descent @ descent))}[declared]
     expected = size * descent
-    if not np.allclose(step.x_after.numpy(), expected, rtol=1e-10, atol=0):
-        raise CheckFailed(
-            f"x = {expected.tolist()}, a step of {size:g} (properties.step: {declared})",
-            str(step.x_after.tolist()),
-        )
+    same = np.allclose(x, expected, rtol=1e-10, atol=0)
+    expect(same, f"x = {expected.tolist()}, a step of {size:g} (properties.step: {declared})", x.tolist())
 
 
 def limit(subject: Subject) -> str:
@@ -395,21 +349,19 @@ def limit(subject: Subject) -> str:
     means = path[T // 2 :].reshape(batches, -1, path.shape[1]).mean(axis=1)
     mean, error = means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(batches)
     away = float(np.linalg.norm(mean - optimum))
-    if not np.isfinite(path).all():
-        raise CheckFailed("finite models", f"it diverges within {T} rounds")
+    expect(np.isfinite(path).all(), "finite models", f"it diverges within {T} rounds")
     if declared == "elsewhere":
         return f"on average {away:.2g} from the optimum"
     if declared == "optimum":
         last = float(np.linalg.norm(path[-1] - optimum))
-        if last > 1e-8:
-            raise CheckFailed("the optimum to 1e-8 (properties.limit)", f"{last:.2g} away after {T} rounds")
+        expect(last <= 1e-8, "the optimum to 1e-8 (properties.limit)", f"{last:.2g} away after {T} rounds")
         return f"{last:.0e} from the optimum"
     weights = {"optimum on average": np.ones(len(P)), "shares": shares(P), "probabilities": P}[declared] * H
     expected = weights @ U / weights.sum()
-    if (np.abs(mean - expected) > np.maximum(5 * error, 0.01)).any():
-        raise CheckFailed(
-            f"{np.round(expected, 3).tolist()} on average (properties.limit: {declared})",
-            f"{np.round(mean, 3).tolist()} +- {np.round(error, 3).tolist()}; the optimum is "
-            f"{np.round(optimum, 3).tolist()}",
-        )
+    limit, seen, spread, best = (np.round(vector, 3).tolist() for vector in (expected, mean, error, optimum))
+    expect(
+        (np.abs(mean - expected) <= np.maximum(5 * error, 0.01)).all(),
+        f"{limit} on average (properties.limit: {declared})",
+        f"{seen} +- {spread}; the optimum is {best}",
+    )
     return f"on average {away:.2g} from the optimum, as declared"

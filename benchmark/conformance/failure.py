@@ -1,13 +1,17 @@
-"""A check that fails, where in the code of a part it does, and the check that nothing draws from a global generator."""
+"""The tools of checks: expectations, where in the code of a part one fails, and draws from global generators."""
 
 import inspect
 import random
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 import torch
+from torch import Tensor
 
 from rollcall.benchmark.config.source import definition, plain, shown
 
@@ -22,42 +26,44 @@ class CheckFailed(Exception):
         seen: instead.
     """
 
-    def __init__(self, expected: str, seen: str) -> None:
+    def __init__(self, expected: str, seen: object) -> None:
         super().__init__(f"expected {expected}; seen: {seen}")
         self.expected = expected
-        self.seen = seen
+        self.seen = str(seen)
 
 
-def location(part: Any, error: Exception) -> str:
-    """`FILE:LINE` of the line that raised the error; otherwise of the method that does the work, or the definition.
-
-    Args:
-        part: what is checked: a function, a class, or an instance.
-        error: of the check; its attribute `method` names the method that is wrong, where that is known.
-    """
-    thing = plain(part)
-    methods = (getattr(error, "method", ""), "round", "active", "loss")
-    work = next((vars(thing)[name] for name in methods if name in vars(thing)), None)
-    try:
-        file = inspect.getfile(thing)
-    except TypeError:  # a class that is not in a file
-        return ""
-    inherited = inspect.unwrap(getattr(thing, "round", thing))
-    files = {file, getattr(getattr(inherited, "__code__", None), "co_filename", file)}
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename in files:
-            return f"{shown(frame.filename)}:{frame.lineno}"
-    if work is not None and hasattr(inspect.unwrap(work), "__code__"):
-        return f"{shown(file)}:{inspect.unwrap(work).__code__.co_firstlineno}"
-    return definition(thing)
+def expect(holds: object, expected: str, seen: object) -> None:
+    """Raise `CheckFailed` unless the condition holds."""
+    if not holds:
+        raise CheckFailed(expected, seen)
 
 
-def twice(make: Callable[[], T], instead: str) -> tuple[T, T]:
-    """What a function makes under two states of the global generators of Python, NumPy and torch.
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values are equal, entry by entry; in tensors and tables, NaN equals NaN."""
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, Tensor):
+        return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
+    if isinstance(one, pd.DataFrame):
+        return one.equals(other)
+    return np.array_equal(one, other)
+
+
+@contextmanager
+def unchanged(expected: str, *values: Any, seen: str = "they were modified") -> Iterator[None]:
+    """A context that fails if one of the values is modified in place."""
+    before = deepcopy(values)
+    yield
+    expect(alike(before, values), expected, seen)
+
+
+def twice(make: Callable[[], T], source: str, differ: str = "") -> tuple[T, T]:
+    """The results of a function under two states of the global generators of Python, NumPy and torch.
 
     Args:
         make: the function.
-        instead: where random numbers should come from, for the error.
+        source: where random numbers should come from, for the error.
+        differ: the failure if the two results are not equal; by default they are not compared.
 
     Raises:
         CheckFailed: it drew from a global generator.
@@ -70,21 +76,44 @@ def twice(make: Callable[[], T], instead: str) -> tuple[T, T]:
                 random.seed(seed)
                 np.random.seed(seed)  # noqa: NPY002
                 torch.manual_seed(seed)
-                before = _drawn()
+                before = _generators()
                 made.append(make())
-                for name, one, other in zip(("random", "NumPy", "torch"), before, _drawn(), strict=True):
-                    if one != other:
-                        raise CheckFailed(f"random numbers from {instead}", f"numbers from {name}'s global generator")
+                for name, state in _generators().items():
+                    seen = f"numbers from {name}'s global generator"
+                    expect(state == before[name], f"random numbers from {source}", seen)
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
+    expect(not differ or alike(*made), f"random numbers from {source}", differ)
     return made[0], made[1]
 
 
-def _drawn() -> tuple[str, str, str]:
-    """The states of the generators, as text."""
-    return (
-        str(random.getstate()),
-        str(tuple(np.random.get_state(legacy=True))[1:3]),  # noqa: NPY002
-        str(torch.get_rng_state().tolist()),
-    )
+def _generators() -> dict[str, str]:
+    """The states of the global generators, as text."""
+    numpy = np.random.get_state(legacy=True)  # noqa: NPY002
+    states = {"random": random.getstate(), "NumPy": tuple(numpy)[1:3], "torch": torch.get_rng_state().tolist()}
+    return {name: str(state) for name, state in states.items()}
+
+
+def location(part: Any, error: Exception) -> str:
+    """`FILE:LINE` of the line that raised the error; otherwise of the method that does the work, or the definition.
+
+    Args:
+        part: a function, a class, or an instance.
+        error: of the check; its attribute `method` names the method that is wrong, where that is known.
+    """
+    thing = plain(part)
+    try:
+        file = inspect.getfile(thing)
+    except TypeError:  # a class that is not in a file
+        return ""
+    inherited = inspect.unwrap(getattr(thing, "round", thing))
+    files = {file, getattr(getattr(inherited, "__code__", None), "co_filename", file)}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in files:
+            return f"{shown(frame.filename)}:{frame.lineno}"
+    methods = (getattr(error, "method", ""), "round", "active", "loss")
+    work = next((vars(thing)[name] for name in methods if name in vars(thing)), None)
+    if work is not None and hasattr(inspect.unwrap(work), "__code__"):
+        return f"{shown(file)}:{inspect.unwrap(work).__code__.co_firstlineno}"
+    return definition(thing)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rollcall.benchmark.config.choice import Choice
-from rollcall.benchmark.conformance.failure import CheckFailed, twice
+from rollcall.benchmark.conformance.failure import expect, twice, unchanged
 from rollcall.tasks.metrics import Accumulated, OverClients
 
 Outputs: TypeAlias = tuple[Tensor, Tensor]
@@ -31,13 +31,12 @@ def a_number(choice: Choice) -> str:
     metric = choice.build()
     if isinstance(metric, OverClients):
         value = metric.statistic(MEANS.copy())
-        if not isinstance(value, float | int | np.number) or not math.isfinite(value):
-            raise CheckFailed("one finite number from the means of the clients [m]", _shown(value))
+        finite = isinstance(value, float | int | np.number) and math.isfinite(value)
+        expect(finite, "one finite number from the means of the clients [m]", _shown(value))
         return f"over clients, of {metric.of}"
     name, outputs = _outputs(choice)
     value = _value(metric, [outputs])
-    if not _finite(value):
-        raise CheckFailed(f"a finite number, a vector or a mapping, for {name}", _shown(value))
+    expect(_finite(value), f"a finite number, a vector or a mapping, for {name}", _shown(value))
     return name
 
 
@@ -46,19 +45,18 @@ def over_all_samples(choice: Choice) -> None:
     metric = choice.build()
     if isinstance(metric, OverClients):
         one, other = metric.statistic(MEANS.copy()), metric.statistic(MEANS[::-1].copy())
-        if not math.isclose(one, other, rel_tol=1e-9):
-            raise CheckFailed("the same number in another order of the clients", f"{one} and {other}")
+        same = math.isclose(one, other, rel_tol=1e-9)
+        expect(same, "the same number in another order of the clients", f"{one} and {other}")
         return
-    _, (predictions, targets) = _outputs(choice)
-    whole = _value(metric, [(predictions, targets)])
+    _, outputs = _outputs(choice)
+    whole = _value(metric, [outputs])
     ends = np.cumsum(BATCHES).tolist()
-    batches = [(predictions[a:b], targets[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
-    divided = _value(choice.build(), batches)
-    if not _close(whole, divided):
-        raise CheckFailed(
-            f"{_shown(whole)}, the value over all samples: let update collect sums and counts, and divide in compute",
-            f"{_shown(divided)} from batches of {', '.join(map(str, BATCHES))} samples",
-        )
+    divided = _value(choice.build(), zip(*(column.tensor_split(ends[:-1]) for column in outputs), strict=True))
+    expect(
+        _close(whole, divided),
+        f"{_shown(whole)}, the value over all samples: let update collect sums and counts, and divide in compute",
+        f"{_shown(divided)} from batches of {', '.join(map(str, BATCHES))} samples",
+    )
 
 
 def forgets(choice: Choice) -> None:
@@ -66,9 +64,8 @@ def forgets(choice: Choice) -> None:
     metric = choice.build()
     if isinstance(metric, OverClients):
         return
-    _, (predictions, targets) = _outputs(choice)
-    half = SAMPLES // 2
-    first, second = (predictions[:half], targets[:half]), (predictions[half:], targets[half:])
+    _, outputs = _outputs(choice)
+    first, second = zip(*(column.chunk(2) for column in outputs), strict=True)
     fresh = _value(choice.build(), [second])
     _value(metric, [first])
     copied, new = copy.deepcopy(metric), choice.build()
@@ -76,29 +73,29 @@ def forgets(choice: Choice) -> None:
         if used is not new:
             used.reset()
         value = _value(used, [second])
-        if not _close(value, fresh):
-            raise CheckFailed(f"{_shown(fresh)} after {name}: reset in reset() all that update changes", _shown(value))
+        expected = f"{_shown(fresh)} after {name}: reset in reset() all that update changes"
+        expect(_close(value, fresh), expected, _shown(value))
 
 
 def pure_metric(choice: Choice) -> None:
     """a metric neither changes what it measures nor draws random numbers"""
     if isinstance(choice.build(), OverClients):
-        statistic, means = choice.build().statistic, MEANS.copy()
-        twice(lambda: statistic(means), "no generator")
-        if not np.array_equal(means, MEANS):
-            raise CheckFailed("the means not to change; work on np.sort(values) or values.copy()", "they were modified")
+        means = MEANS.copy()
+        with unchanged("the means not to change; work on np.sort(values) or values.copy()", means):
+            twice(lambda: choice.build().statistic(means), "no generator")
         return
     _, outputs = _outputs(choice)
-    before = [column.clone() for column in outputs]
-    one, other = twice(lambda: _value(choice.build(), [outputs]), "no generator")
-    if any(not torch.equal(a, b) for a, b in zip(before, outputs, strict=True)):
-        raise CheckFailed("predictions and targets not to change", "they were modified in place")
-    if not _close(one, other):
-        raise CheckFailed("the same value twice", f"{_shown(one)} and {_shown(other)}")
+    with unchanged("predictions and targets not to change", outputs, seen="they were modified in place"):
+        one, other = twice(lambda: _value(choice.build(), [outputs]), "no generator")
+    expect(_close(one, other), "the same value twice", f"{_shown(one)} and {_shown(other)}")
 
 
-def _candidates() -> dict[str, Outputs]:
-    """Predictions and targets of tasks of several kinds: probabilities [n, C] and labels, and numbers [n]."""
+def _outputs(choice: Choice) -> tuple[str, Outputs]:
+    """Outputs of the first kind of task that the metric takes: probabilities [n, C] and labels, or numbers [n].
+
+    Raises:
+        Exception: that of the metric, if it takes none.
+    """
     draw = torch.Generator().manual_seed(2)
     tasks: dict[str, Outputs] = {}
     for classes in (10, 3, 2):
@@ -106,28 +103,18 @@ def _candidates() -> dict[str, Outputs]:
         tasks[f"{classes} classes"] = logits.softmax(dim=1), torch.arange(SAMPLES) % classes
     numbers = torch.randn(SAMPLES, generator=draw, dtype=torch.float64)
     tasks["regression"] = numbers + 0.5 * torch.randn(SAMPLES, generator=draw, dtype=torch.float64), numbers
-    return tasks
-
-
-def _outputs(choice: Choice) -> tuple[str, Outputs]:
-    """Outputs of the first kind of task that the metric takes.
-
-    Raises:
-        Exception: that of the metric, if it takes none.
-    """
-    refusal: Exception | None = None
-    for name, outputs in _candidates().items():
+    refusals = []
+    for name, outputs in tasks.items():
         try:
-            _value(choice.build(), [(outputs[0].clone(), outputs[1].clone())])  # which may be changed in place
+            _value(choice.build(), [copy.deepcopy(outputs)])  # which may be changed in place
         except Exception as error:  # a metric of another kind of task
-            refusal = refusal or error
+            refusals.append(error)
         else:
             return name, outputs
-    assert refusal is not None
-    raise refusal
+    raise refusals[0]
 
 
-def _value(metric: Accumulated, batches: list[Outputs]) -> Any:
+def _value(metric: Accumulated, batches: Any) -> Any:
     for predictions, targets in batches:
         metric.update(predictions, targets)
     return metric.compute()

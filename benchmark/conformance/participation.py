@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from rollcall.benchmark.config.choice import Choice
-from rollcall.benchmark.conformance.failure import CheckFailed, twice
+from rollcall.benchmark.conformance.failure import expect, twice, unchanged
 from rollcall.participation import FromFunction, Participation, Population
 
 M, ROUNDS, SIGMAS = 12, 2000, 4.5
@@ -20,14 +20,13 @@ def valid_ids(choice: Choice) -> None:
     model = _model(choice)
     for t in range(50):
         ids = model.active(t)
-        if not isinstance(ids, np.ndarray) or ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):
-            seen = f"{ids.dtype} {list(ids.shape)}" if isinstance(ids, np.ndarray) else f"a {type(ids).__name__}"
-            hint = "; np.flatnonzero(mask) makes ids of a mask" if "bool" in seen or "float" in seen else ""
-            raise CheckFailed("an array [a] of whole numbers", f"{seen} in round {t}{hint}")
-        if len(ids) and (ids.min() < 0 or ids.max() >= model.clients):
-            raise CheckFailed(f"ids from 0 to {model.clients - 1}", f"{ids.tolist()} in round {t}")
-        if (np.diff(ids) <= 0).any():
-            raise CheckFailed("ascending ids, each once: return np.unique(ids)", f"{ids.tolist()} in round {t}")
+        valid = isinstance(ids, np.ndarray) and ids.ndim == 1 and (not len(ids) or ids.dtype.kind in "iu")
+        seen = f"{ids.dtype} {list(ids.shape)}" if isinstance(ids, np.ndarray) else f"a {type(ids).__name__}"
+        hint = "; np.flatnonzero(mask) makes ids of a mask" if "bool" in seen or "float" in seen else ""
+        expect(valid, "an array [a] of whole numbers", f"{seen} in round {t}{hint}")
+        seen = f"{ids.tolist()} in round {t}"
+        expect(not ((ids < 0) | (ids >= model.clients)).any(), f"ids from 0 to {model.clients - 1}", seen)
+        expect((np.diff(ids) > 0).all(), "ascending ids, each once: return np.unique(ids)", seen)
 
 
 def same_draw(choice: Choice) -> None:
@@ -53,11 +52,11 @@ def knowledge(choice: Choice) -> None:
         if value is None:
             continue
         low = -1 if name == "correlation" else 0
-        if not isinstance(value, np.ndarray) or value.shape != (model.clients,):
-            expected = f"{name} as an array [{model.clients}], or None"
-            raise CheckFailed(expected, f"{getattr(value, 'shape', type(value).__name__)}")
-        if not (np.isfinite(value).all() and (value >= low - 1e-12).all() and (value <= 1 + 1e-12).all()):
-            raise CheckFailed(f"{name} in [{low}, 1]", str(np.round(value, 4).tolist()))
+        vector = isinstance(value, np.ndarray) and value.shape == (model.clients,)
+        seen = getattr(value, "shape", type(value).__name__)
+        expect(vector, f"{name} as an array [{model.clients}], or None", seen)
+        inside = np.isfinite(value).all() and (value >= low - 1e-12).all() and (value <= 1 + 1e-12).all()
+        expect(inside, f"{name} in [{low}, 1]", np.round(value, 4).tolist())
 
 
 def marginals(choice: Choice) -> str | None:
@@ -74,12 +73,12 @@ def marginals(choice: Choice) -> str | None:
             expected, variance = expected + p, variance + p * (1 - p)
         error = np.sqrt(np.maximum(variance, 0.25))
         worst = int((np.abs(counts - expected) / error).argmax())
-        if abs(counts[worst] - expected[worst]) > SIGMAS * error[worst]:
-            counts, expected, error = counts / len(runs), expected / len(runs), error / len(runs)
-            raise CheckFailed(
-                f"client {worst} active with probability {expected[worst]:.3f} in round {t} (probability({t}))",
-                f"{counts[worst]:.3f} +- {error[worst]:.3f} over {len(runs)} seeds",
-            )
+        n = len(runs)
+        expect(
+            abs(counts[worst] - expected[worst]) <= SIGMAS * error[worst],
+            f"client {worst} active with probability {expected[worst] / n:.3f} in round {t} (probability({t}))",
+            f"{counts[worst] / n:.3f} +- {error[worst] / n:.3f} over {n} seeds",
+        )
     return None
 
 
@@ -95,41 +94,37 @@ def long_run(choice: Choice) -> str | None:
     error = np.maximum(batches.std(axis=0, ddof=1) / np.sqrt(20), 2 / ROUNDS)
     mean = batches.mean(axis=0)
     worst = int((np.abs(mean - model.stationary) / error).argmax())
-    if abs(mean[worst] - model.stationary[worst]) > SIGMAS * error[worst]:
-        raise CheckFailed(
-            f"client {worst} in {model.stationary[worst]:.3f} of the rounds (stationary)",
-            f"{mean[worst]:.3f} +- {error[worst]:.3f} over {ROUNDS} rounds",
-        )
+    expect(
+        abs(mean[worst] - model.stationary[worst]) <= SIGMAS * error[worst],
+        f"client {worst} in {model.stationary[worst]:.3f} of the rounds (stationary)",
+        f"{mean[worst]:.3f} +- {error[worst]:.3f} over {ROUNDS} rounds",
+    )
     return None
 
 
 def valid_probabilities(choice: Choice) -> None:
     """a probability in [0, 1] for each client"""
     p = np.asarray(choice.build(_population()), dtype=np.float64)
-    if p.shape not in ((), (M,)):
-        raise CheckFailed(f"one number, or an array [{M}] with one for each client", f"shape {list(p.shape)}")
-    if not ((p >= 0) & (p <= 1)).all():
-        raise CheckFailed("numbers in [0, 1]; np.clip(p, 0, 1) keeps them there", str(np.round(p, 4).tolist()))
+    fits = p.shape in ((), (M,))
+    expect(fits, f"one number, or an array [{M}] with one for each client", f"shape {list(p.shape)}")
+    inside = ((p >= 0) & (p <= 1)).all()
+    expect(inside, "numbers in [0, 1]; np.clip(p, 0, 1) keeps them there", np.round(p, 4).tolist())
 
 
 def same_probabilities(choice: Choice) -> None:
     """the same seed gives the same probabilities, without global random generators"""
     source = 'stream(population.seed, "probabilities") of participation.streams'
-    one, other = twice(lambda: np.asarray(choice.build(_population())), source)
-    if not np.array_equal(one, other):
-        raise CheckFailed(f"random numbers from {source}", "different probabilities in two calls")
+    twice(lambda: np.asarray(choice.build(_population())), source, "different probabilities in two calls")
 
 
 def valid_variation(choice: Choice) -> None:
     """probabilities stay in [0, 1] and in their shape, and p is not changed"""
     p = np.linspace(0, 1, M)
     for t in range(100):
-        before = p.copy()
-        now = choice.bound()(p, t)
-        if not np.array_equal(p, before):
-            raise CheckFailed("p not to change; work on p.copy()", f"it was modified in round {t}")
-        if np.shape(now) != (M,) or not ((now >= 0) & (now <= 1)).all():
-            raise CheckFailed(f"an array [{M}] in [0, 1]", f"{np.asarray(now).tolist()} in round {t}")
+        with unchanged("p not to change; work on p.copy()", p, seen=f"it was modified in round {t}"):
+            now = choice.bound()(p, t)
+        valid = np.shape(now) == (M,) and ((now >= 0) & (now <= 1)).all()
+        expect(valid, f"an array [{M}] in [0, 1]", f"{np.asarray(now).tolist()} in round {t}")
 
 
 def _population(clients: int = M, seed: int = 3) -> Population:
@@ -155,5 +150,4 @@ def _rounds(model: Participation, order: Iterable[int]) -> dict[int, list[int]]:
 
 def _same(one: dict[int, list[int]], other: dict[int, list[int]], expected: str) -> None:
     for t, ids in one.items():
-        if other[t] != ids:
-            raise CheckFailed(expected, f"clients {ids} and then {other[t]} in round {t}")
+        expect(other[t] == ids, expected, f"clients {ids} and then {other[t]} in round {t}")

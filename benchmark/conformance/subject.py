@@ -122,6 +122,11 @@ class Subject:
         method: Algorithm[Any] = self.choice.build()
         return method
 
+    def begin(self) -> tuple[Algorithm[Any], Any, Float[Tensor, "d"]]:
+        """A new instance, its state and x = 0, all in float64."""
+        method, x = self.method(), torch.zeros(2, dtype=torch.float64)
+        return method, method.init(x, len(U)), x
+
     def call(
         self,
         t: int,
@@ -204,9 +209,9 @@ def leaves(state: Any, prefix: str = "") -> dict[str, Tensor]:
     return tensors
 
 
-def by_client(state: Any, clients: int) -> dict[str, Tensor]:
-    """The tensors of a state that have a row for each client."""
-    return {name: leaf for name, leaf in leaves(state).items() if leaf.ndim and len(leaf) == clients}
+def by_client(state: Any) -> dict[str, Tensor]:
+    """The tensors of a state that have a row for each of the five clients."""
+    return {name: leaf for name, leaf in leaves(state).items() if leaf.ndim and len(leaf) == len(U)}
 
 
 def shifted(state: Any, client: int) -> Any:

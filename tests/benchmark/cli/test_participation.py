@@ -7,7 +7,7 @@ import pytest
 import yaml
 from command import TINY, rollcall, write
 
-from rollcall.benchmark.cli.participation_spec import load
+from rollcall.benchmark.cli.participation import load
 from rollcall.participation import Bernoulli, Population, Trace, recording
 from rollcall.participation.summary import probabilities, separation_curves, summarise
 

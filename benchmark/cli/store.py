@@ -1,0 +1,214 @@
+"""The commands about the run folders in a store: `rollcall status`, `doctor`, `clean`, `sync` and `export`."""
+
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table as Grid
+
+from rollcall.benchmark.cli.selection import claimed, plans_of
+from rollcall.benchmark.cli.shared import (
+    STORE,
+    Json,
+    Methods,
+    Name,
+    Only,
+    Rounds,
+    Seeds,
+    Set,
+    Store,
+    Tuned,
+    out,
+    strict_json,
+)
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, names, places
+from rollcall.benchmark.config.text import command, counted
+from rollcall.benchmark.federation.doctor import Finding, examine
+from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
+from rollcall.benchmark.sweep.mlflow_client import address, fault_of_database, file_of
+from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
+
+PAUSE = 2.0
+"""Seconds between two looks with `--follow`."""
+
+
+def status(
+    experiment: Annotated[str, typer.Argument(help="Default: all in the store.", metavar="[EXPERIMENT]")] = "",
+    follow: Annotated[bool, typer.Option("--follow", help="Show it again every 2 s until no trial runs.")] = False,
+    store: Store = STORE,
+    as_json: Json = False,
+) -> None:
+    """Show how many trials in the store are finished, running, interrupted, failed or diverged.
+
+    It reads the run folders only, so it can be called from another terminal while trials run.
+    """
+    if follow and as_json:
+        raise SettingError("--follow is not allowed with --json; leave one of them out")
+    name = Experiment.read(experiment).home if experiment.endswith((".yaml", ".yml")) else experiment
+    entries = read(store, name)
+    if name and not entries:
+        Experiment.read(experiment)  # a misspelt name is refused
+    if as_json:
+        print(strict_json([asdict(entry) | {"seconds_left": entry.left} for entry in entries]))
+    elif not entries:
+        print(f"No run folders in {store / name}.")
+    elif not follow:
+        out.print(_counts(entries))
+    else:
+        with suppress(KeyboardInterrupt), Live(_counts(entries), console=out, auto_refresh=False) as live:
+            while any(entry.state == "running" for entry in entries):
+                time.sleep(PAUSE)
+                entries = read(store, name)
+                live.update(_counts(entries), refresh=True)
+
+
+def _counts(entries: Sequence[Entry]) -> Group:
+    """A row for each experiment, and below it a row for each trial that runs."""
+    counts: dict[str, Counter[str]] = {}
+    for entry in entries:
+        counts.setdefault(entry.experiment, Counter())[entry.state] += 1
+    shown = [*STATES, *(["damaged"] if any(count["damaged"] for count in counts.values()) else [])]
+    grid = Grid("experiment", *shown, box=None, padding=(0, 2, 0, 0))
+    for experiment, count in counts.items():
+        grid.add_row(experiment, *(str(count[state] or "-") for state in shown))
+    running = [entry for entry in entries if entry.state == "running"]
+    return Group(grid, "", table(running)) if running else Group(grid)
+
+
+def doctor(
+    store: Annotated[Path, typer.Argument(envvar="ROLLCALL_STORE", help="The store, or one run folder.")] = STORE,
+    fix: Annotated[bool, typer.Option("--fix", help="Rename damaged files and folders to NAME.damaged.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Find damaged files in run folders, and a damaged mlflow.db, and set them aside with --fix.
+
+    The exit code is 1 if damaged files are left. Nothing is deleted. Trials that run now are left alone.
+    """
+    if not store.is_dir():
+        raise SettingError(f"store: {str(store)!r} is not allowed; must be a folder")
+    folders = run_folders(store, begun=False)
+    findings = [finding for folder in folders for finding in examine(folder)]
+    database = file_of(address(store))
+    if database is not None and database.exists() and (fault := fault_of_database(database, whole=True)):
+        findings.append(Finding(database, fault, "rollcall sync makes it again from the run folders"))
+    damaged = [finding.path for finding in findings if finding.aside]
+    lines = [f"{finding.path}: {finding.problem}; {finding.advice}" for finding in findings]
+    lines += [f"set aside: {set_aside(path)}" for path in damaged if fix]
+    lines.append(f"{counted(len(folders), 'run folder')}, {len(damaged)} damaged")
+    if damaged and not fix:
+        lines.append(f"To set them aside: {command('doctor', store, '--fix')}")
+    report = [vars(finding) | {"path": str(finding.path)} for finding in findings]
+    print(json.dumps(report, indent=1) if as_json else "\n".join(lines))
+    raise typer.Exit(1 if damaged and not fix else 0)
+
+
+def clean(
+    experiment: Name,
+    seeds: Seeds = "",
+    only: Only = None,
+    settings: Set = None,
+    rounds: Rounds = None,
+    methods: Methods = None,
+    tuned: Tuned = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run/--yes", help="List the run folders, or delete them. Default: list.")
+    ] = True,
+    store: Store = STORE,
+) -> None:
+    """Delete the run folders of failed trials, and of trials that are not in the experiment file.
+
+    Trials of the file and of its variants stay, and so do those that `rollcall run` would run with the same --seeds,
+    --only, --set, --algorithm and --tuned. Trials that are running stay.
+    """
+    changed = plans_of(experiment, "", seeds, only, settings, rounds, methods, tuned)[0].experiment
+    home = store / changed.home
+    sharing = [other for name in names() if (other := Experiment.read(name)).home == changed.home]
+    kept = [changed, Experiment.read(experiment), *sharing]
+    versions = [version for one in kept for version in (one, *map(one.as_, one.variants))]
+    stale = _stale(home, {place.digest for version in versions for place in places(version)})
+    if not stale:
+        print(f"Nothing to delete in {home}.")
+        return
+    grid = Grid("run folder", "why", box=None, padding=(0, 2, 0, 0))
+    for folder, reason in stale.items():
+        grid.add_row(folder.name, reason)
+    out.print(grid)
+    if dry_run:
+        print(f"{counted(len(stale), 'run folder')} in {home}. To delete: add --yes")
+        return
+    for folder in stale:
+        shutil.rmtree(folder)
+    print(f"{counted(len(stale), 'run folder')} deleted in {home}.")
+
+
+def _stale(home: Path, known: set[str]) -> dict[Path, str]:
+    """The run folders of trials without a known digest, and of failed ones; damaged ones are left for `doctor`."""
+    stale = {}
+    for folder in run_folders(home, below=False):
+        run = RunFolder(folder)
+        try:
+            status = run.status
+            state, digest = status["state"], status["digest"]
+        except (ValueError, KeyError):
+            continue
+        if not run.in_use and (digest not in known or state == "failed"):
+            stale[folder] = "failed" if digest in known else "not in the experiment file"
+    return stale
+
+
+def sync(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Experiments to copy. Default: all in the store.", metavar="EXPERIMENT")
+    ] = None,
+    store: Store = STORE,
+) -> None:
+    """Copy run folders into MLflow that are not there yet, such as those of other machines."""
+    if not find_spec("mlflow"):
+        raise SettingError("this command needs MLflow: pip install '.[mlflow]'")
+    from rollcall.benchmark.sweep.mlflow_runs import sync as copy
+    from rollcall.leaderboard.cli.leaderboard import write_tables
+
+    def tables(home: str, folder: Path) -> None:
+        with suppress(SettingError):  # the file of the experiment may be gone or changed
+            write_tables(Experiment.read(claimed(store / home) or home), store, folder)
+
+    for name, count in copy(store, experiments or [], tables).items():
+        print(f"{name}: {counted(count, 'run folder')}")
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")],
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write. Default: the run's name with .pt.")
+    ] = None,
+) -> None:
+    """Write the trained model of a run as a torch state dict."""
+    import torch
+
+    from rollcall import load
+
+    state = load(run).state_dict()
+    file = Path(f"{run.resolve().name}.pt") if to is None else to
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as stream:
+        torch.save(state, stream)
+    numbers = sum(tensor.numel() for tensor in state.values())
+    print(f"Wrote {file}: {counted(len(state), 'tensor')}, {counted(numbers, 'number')}.")
+    print("To load it into the task's module:")
+    print(f'  module = rollcall.load("{run}").module()')
+    print(f'  module.load_state_dict(torch.load("{file}"))')
+    if all(name.startswith("network.") for name in state):
+        print("To load it into a network of the same layers, without Rollcall:")
+        stripped = f'{{name.removeprefix("network."): value for name, value in torch.load("{file}").items()}}'
+        print(f"  network.load_state_dict({stripped})")

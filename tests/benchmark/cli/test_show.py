@@ -1,0 +1,136 @@
+"""`rollcall list` and `rollcall show`."""
+
+import json
+
+import numpy as np
+import pytest
+from command import TINY, rollcall, write
+
+from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.cli.show import shortened
+from rollcall.benchmark.sweep import estimate
+
+
+def test_list(store, tmp_path, capsys, monkeypatch):
+    listed = json.loads(rollcall(capsys, "list", "--json")[1])
+    assert {"bias", "quickstart", "mnist", "cifar10"} <= set(listed["experiment"])
+    assert set(listed["algorithm"]) == set(ALGORITHMS)
+    assert {"full", "bernoulli", "minimum_separation", "trace"} <= set(listed["participation"])
+    assert all(summary for things in listed.values() for summary in things.values())
+    (tmp_path / "jones").mkdir()
+    write(tmp_path, "alone", title="Alone")
+    write(tmp_path / "jones", "fig1", title="First", source="[J] Fig. 1")
+    write(tmp_path / "jones", "table2", title="Second", source="[J] Table II")
+    monkeypatch.setattr("rollcall.benchmark.config.experiment.LIBRARY", tmp_path)
+    lines = [line.split("   ") for line in rollcall(capsys, "list")[1].splitlines()]
+    rows = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+    assert rows[: rows.index(["task"])] == [
+        *(["experiment"], ["alone", "Alone"], []),
+        *(["experiments of jones"], ["jones/fig1", "First", "[J] Fig. 1"], ["jones/table2", "Second", "[J] Table II"]),
+        [],
+    ]
+
+
+def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
+    targets = [[float(i)] for i in range(30)]
+    file = write(
+        tmp_path,
+        source="[J] Fig. 1",
+        about="Thirty clients.",
+        trial=TINY["trial"] | {"task": {"name": "quadratic", "targets": targets}},
+        grid={"seed": [0, 1], "algorithm": ["fedavg", "fedpbc"], "participation.probability": {"low": 0.1, "high": 0.9}},
+        panels={"short": {"title": "A look"}, "long": {"title": "To the end", "trial": {"rounds": 60}}},
+        overrides=[{"when": {"algorithm": "fedpbc"}, "set": {"local.lr": 0.05}, "found": "by hand"}],
+        choices={"local.steps": "the paper is silent"},
+        variants={"as_released": {"about": "As its code does."}},
+        claims=[{"says": "FedPBC ends nearer.", "tag": "ours", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}, "most": 0}],
+    )  # fmt: skip
+    code, out, err = rollcall(capsys, "show", file)
+    assert (code, err) == (0, "")
+    rows = [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in out.splitlines()]
+    for row in (
+        ["Source: [J] Fig. 1"],
+        ["task.targets", "30 x 1 numbers from 0 to 29"],
+        ["panel short: A look"],
+        ["participation.probability", "low, high"],
+        ["8 trials of 20 rounds"],
+        ["panel long: To the end"],
+        ["rounds", "60"],
+        ["8 trials of 60 rounds"],
+        ["algorithm fedpbc", "local.lr 0.05", "by hand"],
+        ["local.steps", "the paper is silent"],
+        ["as_released", "As its code does."],
+        ["1", "FedPBC ends nearer."],
+        ["train/distance ↓; mean of the last 10 rounds"],
+        [f"8 trials, 480 rounds in all; 0 finished in {store}/tiny"],  # a run of 60 rounds has the first 20
+    ):
+        assert row in rows, row
+    # One number for all panels, which then are the same trials.
+    out = rollcall(capsys, "show", file, "--rounds", "7")[1]
+    assert out.count("8 trials of 7 rounds") == 2
+    assert "8 trials, 56 rounds in all" in out
+
+
+def test_long_vectors_are_shortened():
+    assert shortened({"a": list(range(6)), "b": {"c": [[0.5, 1.0]] * 4}}) == {
+        "a": [0, 1, 2, 3, 4, 5],
+        "b": {"c": "4 x 2 numbers from 0.5 to 1"},
+    }
+    assert shortened(np.arange(7.0)) == "7 numbers from 0 to 6"
+    assert shortened([{"p": list(range(9))}, "word"]) == [{"p": "9 numbers from 0 to 8"}, "word"]
+
+
+def test_rounds_with_an_exponent_are_shown_as_a_number(tmp_path, store, capsys):
+    file = write(tmp_path, trial=TINY["trial"] | {"rounds": 2e3})
+    assert "4 trials of 2,000 rounds" in rollcall(capsys, "show", file)[1]
+
+
+def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(estimate.os, "cpu_count", lambda: 2)
+    # 0.5 s a round, 2.5 s an evaluation: 10 + 3 x 2.5 (after 0, 10 and 20 rounds), four times.
+    monkeypatch.setattr(estimate, "probe", lambda *_: estimate.Pace(loop=0.5, client=0.0, batch=2.5))
+    out = rollcall(capsys, "show", write(tmp_path))[1]
+    assert "about 35 s with 2 at once on this machine, 70 s one after another (estimated from short probes)" in out
+    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
+    out = rollcall(capsys, "show", "mnist")[1]
+    assert "No estimate without mnist. To download: rollcall data fetch mnist" in out
+    assert not (tmp_path / "empty").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "kept"),
+    [
+        ("sun/fig2", "", "; 440 in the kept results"),
+        ("sun/table1", "", "; 0 in the kept results, 9 with fewer rounds"),
+        ("quickstart", "15 trials, 4,500 rounds in all; ", ""),
+    ],
+)
+def test_finished_and_kept_trials_are_counted(name, counts, kept, tmp_path, capsys):
+    out = rollcall(capsys, "show", name, "--store", str(tmp_path))[1]
+    (line,) = [line for line in out.splitlines() if "finished in" in line]
+    assert line.startswith(counts)
+    assert line.endswith(f"0 finished in {tmp_path / name}{kept}")
+
+
+def test_show_tells_what_clients_hold(store, tmp_path, capsys):
+    task = {"name": "digits", "clients": 3, "partition": {"name": "by_label", "sizes": [2, 1], "only": [1, 4]}}
+    file = write(tmp_path, trial=TINY["trial"] | {"task": task})
+    code, out, err = rollcall(capsys, "show", file, "--partition")
+    assert code == 0
+    assert err == ""
+    rows = [[cell.strip() for cell in line.split("\u2502")[1:-1]] for line in out.splitlines() if "\u2502" in line]
+    # 146 and 145 of scikit-learn's ones and fours are in the training split.
+    assert rows == [
+        ["samples", "73", "73", "145"],
+        ["classes", "1", "1", "1"],
+        ["largest share of a class", "100.0%", "100.0%", "100.0%"],
+    ]
+    picture = tmp_path / "new" / "parts.png"
+    code, out, err = rollcall(capsys, "show", file, "--plot", str(picture), "--json", "--set", "task.clients=3")
+    assert (code, err) == (0, f"partition: {picture}\n")
+    assert json.loads(out)["samples"] == [73, 73, 145]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    code, _, err = rollcall(capsys, "show", file, "--partition", "--set", "task.clients=4")
+    assert (code, err) == (2, "error: task.partition.sizes: [2, 1] is not allowed; must be from 1 and add up to 4\n")
+    code, _, err = rollcall(capsys, "show", write(tmp_path), "--partition")
+    assert (code, err) == (2, "error: partition: 'quadratic' is not allowed; must be a task with classes\n")
