@@ -14,7 +14,7 @@ import rollcall
 from rollcall.benchmark.config.experiment import Experiment, distinct, places
 from rollcall.benchmark.search.api import Tuning
 from rollcall.benchmark.search.cells import Scheduler
-from rollcall.benchmark.sweep.jobs import CallbackList, Job, run_inline
+from rollcall.benchmark.sweep.jobs import Job, run_inline
 
 RATES = [float(f"{1e-3 * 3e4 ** (i / 29):.3g}") for i in range(30)]
 """30 rates from 0.001 to 30, in equal ratios."""
@@ -55,7 +55,7 @@ def costs(tuning: Tuning, name: str) -> pd.DataFrame:
 def accuracies(experiment: Experiment, store: Path) -> pd.DataFrame:
     """For each method, the mean and the standard deviation over fresh seeds of the test accuracy in percent."""
     jobs = [Job(trial, experiment.home, store) for trial in distinct(places(experiment))]
-    run_inline([job for job in jobs if not job.ended], CallbackList())
+    run_inline([job for job in jobs if not job.ended])
     rows = []
     for place in places(experiment):
         history = Job(place.trial, experiment.home, store).folder.history()

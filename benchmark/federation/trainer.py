@@ -226,6 +226,8 @@ class Checkpoints(Callback):
         if self.run is not None and (last or stop or monotonic() - self.saved >= self.every):
             save_checkpoint(trainer, self.run)
             self.saved = monotonic()
+        elif self.run is not None:
+            self.run.reached(federation.t)
         if stop:
             raise Interrupted(f"stopped after round {federation.t} of {self.rounds}")
 
@@ -240,4 +242,4 @@ def save_checkpoint(trainer: Trainer, run: RunFolder) -> None:
         if run.checkpoint.exists():
             run.checkpoint.replace(run.previous_checkpoint)
     assert isinstance(trainer.lightning_module, Federation)
-    run.reached(trainer.lightning_module.t)
+    run.reached(trainer.lightning_module.t, every=0)

@@ -185,12 +185,12 @@ def _run(pool: Pool, jobs: Sequence[Job]) -> None:
     Raises:
         Interrupted: some have not ended.
     """
-    view = pool(jobs)
-    if view.stopped:
+    ends = pool(jobs)
+    if ends.stopped:
         raise Interrupted("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
-    if view.elsewhere:
+    if ends.elsewhere:
         raise Interrupted(
-            f"Interrupted. Another process runs {view.elsewhere} of the trials. Rerun the command when it has ended."
+            f"Interrupted. Another process runs {ends.elsewhere} of the trials. Rerun the command when it has ended."
         )
 
 

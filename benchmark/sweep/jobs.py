@@ -1,18 +1,14 @@
-"""Jobs: what is run in which folder, the callbacks of a sweep, and running without Ray."""
+"""Jobs: a trial or an analysis and its run folder, how a job is run, and how it ended."""
 
 import traceback
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
-from time import monotonic
-from types import TracebackType
-from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal
 
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
 
 from rollcall.benchmark.allocator import free_cycles
 from rollcall.benchmark.config.analysis import Analysis
@@ -21,7 +17,6 @@ from rollcall.benchmark.config.source import contributed_line
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
-from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder
 from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, Refused, simulate
 
@@ -73,105 +68,37 @@ class Outcome:
     error: str = ""
 
 
-@runtime_checkable
-class SweepCallback(Protocol):
-    """Follows the jobs of a sweep. All calls come from one thread."""
-
-    def started(self, job: Job) -> None: ...
-
-    def progressed(self, job: Job, rounds: int) -> None: ...
-
-    def retried(self, job: Job, reason: str) -> None: ...
-
-    def ended(self, job: Job, outcome: Outcome) -> None: ...
-
-
-class CallbackList:
-    """Several callbacks as one."""
-
-    def __init__(self, *callbacks: SweepCallback) -> None:
-        self.callbacks = callbacks
-
-    def started(self, job: Job) -> None:
-        for callback in self.callbacks:
-            callback.started(job)
-
-    def progressed(self, job: Job, rounds: int) -> None:
-        for callback in self.callbacks:
-            callback.progressed(job, rounds)
-
-    def retried(self, job: Job, reason: str) -> None:
-        for callback in self.callbacks:
-            callback.retried(job, reason)
-
-    def ended(self, job: Job, outcome: Outcome) -> None:
-        for callback in self.callbacks:
-            callback.ended(job, outcome)
-
-
-C = TypeVar("C", bound=SweepCallback)
-
-
-class Background(Generic[C]):
-    """Passes all calls to another callback, one after another, in one thread. A `SweepCallback`.
-
-    At the end of its `with` block it waits for the last call, and raises the first exception of the calls.
+class Ends:
+    """How the jobs of a sweep ended.
 
     Args:
-        make: makes the other callback, in that thread.
+        jobs: of the sweep, those that ended before it included.
+        outcomes: of those that were started, by name.
+
+    Attributes:
+        failed: the error of each failed job, by name.
+        diverged: the reason of each job that diverged, by name, those of earlier sweeps included.
+        finished, interrupted, elsewhere: how many finished now, were interrupted, and are run by another process.
+        waiting: how many were not started.
     """
 
-    def __init__(self, make: Callable[[], C]) -> None:
-        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sweep-callback")
-        self.made = self.thread.submit(make)
-        self.calls: list[Future[None]] = []
+    def __init__(self, jobs: Sequence[Job], outcomes: Mapping[str, Outcome]) -> None:
+        self.failed = {name: outcome.error for name, outcome in outcomes.items() if outcome.state == "failed"}
+        self.diverged = {job.trial.name: job.folder.status["reason"] for job in jobs if job.diverged}
+        states = Counter(outcome.state for outcome in outcomes.values())
+        self.finished, self.interrupted = states["finished"], states["interrupted"]
+        self.elsewhere = states["elsewhere"]
+        self.waiting = sum(job.trial.name not in outcomes and not job.ended for job in jobs)
 
-    def __enter__(self) -> "Background[C]":
-        return self
+    @property
+    def stopped(self) -> bool:
+        """Whether the sweep was interrupted before all its jobs ended."""
+        return self.interrupted + self.waiting > 0
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.thread.shutdown()
-        if error is None:
-            for call in self.calls:
-                call.result()
-
-    def started(self, job: Job) -> None:
-        self.call(lambda callback: callback.started(job))
-
-    def progressed(self, job: Job, rounds: int) -> None:
-        self.call(lambda callback: callback.progressed(job, rounds))
-
-    def retried(self, job: Job, reason: str) -> None:
-        self.call(lambda callback: callback.retried(job, reason))
-
-    def ended(self, job: Job, outcome: Outcome) -> None:
-        self.call(lambda callback: callback.ended(job, outcome))
-
-    def call(self, function: Callable[[C], None]) -> None:
-        """Call a function with the other callback, in its thread, after all calls before."""
-        # Only calls that are still to come or raised something are kept.
-        self.calls = [call for call in self.calls if not call.done() or call.exception()]
-        self.calls.append(self.thread.submit(lambda: function(self.made.result())))
-
-
-class Ticker(Callback):
-    """Reports the number of finished rounds, at most twice a second.
-
-    Args:
-        tell: called with the number.
-    """
-
-    def __init__(self, tell: Callable[[int], None]) -> None:
-        self.tell = tell
-        self.told = monotonic()
-
-    def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
-        assert isinstance(federation, Federation)
-        if monotonic() - self.told > 0.5:
-            self.told = monotonic()
-            self.tell(federation.t)
+    @property
+    def state(self) -> str:
+        """How the sweep ended, in the words of run folders."""
+        return "failed" if self.failed else "interrupted" if self.stopped or self.elsewhere else "finished"
 
 
 def check_folders(jobs: Iterable[Job]) -> None:
@@ -219,7 +146,6 @@ def conduct(analysis: Analysis, run: RunFolder) -> None:
 def carry_out(
     trial: Trial | Analysis,
     folder: Path,
-    tell: Callable[[int], None],
     stop: Callable[[], bool],
     checkpoint_every: timedelta = CHECKPOINT_EVERY,
 ) -> Outcome:
@@ -228,7 +154,6 @@ def carry_out(
     Args:
         trial: what is run.
         folder: its run folder.
-        tell: called with the number of finished rounds, at most twice a second.
         stop: called after every round; whether to stop.
         checkpoint_every: time between two checkpoints.
     """
@@ -237,9 +162,7 @@ def carry_out(
         if isinstance(trial, Analysis):
             conduct(trial, run)
         else:
-            result = simulate(
-                trial, folder=folder, callbacks=[Ticker(tell)], stop=stop, checkpoint_every=checkpoint_every
-            )
+            result = simulate(trial, folder=folder, stop=stop, checkpoint_every=checkpoint_every)
             if result.diverged is not None:
                 return Outcome("diverged", run.status.get("reason", "diverged"))
     except Interrupted:
@@ -258,15 +181,18 @@ def carry_out(
     return Outcome("finished")
 
 
-def run_inline(jobs: Iterable[Job], callback: SweepCallback, checkpoint_every: timedelta = CHECKPOINT_EVERY) -> None:
+def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVERY) -> dict[str, Outcome]:
     """Run one job after another in this process, with all its threads. A job that fails does not stop the others.
 
     After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts.
+
+    Returns:
+        the outcomes of the jobs that were started, by name.
     """
+    outcomes: dict[str, Outcome] = {}
     with stop_requests() as requested:
         for job in jobs:
             if requested():
-                return
-            callback.started(job)
-            tell = partial(callback.progressed, job)
-            callback.ended(job, carry_out(job.trial, job.folder.path, tell, requested, checkpoint_every))
+                break
+            outcomes[job.trial.name] = carry_out(job.trial, job.folder.path, requested, checkpoint_every)
+    return outcomes

@@ -8,7 +8,7 @@ runs of other machines.
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,12 +22,10 @@ from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, counted, parsed
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders
-from rollcall.benchmark.sweep.mlflow_client import client, experiment_id, probe
+from rollcall.benchmark.sweep.mlflow_client import client, experiment_id, locked, probe
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-    from rollcall.benchmark.sweep.jobs import Job, Outcome
 
 MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED", "diverged": "FAILED"}
 """MLflow's names for the states of a run folder. It has none for divergence; the tag `rollcall.state` says it."""
@@ -44,8 +42,8 @@ MODELS = ("model.npz", "buffers.npz")
 PARENT = "rollcall.parent"
 """The tag of a parent run: its name. Runs of trials have the tag `rollcall.trial` instead."""
 
-INTERVAL = 10.0
-"""Seconds between two pushes of a trial that is still running."""
+FIRST, INTERVAL = 2.0, 10.0
+"""Seconds until the first push of a trial that is still running, and between two pushes."""
 
 PAUSE = 10.0
 """After a push that failed, no other is tried for so many times the seconds that it took."""
@@ -84,6 +82,7 @@ class Runs:
     """
 
     def __init__(self, store: Path, experiment: str) -> None:
+        self.store = store
         self.client = client(store)
         self.experiment = experiment
         self.id = experiment_id(self.client, store, experiment)
@@ -130,7 +129,7 @@ class Runs:
         self.client.set_terminated(self.parent, MLFLOW_STATES[state])
 
     def push(self, folder: RunFolder, state: str = "") -> None:
-        """Copy to MLflow what it does not have yet of a run folder.
+        """Copy to MLflow what it does not have yet of a run folder. Two processes may push the same folder.
 
         Args:
             folder: of the trial; if it has not started, nothing is copied.
@@ -139,29 +138,30 @@ class Runs:
         status = folder.status
         if not status:
             return
-        state = state or status["state"]
-        run = self._run(status["digest"], status["name"])
-        if run is not None and run.data.tags.get("rollcall.code", code := _digests(status, "code")) != code:
-            self.client.delete_run(run.info.run_id)  # it was run again with other code of the suite
-            run = None
-        params: list[Any] = []
-        if run is None or not run.data.params:  # without parameters: the server stopped in between
-            settings = flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8")))
-            run, params = run or self._created(status, settings), _params(settings)
-        self._push_files(run, folder)
-        history = folder.history()
-        new = history[history["round"] > float(run.data.tags.get("rollcall.round", -1))]
-        metrics = _metrics(new, int(status["updated"] * 1000))
-        while len(metrics) > METRICS_AT_ONCE:
-            self.client.log_batch(run.info.run_id, metrics=metrics[:METRICS_AT_ONCE])
-            metrics = metrics[METRICS_AT_ONCE:]
-        # Together with the last metrics, so that a crash in between does not write them twice.
-        changed = self._new_tags(run, folder, state, new)
-        self.client.log_batch(run.info.run_id, metrics=metrics, params=params, tags=changed)
-        if state == "running":
-            self.client.update_run(run.info.run_id, "RUNNING")
-        else:
-            self.client.set_terminated(run.info.run_id, MLFLOW_STATES[state])
+        with locked(self.store):
+            state = state or status["state"]
+            run = self._run(status["digest"], status["name"])
+            if run is not None and run.data.tags.get("rollcall.code", code := _digests(status, "code")) != code:
+                self.client.delete_run(run.info.run_id)  # it was run again with other code of the suite
+                run = None
+            params: list[Any] = []
+            if run is None or not run.data.params:  # without parameters: the server stopped in between
+                settings = flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8")))
+                run, params = run or self._created(status, settings), _params(settings)
+            self._push_files(run, folder)
+            history = folder.history()
+            new = history[history["round"] > float(run.data.tags.get("rollcall.round", -1))]
+            metrics = _metrics(new, int(status["updated"] * 1000))
+            while len(metrics) > METRICS_AT_ONCE:
+                self.client.log_batch(run.info.run_id, metrics=metrics[:METRICS_AT_ONCE])
+                metrics = metrics[METRICS_AT_ONCE:]
+            # Together with the last metrics, so that a crash in between does not write them twice.
+            changed = self._new_tags(run, folder, state, new)
+            self.client.log_batch(run.info.run_id, metrics=metrics, params=params, tags=changed)
+            if state == "running":
+                self.client.update_run(run.info.run_id, "RUNNING")
+            else:
+                self.client.set_terminated(run.info.run_id, MLFLOW_STATES[state])
 
     def _run(self, digest: str, name: str) -> Any:
         runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{digest}'")
@@ -255,7 +255,7 @@ def _digests(status: dict[str, Any], of: str) -> str:
 
 
 class Mirror:
-    """Copies the run folders of a sweep to MLflow while it runs. A `SweepCallback`.
+    """Copies the run folders of a sweep to MLflow while it runs.
 
     A server that does not answer neither ends nor slows the sweep: everything is in the run folders. What was missed is
     copied once the server answers again.
@@ -263,35 +263,23 @@ class Mirror:
     Args:
         store: folder of the run folders.
         experiment: its name in MLflow, where it is created if need be.
+        folders: of the sweep; those that change from now on are copied.
     """
 
-    def __init__(self, store: Path, experiment: str) -> None:
+    def __init__(self, store: Path, experiment: str, folders: Iterable[RunFolder] = ()) -> None:
         self.store = store
         self.experiment = experiment
         self.runs: Runs | None = None
-        self.pushed: dict[Path, float] = {}
-        self.missed: dict[Path, RunFolder] = {}
+        self.copied = {folder: folder.changed for folder in folders}
+        self.next: dict[RunFolder, float] = {}
         self.down = False
         self.pause_ends = 0.0
 
-    def begin(self) -> None:
-        """Connect, and mark the parent run as running."""
-        self._attempt(Runs.begin)
-
-    def started(self, job: "Job") -> None:
-        self.pushed[job.folder.path] = monotonic()
-
-    def progressed(self, job: "Job", rounds: int) -> None:
-        if monotonic() - self.pushed[job.folder.path] > INTERVAL:
-            self._push(job.folder)
-            self.pushed[job.folder.path] = monotonic()
-
-    def retried(self, job: "Job", reason: str) -> None:
-        """The retry is a part of the same run."""
-
-    def ended(self, job: "Job", outcome: "Outcome") -> None:
-        if outcome.state != "elsewhere":  # the other process pushes it
-            self._push(job.folder)
+    def look(self) -> None:
+        """Copy the folders that have changed: of ended trials at once, of running ones now and then."""
+        due = [folder for folder in self._changed() if self._is_due(folder)]
+        if due or self.runs is None:
+            self._copy(due)
 
     def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
         """Copy what is still missing, and end the parent run.
@@ -300,14 +288,20 @@ class Mirror:
             state: of the sweep, as of a run folder.
             tables: writes files into a folder, which become artifacts of the parent run.
         """
-        self._attempt(lambda runs: runs.end(state, tables))
+        self._copy(self._changed(), lambda runs: runs.end(state, tables))
 
-    def _push(self, folder: RunFolder) -> None:
-        self.missed[folder.path] = folder
-        self._attempt(lambda _: None)
+    def _changed(self) -> list[RunFolder]:
+        return [folder for folder, copied in self.copied.items() if folder.changed != copied]
 
-    def _attempt(self, action: Callable[[Runs], None]) -> None:
-        """Do something in MLflow, after what was missed, unless the last attempt was a moment ago and failed."""
+    def _is_due(self, folder: RunFolder) -> bool:
+        try:
+            running = folder.state == "running"
+        except Damaged:  # `_push` says so
+            running = False
+        return not running or monotonic() >= self.next.setdefault(folder, monotonic() + FIRST)
+
+    def _copy(self, folders: list[RunFolder], then: Callable[[Runs], None] = lambda _: None) -> None:
+        """Copy run folders and do something, unless the last attempt was a moment ago and failed."""
         start = monotonic()
         if start < self.pause_ends:
             return
@@ -315,25 +309,27 @@ class Mirror:
             probe(os.environ.get("MLFLOW_TRACKING_URI", ""))
             if self.runs is None:
                 self.runs = Runs(self.store, self.experiment)
+                self.runs.begin()
             if self.down:
                 self.runs.begin()
-                print(f"MLflow answers again. Now copied: {counted(len(self.missed), 'run folder')}", file=sys.stderr)
+                print(f"MLflow answers again. Now copied: {counted(len(folders), 'run folder')}", file=sys.stderr)
                 self.down = False
-            self._push_missed(self.runs)
-            action(self.runs)
+            for folder in folders:
+                self._push(self.runs, folder)
+            then(self.runs)
         except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
             self._warn(error)
             self.pause_ends = monotonic() + PAUSE * (monotonic() - start)
 
-    def _push_missed(self, runs: Runs) -> None:
-        for path in list(self.missed):
-            try:
-                runs.push(self.missed[path])
-            except Exception as error:
-                if not _is_of_folder(error):
-                    raise
-                print(f"not copied to MLflow: {path}: {_reason(error)}", file=sys.stderr)
-            del self.missed[path]
+    def _push(self, runs: Runs, folder: RunFolder) -> None:
+        changed = folder.changed
+        try:
+            runs.push(folder)
+        except Exception as error:
+            if not _is_of_folder(error):
+                raise
+            print(f"not copied to MLflow: {folder.path}: {_reason(error)}", file=sys.stderr)
+        self.copied[folder], self.next[folder] = changed, monotonic() + INTERVAL
 
     def _warn(self, error: Exception) -> None:
         """Say once for each outage that MLflow cannot be updated."""

@@ -113,17 +113,19 @@ def test_a_killed_search_ends_with_the_same_samples_and_answer(options, tmp_path
 
     def dying(jobs, *more):
         nonlocal calls
+        outcomes = {}
         for job in jobs:
             calls += 1
             if calls == 3:
                 raise KeyboardInterrupt
-            run_inline([job], *more)
+            outcomes |= run_inline([job], *more)
+        return outcomes
 
     monkeypatch.setattr(jobs, "run_inline", dying)
     with pytest.raises(KeyboardInterrupt):
         tune(tmp_path / "killed", experiment, space, **options)
     ran = []
-    monkeypatch.setattr(jobs, "run_inline", lambda jobs, *more: (ran.extend(jobs), run_inline(jobs, *more)))
+    monkeypatch.setattr(jobs, "run_inline", lambda jobs, *more: ran.extend(jobs) or run_inline(jobs, *more))
     again = tune(tmp_path / "killed", experiment, space, **options)
     kept = ["cell", "index", "local.lr", "score", "rounds", "state", "gradients"]
     pd.testing.assert_frame_equal(again.samples[kept], whole.samples[kept])
@@ -172,7 +174,7 @@ def digits(**settings) -> Experiment:
 
 
 def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, monkeypatch):
-    _, data = benchmark.Trial.read(digits().trial).task.build(0)
+    _, data = rollcall.Trial.read(digits().trial).task.build(0)
     assert {split: len(columns[0]) for split, columns in data.splits.items()}["test"] == TEST
     poison(monkeypatch)
     options = {"store": store, "executor": "inline", "mlflow": False, "samples": 1}
