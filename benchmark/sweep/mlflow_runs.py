@@ -8,8 +8,9 @@ runs of other machines.
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -25,7 +26,7 @@ from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_fol
 from rollcall.benchmark.sweep.mlflow_client import client, experiment_id, locked, probe
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
+    pass
 
 MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED", "diverged": "FAILED"}
 """MLflow's names for the states of a run folder. It has none for divergence; the tag `rollcall.state` says it."""
@@ -46,24 +47,7 @@ FIRST, INTERVAL = 2.0, 10.0
 """Seconds until the first push of a trial that is still running, and between two pushes."""
 
 PAUSE = 10.0
-"""After a push that failed, no other is tried for so many times the seconds that it took."""
-
-
-def parent_run(client: "MlflowClient", experiment_id: str, name: str, under: str | None = None) -> str:
-    """The id of the parent run of this name, which is created if need be. Later sweeps continue it.
-
-    Args:
-        client: of the MLflow store.
-        experiment_id: in MLflow.
-        name: of the run; one of this name exists once in an experiment.
-        under: the id of the run that it is nested in; None at the top.
-    """
-    from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
-
-    for run in client.search_runs([experiment_id], f"tags.`{PARENT}` = '{name}'", max_results=1):
-        return str(run.info.run_id)
-    nesting = {} if under is None else {MLFLOW_PARENT_RUN_ID: under}
-    return str(client.create_run(experiment_id, run_name=name, tags={PARENT: name, **nesting}).info.run_id)
+"""After a push that failed, the pause before the next one, as a multiple of its duration."""
 
 
 class Runs:
@@ -75,7 +59,6 @@ class Runs:
 
     Attributes:
         client, id: of the MLflow store, and of the experiment there.
-        monitor: of the machine, while it is measured.
 
     Raises:
         ConnectionError: the server does not answer. MLflow and SQLAlchemy raise further errors.
@@ -86,31 +69,18 @@ class Runs:
         self.client = client(store)
         self.experiment = experiment
         self.id = experiment_id(self.client, store, experiment)
-        self.monitor: Any = None
-        self._parent = ""
 
-    @property
+    @cached_property
     def parent(self) -> str:
-        """The id of the run that all trials are nested in."""
-        self._parent = self._parent or parent_run(self.client, self.id, self.experiment)
-        return self._parent
+        """The id of the run that all trials are nested in. It is created if need be; later sweeps continue it."""
+        for run in self.client.search_runs([self.id], f"tags.`{PARENT}` = '{self.experiment}'", max_results=1):
+            return str(run.info.run_id)
+        tags = {PARENT: self.experiment}
+        return str(self.client.create_run(self.id, run_name=self.experiment, tags=tags).info.run_id)
 
     def begin(self) -> None:
-        """Mark the parent run as running, and measure this machine for it if MLflow is asked to.
-
-        MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING=true asks for it. A thread then records cores, memory, disk, network and
-        GPUs every 10 seconds.
-        """
-        from mlflow.environment_variables import MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING
-
+        """Mark the parent run as running."""
         self.client.update_run(self.parent, "RUNNING")
-        if MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING.get() and self.monitor is None:  # type: ignore[no-untyped-call]
-            from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
-
-            self.monitor = SystemMetricsMonitor(  # type: ignore[no-untyped-call]
-                self.parent, resume_logging=True, tracking_uri=self.client.tracking_uri
-            )
-            self.monitor.start()
 
     def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
         """End the parent run.
@@ -119,9 +89,6 @@ class Runs:
             state: as of a run folder.
             tables: writes files into a folder, which become artifacts of the run.
         """
-        if self.monitor is not None:
-            self.monitor.finish()
-            self.monitor = None
         if tables is not None:
             with TemporaryDirectory() as folder:
                 tables(Path(folder))
@@ -140,7 +107,8 @@ class Runs:
             return
         with locked(self.store):
             state = state or status["state"]
-            run = self._run(status["digest"], status["name"])
+            runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{status['digest']}'")
+            run = next((run for run in runs if run.info.run_name == status["name"]), None)
             if run is not None and run.data.tags.get("rollcall.code", code := _digests(status, "code")) != code:
                 self.client.delete_run(run.info.run_id)  # it was run again with other code of the suite
                 run = None
@@ -162,10 +130,6 @@ class Runs:
                 self.client.update_run(run.info.run_id, "RUNNING")
             else:
                 self.client.set_terminated(run.info.run_id, MLFLOW_STATES[state])
-
-    def _run(self, digest: str, name: str) -> Any:
-        runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{digest}'")
-        return next((run for run in runs if run.info.run_name == name), None)
 
     def _created(self, status: dict[str, Any], settings: dict[str, str]) -> Any:
         from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
@@ -191,14 +155,11 @@ class Runs:
     def _new_tags(self, run: Any, folder: RunFolder, state: str, new: pd.DataFrame) -> list[Any]:
         """The tags that change: of the state, of the last of the new evaluations, and of a failed run the error."""
         from mlflow.entities import RunTag
-        from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
         status, known = folder.status, run.data.tags
         now = {"rollcall.rounds": str(status["rounds"]), "rollcall.state": state}
         if len(new):
             now |= {"rollcall.round": str(int(new["round"].iloc[-1])), "rollcall.seconds": str(status["seconds"])}
-        if MLFLOW_PARENT_RUN_ID not in known:  # written by an earlier version
-            now[MLFLOW_PARENT_RUN_ID] = self.parent
         if folder.finished:
             now["rollcall.finished"] = str(folder.finished)
         if status.get("diverged") is not None:
@@ -315,31 +276,20 @@ class Mirror:
                 print(f"MLflow answers again. Now copied: {counted(len(folders), 'run folder')}", file=sys.stderr)
                 self.down = False
             for folder in folders:
-                self._push(self.runs, folder)
+                changed = folder.changed
+                with _told_of(folder):
+                    self.runs.push(folder)
+                self.copied[folder], self.next[folder] = changed, monotonic() + INTERVAL
             then(self.runs)
         except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
-            self._warn(error)
+            if not self.down:
+                print(
+                    f"MLflow cannot be updated ({_reason(error)}). Results are in the run folders. They are copied "
+                    f"when it answers again; after the sweep, run: {command('sync', store=self.store)}",
+                    file=sys.stderr,
+                )
+            self.down = True
             self.pause_ends = monotonic() + PAUSE * (monotonic() - start)
-
-    def _push(self, runs: Runs, folder: RunFolder) -> None:
-        changed = folder.changed
-        try:
-            runs.push(folder)
-        except Exception as error:
-            if not _is_of_folder(error):
-                raise
-            print(f"not copied to MLflow: {folder.path}: {_reason(error)}", file=sys.stderr)
-        self.copied[folder], self.next[folder] = changed, monotonic() + INTERVAL
-
-    def _warn(self, error: Exception) -> None:
-        """Say once for each outage that MLflow cannot be updated."""
-        if not self.down:
-            print(
-                f"MLflow cannot be updated ({_reason(error)}). Results are in the run folders. They are copied when it "
-                f"answers again; after the sweep, run: {command('sync', store=self.store)}",
-                file=sys.stderr,
-            )
-        self.down = True
 
 
 def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None]) -> dict[str, int]:
@@ -356,24 +306,23 @@ def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None
     Raises:
         SettingError: an experiment has no run folder in the store.
     """
-    counts, folders = {}, _folders(store)
+    counts: dict[str, int] = {}
+    folders: dict[str, list[RunFolder]] = {}
+    for path in run_folders(store):
+        folders.setdefault(str(path.parent.relative_to(store)), []).append(RunFolder(path))
     for name in experiments:
         if name not in folders:
             listed = ", ".join(folders) or "no experiment"
             raise SettingError(f"experiment: {name!r} is not allowed; {store} has runs of {listed}")
-    for experiment, paths in folders.items():
+    for experiment, own in folders.items():
         if experiments and experiment not in experiments:
             continue
         runs, states = Runs(store, experiment), []
-        for folder in map(RunFolder, paths):
-            try:
+        for folder in own:
+            with _told_of(folder):
                 state = folder.state_now
                 runs.push(folder, state)
                 states.append(state)
-            except Exception as error:
-                if not _is_of_folder(error):
-                    raise
-                print(f"not copied to MLflow: {folder.path}: {_reason(error)}", file=sys.stderr)
         counts[experiment] = len(states)
         if "running" not in states:
             state = next((state for state in ("failed", "interrupted") if state in states), "finished")
@@ -381,18 +330,16 @@ def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None
     return counts
 
 
-def _folders(store: Path) -> dict[str, list[Path]]:
-    """The run folders of a store by experiment."""
-    folders: dict[str, list[Path]] = {}
-    for folder in run_folders(store):
-        folders.setdefault(str(folder.parent.relative_to(store)), []).append(folder)
-    return folders
-
-
-def _is_of_folder(error: Exception) -> bool:
-    """Whether a run folder, not MLflow, is the reason that the folder cannot be copied."""
-    refused = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"  # such as a tag that is too long
-    return refused or isinstance(error, Damaged | SettingError | FileNotFoundError | KeyError | YAMLError)
+@contextmanager
+def _told_of(folder: RunFolder) -> Iterator[None]:
+    """Tell the user of a folder that cannot be copied, if the folder and not MLflow is the reason."""
+    try:
+        yield
+    except Exception as error:
+        refused = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"  # such as a tag that is too long
+        if not refused and not isinstance(error, Damaged | SettingError | FileNotFoundError | KeyError | YAMLError):
+            raise
+        print(f"not copied to MLflow: {folder.path}: {_reason(error)}", file=sys.stderr)
 
 
 def _reason(error: Exception) -> str:

@@ -12,7 +12,7 @@ from rollcall.benchmark.sweep.estimate import (
     INLINE,
     Estimate,
     Machine,
-    Rehearsal,
+    Probe,
     by_ray,
     estimates,
     missing,
@@ -153,9 +153,9 @@ def test_what_counts_as_the_same_work():
     assert work(Trial.read(DIGITS), "cpu").numerics.device == "cpu"
 
 
-def test_a_rehearsal_calls_everybody_in_turn():
-    rehearsal = Rehearsal(5)
-    assert [rehearsal.active(t).tolist() for t in range(7)] == [[0, 1], [], [2, 3], [], [0, 4], [], [1, 2]]
+def test_a_probe_calls_everybody_in_turn():
+    probe = Probe(5, most=2)
+    assert [probe.active(t).tolist() for t in range(7)] == [[0, 1], [], [2, 3], [], [0, 4], [], [1, 2]]
 
 
 def test_how_many_trials_at_once(monkeypatch):

@@ -128,3 +128,10 @@ def test_without_retries_a_trial_whose_process_dies_has_failed(tmp_path):
     error = "its process died once; memory may have run out. Rerun the command to resume from its checkpoint"
     assert follower.outcomes == {job.trial.name: Outcome("failed", error)}
     assert job.folder.error_file.read_text() == f"{error}\n\nRay's report:\nkilled\n"
+
+
+def test_tune_gives_workers_no_environment_of_their_own():
+    """With one, trials could not run in the workers that have started already. See docs/design/decisions.md."""
+    from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
+
+    assert set(DEFAULT_ENV_VARS) <= {"PL_DISABLE_FORK"}
