@@ -21,7 +21,7 @@ LEAST = Fraction(1, 10)
 
 @dataclass(frozen=True)
 class Item:
-    """What a budget needs to know about a trial.
+    """A trial as a budget sees it.
 
     Attributes:
         rounds, evaluation: its settings.

@@ -37,12 +37,12 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 
 
 def address(store: Path) -> str:
-    """What MLFLOW_TRACKING_URI names; by default a SQLite file in the store."""
+    """The address in MLFLOW_TRACKING_URI; by default that of a SQLite file in the store."""
     return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / NAME}"
 
 
 def client(store: Path) -> "MlflowClient":
-    """A client of what MLFLOW_TRACKING_URI names, a server or a database; by default of a SQLite file in the store.
+    """A client of the server or database in MLFLOW_TRACKING_URI; by default of a SQLite file in the store.
 
     Raises:
         ConnectionError: the server does not answer.
@@ -117,7 +117,7 @@ def file_of(uri: str) -> Path | None:
 
 
 def fault_of_database(file: Path, whole: bool = False) -> str:
-    """What is wrong with a database; empty if nothing is, or if another process has locked it.
+    """The fault of a database, in words; empty if it has none, or if another process has locked it.
 
     Args:
         file: of the database.

@@ -243,7 +243,7 @@ class Mirror:
             self._copy(due)
 
     def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
-        """Copy what is still missing, and end the parent run.
+        """Copy the folders that are still missing, and end the parent run.
 
         Args:
             state: of the sweep, as of a run folder.

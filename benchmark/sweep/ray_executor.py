@@ -56,7 +56,7 @@ def run_ray(jobs: Sequence[Job], options: RayOptions, say: Callable[[str], None]
     regular checkpoints.
 
     Args:
-        jobs: what to run.
+        jobs: to run.
         options: of Ray.
         say: called with a line for the user when a trial is started again.
 
@@ -197,7 +197,7 @@ def _carry_out_on_own_disk(
     """Run a trial in a run folder on this machine's disk. Tune carries the folder to the storage as a checkpoint.
 
     Args:
-        trial: what is run.
+        trial: to run.
         name: of its run folder.
         begun: where an earlier sweep's run folder is; empty if there is none.
         requested, every: as for `carry_out`.
