@@ -192,7 +192,9 @@ class View:
                     key = {"failed": "error", "diverged": "reason"}.get(entry.state, "")
                     self._end(name, entry.state, job.folder.status.get(key, ""))
         self.progress.update(self.bar, completed=sum(self.rounds.values()), description=self._description())
-        if not self.console.is_terminal and self._running() and monotonic() - self.told > LINES:
+        if not self.entries:  # no trial has started yet
+            self.told = monotonic()
+        elif not self.console.is_terminal and self._running() and monotonic() - self.told > LINES:
             self.told = monotonic()
             self._tell()
 

@@ -208,7 +208,7 @@ def _carry_out_on_own_disk(
         start = tune.get_checkpoint() or (Checkpoint(begun) if begun else None)
         if start is not None:
             start.to_directory(run.path)
-        sent, looked = _saved(run), monotonic()
+        sent, looked = -1, monotonic()  # the first report brings the settings home
 
         def tell_and_ask() -> bool:
             nonlocal sent, looked
@@ -303,9 +303,8 @@ class _Follower(tune.Callback, tune.Stopper):
             self.saving = [trial for trial in trials if trial.status == "RUNNING"]
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any) -> None:
-        if "status" in result:
-            folder = self._job(trial).folder.path
-            folder.mkdir(parents=True, exist_ok=True)
+        folder = self._job(trial).folder.path
+        if "status" in result and (folder / "trial.yaml").exists():  # else the first checkpoint brings it
             with replacing(folder / "status.json") as scratch:
                 scratch.write_text(json.dumps(result["status"], indent=1))
 

@@ -75,7 +75,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     for file in (gate, log, tmp_path / "mine.py"):  # nodes do not have the file of the method
         file.unlink()
     statuses = [job.folder.path / "status.json" for job in jobs]
-    seen = []
+    seen, settings = [], []
 
     def kill() -> None:
         until = time.monotonic() + 400
@@ -83,6 +83,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
             status.exists() and json.loads(status.read_text())["round"] > 0 for status in statuses
         ):
             time.sleep(0.1)
+        settings.extend((status.parent / "trial.yaml").exists() for status in statuses)
         seen.extend(len({path.parent for path in disk.glob("rollcall-*/*/*.ckpt")}) for disk in disks)
         cluster.remove_node(second, allow_graceful=False)
 
@@ -101,6 +102,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     killer.join()
 
     assert seen == [1, 1]  # each node had a run folder on its own disk
+    assert settings == [True, True]  # for MLflow, which reads the home folders meanwhile
     assert not list((tmp_path / "storage").iterdir())  # everything has come home
     assert len(lines) == 1
     assert "resumes from its checkpoint" in lines[0]
