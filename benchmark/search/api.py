@@ -180,11 +180,7 @@ def tune(
 
 
 def _run(pool: Pool, jobs: Sequence[Job]) -> None:
-    """Run jobs to their end; failed ones are in their folders.
-
-    Raises:
-        Interrupted: some have not ended.
-    """
+    """Run jobs to their end; raise `Interrupted` if some have not ended."""
     ends = pool(jobs)
     if ends.stopped:
         raise Interrupted("Interrupted. The running trials have saved their last round. Rerun the command to resume.")

@@ -210,11 +210,7 @@ def _with_spaces(cells: list[Cell], space: Space) -> list[Cell]:
 
 
 def _refusal(cell: Cell, path: str, domain: Domain, required: bool) -> SettingError | None:
-    """The error if the method of a cell lacks a setting: if it allows no value besides the one that it has anyway.
-
-    Raises:
-        SettingError: only some of the values are allowed, or the setting is required.
-    """
+    """The error if the method of a cell lacks a setting; raised if it allows some values or the setting is required."""
     errors: list[SettingError] = []
     changes = False
     unchanged = Trial.read(cell.specs[0] | {"rounds": 1}).digest

@@ -129,11 +129,7 @@ def checked_storage(text: str) -> str:
 
 @contextmanager
 def _records(storage: str, store: Path) -> Iterator[tuple[str, str, str]]:
-    """Where Tune keeps its records of a sweep, the name of the sweep there, and the file of the request to stop.
-
-    Without a storage, the records are in a temporary folder of this machine: results are in the run folders. At the end
-    of a sweep on a storage, all run folders have come home, and its records are removed.
-    """
+    """The place of Tune's records of a sweep, its name there, and the file of the request to stop, all temporary."""
     name = f"rollcall-{uuid4()}"
     if storage:
         stop = f"{storage}/{name}/stop"
@@ -194,14 +190,7 @@ def _trainable(config: dict[str, Any]) -> None:
 def _carry_out_on_own_disk(
     trial: Trial | Analysis, name: str, begun: str, requested: Callable[[], bool], every: timedelta
 ) -> None:
-    """Run a trial in a run folder on this machine's disk. Tune carries the folder to the storage as a checkpoint.
-
-    Args:
-        trial: to run.
-        name: of its run folder.
-        begun: where an earlier sweep's run folder is; empty if there is none.
-        requested, every: as for `carry_out`.
-    """
+    """Run a trial on this machine's disk, from an earlier sweep's run folder (`begun`). Tune carries it home."""
     with TemporaryDirectory(prefix="rollcall-") as disk:
         run = RunFolder(Path(disk) / name)
         run.path.mkdir()
@@ -242,12 +231,9 @@ def _bring_home(checkpoint: Checkpoint, folder: Path) -> None:
 
 
 def _polled(stop: str) -> Callable[[], bool]:
-    """A function that says whether the driver has asked all trials to stop.
-
-    It opens the file at most twice a second, and every 5 seconds on a storage, which may take long to answer.
-    """
+    """A function that reads, now and then, whether the driver has asked all trials to stop."""
     system, path = FileSystem.from_uri(stop)
-    pause = 0.5 if isinstance(system, LocalFileSystem) else 5.0
+    pause = 0.5 if isinstance(system, LocalFileSystem) else 5.0  # seconds; a storage may take long to answer
     stopped, asked = False, -pause
 
     def requested() -> bool:
