@@ -151,7 +151,7 @@ class View:
         self.ended = {name: "diverged" if job.diverged else "finished" for name, job in self.jobs.items() if job.ended}
         self.changed = {name: job.folder.changed for name, job in self.jobs.items()}
         self.rounds = {
-            name: job.trial.rounds if job.ended else min(job.folder.status.get("round", 0), job.trial.rounds)
+            name: job.trial.rounds if name in self.ended else min(job.folder.status.get("round", 0), job.trial.rounds)
             for name, job in self.jobs.items()
         }
         self.told = monotonic()
@@ -181,14 +181,14 @@ class View:
     def look(self) -> None:
         """Read the run folders that have changed, and draw."""
         for name, job in self.jobs.items():
-            if job.folder.changed != self.changed[name]:
+            if self.ended.get(name) != "finished" and job.folder.changed != self.changed[name]:
                 self.changed[name] = job.folder.changed
                 entry = entry_of(job.store, job.folder.path, live=True)
                 self.entries.pop(name, None)
                 self.entries[name] = entry
                 whole = entry.state in ("finished", "diverged")  # a diverged trial has no rounds left to run
                 self.rounds[name] = job.trial.rounds if whole else min(entry.round, job.trial.rounds)
-                if entry.state not in ("running", "damaged"):
+                if entry.state not in ("running", "damaged", self.ended.get(name)):
                     key = {"failed": "error", "diverged": "reason"}.get(entry.state, "")
                     self._end(name, entry.state, job.folder.status.get(key, ""))
         self.progress.update(self.bar, completed=sum(self.rounds.values()), description=self._description())
