@@ -21,7 +21,8 @@ from rollcall.benchmark.sweep import jobs
 from rollcall.benchmark.sweep.jobs import carry_out
 from rollcall.tasks.base import Batches
 
-DISTANCE = {"metric": "train/distance", "executor": "inline", "mlflow": False}
+QUIET = {"executor": "inline", "mlflow": False}
+DISTANCE = QUIET | {"metric": "train/distance"}
 RATES = {"local.lr": [0.001, 0.01, 0.1, 100.0]}
 
 
@@ -166,7 +167,7 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
     _, data = rollcall.Trial.read(digits().trial).task.build(0)
     assert {split: len(columns[0]) for split, columns in data.splits.items()}["test"] == TEST
     poison(monkeypatch)
-    options = {"store": store, "executor": "inline", "mlflow": False, "samples": 1}
+    options = QUIET | {"store": store, "samples": 1}
     tuning = rollcall.tune(digits(), RATES, **options)
     assert 0 <= tuning.best["all"]["score"] <= 1
     spec = yaml.safe_load(next(store.rglob("trial.yaml")).read_text())
@@ -318,7 +319,7 @@ def own(seed):
 def test_a_task_of_ones_own_may_have_a_validation_split(store, tmp_path):
     (tmp_path / "own.py").write_text(OWN_TASK.replace("SPLIT", "validation"))
     experiment = digits(task=f"{tmp_path}/own.py:own")
-    options = {"store": store, "executor": "inline", "mlflow": False}
+    options = QUIET | {"store": store}
     tuning = rollcall.tune(experiment, {"local.lr": [0.1]}, **options)
     assert tuning.best["all"]["score"] > 0
     assert tuning.notes == ()
@@ -394,7 +395,7 @@ def test_data_that_hold_out_nothing_need_another_split(store):
 
 def test_a_metric_of_unknown_direction_needs_a_mode(store):
     experiment = digits(evaluation={"metrics": ["f1"]})
-    options = {"metric": "validation/f1", "store": store, "executor": "inline", "mlflow": False}
+    options = QUIET | {"metric": "validation/f1", "store": store}
     with pytest.raises(
         SettingError, match=r"^mode: is missing; which end of validation/f1 is better\? Add --mode max or"
     ):
@@ -409,8 +410,7 @@ def test_a_metric_of_unknown_direction_needs_a_mode(store):
 )
 def test_further_metrics_and_groups_of_the_experiment_can_be_searched(metric, store):
     experiment = digits(evaluation={"metrics": ["auroc", "f1", "worst_10_accuracy"], "by": ["class", "client"]})
-    options = {"store": store, "executor": "inline", "mlflow": False, "mode": "max"}
-    tuning = rollcall.tune(experiment, {"local.lr": [0.1]}, metric=metric, **options)
+    tuning = rollcall.tune(experiment, {"local.lr": [0.1]}, metric=metric, mode="max", store=store, **QUIET)
     history = RunFolder(next(store.rglob("status.json")).parent).history()
     assert tuning.best["all"]["score"] == history[metric].iloc[-1]
     assert "validation/auroc" not in history
@@ -419,5 +419,4 @@ def test_further_metrics_and_groups_of_the_experiment_can_be_searched(metric, st
 def test_metrics_that_the_search_does_not_read_are_left_out(store):
     """No client owns the validation samples, so the statistic over clients would be refused."""
     experiment = digits(evaluation={"metrics": ["worst_10_accuracy"]})
-    options = {"store": store, "executor": "inline", "mlflow": False}
-    assert rollcall.tune(experiment, {"local.lr": [0.1]}, **options).best["all"]["score"] > 0
+    assert rollcall.tune(experiment, {"local.lr": [0.1]}, store=store, **QUIET).best["all"]["score"] > 0

@@ -87,19 +87,6 @@ def test_a_run_that_an_outage_left_half_written_is_completed(store, monkeypatch)
     assert (run.data.params["local.steps"], run.info.status) == ("2", "FINISHED")
 
 
-def test_a_failed_run_is_shown_as_failed(store):
-    class Broken(Callback):
-        def on_train_batch_end(self, *_):
-            raise RuntimeError
-
-    folder = RunFolder(store / "tiny" / TRIAL.name)
-    with pytest.raises(RuntimeError):
-        simulate(TRIAL, folder=folder.path, callbacks=[Broken()])
-    runs = Runs(store, "tiny")
-    runs.push(folder)
-    assert the_trial(runs).info.status == "FAILED"
-
-
 def test_a_later_sweep_continues_the_parent_run(store):
     runs = Runs(store, "tiny")
     runs.begin()
