@@ -1,8 +1,8 @@
 """Copy run folders to MLflow while a sweep runs (`Mirror`), or afterwards (`sync`).
 
-An experiment is a parent run in MLflow, and below it a run for each trial (`Runs`). Only one process writes, and always
-from the run folders. So workers need no MLflow, no two processes write the SQLite file, and the same code copies the
-runs of other machines.
+An experiment is a parent run in MLflow, and below it a run for each trial (`Runs`). The driver writes, one process of a
+store at a time, and always from the run folders. So workers need no MLflow, two terminals write nothing twice, and the
+same code copies the runs of other machines.
 """
 
 import math
