@@ -38,8 +38,7 @@ from rollcall.benchmark.config.text import command, counted
 from rollcall.benchmark.sweep.pool import Pool
 
 if TYPE_CHECKING:
-    from rollcall.benchmark.sweep.jobs import Job
-    from rollcall.benchmark.sweep.progress import View
+    from rollcall.benchmark.sweep.jobs import Ends, Job
 
 INSTALL_MLFLOW = "pip install '.[mlflow]'"
 
@@ -82,7 +81,7 @@ def run(
         failed = interrupted = False
         for plan, jobs in zip(plans, sweeps, strict=True):
             try:
-                todo, view = _run(plan, jobs, pool, store, redo_changed, watch)
+                todo, ends = _run(plan, jobs, pool, store, redo_changed, watch)
             except SettingError as error:
                 if len(plans) == 1:
                     raise
@@ -90,10 +89,10 @@ def run(
                 print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
                 continue
             if not as_json:
-                _tell(view, jobs, todo, store, plan.experiment.home)
-            _tell_ends(view, jobs)
-            failed |= bool(view.failed)
-            interrupted = view.stopped
+                _tell(ends, jobs, todo, store, plan.experiment.home)
+            _tell_ends(ends, jobs)
+            failed |= bool(ends.failed)
+            interrupted = ends.stopped
             if interrupted:
                 break
     if as_json:
@@ -101,7 +100,7 @@ def run(
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool, watch: bool) -> tuple[list["Job"], "View"]:
+def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool, watch: bool) -> tuple[list["Job"], "Ends"]:
     """Run the jobs of an experiment that have not ended. Returns them, and how the sweep ended.
 
     Raises:
@@ -134,35 +133,35 @@ def _tell_changed(jobs: list["Job"], redo: bool) -> None:
         rmtree(job.folder.path)
 
 
-def _tell_ends(view: "View", jobs: list["Job"]) -> None:
+def _tell_ends(ends: "Ends", jobs: list["Job"]) -> None:
     """Print a line on stderr for each trial that failed or diverged."""
     for job in jobs:
         name = job.trial.name
-        if name in view.failed:
+        if name in ends.failed:
             file = job.folder.error_file
-            print(f"failed: {name}: {view.failed[name]}", file=sys.stderr)
+            print(f"failed: {name}: {ends.failed[name]}", file=sys.stderr)
             if file.exists():
                 print(f"  traceback in {file}", file=sys.stderr)
-        elif name in view.diverged:
-            print(f"diverged: {name}: {view.diverged[name].removeprefix('diverged: ')}", file=sys.stderr)
+        elif name in ends.diverged:
+            print(f"diverged: {name}: {ends.diverged[name].removeprefix('diverged: ')}", file=sys.stderr)
 
 
-def _tell(view: "View", jobs: list["Job"], todo: list["Job"], store: Path, home: str) -> None:
+def _tell(ends: "Ends", jobs: list["Job"], todo: list["Job"], store: Path, home: str) -> None:
     """Print how many trials ran, how they ended, and which share of their time went into evaluations."""
-    counts = [f"{view.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(view.failed)} failed"]
-    if view.diverged:
-        counts.append(f"{len(view.diverged)} diverged")
-    if view.elsewhere:
-        counts.append(f"{view.elsewhere} running elsewhere (rerun the command later)")
-    if view.stopped:
-        counts += [f"{view.interrupted} interrupted", f"{view.waiting} not started"]
+    counts = [f"{ends.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(ends.failed)} failed"]
+    if ends.diverged:
+        counts.append(f"{len(ends.diverged)} diverged")
+    if ends.elsewhere:
+        counts.append(f"{ends.elsewhere} running elsewhere (rerun the command later)")
+    if ends.stopped:
+        counts += [f"{ends.interrupted} interrupted", f"{ends.waiting} not started"]
     evaluating, seconds = (
         sum(job.folder.status.get(key, 0) for job in todo) for key in ("evaluation_seconds", "seconds")
     )
     share = f"; {evaluating / seconds:.0%} of the time in evaluations" if evaluating else ""
     line = f"{counted(len(jobs), 'trial')}: {', '.join(counts)}; in {store / home}{share}"
     out.print(line, highlight=False, soft_wrap=True)
-    if view.stopped:
+    if ends.stopped:
         out.print(
             "Interrupted. The running trials have saved their last round. Rerun the command to resume.",
             highlight=False,

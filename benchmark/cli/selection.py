@@ -72,7 +72,7 @@ class Plan:
         Raises:
             SettingError: names the metric and the columns that are recorded.
         """
-        from rollcall.benchmark.sweep.metric_names import check_metrics
+        from rollcall.benchmark.sweep.jobs import check_metrics
 
         metrics = self.experiment.named_metrics(self.experiment.judged)
         if "metrics" not in self.experiment.report.model_fields_set:

@@ -103,6 +103,14 @@ class RunFolder:
         return status
 
     @property
+    def changed(self) -> int:
+        """The time of the last change of status.json, in nanoseconds; 0 if there is none."""
+        try:
+            return (self.path / "status.json").stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+    @property
     def state(self) -> State:
         state: State = self.status.get("state", "absent")
         return state
@@ -219,13 +227,16 @@ class RunFolder:
         """Add an evaluation, and the seconds that it took."""
         self._evaluating += seconds
         append_line(self.metrics, json.dumps(row))
-        self._status["round"] = row["round"]
-        if time.monotonic() - self._written >= 1:  # for readers during the run; `running` writes the final status
-            self._update()
+        self.reached(row["round"])
 
-    def reached(self, t: int) -> None:
-        """Record in the status that t rounds are done and saved."""
-        self._update(round=t)
+    def reached(self, t: float, every: float = 1.0) -> None:
+        """Record in the status that t rounds are done, unless it was written less than `every` seconds ago.
+
+        Progress and MLflow read it during the run; `running` writes the final status.
+        """
+        self._status["round"] = t
+        if time.monotonic() - self._written >= every:
+            self._update()
 
     def save_models(self, model: np.ndarray, server: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
         """Write the final model (as evaluated) and the server's model, each [d], and the buffers by name."""

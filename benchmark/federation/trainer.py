@@ -219,7 +219,9 @@ class Checkpoints(Callback):
                 trainer.save_checkpoint(scratch)
                 if self.run.checkpoint.exists():
                     self.run.checkpoint.replace(self.run.previous_checkpoint)
-            self.run.reached(federation.t)
+            self.run.reached(federation.t, every=0)
             self.saved = monotonic()
+        elif self.run is not None:
+            self.run.reached(federation.t)
         if stop:
             raise Interrupted(f"stopped after round {federation.t} of {self.rounds}")

@@ -19,8 +19,8 @@ class How(Settings):
     """How a search was made.
 
     Attributes:
-        budget: what the search could cost; empty for no limit.
-        space: what was searched, by dotted setting.
+        budget: the most that the search could cost; empty for no limit.
+        space: the domains that were searched, by dotted setting.
     """
 
     date: str

@@ -27,7 +27,7 @@ SEEDS = (1000,)
 """The seeds of a search, unless others are given."""
 
 UNEQUAL = 1.5
-"""A note names cells that took so many times the client gradients of others."""
+"""A note names two cells where one took more than this multiple of the other's client gradients."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Tuning:
         tuned: its answers; there is none for a cell whose samples all failed.
         samples: a row for each sample: cell, index, settings, score, rounds, state, gradients, seconds.
         file: `tuned.yaml`, or `tuned-VARIANT.yaml`: these answers, and those of earlier searches for other cells.
-        notes: what the user should know, a sentence each.
+        notes: for the user, a sentence each.
     """
 
     how: How
@@ -94,12 +94,12 @@ def tune(
 
     Args:
         experiment: a name, the path of a YAML file, or an `Experiment`, such as `Experiment.read(NAME).as_(VARIANT)`.
-        space: what to search: a mapping, the path of a YAML file, or a text such as `local.lr=loguniform(1e-3,1)`.
+        space: of the settings: a mapping, the path of a YAML file, or a text such as `local.lr=loguniform(1e-3,1)`.
         samples: of each cell, at most.
         grid: try all combinations of the space instead of samples.
         search: `random` samples, or `optuna` for TPE.
         scheduler: which samples are stopped early: see `rollcall.benchmark.search.study`.
-        metric: what samples are judged by.
+        metric: that the samples are judged by.
         mode: which end is better; by default as in the report of the experiment, else `max` for accuracies and `min`
             for losses. Other metrics need it.
         seeds: of the search. A sample is judged by the mean over them. Seeds of the experiment are refused.
@@ -180,17 +180,13 @@ def tune(
 
 
 def _run(pool: Pool, jobs: Sequence[Job]) -> None:
-    """Run jobs to their end; failed ones are in their folders.
-
-    Raises:
-        Interrupted: some have not ended.
-    """
-    view = pool(jobs)
-    if view.stopped:
+    """Run jobs to their end; raise `Interrupted` if some have not ended."""
+    ends = pool(jobs)
+    if ends.stopped:
         raise Interrupted("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
-    if view.elsewhere:
+    if ends.elsewhere:
         raise Interrupted(
-            f"Interrupted. Another process runs {view.elsewhere} of the trials. Rerun the command when it has ended."
+            f"Interrupted. Another process runs {ends.elsewhere} of the trials. Rerun the command when it has ended."
         )
 
 
@@ -250,7 +246,7 @@ def samples_table(cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Sample]]
                 "rounds": sample.rounds,
                 "state": sample.state(cell.rungs[-1]),
                 "gradients": sample.gradients,
-                "seconds": sample.seconds,
+                "seconds": sum(sample.trial_seconds),
                 "error": sample.error,
             }
             for cell in cells
@@ -262,7 +258,7 @@ def samples_table(cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Sample]]
 def notes(
     cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Sample]], tuned: Tuned, how: How, metric: Metric
 ) -> tuple[str, ...]:
-    """What the user should know about a search."""
+    """The warnings and remarks on a search for the user."""
     lines = []
     if metric.split == "test":
         lines.append("Warning: the settings were chosen on test data. Test results with them are too good.")

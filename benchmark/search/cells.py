@@ -19,7 +19,7 @@ RUNGS = 3
 """The number of rungs of a scheduler that stops samples."""
 
 ETA = 3
-"""Reduction factor: a rung has this many times the rounds of the rung below, and `asha` promotes one of so many."""
+"""Reduction factor: a rung has this multiple of the rounds of the rung below, and `asha` promotes 1 of this number."""
 
 
 def rungs(rounds: int, scheduler: Scheduler) -> list[int]:
@@ -89,7 +89,7 @@ def cells_of(
 
     Args:
         experiment: with the seeds of the search.
-        space: what to search.
+        space: of the search.
         per: the axes that make a cell; empty for all axes that are not searched.
         metric: evaluated in the trials, and no other split is.
         rounds: of a sample; by default those of the cell in the experiment.
@@ -170,7 +170,7 @@ def searched(spec: dict[str, Any], trial: Trial, metric: Metric, compared: Seque
 
 
 def read_by(metric: Metric, evaluation: dict[str, Any]) -> dict[str, Any]:
-    """What the metric of a search reads of `evaluation.metrics` and `evaluation.by`; others may not fit its split."""
+    """The part of `evaluation.metrics` and `evaluation.by` that the metric reads; others may not fit its split."""
     _, name, *group = metric.column.split("/")
     metrics = [one for one in evaluation.get("metrics", ()) if label_of(one) == name.partition("#")[0]]
     return {
@@ -210,11 +210,7 @@ def _with_spaces(cells: list[Cell], space: Space) -> list[Cell]:
 
 
 def _refusal(cell: Cell, path: str, domain: Domain, required: bool) -> SettingError | None:
-    """The error if the method of a cell lacks a setting: if it allows no value besides the one that it has anyway.
-
-    Raises:
-        SettingError: only some of the values are allowed, or the setting is required.
-    """
+    """The error if the method of a cell lacks a setting; raised if it allows some values or the setting is required."""
     errors: list[SettingError] = []
     changes = False
     unchanged = Trial.read(cell.specs[0] | {"rounds": 1}).complete()

@@ -24,7 +24,7 @@ SEARCHED = ("algorithm", "local", "server")
 """The parts of a trial whose settings can be searched. Others decide how hard the problem is, or how it is measured."""
 
 MOST = 10_000
-"""Up to so many combinations are listed and drawn without repetition."""
+"""The most combinations that are listed, so that they are drawn without repetition."""
 
 FORMS = "uniform(a,b), loguniform(a,b), randint(a,b) or choice(a,b,...)"
 
@@ -110,7 +110,7 @@ Domain = Range | Options
 
 @dataclass(frozen=True)
 class Space:
-    """What is searched.
+    """The domains that are searched.
 
     Attributes:
         common: domains by dotted setting, for all methods that have the setting.
@@ -142,7 +142,8 @@ class Space:
         own = {name: value for name, value in space.items() if isinstance(value, Mapping)}
         common = domains({path: value for path, value in space.items() if path not in own})
         methods = {name: domains(value) for name, value in own.items()}
-        return cls(common, methods, {key: _plain(value) for key, value in space.items()})
+        text = {key: dict(value) if isinstance(value, Mapping) else value for key, value in space.items()}
+        return cls(common, methods, text)
 
     @property
     def settings(self) -> set[str]:
@@ -180,11 +181,11 @@ def assignments(text: str) -> dict[str, Any]:
 
 
 def domains(written: Mapping[str, Any]) -> dict[str, Domain]:
-    """Domains by dotted setting, from what a user wrote.
+    """Domains by dotted setting, from the texts of a user.
 
     Raises:
-        SettingError: a domain cannot be read; or the setting is of the task, the participation model, the rounds and so
-            on, of which a search would choose the easiest.
+        SettingError: a domain cannot be read; or a search of the setting would choose the easiest problem: it is of the
+            task, the participation model, the rounds and so on.
     """
     for path in written:
         part, _, setting = str(path).partition(".")
@@ -217,10 +218,6 @@ def domain(path: str, value: Any) -> Domain:
         if low < high and (kind != "loguniform" or low > 0) and (kind != "randint" or whole):
             return Range(low, high, log=kind == "loguniform", whole=kind == "randint")
     raise SettingError(f"space: {path}: {value!r} is not allowed; must be {FORMS} with a below b (above 0 for log)")
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value
 
 
 def sample(domains: Mapping[str, Domain], seed: int, cell: str, index: int) -> dict[str, Any]:

@@ -25,12 +25,11 @@ from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.search.cells import ETA, Cell, Scheduler
 from rollcall.benchmark.search.space import grid, random_samples, shuffled
 from rollcall.benchmark.sweep.estimate import wall
-from rollcall.benchmark.sweep.jobs import Job, check
-from rollcall.benchmark.sweep.metric_names import check_metrics
+from rollcall.benchmark.sweep.jobs import Job, check, check_metrics
 from rollcall.benchmark.sweep.times import read_time
 
 BATCH = 4
-"""With a budget or TPE, so many samples of a cell are proposed, and run, at the same time."""
+"""The number of samples of a cell that are proposed, and run, at the same time with a budget or TPE."""
 
 INSTALL_OPTUNA = "pip install '.[tune]'"
 
@@ -69,11 +68,6 @@ class Sample:
         """The mean over seeds after its highest rung."""
         return fmean(self.scores[self.rounds].values()) if self.scores else math.nan
 
-    @property
-    def seconds(self) -> float:
-        """The seconds of its trials, one after another."""
-        return sum(self.trial_seconds)
-
     def state(self, last: int) -> str:
         """`finished`, `failed`, or `stopped` before the last rung."""
         if self.error:
@@ -82,13 +76,13 @@ class Sample:
 
 
 def measure(sample: Sample, jobs: Sequence[Job], rounds: int, metric: Metric, share: float) -> None:
-    """Add the score of a sample after so many rounds, or its error.
+    """Add the score of a sample at a rung, or its error, from the run folders of its trials.
 
     Args:
         sample: to add it to.
         jobs: its trials.
         rounds: of the rung.
-        metric: what is measured.
+        metric: of the search.
         share: of the rounds; the score is the mean over the evaluations in this last share of them.
 
     Raises:
@@ -187,15 +181,13 @@ class Budget:
 
     def _fits(self, cells: Sequence[Sequence[Sample]]) -> bool:
         """Whether as much as the last batch of these cells cost is left."""
-        batches: dict[int, list[Sample]] = {}
-        for samples in cells:
-            for sample in samples:
-                batches.setdefault(sample.batch, []).append(sample)
+        every = [sample for samples in cells for sample in samples]
+        batches = ([one for one in every if one.batch == batch] for batch in {one.batch for one in every})
         last = self._cost([sample for samples in cells for sample in samples[-BATCH:]])
-        return not batches or sum(map(self._cost, batches.values())) + last <= self.amount
+        return not every or sum(map(self._cost, batches)) + last <= self.amount
 
     def _cost(self, batch: Sequence[Sample]) -> float:
-        """What a batch cost; seconds are at least those of its longest trial, however many trials run at once."""
+        """The cost of a batch; seconds are at least those of its longest trial, however many trials run at once."""
         if self.unit == "gradients":
             return sum(sample.gradients for sample in batch)
         return wall([seconds for sample in batch for seconds in sample.trial_seconds], self.at_once)
@@ -215,7 +207,7 @@ def proposals(search: str, seed: int, count: int, metric: Metric, may_end_early:
         search: the name.
         seed: of the search.
         count: samples of each cell; a grid has its own.
-        metric: what samples are judged by.
+        metric: that the samples are judged by.
         may_end_early: whether a budget may end the search; a grid is then tried in random order, so that a search that
             ends early has tried values of the whole space.
 
@@ -233,12 +225,9 @@ def proposals(search: str, seed: int, count: int, metric: Metric, may_end_early:
 
     def propose(cell: Cell, samples: list[Sample]) -> list[dict[str, Any]]:
         if search == "random":
-            points = random_samples(cell.space, seed, cell.name, count)
-        else:
-            points = grid(cell.space)
-            if may_end_early:
-                points = shuffled(points, seed, cell.name)
-        return points[len(samples) :]
+            return random_samples(cell.space, seed, cell.name, count)[len(samples) :]
+        points = grid(cell.space)
+        return (shuffled(points, seed, cell.name) if may_end_early else points)[len(samples) :]
 
     return propose
 
@@ -250,9 +239,9 @@ class Search:
     Attributes:
         folder: the name of the experiment in the store that holds the trials of the search.
         store: folder of the run folders.
-        metric: what samples are judged by, and which end is better.
-        scheduler: which samples are stopped early.
-        budget: what the search may cost; None for no limit.
+        metric: that the samples are judged by, and its better end.
+        scheduler: that stops samples early.
+        budget: the most that the search may cost; None for no limit.
     """
 
     folder: str

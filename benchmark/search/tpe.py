@@ -32,7 +32,7 @@ class Tpe:
     Args:
         seed: of the search.
         count: samples of each cell.
-        metric: what samples are judged by.
+        metric: that the samples are judged by.
     """
 
     def __init__(self, seed: int, count: int, metric: Metric) -> None:
@@ -56,10 +56,10 @@ class Tpe:
 
 
 LEARNT = {"finished": TrialState.COMPLETE, "stopped": TrialState.PRUNED, "failed": TrialState.PRUNED}
-"""By the state of a sample, as what TPE sees it. TPE ignores failed trials; it would propose their values again."""
+"""States of samples as TPE sees them. TPE ignores failed trials; it would propose their values again."""
 
 SHOWN = LEARNT | {"failed": TrialState.FAIL}
-"""By the state of a sample, as what the studies in the file show it."""
+"""States of samples as the studies in the file show them."""
 
 DIRECTIONS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
 

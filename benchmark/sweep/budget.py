@@ -1,8 +1,9 @@
 """Reduce experiments to a time budget. Every cell stays; rounds are reduced first, then seeds."""
 
 import json
+import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -20,7 +21,7 @@ LEAST = Fraction(1, 10)
 
 @dataclass(frozen=True)
 class Item:
-    """What a budget needs to know about a trial.
+    """A trial as a budget sees it.
 
     Attributes:
         rounds, evaluation: its settings.
@@ -36,7 +37,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Cut:
-    """What a budget leaves of the trials.
+    """The part of the trials that a budget leaves.
 
     Attributes:
         factor: the share of the rounds.
@@ -52,6 +53,9 @@ class Cut:
             return full
         least = max(-int(-full * LEAST // every), 2) * every
         return min(full, max(int(self.factor * full // every) * every, least))
+
+
+WHOLE = Cut(Fraction(1), sys.maxsize)
 
 
 def fit(items: Sequence[Item], budget: float, at_once: int) -> Cut:
@@ -107,7 +111,7 @@ def apply(places: Sequence[Place], cut: Cut) -> list[Place]:
 
 @dataclass(frozen=True)
 class Record:
-    """What `--budget` removed; the content of `budget.json` in the folder of an experiment.
+    """The trials that `--budget` removed; the content of `budget.json` in the folder of an experiment.
 
     Attributes:
         budget: seconds for all experiments that were run together.
@@ -128,7 +132,7 @@ class Record:
         cls, places: Sequence[Place], estimates: dict[str, Estimate], cut: Cut, budget: float, at_once: int
     ) -> "Record":
         trials = items(places, estimates)
-        estimated, full = (round(spent(trials, each, at_once), 1) for each in (cut, _whole(trials)))
+        estimated, full = (round(spent(trials, each, at_once), 1) for each in (cut, WHOLE))
         return cls(budget, estimated, full, str(cut.factor), cut.seeds, panels(places, cut))
 
     @classmethod
@@ -146,16 +150,16 @@ class Record:
         return Cut(Fraction(self.factor), self.seeds)
 
     def told(self, name: str) -> str:
-        """What was removed, as text."""
+        """The changes as text."""
         taken = f"{name}: about {duration(self.estimated)}"
         if self.estimated == self.full:
             return f"{taken}, nothing cut"
         lines = [f"{taken} instead of {duration(self.full)} (estimates)"]
-        for panel, what in self.panels.items():
+        for panel, ends in self.panels.items():
             changes = [
-                f"{kind} {_series(ends['full'])} -> {_series(ends['cut'])}"
-                for kind, ends in what.items()
-                if kind != "trials" and ends["full"] != ends["cut"]
+                f"{kind} " + " -> ".join(", ".join(f"{n:,}" for n in ends[kind][end]) for end in ("full", "cut"))
+                for kind in ("rounds", "seeds")
+                if ends[kind]["full"] != ends[kind]["cut"]
             ]
             lines.append(f"  {panel + ': ' if panel else ''}{'; '.join(changes) or 'nothing cut'}")
         return "\n".join(lines)
@@ -167,30 +171,20 @@ class Record:
 
 def panels(places: Sequence[Place], cut: Cut) -> dict[str, Any]:
     """Rounds and seeds of each panel with trials, before and after the cut."""
-    result: dict[str, Any] = {}
-    for name in dict.fromkeys(place.labels["panel"] for place in places):
-        trials = [place.trial for place in places if place.labels["panel"] == name]
-        own = [trial for trial in trials if isinstance(trial, Trial)]
-        if own:
-            lengths = sorted({(trial.rounds, trial.evaluation.step) for trial in own})
-            seeds = list(dict.fromkeys(trial.seed for trial in own))
-            result[name] = {
-                "trials": len(own),
-                "rounds": {
-                    "full": [rounds for rounds, _ in lengths],
-                    "cut": [cut.rounds(rounds, every) for rounds, every in lengths],
-                },
-                "seeds": {"full": seeds, "cut": seeds[: cut.seeds]},
-            }
+    trials: dict[str, list[Trial]] = {}
+    for place in places:
+        if isinstance(place.trial, Trial):
+            trials.setdefault(place.labels["panel"], []).append(place.trial)
+    result = {}
+    for name, own in trials.items():
+        lengths = sorted({(trial.rounds, trial.evaluation.step) for trial in own})
+        seeds = list(dict.fromkeys(trial.seed for trial in own))
+        result[name] = {
+            "trials": len(own),
+            "rounds": {"full": [rounds for rounds, _ in lengths], "cut": [cut.rounds(*length) for length in lengths]},
+            "seeds": {"full": seeds, "cut": seeds[: cut.seeds]},
+        }
     return result
-
-
-def _series(numbers: Sequence[int]) -> str:
-    return ", ".join(f"{number:,}" for number in numbers)
-
-
-def _whole(items: Iterable[Item]) -> Cut:
-    return Cut(Fraction(1), max((item.rank + 1 for item in items), default=1))
 
 
 def _ranked(places: Sequence[Place]) -> list[tuple[Place, int]]:

@@ -6,8 +6,7 @@ load of the machine.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
@@ -30,20 +29,17 @@ from rollcall.benchmark.timing import synchronise
 from rollcall.participation import Participation, Population
 from rollcall.tasks.datasets import root, source_of
 
-SECONDS = 1.0
-"""Duration of a probe, about."""
+SECONDS, ROUND = 1.0, 0.25
+"""The duration of a probe, about, and the most seconds of one of its rounds, which limit the clients that it calls."""
 
-ROUND = 0.25
-"""Most seconds of one round of a probe; it limits how many clients are called."""
-
-LOOKED_AT = 200
-"""Rounds of a participation model in which the active clients are counted."""
+UNTIMED = 6
+"""Rounds before the first timed one: they warm up, and show roughly the cost of a client."""
 
 BATCHES = 2
 """Batches of each split that a probe evaluates."""
 
-UNTIMED = 6
-"""Rounds before the first timed one: they warm up, and show roughly what a client costs."""
+LOOKED_AT = 200
+"""Rounds of a participation model in which the active clients are counted."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +84,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of a kind of work: of a round without active clients, of a client's round, of evaluating a batch."""
+    """Seconds of a round without active clients, of a client's round, and of evaluating a batch."""
 
     loop: float
     client: float
@@ -114,22 +110,24 @@ def estimates(
     for trial in trials:
         if isinstance(trial, Trial):
             kinds.setdefault(work(trial, machine.device).digest, []).append(trial)
-    result = {}
-    with threads(machine.threads), kernels_of_one_thread() as workers:
-        for alike in watch(list(kinds.values())):
-            stand_in = work(alike[0], machine.device)
-            federation = build(stand_in, workers)
-            data = federation.data
-            population = Population(data.clients, 0, data.classes, data.histogram)
-            clients = computing(alike, population)
-            pace = probe(stand_in, federation, ceil(max(clients)))
-            for trial, count in zip(alike, clients, strict=True):
-                rounds = trial.rounds
-                before, among = (
-                    pace.batch * sum(len(data.evaluation(split)) for split in splits or data.splits)
-                    for splits in (trial.evaluation.splits_at(0, rounds), trial.evaluation.splits_at(rounds, rounds))
-                )
-                result[trial.digest] = Estimate(pace.loop + count * pace.client, before, among)
+    result, threads = {}, torch.get_num_threads()
+    torch.set_num_threads(machine.threads or threads)
+    try:
+        with kernels_of_one_thread() as workers:
+            for alike in watch(list(kinds.values())):
+                stand_in = work(alike[0], machine.device)
+                federation = build(stand_in, workers)
+                data = federation.data
+                clients = computing(alike, Population(data.clients, 0, data.classes, data.histogram))
+                pace = probe(stand_in, federation, ceil(max(clients)))
+                for trial, count in zip(alike, clients, strict=True):
+                    before, among = (
+                        pace.batch * sum(len(data.evaluation(split)) for split in splits or data.splits)
+                        for splits in (trial.evaluation.splits_at(t, trial.rounds) for t in (0, trial.rounds))
+                    )
+                    result[trial.digest] = Estimate(pace.loop + count * pace.client, before, among)
+    finally:
+        torch.set_num_threads(threads)
     return result
 
 
@@ -190,54 +188,39 @@ def probe(trial: Trial, federation: Federation, clients: int) -> Pace:
         federation: built from it.
         clients: how many compute in a round; fewer are called where that would take too long.
     """
-    rehearsal = Rehearsal(federation.data.clients)
-    federation.participation = rehearsal
-    watch = Stopwatch(rehearsal, clients)
+    data = federation.data
+    federation.participation = watch = Probe(data.clients, clients)
     with quiet():
         trainer = trainer_of(trial, [watch], evaluation_batches=BATCHES)
         trainer.fit(federation)  # ends with an evaluation, which warms up and is not counted
         trainer.validate(federation, verbose=False)
-    batches = [len(federation.data.evaluation(split)) for split in federation.data.splits]
-    return watch.pace(batches=sum(min(count, BATCHES) for count in batches))
+    busy, empty = fmean(watch.rounds[UNTIMED::2]), fmean(watch.rounds[UNTIMED + 1 :: 2])
+    evaluated = sum(min(BATCHES, len(data.evaluation(split))) for split in data.splits)
+    return Pace(empty, max(0.0, busy - empty) / watch.called, watch.evaluation / evaluated)
 
 
-class Rehearsal(Participation):
-    """Participation for a probe: some clients, in turn, in even rounds, and none in odd rounds.
+class Probe(Participation, Callback):
+    """The roll call and the clock of a probe: some clients, in turn, in even rounds, and none in odd rounds.
 
     Args:
         clients: m.
+        most: the most clients that an even round calls.
 
     Attributes:
         called: how many clients the next even round calls.
+        rounds, evaluation: seconds of each round, and of the last evaluation.
     """
 
-    def __init__(self, clients: int) -> None:
+    def __init__(self, clients: int, most: int) -> None:
         self.clients = clients
+        self.most = min(max(1, most), clients)
         self.called = min(2, clients)
+        self.rounds: list[float] = []
+        self.evaluation = 0.0
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         called = 0 if t % 2 else self.called
         return np.sort((t // 2 * self.called + np.arange(called)) % self.clients)
-
-
-class Stopwatch(Callback):
-    """Times the rounds of a probe and an evaluation, and ends the probe after about a second.
-
-    Args:
-        rehearsal: its participation; how many clients it calls is set once their cost is known.
-        most: the most clients that it calls.
-    """
-
-    def __init__(self, rehearsal: Rehearsal, most: int) -> None:
-        self.rehearsal = rehearsal
-        self.most = min(max(1, most), rehearsal.clients)
-        self.rounds: list[float] = []
-        self.evaluation = 0.0
-
-    def pace(self, batches: int) -> Pace:
-        """The measured pace, given the number of batches in the evaluation."""
-        busy, empty = fmean(self.rounds[UNTIMED::2]), fmean(self.rounds[UNTIMED + 1 :: 2])
-        return Pace(empty, max(0.0, busy - empty) / self.rehearsal.called, self.evaluation / batches)
 
     def on_train_start(self, *_: object) -> None:
         self.began = self.last = perf_counter()
@@ -249,8 +232,8 @@ class Stopwatch(Callback):
         self.last = now
         done = len(self.rounds)
         if done == 3:  # a round like the first, but warm
-            bearable = int(ROUND / max(self.rounds[2] / self.rehearsal.called, 1e-9))
-            self.rehearsal.called = min(self.most, max(bearable, 1))
+            bearable = int(ROUND / max(self.rounds[2] / self.called, 1e-9))
+            self.called = min(self.most, max(bearable, 1))
         trainer.should_stop = done > UNTIMED and done % 2 == 0 and now - self.began > SECONDS
 
     def on_validation_start(self, *_: object) -> None:
@@ -259,14 +242,3 @@ class Stopwatch(Callback):
     def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
         synchronise(federation.device.type)
         self.evaluation = perf_counter() - self.last
-
-
-@contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Set the number of torch threads inside a `with` block; None changes nothing."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

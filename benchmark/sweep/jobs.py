@@ -1,25 +1,23 @@
-"""Jobs: what is run in which folder, the callbacks of a sweep, and running without Ray."""
+"""Jobs: a trial or an analysis and its run folder, the checks before it runs, how it is run, and how it ended."""
 
 import traceback
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
-from time import monotonic
-from types import TracebackType
-from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal
 
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
 
 from rollcall.benchmark.allocator import free_cycles
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import contributed_line
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.evaluation import Costs, named
 from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder
@@ -66,112 +64,44 @@ class Outcome:
 
     Attributes:
         state: how it ended, in a word; `elsewhere`: another process runs it.
-        error: of a failed run, the error; of a diverged one, what was not finite.
+        error: of a failed run, the error; of a diverged one, the quantity that was not finite.
     """
 
     state: Literal["finished", "interrupted", "failed", "diverged", "elsewhere"]
     error: str = ""
 
 
-@runtime_checkable
-class SweepCallback(Protocol):
-    """Follows the jobs of a sweep. All calls come from one thread."""
-
-    def started(self, job: Job) -> None: ...
-
-    def progressed(self, job: Job, rounds: int) -> None: ...
-
-    def retried(self, job: Job, reason: str) -> None: ...
-
-    def ended(self, job: Job, outcome: Outcome) -> None: ...
-
-
-class CallbackList:
-    """Several callbacks as one."""
-
-    def __init__(self, *callbacks: SweepCallback) -> None:
-        self.callbacks = callbacks
-
-    def started(self, job: Job) -> None:
-        for callback in self.callbacks:
-            callback.started(job)
-
-    def progressed(self, job: Job, rounds: int) -> None:
-        for callback in self.callbacks:
-            callback.progressed(job, rounds)
-
-    def retried(self, job: Job, reason: str) -> None:
-        for callback in self.callbacks:
-            callback.retried(job, reason)
-
-    def ended(self, job: Job, outcome: Outcome) -> None:
-        for callback in self.callbacks:
-            callback.ended(job, outcome)
-
-
-C = TypeVar("C", bound=SweepCallback)
-
-
-class Background(Generic[C]):
-    """Passes all calls to another callback, one after another, in one thread. A `SweepCallback`.
-
-    At the end of its `with` block it waits for the last call, and raises the first exception of the calls.
+class Ends:
+    """How the jobs of a sweep ended.
 
     Args:
-        make: makes the other callback, in that thread.
+        jobs: of the sweep, those that ended before it included.
+        outcomes: of those that were started, by name.
+
+    Attributes:
+        failed: the error of each failed job, by name.
+        diverged: the reason of each job that diverged, by name, those of earlier sweeps included.
+        finished, interrupted, elsewhere: how many finished now, were interrupted, and are run by another process.
+        waiting: how many were not started.
     """
 
-    def __init__(self, make: Callable[[], C]) -> None:
-        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sweep-callback")
-        self.made = self.thread.submit(make)
-        self.calls: list[Future[None]] = []
+    def __init__(self, jobs: Sequence[Job], outcomes: Mapping[str, Outcome]) -> None:
+        self.failed = {name: outcome.error for name, outcome in outcomes.items() if outcome.state == "failed"}
+        self.diverged = {job.trial.name: job.folder.status["reason"] for job in jobs if job.diverged}
+        states = Counter(outcome.state for outcome in outcomes.values())
+        self.finished, self.interrupted = states["finished"], states["interrupted"]
+        self.elsewhere = states["elsewhere"]
+        self.waiting = sum(job.trial.name not in outcomes and not job.ended for job in jobs)
 
-    def __enter__(self) -> "Background[C]":
-        return self
+    @property
+    def stopped(self) -> bool:
+        """Whether the sweep was interrupted before all its jobs ended."""
+        return self.interrupted + self.waiting > 0
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.thread.shutdown()
-        if error is None:
-            for call in self.calls:
-                call.result()
-
-    def started(self, job: Job) -> None:
-        self.call(lambda callback: callback.started(job))
-
-    def progressed(self, job: Job, rounds: int) -> None:
-        self.call(lambda callback: callback.progressed(job, rounds))
-
-    def retried(self, job: Job, reason: str) -> None:
-        self.call(lambda callback: callback.retried(job, reason))
-
-    def ended(self, job: Job, outcome: Outcome) -> None:
-        self.call(lambda callback: callback.ended(job, outcome))
-
-    def call(self, function: Callable[[C], None]) -> None:
-        """Call a function with the other callback, in its thread, after all calls before."""
-        # Only calls that are still to come or raised something are kept.
-        self.calls = [call for call in self.calls if not call.done() or call.exception()]
-        self.calls.append(self.thread.submit(lambda: function(self.made.result())))
-
-
-class Ticker(Callback):
-    """Reports the number of finished rounds, at most twice a second.
-
-    Args:
-        tell: called with the number.
-    """
-
-    def __init__(self, tell: Callable[[int], None]) -> None:
-        self.tell = tell
-        self.told = monotonic()
-
-    def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
-        assert isinstance(federation, Federation)
-        if monotonic() - self.told > 0.5:
-            self.told = monotonic()
-            self.tell(federation.t)
+    @property
+    def state(self) -> str:
+        """How the sweep ended, in the words of run folders."""
+        return "failed" if self.failed else "interrupted" if self.stopped or self.elsewhere else "finished"
 
 
 def check_folders(jobs: Iterable[Job]) -> None:
@@ -201,8 +131,94 @@ def check(jobs: Iterable[Job]) -> None:
             build(job.trial)
 
 
+def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Trial | Analysis]) -> None:
+    """Refuse a metric that no trial will record. The columns of an analysis are not known in advance.
+
+    Args:
+        metrics: by the setting that names them, such as `report.metrics`.
+        sweeps: the trials that will run; then further trials of the experiment, which are not run now.
+
+    Raises:
+        SettingError: names the metric and the columns that are recorded.
+    """
+    unknown: dict[str, str] = {}
+    for field, metrics_named in metrics.items():
+        for metric in metrics_named:
+            unknown.setdefault(metric.column, field)
+    recorded: dict[str, None] = {}
+    seen = set()
+    for sweep, trials in enumerate(sweeps):
+        for trial in trials:
+            if not unknown or isinstance(trial, Analysis):
+                return
+            kind = trial.model_copy(update={"seed": 0, "rounds": 1}).digest
+            if kind in seen:
+                continue
+            seen.add(kind)
+            try:
+                federation = build(trial)
+            except SettingError:
+                if sweep:  # such as a data set that is not here, which nobody has asked for
+                    return
+                raise
+            names, whole = columns(federation, trial), over_whole_splits(federation, trial)
+            recorded |= dict.fromkeys([*names, *whole])
+            groups = tuple(f"{name}/" for name in whole)
+            unknown = {
+                column: field
+                for column, field in unknown.items()
+                if column not in (*names, *whole) and not column.startswith(groups)
+            }
+    for column, field in unknown.items():
+        raise SettingError(f"{field}: {column!r} is not allowed; no trial records it. Recorded: {', '.join(recorded)}")
+
+
+def columns(federation: Federation, trial: Trial) -> list[str]:
+    """The columns of the history of a trial, without `round` and without those of `over_whole_splits`."""
+    names = []
+    federation.model.task.eval()
+    for split in _splits(federation, trial):
+        batch = tuple(column[:2] for column in federation.data.splits[split])
+        with torch.no_grad():
+            metrics = federation.model.task.metrics(batch)
+        names += [f"{split}/{name}" for name in metrics]
+        for groups in federation.groups:
+            if groups.split == split:
+                ends = [*groups.names, *([groups.mean] if groups.mean else [])]
+                names += [f"{split}/{name}/{end}" for name, values in metrics.items() if values.ndim for end in ends]
+    names = _of_every_model(names, federation)
+    weights = {} if federation.weights is None else federation.weights.measured()
+    return [*names, *weights, *Costs().named(memory=0)]
+
+
+def over_whole_splits(federation: Federation, trial: Trial) -> list[str]:
+    """The metrics of `evaluation.metrics`, `split/metric`.
+
+    The columns of groups, and those of a metric with several values, begin with such a name and a slash. Which they
+    are is known after the first evaluation.
+    """
+    by_client = {groups.split for groups in federation.groups if groups.by == "client"}
+    names = [
+        f"{split}/{name}"
+        for split in _splits(federation, trial)
+        for name in [*federation.metrics.accumulated, *(federation.metrics.over_clients if split in by_client else ())]
+    ]
+    return _of_every_model(names, federation)
+
+
+def _of_every_model(names: Sequence[str], federation: Federation) -> list[str]:
+    """The names of metrics for each model that is evaluated."""
+    measured = dict.fromkeys(names, 0.0)
+    return [name for model in federation.eval_models for name in named(measured, model)]
+
+
+def _splits(federation: Federation, trial: Trial) -> list[str]:
+    last = trial.evaluation.last
+    return list(dict.fromkeys([*federation.splits_at(0), *((last and last.splits) or ())]))
+
+
 def conduct(analysis: Analysis, run: RunFolder) -> None:
-    """Compute an analysis and write its run folder. `round` in its history is what the analysis runs over.
+    """Compute an analysis and write its run folder. `round` in its history is the variable of the analysis.
 
     Raises:
         SettingError: the analysis returns something else than numbers by round. Nothing but the failure is written.
@@ -219,16 +235,14 @@ def conduct(analysis: Analysis, run: RunFolder) -> None:
 def carry_out(
     trial: Trial | Analysis,
     folder: Path,
-    tell: Callable[[int], None],
     stop: Callable[[], bool],
     checkpoint_every: timedelta = CHECKPOINT_EVERY,
 ) -> Outcome:
     """Run a trial, or compute an analysis, in its run folder.
 
     Args:
-        trial: what is run.
+        trial: to run.
         folder: its run folder.
-        tell: called with the number of finished rounds, at most twice a second.
         stop: called after every round; whether to stop.
         checkpoint_every: time between two checkpoints.
     """
@@ -237,9 +251,7 @@ def carry_out(
         if isinstance(trial, Analysis):
             conduct(trial, run)
         else:
-            result = simulate(
-                trial, folder=folder, callbacks=[Ticker(tell)], stop=stop, checkpoint_every=checkpoint_every
-            )
+            result = simulate(trial, folder=folder, stop=stop, checkpoint_every=checkpoint_every)
             if result.diverged is not None:
                 return Outcome("diverged", run.status.get("reason", "diverged"))
     except Interrupted:
@@ -258,15 +270,18 @@ def carry_out(
     return Outcome("finished")
 
 
-def run_inline(jobs: Iterable[Job], callback: SweepCallback, checkpoint_every: timedelta = CHECKPOINT_EVERY) -> None:
+def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVERY) -> dict[str, Outcome]:
     """Run one job after another in this process, with all its threads. A job that fails does not stop the others.
 
     After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts.
+
+    Returns:
+        the outcomes of the jobs that were started, by name.
     """
+    outcomes: dict[str, Outcome] = {}
     with stop_requests() as requested:
         for job in jobs:
             if requested():
-                return
-            callback.started(job)
-            tell = partial(callback.progressed, job)
-            callback.ended(job, carry_out(job.trial, job.folder.path, tell, requested, checkpoint_every))
+                break
+            outcomes[job.trial.name] = carry_out(job.trial, job.folder.path, requested, checkpoint_every)
+    return outcomes

@@ -37,12 +37,12 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 
 
 def address(store: Path) -> str:
-    """What MLFLOW_TRACKING_URI names; by default a SQLite file in the store."""
+    """The address in MLFLOW_TRACKING_URI; by default that of a SQLite file in the store."""
     return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / NAME}"
 
 
 def client(store: Path) -> "MlflowClient":
-    """A client of what MLFLOW_TRACKING_URI names, a server or a database; by default of a SQLite file in the store.
+    """A client of the server or database in MLFLOW_TRACKING_URI; by default of a SQLite file in the store.
 
     Raises:
         ConnectionError: the server does not answer.
@@ -57,7 +57,7 @@ def client(store: Path) -> "MlflowClient":
     if not _is_database(uri):
         return MlflowClient(uri)
     file = file_of(uri)
-    with _locked(store if file is None else file.parent):  # two processes must not create the tables at once
+    with locked(store if file is None else file.parent):  # two processes must not create the tables at once
         if file is not None:
             if not file.exists() or not file.stat().st_size:
                 _create(file)
@@ -69,7 +69,7 @@ def client(store: Path) -> "MlflowClient":
 
 def experiment_id(client: "MlflowClient", store: Path, experiment: str) -> str:
     """The id of an experiment in MLflow, where it is created if need be."""
-    with _locked(store):
+    with locked(store):
         known = client.get_experiment_by_name(experiment)
         if known is not None:
             return str(known.experiment_id)
@@ -101,7 +101,8 @@ def _is_database(uri: str) -> bool:
 
 
 @contextmanager
-def _locked(store: Path) -> Iterator[None]:
+def locked(store: Path) -> Iterator[None]:
+    """One process of a store at a time: two must neither create the tables at once nor write the same evaluations."""
     store.mkdir(parents=True, exist_ok=True)
     with FileLock(store / "mlflow.lock"):
         yield
@@ -116,7 +117,7 @@ def file_of(uri: str) -> Path | None:
 
 
 def fault_of_database(file: Path, whole: bool = False) -> str:
-    """What is wrong with a database; empty if nothing is, or if another process has locked it.
+    """The fault of a database, in words; empty if it has none, or if another process has locked it.
 
     Args:
         file: of the database.

@@ -1,15 +1,16 @@
 """Copy run folders to MLflow while a sweep runs (`Mirror`), or afterwards (`sync`).
 
-An experiment is a parent run in MLflow, and below it a run for each trial (`Runs`). Only one process writes, and always
-from the run folders. So workers need no MLflow, no two processes write the SQLite file, and the same code copies the
-runs of other machines.
+An experiment is a parent run in MLflow, and below it a run for each trial (`Runs`). The driver writes, one process of a
+store at a time, and always from the run folders. So workers need no MLflow, two terminals write nothing twice, and the
+same code copies the runs of other machines.
 """
 
 import math
 import os
 import sys
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -22,12 +23,10 @@ from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, counted, parsed
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders
-from rollcall.benchmark.sweep.mlflow_client import client, experiment_id, probe
+from rollcall.benchmark.sweep.mlflow_client import client, experiment_id, locked, probe
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
-
-    from rollcall.benchmark.sweep.jobs import Job, Outcome
+    pass
 
 MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED", "diverged": "FAILED"}
 """MLflow's names for the states of a run folder. It has none for divergence; the tag `rollcall.state` says it."""
@@ -44,28 +43,11 @@ MODELS = ("model.npz", "buffers.npz")
 PARENT = "rollcall.parent"
 """The tag of a parent run: its name. Runs of trials have the tag `rollcall.trial` instead."""
 
-INTERVAL = 10.0
-"""Seconds between two pushes of a trial that is still running."""
+FIRST, INTERVAL = 2.0, 10.0
+"""Seconds until the first push of a trial that is still running, and between two pushes."""
 
 PAUSE = 10.0
-"""After a push that failed, no other is tried for so many times the seconds that it took."""
-
-
-def parent_run(client: "MlflowClient", experiment_id: str, name: str, under: str | None = None) -> str:
-    """The id of the parent run of this name, which is created if need be. Later sweeps continue it.
-
-    Args:
-        client: of the MLflow store.
-        experiment_id: in MLflow.
-        name: of the run; one of this name exists once in an experiment.
-        under: the id of the run that it is nested in; None at the top.
-    """
-    from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
-
-    for run in client.search_runs([experiment_id], f"tags.`{PARENT}` = '{name}'", max_results=1):
-        return str(run.info.run_id)
-    nesting = {} if under is None else {MLFLOW_PARENT_RUN_ID: under}
-    return str(client.create_run(experiment_id, run_name=name, tags={PARENT: name, **nesting}).info.run_id)
+"""After a push that failed, the pause before the next one, as a multiple of its duration."""
 
 
 class Runs:
@@ -77,41 +59,28 @@ class Runs:
 
     Attributes:
         client, id: of the MLflow store, and of the experiment there.
-        monitor: of the machine, while it is measured.
 
     Raises:
         ConnectionError: the server does not answer. MLflow and SQLAlchemy raise further errors.
     """
 
     def __init__(self, store: Path, experiment: str) -> None:
+        self.store = store
         self.client = client(store)
         self.experiment = experiment
         self.id = experiment_id(self.client, store, experiment)
-        self.monitor: Any = None
-        self._parent = ""
 
-    @property
+    @cached_property
     def parent(self) -> str:
-        """The id of the run that all trials are nested in."""
-        self._parent = self._parent or parent_run(self.client, self.id, self.experiment)
-        return self._parent
+        """The id of the run that all trials are nested in. It is created if need be; later sweeps continue it."""
+        for run in self.client.search_runs([self.id], f"tags.`{PARENT}` = '{self.experiment}'", max_results=1):
+            return str(run.info.run_id)
+        tags = {PARENT: self.experiment}
+        return str(self.client.create_run(self.id, run_name=self.experiment, tags=tags).info.run_id)
 
     def begin(self) -> None:
-        """Mark the parent run as running, and measure this machine for it if MLflow is asked to.
-
-        MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING=true asks for it. A thread then records cores, memory, disk, network and
-        GPUs every 10 seconds.
-        """
-        from mlflow.environment_variables import MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING
-
+        """Mark the parent run as running."""
         self.client.update_run(self.parent, "RUNNING")
-        if MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING.get() and self.monitor is None:  # type: ignore[no-untyped-call]
-            from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
-
-            self.monitor = SystemMetricsMonitor(  # type: ignore[no-untyped-call]
-                self.parent, resume_logging=True, tracking_uri=self.client.tracking_uri
-            )
-            self.monitor.start()
 
     def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
         """End the parent run.
@@ -120,9 +89,6 @@ class Runs:
             state: as of a run folder.
             tables: writes files into a folder, which become artifacts of the run.
         """
-        if self.monitor is not None:
-            self.monitor.finish()
-            self.monitor = None
         if tables is not None:
             with TemporaryDirectory() as folder:
                 tables(Path(folder))
@@ -130,7 +96,7 @@ class Runs:
         self.client.set_terminated(self.parent, MLFLOW_STATES[state])
 
     def push(self, folder: RunFolder, state: str = "") -> None:
-        """Copy to MLflow what it does not have yet of a run folder.
+        """Copy to MLflow what it does not have yet of a run folder. Two processes may push the same folder.
 
         Args:
             folder: of the trial; if it has not started, nothing is copied.
@@ -139,33 +105,31 @@ class Runs:
         status = folder.status
         if not status:
             return
-        state = state or status["state"]
-        run = self._run(status["digest"], status["name"])
-        if run is not None and run.data.tags.get("rollcall.code", code := _digests(status, "code")) != code:
-            self.client.delete_run(run.info.run_id)  # it was run again with other code of the suite
-            run = None
-        params: list[Any] = []
-        if run is None or not run.data.params:  # without parameters: the server stopped in between
-            settings = flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8")))
-            run, params = run or self._created(status, settings), _params(settings)
-        self._push_files(run, folder)
-        history = folder.history()
-        new = history[history["round"] > float(run.data.tags.get("rollcall.round", -1))]
-        metrics = _metrics(new, int(status["updated"] * 1000))
-        while len(metrics) > METRICS_AT_ONCE:
-            self.client.log_batch(run.info.run_id, metrics=metrics[:METRICS_AT_ONCE])
-            metrics = metrics[METRICS_AT_ONCE:]
-        # Together with the last metrics, so that a crash in between does not write them twice.
-        changed = self._new_tags(run, folder, state, new)
-        self.client.log_batch(run.info.run_id, metrics=metrics, params=params, tags=changed)
-        if state == "running":
-            self.client.update_run(run.info.run_id, "RUNNING")
-        else:
-            self.client.set_terminated(run.info.run_id, MLFLOW_STATES[state])
-
-    def _run(self, digest: str, name: str) -> Any:
-        runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{digest}'")
-        return next((run for run in runs if run.info.run_name == name), None)
+        with locked(self.store):
+            state = state or status["state"]
+            runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{status['digest']}'")
+            run = next((run for run in runs if run.info.run_name == status["name"]), None)
+            if run is not None and run.data.tags.get("rollcall.code", code := _digests(status, "code")) != code:
+                self.client.delete_run(run.info.run_id)  # it was run again with other code of the suite
+                run = None
+            params: list[Any] = []
+            if run is None or not run.data.params:  # without parameters: the server stopped in between
+                settings = flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8")))
+                run, params = run or self._created(status, settings), _params(settings)
+            self._push_files(run, folder)
+            history = folder.history()
+            new = history[history["round"] > float(run.data.tags.get("rollcall.round", -1))]
+            metrics = _metrics(new, int(status["updated"] * 1000))
+            while len(metrics) > METRICS_AT_ONCE:
+                self.client.log_batch(run.info.run_id, metrics=metrics[:METRICS_AT_ONCE])
+                metrics = metrics[METRICS_AT_ONCE:]
+            # Together with the last metrics, so that a crash in between does not write them twice.
+            changed = self._new_tags(run, folder, state, new)
+            self.client.log_batch(run.info.run_id, metrics=metrics, params=params, tags=changed)
+            if state == "running":
+                self.client.update_run(run.info.run_id, "RUNNING")
+            else:
+                self.client.set_terminated(run.info.run_id, MLFLOW_STATES[state])
 
     def _created(self, status: dict[str, Any], settings: dict[str, str]) -> Any:
         from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
@@ -191,14 +155,11 @@ class Runs:
     def _new_tags(self, run: Any, folder: RunFolder, state: str, new: pd.DataFrame) -> list[Any]:
         """The tags that change: of the state, of the last of the new evaluations, and of a failed run the error."""
         from mlflow.entities import RunTag
-        from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
         status, known = folder.status, run.data.tags
         now = {"rollcall.rounds": str(status["rounds"]), "rollcall.state": state}
         if len(new):
             now |= {"rollcall.round": str(int(new["round"].iloc[-1])), "rollcall.seconds": str(status["seconds"])}
-        if MLFLOW_PARENT_RUN_ID not in known:  # written by an earlier version
-            now[MLFLOW_PARENT_RUN_ID] = self.parent
         if folder.finished:
             now["rollcall.finished"] = str(folder.finished)
         if status.get("diverged") is not None:
@@ -255,7 +216,7 @@ def _digests(status: dict[str, Any], of: str) -> str:
 
 
 class Mirror:
-    """Copies the run folders of a sweep to MLflow while it runs. A `SweepCallback`.
+    """Copies the run folders of a sweep to MLflow while it runs.
 
     A server that does not answer neither ends nor slows the sweep: everything is in the run folders. What was missed is
     copied once the server answers again.
@@ -263,51 +224,45 @@ class Mirror:
     Args:
         store: folder of the run folders.
         experiment: its name in MLflow, where it is created if need be.
+        folders: of the sweep; those that change from now on are copied.
     """
 
-    def __init__(self, store: Path, experiment: str) -> None:
+    def __init__(self, store: Path, experiment: str, folders: Iterable[RunFolder] = ()) -> None:
         self.store = store
         self.experiment = experiment
         self.runs: Runs | None = None
-        self.pushed: dict[Path, float] = {}
-        self.missed: dict[Path, RunFolder] = {}
+        self.copied = {folder: folder.changed for folder in folders}
+        self.next: dict[RunFolder, float] = {}
         self.down = False
         self.pause_ends = 0.0
 
-    def begin(self) -> None:
-        """Connect, and mark the parent run as running."""
-        self._attempt(Runs.begin)
-
-    def started(self, job: "Job") -> None:
-        self.pushed[job.folder.path] = monotonic()
-
-    def progressed(self, job: "Job", rounds: int) -> None:
-        if monotonic() - self.pushed[job.folder.path] > INTERVAL:
-            self._push(job.folder)
-            self.pushed[job.folder.path] = monotonic()
-
-    def retried(self, job: "Job", reason: str) -> None:
-        """The retry is a part of the same run."""
-
-    def ended(self, job: "Job", outcome: "Outcome") -> None:
-        if outcome.state != "elsewhere":  # the other process pushes it
-            self._push(job.folder)
+    def look(self) -> None:
+        """Copy the folders that have changed: of ended trials at once, of running ones now and then."""
+        due = [folder for folder in self._changed() if self._is_due(folder)]
+        if due or self.runs is None:
+            self._copy(due)
 
     def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
-        """Copy what is still missing, and end the parent run.
+        """Copy the folders that are still missing, and end the parent run.
 
         Args:
             state: of the sweep, as of a run folder.
             tables: writes files into a folder, which become artifacts of the parent run.
         """
-        self._attempt(lambda runs: runs.end(state, tables))
+        self._copy(self._changed(), lambda runs: runs.end(state, tables))
 
-    def _push(self, folder: RunFolder) -> None:
-        self.missed[folder.path] = folder
-        self._attempt(lambda _: None)
+    def _changed(self) -> list[RunFolder]:
+        return [folder for folder, copied in self.copied.items() if folder.changed != copied]
 
-    def _attempt(self, action: Callable[[Runs], None]) -> None:
-        """Do something in MLflow, after what was missed, unless the last attempt was a moment ago and failed."""
+    def _is_due(self, folder: RunFolder) -> bool:
+        try:
+            running = folder.state == "running"
+        except Damaged:  # `_push` says so
+            running = False
+        return not running or monotonic() >= self.next.setdefault(folder, monotonic() + FIRST)
+
+    def _copy(self, folders: list[RunFolder], then: Callable[[Runs], None] = lambda _: None) -> None:
+        """Copy run folders and do something, unless the last attempt was a moment ago and failed."""
         start = monotonic()
         if start < self.pause_ends:
             return
@@ -315,35 +270,26 @@ class Mirror:
             probe(os.environ.get("MLFLOW_TRACKING_URI", ""))
             if self.runs is None:
                 self.runs = Runs(self.store, self.experiment)
+                self.runs.begin()
             if self.down:
                 self.runs.begin()
-                print(f"MLflow answers again. Now copied: {counted(len(self.missed), 'run folder')}", file=sys.stderr)
+                print(f"MLflow answers again. Now copied: {counted(len(folders), 'run folder')}", file=sys.stderr)
                 self.down = False
-            self._push_missed(self.runs)
-            action(self.runs)
+            for folder in folders:
+                changed = folder.changed
+                with _told_of(folder):
+                    self.runs.push(folder)
+                self.copied[folder], self.next[folder] = changed, monotonic() + INTERVAL
+            then(self.runs)
         except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
-            self._warn(error)
+            if not self.down:
+                print(
+                    f"MLflow cannot be updated ({_reason(error)}). Results are in the run folders. They are copied "
+                    f"when it answers again; after the sweep, run: {command('sync', store=self.store)}",
+                    file=sys.stderr,
+                )
+            self.down = True
             self.pause_ends = monotonic() + PAUSE * (monotonic() - start)
-
-    def _push_missed(self, runs: Runs) -> None:
-        for path in list(self.missed):
-            try:
-                runs.push(self.missed[path])
-            except Exception as error:
-                if not _is_of_folder(error):
-                    raise
-                print(f"not copied to MLflow: {path}: {_reason(error)}", file=sys.stderr)
-            del self.missed[path]
-
-    def _warn(self, error: Exception) -> None:
-        """Say once for each outage that MLflow cannot be updated."""
-        if not self.down:
-            print(
-                f"MLflow cannot be updated ({_reason(error)}). Results are in the run folders. They are copied when it "
-                f"answers again; after the sweep, run: {command('sync', store=self.store)}",
-                file=sys.stderr,
-            )
-        self.down = True
 
 
 def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None]) -> dict[str, int]:
@@ -360,24 +306,23 @@ def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None
     Raises:
         SettingError: an experiment has no run folder in the store.
     """
-    counts, folders = {}, _folders(store)
+    counts: dict[str, int] = {}
+    folders: dict[str, list[RunFolder]] = {}
+    for path in run_folders(store):
+        folders.setdefault(str(path.parent.relative_to(store)), []).append(RunFolder(path))
     for name in experiments:
         if name not in folders:
             listed = ", ".join(folders) or "no experiment"
             raise SettingError(f"experiment: {name!r} is not allowed; {store} has runs of {listed}")
-    for experiment, paths in folders.items():
+    for experiment, own in folders.items():
         if experiments and experiment not in experiments:
             continue
         runs, states = Runs(store, experiment), []
-        for folder in map(RunFolder, paths):
-            try:
+        for folder in own:
+            with _told_of(folder):
                 state = folder.state_now
                 runs.push(folder, state)
                 states.append(state)
-            except Exception as error:
-                if not _is_of_folder(error):
-                    raise
-                print(f"not copied to MLflow: {folder.path}: {_reason(error)}", file=sys.stderr)
         counts[experiment] = len(states)
         if "running" not in states:
             state = next((state for state in ("failed", "interrupted") if state in states), "finished")
@@ -385,18 +330,16 @@ def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None
     return counts
 
 
-def _folders(store: Path) -> dict[str, list[Path]]:
-    """The run folders of a store by experiment."""
-    folders: dict[str, list[Path]] = {}
-    for folder in run_folders(store):
-        folders.setdefault(str(folder.parent.relative_to(store)), []).append(folder)
-    return folders
-
-
-def _is_of_folder(error: Exception) -> bool:
-    """Whether a run folder, not MLflow, is the reason that the folder cannot be copied."""
-    refused = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"  # such as a tag that is too long
-    return refused or isinstance(error, Damaged | SettingError | FileNotFoundError | KeyError | YAMLError)
+@contextmanager
+def _told_of(folder: RunFolder) -> Iterator[None]:
+    """Tell the user of a folder that cannot be copied, if the folder and not MLflow is the reason."""
+    try:
+        yield
+    except Exception as error:
+        refused = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"  # such as a tag that is too long
+        if not refused and not isinstance(error, Damaged | SettingError | FileNotFoundError | KeyError | YAMLError):
+            raise
+        print(f"not copied to MLflow: {folder.path}: {_reason(error)}", file=sys.stderr)
 
 
 def _reason(error: Exception) -> str:

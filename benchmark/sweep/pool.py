@@ -3,13 +3,14 @@
 This module imports neither torch nor Ray before it runs a job.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
@@ -17,8 +18,7 @@ from rich.console import Console
 from rollcall.benchmark.config.errors import SettingError
 
 if TYPE_CHECKING:
-    from rollcall.benchmark.sweep.jobs import Job, SweepCallback
-    from rollcall.benchmark.sweep.progress import View
+    from rollcall.benchmark.sweep.jobs import Ends, Job
 
 INSTALL_RAY = "pip install '.[ray]'"
 
@@ -142,7 +142,7 @@ class Pool:
         watch: bool = False,
         metric: str = "",
         tables: Callable[[Path], None] | None = None,
-    ) -> "View":
+    ) -> "Ends":
         """Run the jobs of one experiment that have not ended. A job that fails does not stop the others.
 
         Args:
@@ -154,28 +154,46 @@ class Pool:
         Returns:
             how the sweep ended.
         """
-        from rollcall.benchmark.sweep.jobs import Background, CallbackList, run_inline
+        from rollcall.benchmark.sweep.jobs import Ends, run_inline
         from rollcall.benchmark.sweep.progress import View
 
         todo = [job for job in jobs if not job.ended]
-        with View(jobs, self.console, watch, metric) as view, ExitStack() as stack:
+        with View(jobs, self.console, watch, metric) as view:
             if not todo:
-                return view
-            callbacks: list[SweepCallback] = [view]
+                return Ends(jobs, {})
             mirror = None
             if self.mlflow:
                 from rollcall.benchmark.sweep.mlflow_runs import Mirror
 
-                mirror = stack.enter_context(Background(partial(Mirror, todo[0].store, todo[0].experiment)))
-                mirror.call(Mirror.begin)
-                callbacks.append(mirror)
-            if self.executor == "ray":
-                from rollcall.benchmark.sweep.ray_executor import run_ray
+                mirror = Mirror(todo[0].store, todo[0].experiment, [job.folder for job in todo])
+            with repeating(view.look), nullcontext() if mirror is None else repeating(mirror.look):
+                if self.executor == "ray":
+                    from rollcall.benchmark.sweep.ray_executor import run_ray
 
-                self.uses_ray = True
-                run_ray(todo, CallbackList(*callbacks), self.options)
-            else:
-                run_inline(todo, CallbackList(*callbacks), self.options.checkpoint_every)
+                    self.uses_ray = True
+                    outcomes = run_ray(todo, self.options, view.say)
+                else:
+                    outcomes = run_inline(todo, self.options.checkpoint_every)
+            view.end(outcomes)
+            ends = Ends(jobs, outcomes)
             if mirror is not None:
-                mirror.call(lambda mirror: mirror.end(view.state, tables))
-        return view
+                mirror.end(ends.state, tables)
+        return ends
+
+
+@contextmanager
+def repeating(function: Callable[[], None]) -> Iterator[None]:
+    """Call a function every second in another thread until the `with` block ends, which raises its exception."""
+    over = Event()
+
+    def repeat() -> None:
+        while not over.wait(1.0):
+            function()
+
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix=function.__qualname__) as thread:
+        calls = thread.submit(repeat)
+        try:
+            yield
+        finally:
+            over.set()
+    calls.result()

@@ -1,4 +1,4 @@
-"""What a Ray worker imports when it starts, before it is given a trial."""
+"""The imports of a Ray worker when it starts, before it is given a trial."""
 
 from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 

@@ -4,13 +4,12 @@
 """
 
 import json
-from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
@@ -29,9 +28,6 @@ COLUMNS = ("trial", "state", "round", "last metric", "rounds/s", "time left")
 
 LINES = 30.0
 """Seconds between two lines about the whole sweep outside a terminal."""
-
-LOOK = 1.0
-"""Seconds between two looks into the run folders."""
 
 ENDED = 5
 """How many of the trials that ended last are shown."""
@@ -73,12 +69,18 @@ def read(store: Path, experiment: str = "") -> list[Entry]:
     return [entry_of(store, folder) for folder in run_folders(store / experiment)]
 
 
-def entry_of(store: Path, folder: Path) -> Entry:
-    """The entry of a run folder."""
+def entry_of(store: Path, folder: Path, live: bool = False) -> Entry:
+    """The entry of a run folder.
+
+    Args:
+        store: of the run folder.
+        folder: its path.
+        live: whether the process of a running trial is known to live; otherwise the lock tells.
+    """
     experiment = str(folder.parent.relative_to(store))
     run = RunFolder(folder)
     try:
-        status, state = run.status, run.state_now
+        status, state = run.status, run.state if live else run.state_now
         done, rounds, seconds = (status[key] for key in ("round", "rounds", "seconds"))
     except (OSError, ValueError, KeyError, TypeError):
         return Entry(experiment, folder.name, "damaged")
@@ -125,43 +127,34 @@ class RoundsPerSecond(ProgressColumn):
 
 
 class View:
-    """A progress bar over all trials. A `SweepCallback`.
+    """The progress of a sweep, read from its run folders: a bar over all trials.
 
     Outside a terminal it is a line for each trial that ends, and one about the whole sweep every 30 seconds.
 
     Args:
         jobs: all trials of the sweep, finished ones included.
         console: where it is drawn.
-        watch: whether there is a row for each running trial, too.
+        watch: whether there is a row for each running trial, and for the trials that ended last.
         metric: whose last value is shown in these rows.
 
     Attributes:
-        failed: the error of each failed trial, by name.
-        diverged: the reason of each trial that diverged, by name, those of earlier sweeps included.
-        finished, interrupted, waiting: how many trials finished now, were interrupted, and have not started.
-        elsewhere: how many trials another process runs.
+        entries: of the trials whose run folders have changed since the sweep began, by name, the last change last.
+        ended: the states of the trials that have ended, by name.
     """
 
     def __init__(self, jobs: Sequence["Job"], console: Console, watch: bool = False, metric: str = "") -> None:
+        self.jobs = {job.trial.name: job for job in jobs}
         self.console = console
         self.watch = watch
         self.metric = metric
-        self.current: dict[str, Job] = {}
-        self.last: deque[Job] = deque(maxlen=ENDED)
-        self.entries: list[Entry] = []
-        self.looked = float("-inf")
-        self.told = monotonic()
-        self.trials = len(jobs)
-        self.done = sum(job.ended for job in jobs)
-        self.running = 0
-        self.failed: dict[str, str] = {}
-        self.diverged = {job.trial.name: job.folder.status["reason"] for job in jobs if job.diverged}
-        self.finished = self.interrupted = self.elsewhere = 0
-        self.waiting = self.trials - self.done
+        self.entries: dict[str, Entry] = {}
+        self.ended = {name: "diverged" if job.diverged else "finished" for name, job in self.jobs.items() if job.ended}
+        self.changed = {name: job.folder.changed for name, job in self.jobs.items()}
         self.rounds = {
-            job.trial.name: job.trial.rounds if job.ended else min(job.folder.status.get("round", 0), job.trial.rounds)
-            for job in jobs
+            name: job.trial.rounds if name in self.ended else min(job.folder.status.get("round", 0), job.trial.rounds)
+            for name, job in self.jobs.items()
         }
+        self.told = monotonic()
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -182,93 +175,71 @@ class View:
             self.live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.live.stop()
 
-    @property
-    def stopped(self) -> bool:
-        """Whether the sweep was interrupted before all trials ended."""
-        return self.interrupted + self.waiting > 0
-
-    @property
-    def state(self) -> str:
-        """How the sweep ended, in the words of run folders."""
-        return "failed" if self.failed else "interrupted" if self.stopped or self.elsewhere else "finished"
-
-    def started(self, job: "Job") -> None:
-        self.running += 1
-        self.waiting -= 1
-        self.current[job.trial.name] = job
-        self._draw()
-
-    def progressed(self, job: "Job", rounds: int) -> None:
-        self.rounds[job.trial.name] = rounds
-        self._draw()
-        if not self.console.is_terminal and monotonic() - self.told > LINES:
+    def look(self) -> None:
+        """Read the run folders that have changed, and draw."""
+        for name, job in self.jobs.items():
+            if self.ended.get(name) != "finished" and job.folder.changed != self.changed[name]:
+                self.changed[name] = job.folder.changed
+                entry = entry_of(job.store, job.folder.path, live=True)
+                self.entries.pop(name, None)
+                self.entries[name] = entry
+                whole = entry.state in ("finished", "diverged")  # a diverged trial has no rounds left to run
+                self.rounds[name] = job.trial.rounds if whole else min(entry.round, job.trial.rounds)
+                if entry.state not in ("running", "damaged", self.ended.get(name)):
+                    key = {"failed": "error", "diverged": "reason"}.get(entry.state, "")
+                    self._end(name, entry.state, job.folder.status.get(key, ""))
+        self.progress.update(self.bar, completed=sum(self.rounds.values()), description=self._description())
+        if not self.entries:  # no trial has started yet
+            self.told = monotonic()
+        elif not self.console.is_terminal and self._running() and monotonic() - self.told > LINES:
             self.told = monotonic()
             self._tell()
 
-    def retried(self, job: "Job", reason: str) -> None:
-        self.console.print(f"{job.trial.name}  {reason}", highlight=False, soft_wrap=True)
+    def end(self, outcomes: Mapping[str, "Outcome"]) -> None:
+        """Draw the end of the sweep: also the trials that left no trace in their run folders."""
+        self.look()
+        for name, outcome in outcomes.items():
+            if name not in self.ended:
+                self._end(name, outcome.state, outcome.error)
+        self.progress.update(self.bar, description=self._description())
 
-    def ended(self, job: "Job", outcome: "Outcome") -> None:
-        self.running -= 1
-        self.last.append(self.current.pop(job.trial.name))
-        if outcome.state == "interrupted":
-            self.interrupted += 1
-        elif outcome.state == "elsewhere":
-            self.elsewhere += 1
-        else:
-            self.done += 1
-        if outcome.state == "finished":
-            self.finished += 1
-            self.rounds[job.trial.name] = job.trial.rounds
-        elif outcome.state == "failed":
-            self.failed[job.trial.name] = outcome.error
-        elif outcome.state == "diverged":
-            self.diverged[job.trial.name] = outcome.error
-            self.rounds[job.trial.name] = job.trial.rounds  # none is left to run
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        self.console.print(line, highlight=False, soft_wrap=True)
+
+    def _end(self, name: str, state: str, error: str) -> None:
+        self.ended[name] = state
         if not self.console.is_terminal:
-            end = outcome.error or ("running elsewhere" if outcome.state == "elsewhere" else outcome.state)
-            self.console.print(
-                f"{self.done:>4}/{self.trials}  {job.trial.name}  {end}",
-                highlight=False,
-                soft_wrap=True,
-            )
-        self._draw()
+            text = error or ("running elsewhere" if state == "elsewhere" else state)
+            self.say(f"{self._done():>4}/{len(self.jobs)}  {name}  {text}")
 
-    def _draw(self) -> None:
-        self.progress.update(self.bar, completed=sum(self.rounds.values()), description=self._description())
+    def _done(self) -> int:
+        return sum(state not in ("interrupted", "elsewhere") for state in self.ended.values())
+
+    def _running(self) -> list[Entry]:
+        return [entry for entry in tuple(self.entries.values()) if entry.state == "running"]
 
     def _rendered(self) -> RenderableType:
-        return Group(table(self._look(), self.metric), self.progress) if self.watch else self.progress
-
-    def _look(self) -> list[Entry]:
-        """The trials that ended last and those that run, at most a second old. Rounds are as the sweep reports them."""
-        if monotonic() - self.looked > LOOK:
-            jobs = [*self.last, *self.current.values()]
-            entries = [entry_of(job.store, job.folder.path) for job in jobs if job.folder.path.exists()]
-            self.entries = [
-                replace(entry, round=max(entry.round, self.rounds[entry.name])) if entry.state == "running" else entry
-                for entry in entries
-            ]
-            self.looked = monotonic()
-        return self.entries
+        if not self.watch:
+            return self.progress
+        last = [entry for entry in tuple(self.entries.values()) if entry.state != "running"][-ENDED:]
+        return Group(table([*last, *self._running()], self.metric), self.progress)
 
     def _tell(self) -> None:
         """Print a line about the whole sweep, and with `watch` one about each running trial."""
         task = self.progress.tasks[0]
         left = "?" if task.time_remaining is None else str(timedelta(seconds=round(task.time_remaining)))
-        lines = [f"{self._description()}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left"]
-        running = [entry for entry in self._look() if entry.state == "running"] if self.watch else []
-        lines += ["      " + "  ".join(filter(None, cells(entry, self.metric))) for entry in running]
-        for line in lines:
-            self.console.print(line, highlight=False, soft_wrap=True)
+        self.say(f"{self._description()}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left")
+        for entry in self._running() if self.watch else ():
+            self.say("      " + "  ".join(filter(None, cells(entry, self.metric))))
 
     def _description(self) -> str:
-        failed = f", [red]{len(self.failed)} failed[/red]" if self.failed else ""
-        interrupted = f", {self.interrupted} interrupted" if self.interrupted else ""
-        diverged = f", [yellow]{len(self.diverged)} diverged[/yellow]" if self.diverged else ""
-        return f"[bold]{self.done}[/bold]/{self.trials} trials, {self.running} running{interrupted}{diverged}{failed}"
+        counts = Counter(self.ended.values())
+        failed = f", [red]{counts['failed']} failed[/red]" if counts["failed"] else ""
+        interrupted = f", {counts['interrupted']} interrupted" if counts["interrupted"] else ""
+        diverged = f", [yellow]{counts['diverged']} diverged[/yellow]" if counts["diverged"] else ""
+        running = f"{len(self._running())} running"
+        return f"[bold]{self._done()}[/bold]/{len(self.jobs)} trials, {running}{interrupted}{diverged}{failed}"

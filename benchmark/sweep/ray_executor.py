@@ -3,14 +3,16 @@
 One Tune trial is one whole federated run in one process.
 """
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from shutil import copyfile
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -23,7 +25,6 @@ from rollcall.benchmark.sweep import ray_start  # before Ray is imported: it set
 
 # isort: split
 from ray import tune
-from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 from ray.tune import Checkpoint
 from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 
@@ -35,12 +36,12 @@ from rollcall.benchmark.config.source import supply
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.interruption import stop_requests
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
-from rollcall.benchmark.sweep.jobs import Job, Outcome, SweepCallback, carry_out
+from rollcall.benchmark.sweep.jobs import Job, Outcome, carry_out
 from rollcall.benchmark.sweep.pool import RayOptions
 from rollcall.tasks.datasets import root
 
 
-def run_ray(jobs: Sequence[Job], callback: SweepCallback, options: RayOptions) -> None:
+def run_ray(jobs: Sequence[Job], options: RayOptions, say: Callable[[str], None]) -> dict[str, Outcome]:
     """Run all jobs. A job that fails does not stop the others. Ray stays up; `ray_start.end` ends it.
 
     Each process of a job has one core and one torch thread.
@@ -53,9 +54,12 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, options: RayOptions) -
     regular checkpoints.
 
     Args:
-        jobs: what to run.
-        callback: called in this process.
+        jobs: to run.
         options: of Ray.
+        say: called with a line for the user when a trial is started again.
+
+    Returns:
+        the outcomes of the jobs that were started, by name.
 
     Raises:
         SettingError: no Ray cluster answers at the address.
@@ -65,8 +69,8 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, options: RayOptions) -
     # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
     # one is about a way of training that the suite does not use.
     DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
-    with stop_requests() as requested, _records(options.storage) as (records, name):
-        relay = _Relay(jobs, callback, requested, options.retries)
+    with stop_requests() as requested, _records(options.storage, jobs[0].store) as (records, name, stop):
+        follower = _Follower(jobs, options, say, requested, stop)
         begun = [
             _uploaded(job.folder.path, f"{records}/{name}") if options.storage and job.folder.resumable() else ""
             for job in jobs
@@ -79,7 +83,7 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, options: RayOptions) -
                 "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
                 "folders": [str(job.folder.path.resolve()) for job in jobs],
                 "data": str(root().resolve()),
-                "stop": relay.key,
+                "stop": stop,
                 "checkpoint_every": options.checkpoint_every,
                 "shared_disk": not options.storage,
                 "begun": begun,
@@ -90,12 +94,13 @@ def run_ray(jobs: Sequence[Job], callback: SweepCallback, options: RayOptions) -
                 name=name,
                 storage_path=records,
                 verbose=0,
-                callbacks=[relay],
+                callbacks=[follower],
                 failure_config=tune.FailureConfig(max_failures=options.retries),
                 checkpoint_config=tune.CheckpointConfig(num_to_keep=1),
-                stop=_StopWhenSaved(relay),
+                stop=follower,
             ),
         ).fit()
+    return follower.outcomes
 
 
 def checked_storage(text: str) -> str:
@@ -121,20 +126,29 @@ def checked_storage(text: str) -> str:
 
 
 @contextmanager
-def _records(storage: str) -> Iterator[tuple[str, str]]:
-    """Where Tune keeps its records and the checkpoints of a sweep, and the name of the sweep there.
-
-    Without a storage it is a temporary folder of this machine: results are in the run folders. At the end of a sweep on
-    a storage, all run folders have come home, and its records are removed.
-    """
+def _records(storage: str, store: Path) -> Iterator[tuple[str, str, str]]:
+    """The place of Tune's records of a sweep, its name there, and the file of the request to stop, all temporary."""
     name = f"rollcall-{uuid4()}"
     if storage:
-        yield storage, name
-        system, path = FileSystem.from_uri(storage)
-        system.delete_dir(f"{path}/{name}")
+        stop = f"{storage}/{name}/stop"
+        system, path = FileSystem.from_uri(f"{storage}/{name}")
+        system.create_dir(path)
+        _write(stop, b"")
+        yield storage, name, stop
+        system.delete_dir(path)
     else:
-        with TemporaryDirectory(prefix="rollcall-tune-") as folder:
-            yield folder, name
+        store.mkdir(parents=True, exist_ok=True)
+        with (
+            TemporaryDirectory(prefix="rollcall-") as folder,
+            NamedTemporaryFile(prefix=".stop-", dir=store) as file,
+        ):
+            yield folder, name, str(Path(file.name).resolve())
+
+
+def _write(url: str, content: bytes) -> None:
+    system, path = FileSystem.from_uri(url)
+    with system.open_output_stream(path) as file:
+        file.write(content)
 
 
 def _uploaded(folder: Path, url: str) -> str:
@@ -153,57 +167,50 @@ def _trainable(config: dict[str, Any]) -> None:
     if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
         os.environ["ROLLCALL_DATA"] = config["data"]
     requested = _polled(config["stop"])
-    outcome = Outcome("interrupted")
-    if not requested():
-        try:
-            supply(config["sources"])  # another machine may not have the user's files
-            trial = read_trial(config["specs"][config["job"]])
-        except Exception as error:  # not the death of a process, so it is not retried
-            outcome = Outcome("failed", f"{type(error).__name__}: {error}")
+    if requested():
+        tune.report({"state": "waiting"})
+        return
+    try:
+        supply(config["sources"])  # another machine may not have the user's files
+        trial = read_trial(config["specs"][config["job"]])
+    except Exception as error:  # not the death of a process, so it is not retried
+        outcome = Outcome("failed", f"{type(error).__name__}: {error}")
+    else:
+        folder, every = Path(config["folders"][config["job"]]), config["checkpoint_every"]
+        if config["shared_disk"]:
+            outcome = carry_out(trial, folder, requested, every)
         else:
-            folder, every = Path(config["folders"][config["job"]]), config["checkpoint_every"]
-            if config["shared_disk"]:
-                outcome = carry_out(trial, folder, lambda rounds: tune.report({"rounds": rounds}), requested, every)
-            else:
-                _carry_out_on_own_disk(trial, folder.name, config["begun"][config["job"]], requested, every)
-                return
-    # A failure is reported as a result, so that Tune writes no error files.
-    tune.report({"rounds": 0, "state": outcome.state, "error": outcome.error})
+            _carry_out_on_own_disk(trial, folder.name, config["begun"][config["job"]], requested, every)
+            return
+    tune.report(asdict(outcome))  # a failure is a result, too, so that Tune writes no error files
 
 
 def _carry_out_on_own_disk(
     trial: Trial | Analysis, name: str, begun: str, requested: Callable[[], bool], every: timedelta
 ) -> None:
-    """Run a trial in a run folder on this machine's disk. Tune carries the folder to the storage as a checkpoint.
-
-    Args:
-        trial: what is run.
-        name: of its run folder.
-        begun: where an earlier sweep's run folder is; empty if there is none.
-        requested, every: as for `carry_out`.
-    """
+    """Run a trial on this machine's disk, from an earlier sweep's run folder (`begun`). Tune carries it home."""
     with TemporaryDirectory(prefix="rollcall-") as disk:
         run = RunFolder(Path(disk) / name)
         run.path.mkdir()
         start = tune.get_checkpoint() or (Checkpoint(begun) if begun else None)
         if start is not None:
             start.to_directory(run.path)
-        sent = _changed(run)
+        sent, looked = -1, monotonic()  # the first report brings the settings home
 
-        def tell(rounds: int) -> None:
-            nonlocal sent
-            if sent == _changed(run):
-                tune.report({"rounds": rounds})
-            else:
-                sent = _changed(run)
-                tune.report({"rounds": rounds}, checkpoint=Checkpoint.from_directory(run.path))
+        def tell_and_ask() -> bool:
+            nonlocal sent, looked
+            if monotonic() - looked > 1:
+                looked = monotonic()
+                checkpoint = None if sent == _saved(run) else Checkpoint.from_directory(run.path)
+                sent = _saved(run)
+                tune.report({"status": run.status}, checkpoint=checkpoint)
+            return requested()
 
-        outcome = carry_out(trial, run.path, tell, requested, every)
-        result = {"rounds": 0, "state": outcome.state, "error": outcome.error}
-        tune.report(result, checkpoint=Checkpoint.from_directory(run.path))
+        outcome = carry_out(trial, run.path, tell_and_ask, every)
+        tune.report(asdict(outcome), checkpoint=Checkpoint.from_directory(run.path))
 
 
-def _changed(run: RunFolder) -> int:
+def _saved(run: RunFolder) -> int:
     """The time of the last checkpoint of a run, in nanoseconds; 0 if there is none."""
     return run.checkpoint.stat().st_mtime_ns if run.checkpoint.exists() else 0
 
@@ -221,108 +228,93 @@ def _bring_home(checkpoint: Checkpoint, folder: Path) -> None:
         (folder / "error.txt").unlink(missing_ok=True)
 
 
-def _polled(key: str) -> Callable[[], bool]:
-    """A function that says whether the driver has asked all trials to stop; it looks at most twice a second."""
-    stopped, asked = False, -1.0
+def _polled(stop: str) -> Callable[[], bool]:
+    """A function that reads, now and then, whether the driver has asked all trials to stop."""
+    system, path = FileSystem.from_uri(stop)
+    pause = 0.5 if isinstance(system, LocalFileSystem) else 5.0  # seconds; a storage may take long to answer
+    stopped, asked = False, -pause
 
     def requested() -> bool:
         nonlocal stopped, asked
-        if not stopped and monotonic() - asked > 0.5:
-            stopped, asked = _internal_kv_get(key) is not None, monotonic()
+        if not stopped and monotonic() - asked > pause:
+            asked = monotonic()
+            with suppress(OSError), system.open_input_stream(path) as file:
+                stopped = file.read() != b""
         return stopped
 
     return requested
 
 
-class _Relay(tune.Callback):
-    """Passes reports of the trials to the callback, and a request to stop to the trials.
+class _Follower(tune.Callback, tune.Stopper):
+    """Follows Tune's trials: brings run folders home from a storage, and passes a request to stop to the trials.
 
     Attributes:
-        key: the key of the request in Ray's store, which all machines see.
-        saving: after the request, the trials that still have to save; None before it.
+        outcomes: of the jobs that were started and have ended, by name.
+        saving: after the request, the trials that were running then. The sweep ends once they have saved; until then,
+            Tune starts the waiting ones, which do nothing. None before it.
     """
 
     def __init__(
         self,
         jobs: Sequence[Job],
-        callback: SweepCallback,
+        options: RayOptions,
+        say: Callable[[str], None],
         requested: Callable[[], bool],
-        retries: int,
+        stop: str,
     ) -> None:
         self.jobs = jobs
-        self.retries = retries
-        self.deaths: Counter[int] = Counter()
-        self.callback = callback
+        self.retries = options.retries
+        self.say = say
         self.requested = requested
-        self.key = f"rollcall-stop-{uuid4()}"
-        self.running: set[int] = set()
-        self.saving: set[int] | None = None
-
-    def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
-        if self.saving is None and self.requested():
-            _internal_kv_put(self.key, b"1")
-            self.saving = set(self.running)
+        self.stop = stop
+        self.deaths: Counter[str] = Counter()
+        self.outcomes: dict[str, Outcome] = {}
+        self.saving: list[Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # Tune saves its callbacks, to resume in a way we do not use; a live view cannot be saved.
         return {}
 
-    def _job(self, trial: Any) -> Job:
-        index: int = trial.config["job"]
-        return self.jobs[index]
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False  # each trial ends by itself
 
-    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        if self.saving is None and trial.config["job"] not in self.running:  # not when it is started again
-            self.running.add(trial.config["job"])
-            self.callback.started(self._job(trial))
+    def stop_all(self) -> bool:
+        return self.saving is not None and all(trial.is_finished() for trial in self.saving)
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
+        if self.saving is None and self.requested():
+            _write(self.stop, b"stop")
+            self.saving = [trial for trial in trials if trial.status == "RUNNING"]
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any) -> None:
-        if "state" not in result:
-            self.callback.progressed(self._job(trial), result["rounds"])
+        folder = self._job(trial).folder.path
+        if "status" in result and (folder / "trial.yaml").exists():  # else the first checkpoint brings it
+            with replacing(folder / "status.json") as scratch:
+                scratch.write_text(json.dumps(result["status"], indent=1))
 
     def on_checkpoint(self, iteration: int, trials: list[Any], trial: Any, checkpoint: Checkpoint, **_: Any) -> None:
         _bring_home(checkpoint, self._job(trial).folder.path)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         result = trial.last_result or {}
-        self._ended(trial, Outcome(result.get("state", "interrupted"), result.get("error", "")))
+        if result.get("state", "waiting") != "waiting":
+            self.outcomes[self._job(trial).trial.name] = Outcome(result["state"], result["error"])
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        number = trial.config["job"]
-        self.deaths[number] += 1
-        self.callback.retried(
-            self.jobs[number],
-            f"its process died; it resumes from its checkpoint (retry {self.deaths[number]} of {self.retries})",
+        name = self._job(trial).trial.name
+        self.deaths[name] += 1
+        self.say(
+            f"{name}  its process died; it resumes from its checkpoint (retry {self.deaths[name]} of {self.retries})"
         )
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        deaths = self.deaths[trial.config["job"]] + 1
+        job = self._job(trial)
+        deaths = self.deaths[job.trial.name] + 1
         times = "once" if deaths == 1 else f"{deaths} times"
         error = f"its process died {times}; memory may have run out. Rerun the command to resume from its checkpoint"
-        trace = f"{error}\n\nRay's report:\n{trial.get_pickled_error() or 'none'}\n"
-        self._ended(trial, Outcome("failed", error), trace)
+        job.folder.fail(error, f"{error}\n\nRay's report:\n{trial.get_pickled_error() or 'none'}\n")
+        self.outcomes[job.trial.name] = Outcome("failed", error)
 
-    def _ended(self, trial: Any, outcome: Outcome, trace: str = "") -> None:
-        job = trial.config["job"]
-        if job not in self.running:  # it started after the request to stop, and did nothing
-            return
-        self.running.discard(job)
-        if self.saving is not None:
-            self.saving.discard(job)
-        folder = self.jobs[job].folder
-        if trace:
-            folder.fail(outcome.error, trace)
-        self.callback.ended(self.jobs[job], outcome)
-
-
-class _StopWhenSaved(tune.Stopper):
-    """Ends the sweep once all running trials have saved; until then, Tune starts the waiting ones."""
-
-    def __init__(self, relay: _Relay) -> None:
-        self.relay = relay
-
-    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return False
-
-    def stop_all(self) -> bool:
-        return self.relay.saving is not None and not self.relay.saving
+    def _job(self, trial: Any) -> Job:
+        index: int = trial.config["job"]
+        return self.jobs[index]

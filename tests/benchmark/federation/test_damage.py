@@ -166,7 +166,7 @@ def full(*_, **__):
 
 
 def carried_out(folder, rounds=20):
-    return carry_out(Trial.read(TRIAL | {"rounds": rounds}), folder, lambda rounds: None, lambda: False)
+    return carry_out(Trial.read(TRIAL | {"rounds": rounds}), folder, lambda: False)
 
 
 def test_a_full_disk_during_a_run(tmp_path, monkeypatch):

@@ -202,13 +202,6 @@ def batches_of(size, init):
     return with_size
 
 
-def test_settings_of_earlier_runs_keep_their_digests():
-    plain = {"every": 5}
-    digests = [Trial.read(TRIAL | {"evaluation": plain | extra}).digest for extra in ({}, {"metrics": []})]
-    assert digests[0] == digests[1] == Trial.read(TRIAL | {"evaluation": plain}).digest
-    assert Trial.read(TRIAL).digest != digests[0]
-
-
 def test_client_means_leave_out_clients_without_samples():
     """Client 1 holds out no sample: it has no value, and the mean is over the three others."""
     trial = {"task": {"name": "leaf_synthetic", "clients": 4}, "evaluation": {"metrics": ["f1"], "by": ["client"]}}

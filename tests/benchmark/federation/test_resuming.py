@@ -56,19 +56,6 @@ def test_the_same_trial_gives_the_same_bits_and_another_seed_does_not():
     assert not np.array_equal(one, simulate(trial | {"seed": 1}).model)
 
 
-def test_a_folder_of_a_version_with_several_processes_is_still_read(tmp_path):
-    """Earlier versions wrote `numerics.devices` into trial.yaml; a trial file that sets it is refused."""
-    trial = DIGITS | {"algorithm": "fedavg", "rounds": 1}
-    result = simulate(trial, folder=tmp_path / "run")
-    settings = tmp_path / "run" / "trial.yaml"
-    text = settings.read_text().replace("numerics:\n", "numerics:\n  devices: 1\n")
-    assert "devices: 1" in text
-    settings.write_text(text)
-    assert np.array_equal(load(tmp_path / "run").server, result.server)
-    with pytest.raises(SettingError, match=r"numerics\.devices"):
-        simulate(trial | {"numerics": {"devices": 2}})
-
-
 @pytest.mark.parametrize(("name", "server"), CASES)
 def test_a_run_that_grows_ends_like_one_of_all_rounds(name, server, tmp_path):
     steps = 1 if name == "fedsgd" else 2

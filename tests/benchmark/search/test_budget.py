@@ -49,11 +49,3 @@ def test_a_batch_takes_as_long_as_its_longest_trial_at_least():
     seeds = [Sample("a", i, {}, trial_seconds=[10.0, 20.0, 30.0]) for i in range(BATCH)]
     assert sizes(Budget(60, "seconds", at_once=12), a=seeds) == {"a": 4}
     assert sizes(Budget(59, "seconds", at_once=12), a=seeds) == {"a": 0}
-
-
-def test_client_gradients_are_those_of_a_cell():
-    # The last batch of a cost 4, and 8 are spent; that of b cost 8.
-    cells = {"a": samples(1, 1, 1, 1, 1, 1, 1, 1), "b": samples(2, 2, 2, 2)}
-    assert sizes(Budget(16, "gradients"), **cells) == {"a": 4, "b": 4}
-    assert sizes(Budget(12, "gradients"), **cells) == {"a": 4, "b": 0}
-    assert sizes(Budget(11, "gradients"), **cells) == {"a": 0, "b": 0}

@@ -29,14 +29,11 @@ def cells(*, per=(), **options) -> dict:
 
 def test_a_cell_has_the_rounds_of_its_panel():
     assert {name: cell.rungs for name, cell in cells().items()} == {"short/fedavg": [8], "long/fedavg": [20]}
+    # report.last_rounds is 10: half of 20 rounds, and all 8.
+    assert {name: cell.share for name, cell in cells().items()} == {"short/fedavg": 1.0, "long/fedavg": 0.5}
     halving = {name: cell.rungs for name, cell in cells(scheduler="asha").items()}
     assert halving == {"short/fedavg": [1, 3, 8], "long/fedavg": [3, 7, 20]}
     assert {name: cell.rungs for name, cell in cells(rounds=5).items()} == {"short/fedavg": [5], "long/fedavg": [5]}
-
-
-def test_the_window_is_that_of_the_table_in_the_panel():
-    # report.last_rounds is 10: half of 20 rounds, and all 8.
-    assert {name: cell.share for name, cell in cells().items()} == {"short/fedavg": 1.0, "long/fedavg": 0.5}
 
 
 def test_a_cell_of_different_rounds_is_refused():
@@ -47,16 +44,15 @@ def test_a_cell_of_different_rounds_is_refused():
     assert cells(per=["algorithm"], rounds=5)["fedavg"].rungs == [5]
 
 
-@pytest.mark.parametrize("scheduler", ["none", "asha"])
-def test_panels_are_searched_at_their_own_rounds(scheduler, tmp_path):
+def test_panels_are_searched_at_their_own_rounds(tmp_path):
     other = {"local": {"lr": 0.1, "steps": 3}}
     panels = {"short": {"trial": {"rounds": 8} | other}, "long": {}}
-    options = {"metric": "train/distance", "executor": "inline", "mlflow": False, "scheduler": scheduler}
+    options = {"metric": "train/distance", "executor": "inline", "mlflow": False, "scheduler": "asha"}
     tuning = rollcall.tune(experiment(panels=panels), RATE, store=tmp_path, **options)
     specs = [yaml.safe_load(file.read_text()) for file in tmp_path.rglob("trial.yaml")]
     assert {spec["local"]["steps"]: spec["rounds"] for spec in specs} == {3: 8, 2: 20}
     assert {name: one["rounds"] for name, one in tuning.best.items()} == {"short/fedavg": 8, "long/fedavg": 20}
-    assert "best of 1 samples by train/distance, random search" in tuning.found
+    assert "best of 1 samples by train/distance, random search, successive halving" in tuning.found
     assert "8 to 20 rounds, seed 1000" in tuning.found
     assert set(tuning.samples["state"]) == {"finished"}
 

@@ -12,7 +12,7 @@ from rollcall.benchmark.sweep.estimate import (
     INLINE,
     Estimate,
     Machine,
-    Rehearsal,
+    Probe,
     by_ray,
     estimates,
     missing,
@@ -21,6 +21,7 @@ from rollcall.benchmark.sweep.estimate import (
 )
 from rollcall.benchmark.sweep.times import duration
 from rollcall.participation import Population
+from rollcall.tasks import Batches
 
 DIGITS = {
     "task": {"name": "digits", "clients": 12, "model": "linear", "validation": 0.5},
@@ -49,14 +50,8 @@ def test_trials_at_the_same_time_take_as_long_as_the_longest_at_least():
 
 
 def test_durations_for_people():
-    assert [duration(s) for s in (0.4, 89, 90, 5399, 5400, 36000)] == [
-        "0 s",
-        "89 s",
-        "2 min",
-        "90 min",
-        "1.5 h",
-        "10.0 h",
-    ]
+    texts = {0.4: "0 s", 89: "89 s", 90: "2 min", 5399: "90 min", 5400: "1.5 h", 36000: "10.0 h"}
+    assert {seconds: duration(seconds) for seconds in texts} == texts
 
 
 def clocked(monkeypatch, loop, client, batch):
@@ -97,7 +92,7 @@ def test_a_probe_finds_what_rounds_clients_and_evaluations_cost(monkeypatch):
     assert found.evaluation == pytest.approx(2 * 0.5)
 
 
-def test_methods_that_ask_all_are_charged_for_all(monkeypatch):
+def test_kinds_of_work_are_probed_once_and_methods_that_ask_all_are_charged_for_all(monkeypatch):
     called = clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
     trials = [
         Trial.read(DIGITS | {"algorithm": name, "seed": seed}) for name in ("fedavg", "fedpbc") for seed in (0, 1)
@@ -112,16 +107,12 @@ def test_methods_that_ask_all_are_charged_for_all(monkeypatch):
 
 def test_a_larger_evaluation_is_some_of_its_batches_in_proportion(monkeypatch):
     clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
-    monkeypatch.setattr("rollcall.tasks.base.ClientData.evaluation", small_batches(100))
+    monkeypatch.setattr(
+        "rollcall.tasks.base.ClientData.evaluation", lambda self, split: Batches(self.splits[split], 100)
+    )
     (found,) = estimates([Trial.read(DIGITS)], INLINE).values()
     # 718 training and 360 test images: 8 and 4 batches, of which 2 and 2 are evaluated.
     assert found.evaluation == pytest.approx(12 * 0.5)
-
-
-def small_batches(size):
-    from rollcall.tasks import Batches
-
-    return lambda self, split: Batches(self.splits[split], size)
 
 
 def test_roll_calls_are_counted():
@@ -153,9 +144,9 @@ def test_what_counts_as_the_same_work():
     assert work(Trial.read(DIGITS), "cpu").numerics.device == "cpu"
 
 
-def test_a_rehearsal_calls_everybody_in_turn():
-    rehearsal = Rehearsal(5)
-    assert [rehearsal.active(t).tolist() for t in range(7)] == [[0, 1], [], [2, 3], [], [0, 4], [], [1, 2]]
+def test_a_probe_calls_everybody_in_turn():
+    probe = Probe(5, most=2)
+    assert [probe.active(t).tolist() for t in range(7)] == [[0, 1], [], [2, 3], [], [0, 4], [], [1, 2]]
 
 
 def test_how_many_trials_at_once(monkeypatch):

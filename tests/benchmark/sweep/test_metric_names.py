@@ -6,7 +6,7 @@ from command import TINY
 from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.sweep.metric_names import check_metrics, columns, over_whole_splits
+from rollcall.benchmark.sweep.jobs import check_metrics, columns, over_whole_splits
 
 TRIAL = TINY["trial"] | {
     "algorithm": "fedavg",

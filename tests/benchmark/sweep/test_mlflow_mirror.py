@@ -7,7 +7,7 @@ from command import TINY
 
 from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep.jobs import Job, Outcome
+from rollcall.benchmark.sweep.jobs import Job
 from rollcall.benchmark.sweep.mlflow_runs import Mirror, Runs, sync
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
@@ -18,13 +18,19 @@ def trials(runs):
     return {run.info.run_name: run for run in runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")}
 
 
-def test_what_an_outage_missed_is_copied_later(store, monkeypatch, capsys):
-    jobs = [Job(TRIAL.model_copy(update={"seed": seed}), "tiny", store) for seed in range(3)]
-    mirror = Mirror(store, "tiny")
-    mirror.begin()
-    for job in jobs:
-        simulate(job.trial, folder=job.folder.path)
-    mirror.ended(jobs[0], Outcome("finished"))
+@pytest.fixture
+def jobs(store):
+    return [Job(TRIAL.model_copy(update={"seed": seed}), "tiny", store) for seed in range(3)]
+
+
+def mirror_of(jobs):
+    return Mirror(jobs[0].store, "tiny", [job.folder for job in jobs])
+
+
+def test_what_an_outage_missed_is_copied_later(jobs, monkeypatch, capsys):
+    mirror = mirror_of(jobs)
+    simulate(jobs[0].trial, folder=jobs[0].folder.path)
+    mirror.look()
 
     def down(*_):
         raise ConnectionError("refused")
@@ -32,8 +38,9 @@ def test_what_an_outage_missed_is_copied_later(store, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr("rollcall.benchmark.sweep.mlflow_runs.probe", down)
         for job in jobs[1:]:
+            simulate(job.trial, folder=job.folder.path)
             mirror.pause_ends = 0.0
-            mirror.ended(job, Outcome("finished"))
+            mirror.look()
     err = capsys.readouterr().err
     assert err.count("MLflow cannot be updated (refused)") == 1
     assert list(trials(mirror.runs)) == [jobs[0].trial.name]
@@ -48,21 +55,36 @@ def test_what_an_outage_missed_is_copied_later(store, monkeypatch, capsys):
     assert [file.path for file in mirror.runs.client.list_artifacts(mirror.runs.parent)] == ["table.md"]
 
 
-def test_a_folder_that_cannot_be_copied_does_not_block_the_others(store, capsys):
-    jobs = [Job(TRIAL.model_copy(update={"seed": seed}), "tiny", store) for seed in range(2)]
-    for job in jobs:
+def test_a_running_trial_is_copied_after_two_seconds_and_then_every_ten(jobs, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("rollcall.benchmark.sweep.mlflow_runs.monotonic", lambda: clock[0])
+    mirror, folder, steps = mirror_of(jobs), jobs[0].folder, []
+    with folder.running(jobs[0].trial, device="cpu", threads=1):
+        for t in range(16):
+            folder.append({"round": t, "train/loss": 1.0})
+            folder.reached(t, every=0)
+            clock[0] = float(t)
+            mirror.look()
+            for run in trials(mirror.runs).values():
+                steps.append(run.data.tags["rollcall.round"])
+                assert run.info.status == "RUNNING"
+    assert sorted(set(steps), key=int) == ["2", "12"]
+    mirror.look()
+    assert trials(mirror.runs)[jobs[0].trial.name].info.status == "FINISHED"
+
+
+def test_a_folder_that_cannot_be_copied_does_not_block_the_others(jobs, capsys):
+    mirror = mirror_of(jobs)
+    for job in jobs[:2]:
         simulate(job.trial, folder=job.folder.path)
     (jobs[0].folder.path / "trial.yaml").unlink()
-    mirror = Mirror(store, "tiny")
-    mirror.begin()
-    for job in jobs:
-        mirror.ended(job, Outcome("finished"))
-    mirror.end("finished")
-    assert f"not copied to MLflow: {jobs[0].folder.path}: " in capsys.readouterr().err
+    for _ in range(2):
+        mirror.look()
+    assert capsys.readouterr().err.count(f"not copied to MLflow: {jobs[0].folder.path}: ") == 1
     assert list(trials(mirror.runs)) == [jobs[1].trial.name]
 
 
-def test_after_a_failed_attempt_there_is_a_pause_in_proportion(store, monkeypatch):
+def test_after_a_failed_attempt_there_is_a_pause_in_proportion(jobs, monkeypatch):
     clock, attempts = [0.0], []
 
     def slow(_):
@@ -72,16 +94,15 @@ def test_after_a_failed_attempt_there_is_a_pause_in_proportion(store, monkeypatc
 
     monkeypatch.setattr("rollcall.benchmark.sweep.mlflow_runs.monotonic", lambda: clock[0])
     monkeypatch.setattr("rollcall.benchmark.sweep.mlflow_runs.probe", slow)
-    mirror = Mirror(store, "tiny")
-    mirror.begin()
-    for _ in range(100):
+    mirror = mirror_of(jobs)
+    for _ in range(101):
+        mirror.look()
         clock[0] += 1.0
-        mirror.ended(Job(TRIAL, "tiny", store), Outcome("finished"))
     assert attempts == [0.0, 33.0, 66.0, 99.0]
 
 
-def test_sync_copies_all_and_ends_what_has_died(store):
-    jobs = [Job(TRIAL.model_copy(update={"seed": seed}), "tiny", store) for seed in range(2)]
+def test_sync_copies_all_and_ends_what_has_died(jobs, store):
+    jobs = jobs[:2]
     for job in jobs:
         simulate(job.trial, folder=job.folder.path)
     jobs[1].folder._write(**jobs[1].folder.status | {"state": "running", "finished": 0})

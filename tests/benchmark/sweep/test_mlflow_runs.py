@@ -11,7 +11,7 @@ from lightning.pytorch import Callback
 from rollcall import Trial, simulate
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep.mlflow_runs import Runs, parent_run
+from rollcall.benchmark.sweep.mlflow_runs import Runs
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
 
@@ -87,19 +87,6 @@ def test_a_run_that_an_outage_left_half_written_is_completed(store, monkeypatch)
     assert (run.data.params["local.steps"], run.info.status) == ("2", "FINISHED")
 
 
-def test_a_failed_run_is_shown_as_failed(store):
-    class Broken(Callback):
-        def on_train_batch_end(self, *_):
-            raise RuntimeError
-
-    folder = RunFolder(store / "tiny" / TRIAL.name)
-    with pytest.raises(RuntimeError):
-        simulate(TRIAL, folder=folder.path, callbacks=[Broken()])
-    runs = Runs(store, "tiny")
-    runs.push(folder)
-    assert the_trial(runs).info.status == "FAILED"
-
-
 def test_a_later_sweep_continues_the_parent_run(store):
     runs = Runs(store, "tiny")
     runs.begin()
@@ -110,27 +97,6 @@ def test_a_later_sweep_continues_the_parent_run(store):
     again.end("finished", lambda folder: (folder / "table.md").write_text("second"))
     assert again.client.get_run(again.parent).info.status == "FINISHED"
     assert Path(again.client.download_artifacts(again.parent, "table.md")).read_text() == "second"
-    below = parent_run(again.client, again.id, "cell 1", under=again.parent)
-    assert below == parent_run(again.client, again.id, "cell 1", under=again.parent) != again.parent
-    assert again.client.get_run(below).data.tags["mlflow.parentRunId"] == again.parent
-
-
-def test_the_machine_is_measured_if_mlflow_is_asked_to(store, monkeypatch):
-    runs = Runs(store, "tiny")
-    runs.begin()
-    assert runs.monitor is None
-    monkeypatch.setenv("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "true")
-    monkeypatch.setenv("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL", "0.05")
-    for steps in (1, 2):  # a later sweep goes on counting
-        again = Runs(store, "tiny")
-        again.begin()
-        name = "system/system_memory_usage_percentage"
-        while len(again.client.get_metric_history(again.parent, name)) < steps:
-            pass
-        again.end("finished")
-    values = again.client.get_metric_history(again.parent, name)
-    assert all(0 < value.value < 100 for value in values)
-    assert [value.step for value in values] == list(range(len(values)))
 
 
 def test_flatten():

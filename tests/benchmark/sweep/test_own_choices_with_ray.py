@@ -80,9 +80,9 @@ def test_workers_without_the_file_give_the_numbers_of_objects_in_python(objects,
     of_no_file = Job(Trial.read(shipped), "every_kind", store)
     run_ray = ray_executor.run_ray
 
-    def elsewhere(jobs, callback, options):
+    def elsewhere(jobs, options, say):
         (tmp_path / "own.py").unlink()  # as on another machine
-        run_ray([*jobs, of_no_file], callback, options)
+        return run_ray([*jobs, of_no_file], options, say)
 
     monkeypatch.setattr(ray_executor, "run_ray", elsewhere)
     found = pool.find_spec

@@ -14,9 +14,9 @@ from ray.cluster_utils import Cluster
 from rollcall import Trial, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import ray_start
-from rollcall.benchmark.sweep.jobs import CallbackList, Job, Outcome
+from rollcall.benchmark.sweep.jobs import Job, Outcome
 from rollcall.benchmark.sweep.pool import RayOptions
-from rollcall.benchmark.sweep.ray_executor import _Relay, checked_storage, run_ray
+from rollcall.benchmark.sweep.ray_executor import _Follower, checked_storage, run_ray
 
 # A method that writes down its rounds, is slow enough for checkpoints, and waits in round 40.
 FILE = """
@@ -35,20 +35,6 @@ class Mine(MIFA):
             time.sleep(0.05)
         return super().round(state, x, call, work)
 """
-
-
-class Retries(CallbackList):
-    """Writes down which jobs are retried, and then opens the gate of round 40."""
-
-    def __init__(self, gate: Path) -> None:
-        super().__init__()
-        self.gate = gate
-        self.jobs: list[Job] = []
-
-    def retried(self, job: Job, reason: str) -> None:
-        assert "resumes from its checkpoint" in reason
-        self.jobs.append(job)
-        self.gate.touch()
 
 
 @pytest.fixture
@@ -89,7 +75,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     for file in (gate, log, tmp_path / "mine.py"):  # nodes do not have the file of the method
         file.unlink()
     statuses = [job.folder.path / "status.json" for job in jobs]
-    seen = []
+    seen, settings = [], []
 
     def kill() -> None:
         until = time.monotonic() + 400
@@ -97,20 +83,30 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
             status.exists() and json.loads(status.read_text())["round"] > 0 for status in statuses
         ):
             time.sleep(0.1)
+        settings.extend((status.parent / "trial.yaml").exists() for status in statuses)
         seen.extend(len({path.parent for path in disk.glob("rollcall-*/*/*.ckpt")}) for disk in disks)
         cluster.remove_node(second, allow_graceful=False)
 
-    killer, callback = Thread(target=kill), Retries(gate)
+    lines = []
+
+    def say(line: str) -> None:
+        lines.append(line)
+        gate.touch()
+
+    killer = Thread(target=kill)
     killer.start()
     every = timedelta(seconds=0.1)
     storage = checked_storage(str(tmp_path / "storage"))
-    run_ray(jobs, callback, RayOptions(checkpoint_every=every, storage=storage, address=cluster.address))
+    outcomes = run_ray(jobs, RayOptions(checkpoint_every=every, storage=storage, address=cluster.address), say)
     ray_start.end()
     killer.join()
 
     assert seen == [1, 1]  # each node had a run folder on its own disk
+    assert settings == [True, True]  # for MLflow, which reads the home folders meanwhile
     assert not list((tmp_path / "storage").iterdir())  # everything has come home
-    assert len(callback.jobs) == 1
+    assert len(lines) == 1
+    assert "resumes from its checkpoint" in lines[0]
+    assert set(outcomes.values()) == {Outcome("finished")}
     rounds = [line.split() for line in log.read_text().splitlines()]
     for job, result in zip(jobs, undisturbed, strict=True):
         assert job.folder.state == "finished"
@@ -128,12 +124,16 @@ def test_without_retries_a_trial_whose_process_dies_has_failed(tmp_path):
         "tiny",
         tmp_path,
     )
-    ended = []
-    callback = Mock(ended=lambda job, outcome: ended.append(outcome))
-    relay = _Relay([job], callback, lambda: False, retries=0)
+    follower = _Follower([job], RayOptions(retries=0), print, lambda: False, stop="")
     trial = Mock(config={"job": 0}, **{"get_pickled_error.return_value": "killed"})
-    relay.on_trial_start(0, [trial], trial)
-    relay.on_trial_error(0, [trial], trial)
+    follower.on_trial_error(0, [trial], trial)
     error = "its process died once; memory may have run out. Rerun the command to resume from its checkpoint"
-    assert ended == [Outcome("failed", error)]
+    assert follower.outcomes == {job.trial.name: Outcome("failed", error)}
     assert job.folder.error_file.read_text() == f"{error}\n\nRay's report:\nkilled\n"
+
+
+def test_tune_gives_workers_no_environment_of_their_own():
+    """With one, trials could not run in the workers that have started already. See docs/design/decisions.md."""
+    from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
+
+    assert set(DEFAULT_ENV_VARS) <= {"PL_DISABLE_FORK"}
