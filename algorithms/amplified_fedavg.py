@@ -21,8 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
-from rollcall.algorithms.options import Count, Positive
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, Setting
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from rollcall.algorithms.availability import Watch, observed
-from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round, Traffic
-from rollcall.algorithms.options import Fraction, NonNegative, Rounds
+from rollcall.algorithms.base import (
+    Algorithm,
+    Fraction,
+    LocalWork,
+    NonNegative,
+    Nothing,
+    Properties,
+    Round,
+    Rounds,
+    Traffic,
+)
 
 
 @dataclass(frozen=True)

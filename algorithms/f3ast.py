@@ -26,8 +26,7 @@ from typing import ClassVar, Literal
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Traffic
-from rollcall.algorithms.options import Count, Fraction, Positive
+from rollcall.algorithms.base import Algorithm, Count, Fraction, LocalWork, Positive, Properties, Round, Traffic
 
 
 @dataclass(frozen=True)

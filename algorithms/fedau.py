@@ -24,8 +24,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round
-from rollcall.algorithms.options import Count
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Properties, Round
 
 
 @dataclass(frozen=True)

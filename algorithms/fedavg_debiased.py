@@ -27,8 +27,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Round
-from rollcall.algorithms.options import Count, Positive
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Round
 
 
 @dataclass(frozen=True)

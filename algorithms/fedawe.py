@@ -26,8 +26,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
-from rollcall.algorithms.options import Positive
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting
 from rollcall.algorithms.rows import Rows
 
 

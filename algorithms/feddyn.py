@@ -25,8 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps
-from rollcall.algorithms.options import Positive
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, local_steps
 from rollcall.algorithms.rows import Rows
 
 

@@ -25,8 +25,7 @@ from annotated_types import Ge, Lt
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
-from rollcall.algorithms.options import Positive
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,16 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting, local_steps
-from rollcall.algorithms.options import NonNegative
+from rollcall.algorithms.base import (
+    LocalWork,
+    Memoryless,
+    NonNegative,
+    Nothing,
+    Properties,
+    Round,
+    Setting,
+    local_steps,
+)
 
 
 @dataclass(frozen=True)

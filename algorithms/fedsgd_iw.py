@@ -24,8 +24,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Round, Setting
-from rollcall.algorithms.options import NonNegative
+from rollcall.algorithms.base import Algorithm, LocalWork, NonNegative, Nothing, Round, Setting
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from rollcall.tasks.augmentation import AUGMENTATIONS
 from rollcall.tasks.base import Batches, ClientData, Samples, Task
 from rollcall.tasks.images import cifar10, cifar100, cinic10, cinic10_enlarged, digits, fashion_mnist, mnist, svhn
+from rollcall.tasks.known_optimum import fedpbc_quadratic, quadratic, ridge, sun_synthetic
 from rollcall.tasks.leaf_synthetic import leaf_synthetic
 from rollcall.tasks.minibatches import Minibatches
 from rollcall.tasks.models import MODELS
 from rollcall.tasks.partitions import PARTITIONS
-from rollcall.tasks.quadratic import fedpbc_quadratic, quadratic
-from rollcall.tasks.ridge import ridge
-from rollcall.tasks.sun_synthetic import sun_synthetic
 from rollcall.tasks.supervised import Supervised, SupervisedTask, supervised
 from rollcall.tasks.tabular import breast_cancer, diabetes
 

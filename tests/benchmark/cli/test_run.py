@@ -35,7 +35,7 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
     rollcall(capsys, *arguments)
     files = {file.parent.name.rpartition("-")[0]: file for file in store.rglob("status.json")}
     written = {name: json.loads(file.read_text()) for name, file in files.items()}
-    modules = {"algorithms.fedpbc", "algorithms.base", "participation.independent", "tasks.quadratic"}
+    modules = {"algorithms.fedpbc", "algorithms.base", "participation.independent", "tasks.known_optimum"}
     assert modules <= set(written["fedpbc-seed0"]["code"])
     assert "algorithms.fedpbc" not in written["fedavg-seed0"]["code"]
 

@@ -1,0 +1,242 @@
+"""Synthetic problems whose minimiser x* is known: quadratics, ridge regression and robust regression, from x = 0."""
+
+from functools import cache
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from rollcall.tasks.base import ClientData, Holdings, Samples, Task, half_squares, need_least
+from rollcall.tasks.streams import stream
+
+DESCENTS = 6
+"""Number of starting points for finding the minimiser of robust regression."""
+
+
+class KnownOptimum(Task):
+    """Base class of tasks with the parameter x [d], from 0, and the minimiser x* [d] of the mean of all F_i."""
+
+    optimum: Tensor
+
+    def __init__(self, optimum: Float[Tensor, "d"]) -> None:
+        super().__init__(lr=0.1)
+        self.x = nn.Parameter(torch.zeros_like(optimum))
+        self.register_buffer("optimum", optimum, persistent=False)
+
+    def distance(self) -> Float[Tensor, ""]:
+        """||x - x*||."""
+        return torch.linalg.vector_norm(self.x - self.optimum)
+
+
+class Quadratic(KnownOptimum):
+    """Quadratic objectives F_i(x) = 0.5 h_i ||x - u_i||^2. The only sample of client i is (u_i, h_i)."""
+
+    def loss(self, batch: Samples) -> Float[Tensor, ""]:
+        u, h = batch
+        return (0.5 * h * (self.x - u).square().sum(dim=-1)).mean()
+
+    def metrics(self, batch: Samples) -> dict[str, Tensor]:
+        """`loss`; `distance`, ||x - x*||; and `bias`, the mean over coordinates of x - x*.
+
+        For a model that fluctuates around x*, the mean distance over rounds and seeds is not 0, but the mean bias may
+        be.
+        """
+        return {"loss": self.loss(batch), "distance": self.distance(), "bias": (self.x - self.optimum).mean()}
+
+
+def quadratic(seed: int, *, targets: np.ndarray, curvature: np.ndarray | float = 1.0) -> tuple[Quadratic, ClientData]:
+    """Quadratics F_i = 0.5 h_i ||x - u_i||^2 with given targets u_i and curvatures h_i, one client for each target.
+
+    Args:
+        seed: not used, nothing is drawn.
+        targets: [m, d], u, or [m] for d = 1.
+        curvature: [m], h, or one number for all clients; positive.
+
+    Raises:
+        ValueError: a shape or value that is not allowed.
+    """
+    u = np.asarray(targets, dtype=np.float64)
+    u = u[:, None] if u.ndim == 1 else u
+    if u.ndim != 2 or u.size == 0 or not np.isfinite(u).all():
+        raise ValueError(f"targets: shape {u.shape} is not allowed; must be finite numbers [clients, d]")
+    h = np.asarray(curvature, dtype=np.float64)
+    if h.shape not in ((), (len(u),)):
+        raise ValueError(f"curvature: shape {h.shape} is not allowed; must be one number or [{len(u)}]")
+    if not (h > 0).all():
+        raise ValueError(f"curvature: {h[~(h > 0)].flat[0]:g} is not allowed; must be greater than 0")
+    h = np.broadcast_to(h, len(u))
+    # The targets without a copy, for the sake of a million clients. They are never written to.
+    samples = (torch.from_numpy(np.require(u, requirements=["C", "W"])), torch.from_numpy(h.copy()))
+    task = Quadratic(torch.from_numpy(h @ u / h.sum()))
+    return task, ClientData({"train": samples}, Holdings(np.arange(len(u)), np.ones(len(u), dtype=np.int64)), seed=seed)
+
+
+def fedpbc_quadratic(
+    seed: int, *, clients: int = 100, dimension: int = 100, slope: float = 0.001, spread: float = 0.1
+) -> tuple[Quadratic, ClientData]:
+    """FedPBC's quadratics F_i = 0.5 ||x - u_i||^2 with u_i ~ N(slope i 1, spread^2 I), i from 1 ([PBC] Fig. 3).
+
+    Args:
+        seed: of the draw.
+        clients: m, the number of clients.
+        dimension: d, the number of parameters.
+        slope: difference between the means of consecutive clients; 1/1000 in the paper.
+        spread: standard deviation of a coordinate; its square is 0.01 in the paper.
+    """
+    need_least(1, clients=clients, dimension=dimension)
+    need_least(0, spread=spread)
+    i = np.arange(1, clients + 1)[:, None]
+    draw = stream(seed, "fedpbc quadratic").standard_normal((clients, dimension))
+    return quadratic(seed, targets=slope * i + spread * draw)
+
+
+class Ridge(KnownOptimum):
+    """Ridge regression F_i(x) = 1/(2n) ||A_i x - b_i||^2 + ridge/2 ||x||^2 on a client's n rows, ridge at least 0."""
+
+    def __init__(self, ridge: float, optimum: Float[Tensor, "d"]) -> None:
+        super().__init__(optimum)
+        self.ridge = ridge
+
+    def loss(self, batch: Samples) -> Float[Tensor, ""]:
+        A, b = batch
+        return 0.5 * (A @ self.x - b).square().mean() + half_squares(self, self.ridge)
+
+    def metrics(self, batch: Samples) -> dict[str, Tensor]:
+        """`loss`; `distance`, ||x - x*||; and [FOCUS]'s `relative_error`, ||x - x*|| / ||x*||, not squared."""
+        relative = self.distance() / torch.linalg.vector_norm(self.optimum)
+        return {"loss": self.loss(batch), "distance": self.distance(), "relative_error": relative}
+
+
+def ridge(
+    seed: int,
+    *,
+    clients: int = 16,
+    samples: int = 500,
+    dimension: int = 50,
+    noise: float = 0.1,
+    ridge: float = 0.0,
+    theta_spread: float = 0.0,
+    scale_spread: float = 0.0,
+) -> tuple[Ridge, ClientData]:
+    """Ridge regression ([FOCUS] Fig. 4) on b_i = A_i theta_i + noise * N(0, 1).
+
+    A row of A_i is u N(0, I) with u uniform in [0.5, 1], and theta is N(0, I), the same for all clients, as in the
+    authors' code. Its loss is the sum 1/2 ||A_i x - b_i||^2, so its learning rates times `samples` are those here. The
+    two spreads make clients differ, with the same draws for all values of the spreads:
+    theta_i = theta + theta_spread * N(0, I), and A_i is multiplied by exp(scale_spread * N(0, 1)).
+
+    Args:
+        seed: of all draws.
+        clients: m, the number of clients.
+        samples: n, the number of samples of each client.
+        dimension: d, the number of parameters.
+        noise: standard deviation of the noise.
+        ridge: weight of the penalty 1/2 ||x||^2.
+        theta_spread: standard deviation of the clients' solutions theta_i; 0: the same for all.
+        scale_spread: standard deviation of the log of the clients' feature scales, which gives different curvatures; 0:
+            the same for all.
+
+    Raises:
+        ValueError: an option out of range, or too few samples for a unique solution.
+    """
+    need_least(1, clients=clients, samples=samples, dimension=dimension)
+    need_least(0, noise=noise, ridge=ridge, theta_spread=theta_spread, scale_spread=scale_spread)
+    if ridge == 0 and clients * samples < dimension:
+        raise ValueError(
+            f"dimension: {dimension} is not allowed without ridge; must be at most {clients * samples}, all samples"
+        )
+    theta = stream(seed, "ridge theta").standard_normal(dimension)
+    rows, values = np.empty((clients, samples, dimension)), np.empty((clients, samples))
+    for i in range(clients):
+        draw = stream(seed, "ridge client", i)
+        theta_i = theta + theta_spread * draw.standard_normal(dimension)
+        scale = np.exp(scale_spread * draw.standard_normal()) * draw.uniform(0.5, 1, (samples, 1))
+        rows[i] = scale * draw.standard_normal((samples, dimension))
+        values[i] = rows[i] @ theta_i + noise * draw.standard_normal(samples)
+    A, b = rows.reshape(-1, dimension), values.reshape(-1)
+    optimum = np.linalg.solve(A.T @ A / len(A) + ridge * np.eye(dimension), A.T @ b / len(A))
+    parts = np.split(np.arange(len(A)), clients)
+    data = ClientData({"train": (torch.from_numpy(A), torch.from_numpy(b))}, parts, seed=seed)
+    return Ridge(ridge, torch.from_numpy(optimum)), data
+
+
+class SunSynthetic(KnownOptimum):
+    """Robust regression f_i(x) = mean_j log((<A_ij, x> + b_ij)^2 / 2 + 1) over a client's rows j ([Sun] Fig. 2).
+
+    The plus sign is as printed in the paper, so a client's minimiser is near -theta_i.
+
+    Args:
+        optimum: [d], x*, the best minimiser found of the mean of all f_i.
+        least: the mean of all f_i at x*.
+    """
+
+    def __init__(self, optimum: Float[Tensor, "d"], least: float) -> None:
+        super().__init__(optimum)
+        self.least = least
+
+    def loss(self, batch: Samples) -> Float[Tensor, ""]:
+        A, b = batch
+        return torch.log1p(0.5 * (A @ self.x + b).square()).mean()
+
+    def metrics(self, batch: Samples) -> dict[str, Tensor]:
+        """`loss`; `gap`, the loss minus its least value; and `distance`, ||x - x*||."""
+        loss = self.loss(batch)
+        return {"loss": loss, "gap": loss - self.least, "distance": self.distance()}
+
+
+def sun_synthetic(
+    seed: int, *, clients: int = 100, samples: int = 100, dimension: int = 20
+) -> tuple[SunSynthetic, ClientData]:
+    """Non-convex robust regression in which the data scale decreases with the client number ([Sun] Fig. 2).
+
+    Client i, from 1, has A_i with entries N(0, (2/i)^2) and b_i = A_i theta_i + N(0, 0.25), where theta_i ~ N(mu_i 1,
+    I), mu_i ~ N(a, 1) and a ~ N(0, 100). Second arguments are variances. That a and mu_i are scalars is our choice.
+
+    Args:
+        seed: of all draws.
+        clients: m, the number of clients.
+        samples: number of rows of each client.
+        dimension: d, the number of parameters.
+    """
+    need_least(1, clients=clients, samples=samples, dimension=dimension)
+    *arrays, least = _problem(seed, clients, samples, dimension)
+    A, b, optimum = (torch.from_numpy(array.copy()) for array in arrays)
+    data = ClientData({"train": (A, b)}, np.split(np.arange(len(A)), clients), seed=seed)
+    return SunSynthetic(optimum, least), data
+
+
+@cache
+def _problem(
+    seed: int, clients: int, samples: int, dimension: int
+) -> tuple[Float[np.ndarray, "mn d"], Float[np.ndarray, "mn"], Float[np.ndarray, "d"], float]:
+    """A and b of all clients, the minimiser x* and the objective at x*; computed once in each process.
+
+    BFGS in float64 starts from 0, from the least-squares solution and from the best of the -theta_i. Newton's method
+    refines the best result. The objective is not convex, and there is no proof that this is the global minimum. But
+    none of 100 descents from random starts, near and far, ended elsewhere (tests, and by hand on seeds 0 to 5).
+    """
+    from scipy.optimize import minimize  # takes a third of a second, which other tasks need not wait for
+
+    a = 10 * stream(seed, "sun a").standard_normal()
+    theta, A, b = [], [], []
+    for i in range(1, clients + 1):
+        draw = stream(seed, "sun client", i)
+        theta.append(a + draw.standard_normal() + draw.standard_normal(dimension))
+        A.append(2 / i * draw.standard_normal((samples, dimension)))
+        b.append(A[-1] @ theta[-1] + 0.5 * draw.standard_normal(samples))
+    rows, shifts = np.concatenate(A), np.concatenate(b)
+
+    def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
+        r = rows @ x + shifts
+        return np.log1p(0.5 * r**2).mean(), rows.T @ (r / (1 + 0.5 * r**2)) / len(r)
+
+    near = sorted((-point for point in theta), key=lambda x: objective(x)[0])[: DESCENTS - 2]
+    starts = [np.zeros(dimension), -np.linalg.lstsq(rows, shifts, rcond=None)[0], *near]
+    ends = [minimize(objective, start, jac=True, method="BFGS").x for start in starts]
+    x = min(ends, key=lambda end: objective(end)[0])
+    for _ in range(5):
+        r = rows @ x + shifts
+        curvature = (1 - 0.5 * r**2) / (1 + 0.5 * r**2) ** 2
+        x = x - np.linalg.solve(rows.T @ (curvature[:, None] * rows) / len(r), objective(x)[1])
+    return rows, shifts, x, float(objective(x)[0])
