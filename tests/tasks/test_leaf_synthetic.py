@@ -5,6 +5,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector
@@ -190,3 +191,34 @@ def test_the_least_loss_of_a_client_against_plain_descent():
             assert value == pytest.approx(
                 cross_entropy(x @ W.T + b, y).item(), rel=1e-2
             )  # scikit-learn stops at a tolerance of 1e-4
+
+
+def least(parts, ridge):
+    """The minimiser and the least value of the mean loss of clients."""
+
+    def value_and_slope(z):
+        W, b = z[:600].reshape(10, 60), z[600:]
+        losses = [loss(W, b, x, y, ridge) for x, y in parts]
+        return np.mean(losses), np.mean([slope(W, b, x, y, ridge) for x, y in parts], axis=0)
+
+    result = minimize(value_and_slope, np.zeros(610), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    return result.x, result.fun
+
+
+def heterogeneity(gamma, delta, labelling):
+    """Gamma of [CAF] Eq. 9, max_k F_k(w*) - F*_k, of ten clients with 1,000 samples each."""
+    common = keyed(13, "leaf rule")
+    rule = (common.normal(size=(60, 10)), common.normal(size=10)) if labelling == "shared" else None
+    parts = [_samples(keyed(13, "leaf client", k), 1000, gamma, delta, rule) for k in range(10)]
+    z, _ = least(parts, 0.05)
+    W, b = z[:600].reshape(10, 60), z[600:]
+    return max(loss(W, b, *part, 0.05) - least([part], 0.05)[1] for part in parts)
+
+
+def test_heterogeneity_grows_from_zero_with_shared_labelling_only():
+    shared = [heterogeneity(value, value, "shared") for value in (0.0, 0.25, 0.5, 1.0)]
+    assert 0 <= shared[0] < 0.03  # by chance of 1,000 samples
+    assert 5 * shared[0] < shared[1] < shared[2] < shared[3]
+    own = [heterogeneity(value, value, "own") for value in (0.0, 1.0)]
+    assert min(own) > 0.3
+    assert max(own) < 1.5 * min(own)  # as far from IID at 0 as at 1

@@ -104,3 +104,16 @@ def test_mnist_is_normalised_by_its_own_moments():
     pixels = load(SOURCES["mnist"]).train[0].double() / 255
     assert SOURCES["mnist"].mean == (round(pixels.mean().item(), 4),)
     assert SOURCES["mnist"].std == (round(pixels.std().item(), 4),)
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "std"),
+    [
+        # As printed in the released code of the FedPBC paper.
+        ("cifar10", (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+        ("svhn", (0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)),
+        ("cinic10", (0.4789, 0.4723, 0.4305), (0.2421, 0.2383, 0.2587)),
+    ],
+)
+def test_the_papers_sets_are_normalised_as_in_the_paper(name, mean, std):
+    assert (SOURCES[name].mean, SOURCES[name].std) == (mean, std)
