@@ -12,12 +12,11 @@ from rollcall.benchmark.sweep import mlflow_client
 
 FULL = (
     "algorithms/test_limits.py",
-    "benchmark/cli/test_clean.py::test_stale_and_failed",
-    "benchmark/cli/test_commands.py::test_ray_and_inline",
-    "benchmark/cli/test_commands.py::test_real",
-    "benchmark/cli/test_commands.py::test_without_ray_and_mlflow",
     "benchmark/cli/test_ends.py",
-    "benchmark/cli/test_refusals.py::test_two_processes",
+    "benchmark/cli/test_run.py::test_ray_and_inline",
+    "benchmark/cli/test_run.py::test_real",
+    "benchmark/cli/test_run.py::test_without_ray_and_mlflow",
+    "benchmark/cli/test_store.py::test_stale_and_failed",
     "benchmark/cli/test_tune.py::test_ray",
     "benchmark/conformance/test_conformance.py::test_a_broken",
     "benchmark/conformance/test_conformance.py::test_and_for_no_other",
