@@ -212,8 +212,6 @@ for name, (text, arguments) in json.loads(Path("mistakes.json").read_text()).ite
     sys.argv = ["rollcall", *arguments]
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-        import rollcall.benchmark.cli.check as check, rollcall.benchmark.cli.run as run
-        check.out._file = run.out._file = run.err._file = stream
         try:
             main()
             code = 0
