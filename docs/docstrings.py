@@ -17,7 +17,7 @@ class Docstring:
 
     Attributes:
         body: the text before the first section.
-        meanings: parameter or attribute to what is said of it.
+        meanings: the text about each parameter or attribute.
     """
 
     body: str

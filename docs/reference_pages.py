@@ -69,6 +69,7 @@ PLAIN = {
     Any: "any value",
     np.ndarray: "array (in the file, or the path of a `.npy` file)",
 }
+WRITTEN = {"None": "null", "True": "true", "False": "false"}
 BOUNDS = {
     annotated_types.Gt: ("gt", "above"),
     annotated_types.Ge: ("ge", "at least"),
@@ -78,19 +79,15 @@ BOUNDS = {
 
 
 def pages() -> dict[str, str]:
-    """All pages: file name to text."""
-    return settings_pages() | choices_pages() | command_pages() | module_pages()
-
-
-def settings_pages() -> dict[str, str]:
-    """A page for each root: its own keys, then those of the models it names."""
+    """All pages: file name to text. A page of settings has the keys of its root, then those of the models it names."""
     written: set[type[BaseModel]] = set()
     result = {}
     for name, root in ROOTS.items():
         models = [model for model in reachable(root) if model not in written]
         written |= set(models)
         result[f"settings/{name}.md"] = "\n".join(model_section(model, first=model is root) for model in models)
-    return result
+    result |= {f"choices/{slug(kind)}.md": choices_page(kind) for kind in KINDS}
+    return result | command_pages() | module_pages()
 
 
 def reachable(model: type[BaseModel]) -> list[type[BaseModel]]:
@@ -132,37 +129,22 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models(inner)
 
 
-def choices_pages() -> dict[str, str]:
-    """A page for each kind of choice."""
-    return {f"choices/{slug(kind)}.md": choices_page(kind) for kind in KINDS}
-
-
 def choices_page(kind: str) -> str:
-    """All choices of a kind."""
+    """All choices of a kind: the text about each, and an entry for each option."""
     title = kind.replace("_", " ").capitalize()
     text = [f"(choices-{slug(kind)})=", f"# {title}", "", ABOUT.get(kind, f"Values of `{kind}`."), ""]
     for name, factory in KINDS[kind].known.items():
-        text += choice_section(kind, name, factory, KINDS[kind].supplied)
+        # Where arguments are filled in already, the docstring of the function itself names the options.
+        said = parse(inspect.getdoc(factory.func if isinstance(factory, partial) else factory))
+        text += [f"(choice-{slug(kind)}-{slug(name)})=", f"## `{name}`", "", markdown(body(factory)), ""]
+        for key, parameter in options(factory, KINDS[kind].supplied).items():
+            default = "required" if parameter.default is parameter.empty else f"default {shown(parameter.default)}"
+            text += entry(key, type_in_words(parameter.annotation, key), default, said.meanings.get(key, ""))
     return "\n".join(text)
 
 
-def choice_section(kind: str, name: str, factory: Callable[..., Any], supplied: int) -> list[str]:
-    """One choice: what it is, and an entry for each option."""
-    said = parse(documented(factory))
-    text = [f"(choice-{slug(kind)}-{slug(name)})=", f"## `{name}`", "", markdown(body(factory)), ""]
-    for key, parameter in options(factory, supplied).items():
-        default = "required" if parameter.default is parameter.empty else f"default {shown(parameter.default)}"
-        text += entry(key, type_in_words(parameter.annotation, key), default, said.meanings.get(key, ""))
-    return text
-
-
-def documented(factory: Callable[..., Any]) -> str | None:
-    """The docstring that names the options; that of the function itself where arguments are filled in already."""
-    return inspect.getdoc(factory.func if isinstance(factory, partial) else factory)
-
-
 def body(factory: Callable[..., Any]) -> str:
-    """What the choice is: of a method, its file's docstring; of a data set, that of the data set."""
+    """The text about a choice: of a method, its file's docstring; of a data set, that of the data set."""
     if isinstance(factory, partial):
         return summary(parse(inspect.getdoc(factory.args[0])).body)
     if isinstance(factory, type) and issubclass(factory, algorithms.Algorithm):
@@ -180,36 +162,24 @@ def command_pages() -> dict[str, str]:
 def module_pages() -> dict[str, str]:
     """A page for each package and one for each of its modules."""
     result = {}
-    for package, title in PACKAGES.items():
-        names = list(modules(package))
+    for package, about in PACKAGES.items():
+        infos = pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
+        names = [info.name for info in infos if not info.name.startswith(LEFT_OUT) and import_module(info.name).__doc__]
         listed = "\n".join(f"   {name}" for name in names)
-        result[f"api/{package}.rst"] = f"{heading(f'{package}: {title}')}\n.. toctree::\n   :maxdepth: 1\n\n{listed}\n"
+        title = f"{package}: {about}"
+        toctree = f".. toctree::\n   :maxdepth: 1\n\n{listed}\n"
+        result[f"api/{package}.rst"] = f"{title}\n{'=' * len(title)}\n\n{toctree}"
         for name in names:
-            options = [*OPTIONS, ":no-index:"] if shadowed(name) else OPTIONS
-            result[f"api/{name}.rst"] = "\n   ".join([f"{heading(name)}\n.. automodule:: {name}", *options]) + "\n"
+            parent, _, last = name.rpartition(".")
+            # The package may have something else under the module's name, such as a function.
+            is_module = isinstance(getattr(import_module(parent), last, None), types.ModuleType | None)
+            lines = [f".. automodule:: {name}", *OPTIONS, *([] if is_module else [":no-index:"])]
+            result[f"api/{name}.rst"] = f"{name}\n{'=' * len(name)}\n\n" + "\n   ".join(lines) + "\n"
     return result
 
 
-def modules(package: str) -> Iterator[str]:
-    """The names of all modules of a package with a docstring, packages among them."""
-    top = import_module(package)
-    for info in pkgutil.walk_packages(top.__path__, f"{package}."):
-        if not info.name.startswith(LEFT_OUT) and import_module(info.name).__doc__:
-            yield info.name
-
-
-def shadowed(name: str) -> bool:
-    """Whether the package has something else under the module's name, such as a function."""
-    parent, _, last = name.rpartition(".")
-    return not isinstance(getattr(import_module(parent), last, None), types.ModuleType | None)
-
-
-def heading(title: str) -> str:
-    return f"{title}\n{'=' * len(title)}\n"
-
-
 def type_in_words(annotation: Any, key: str = "") -> str:
-    """What may be written for a type, as Markdown.
+    """The values that a type allows, as Markdown.
 
     Args:
         annotation: the type.
@@ -233,40 +203,33 @@ def type_in_words(annotation: Any, key: str = "") -> str:
         if origin is tuple and Ellipsis not in arguments:
             return f"list of {len(arguments)}: {', '.join(type_in_words(one) for one in arguments)}"
         return f"list of {type_in_words(arguments[0])}"
-    return _of_class(annotation)
-
-
-def shown(value: Any) -> str:
-    """A value as it is written in a file."""
-    if isinstance(value, Enum):
-        value = value.value
-    if isinstance(value, Choice):
-        return f"`{value.name}`"
-    if value == "":
-        return "empty"
-    if callable(value):  # a default such as model=mlp
-        return f"`{value.__name__}`"
-    written = {None: "null", True: "true", False: "false"} if value is None or isinstance(value, bool) else {}
-    if isinstance(value, tuple | list):
-        return f"`[{', '.join(shown(one).strip('`') for one in value)}]`"
-    return f"`{written.get(value, value) if written else value}`"
-
-
-def slug(name: str) -> str:
-    """A name as a part of a link's target."""
-    return name.lower().replace("_", "-")
-
-
-def _of_class(annotation: Any) -> str:
-    if annotation in PLAIN:
-        return PLAIN[annotation]
     if getattr(annotation, "array_type", None) is np.ndarray:  # jaxtyping
         return PLAIN[np.ndarray]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"[{annotation.__name__}](#settings-{slug(annotation.__name__)})"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return _listed([shown(one) for one in annotation])
-    return getattr(annotation, "__name__", str(annotation))
+    return PLAIN.get(annotation) or getattr(annotation, "__name__", str(annotation))
+
+
+def shown(value: Any) -> str:
+    """A value as it is written in a file."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value == "":
+        return "empty"
+    if isinstance(value, Choice):
+        value = value.name
+    if callable(value):  # a default such as model=mlp
+        value = value.__name__
+    if isinstance(value, tuple | list):
+        value = f"[{', '.join(shown(one).strip('`') for one in value)}]"
+    return f"`{WRITTEN.get(str(value), value)}`"
+
+
+def slug(name: str) -> str:
+    """A name as a part of a link's target."""
+    return name.lower().replace("_", "-")
 
 
 def _bounds(metadata: Any) -> str:

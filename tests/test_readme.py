@@ -15,23 +15,23 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 def test_a_method_of_ones_own(store, tmp_path, capsys):
     (block,) = (block for block in BLOCKS if "my_method.py" in block)
     assert len(block.splitlines()) <= 25
-    (tmp_path / "my_method.py").write_text(block)
-    arguments = ["--executor", "inline", "--seeds", "0", "--rounds", "20", "--set", "local.lr=0.1"]
-    code, out, _ = rollcall(
-        capsys, "run", "quickstart", "--algorithm", f"{tmp_path}/my_method.py:SquareRoot", *arguments, "--json"
-    )
-    assert code == 0
-    reports = {report["algorithm"]: report for report in json.loads(out)}
-    assert set(reports) == {"fedavg", "fedavg_all", "fedavg_known", "fedpbc", "mifa", "SquareRoot"}
+    file = tmp_path / "my_method.py"
+    file.write_text(block)
+
+    def losses(*options):
+        """The last test loss of each method, with the user's own in the grid."""
+        arguments = ("--executor", "inline", "--seeds", "0", "--rounds", "20", "--set", "local.lr=0.1", "--json")
+        code, out, _ = rollcall(capsys, "run", "quickstart", *arguments, *options)
+        assert code == 0
+        return {report["algorithm"]: report["metrics"]["test/loss"] for report in json.loads(out)}
+
+    all_losses = losses("--algorithm", f"{file}:SquareRoot")
+    assert set(all_losses) == {"fedavg", "fedavg_all", "fedavg_known", "fedpbc", "mifa", "SquareRoot"}
     # With power 0 it is fedavg_all, with power 1 fedavg_known.
     for power, twin in ((0, "fedavg_all"), (1, "fedavg_known")):
-        own = ["--algorithm", f"{{name: {tmp_path}/my_method.py:SquareRoot, power: {power}}}"]
-        code, out, _ = rollcall(
-            capsys, "run", "quickstart", *own, "--only", "algorithm=SquareRoot", *arguments, "--json"
-        )
-        assert code == 0
-        (report,) = json.loads(out)
-        assert abs(report["metrics"]["test/loss"] - reports[twin]["metrics"]["test/loss"]) < 1e-4
+        own = f"{{name: {file}:SquareRoot, power: {power}}}"
+        (loss,) = losses("--algorithm", own, "--only", "algorithm=SquareRoot").values()
+        assert abs(loss - all_losses[twin]) < 1e-4
 
 
 def test_the_python_example():

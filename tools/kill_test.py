@@ -32,7 +32,7 @@ trial:
 grid: {algorithm: [METHODS], seed: [0]}
 """
 WORKER = "ray::ImplicitFunc"
-"""How Ray names a process that runs trials."""
+"""Ray's name of a process that runs trials."""
 
 
 def start(folder: Path, store: str, executor: str) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""Compares Rollcall's speed with what a user would take instead: pfl-research, Flower, and a plain loop.
+"""Compares Rollcall's speed with the alternatives: pfl-research, Flower, and a plain loop.
 
     python tools/peers.py --environment FOLDER
 
@@ -41,7 +41,7 @@ Tick: TypeAlias = Callable[[], None]
 
 @dataclass(frozen=True)
 class Work:
-    """What is trained.
+    """A training problem.
 
     Attributes:
         shape: of an input.

@@ -1,7 +1,7 @@
 """The command line: `rollcall`. Each command reads its options, calls the package that does the work, and prints.
 
-A command's module is imported when the command is called. Inside a function stands only what takes seconds to import
-and is not needed for `--help` or to refuse a wrong option: torch, Lightning, Ray, MLflow, and what imports them.
+A command's module is imported when the command is called. Only slow imports that `--help` and the refusal of a wrong
+option do not need stand inside functions: torch, Lightning, Ray, MLflow, and the modules that import them.
 """
 
 import sys

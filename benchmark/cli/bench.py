@@ -2,13 +2,12 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.table import Table as Grid
 
-from rollcall.benchmark.cli.shared import Json, draw, out, strict_json
+from rollcall.benchmark.cli.shared import Json, out, strict_json
 from rollcall.benchmark.config.errors import SettingError
 
 COLUMNS = {"clients": "clients", "active": "active", "steps": "K", "batch": "batch"}
@@ -37,35 +36,28 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="Short repetitions, by default of 100 clients, 10 active.")
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the results into this file.", metavar="FILE")] = None,
     as_json: Json = False,
 ) -> None:
     """Time a client's round with each engine, beside a plain loop in the same run."""
-    import torch
-
-    from rollcall.benchmark.timing import grid, measure
-
     if device not in ("auto", "cpu", "cuda"):
         raise SettingError(f"device: {device!r} is not allowed; must be auto, cpu or cuda")
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    cases = grid(
-        task,
-        engine.split(","),
-        device,
+    counts = (
         _numbers("clients", ("100" if quick else "100,10000") if clients is None else clients),
         _numbers("active", ("10" if quick else "1,10,100") if active is None else active),
         _numbers("steps", steps),
         _numbers("batch", batch),
     )
+    import torch
+
+    from rollcall.benchmark.timing import grid, measure
+
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    cases = grid(task, engine.split(","), device, *counts)
     rows: list[Row] = []
     for row in measure(cases, repeat=repeat, seconds=0.1 if quick else 1.0, augment=augment):
         rows.append(row)
         print(f"{len(rows)} of {len(cases)} measured", file=sys.stderr)
-    if plot is not None:
-        from rollcall.leaderboard.plots.timing import costs
-
-        draw("costs", costs(rows), plot)
     if as_json:
         print(strict_json(rows))
         return

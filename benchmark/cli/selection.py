@@ -1,4 +1,4 @@
-"""From the options of a command line to trials; how long these take, and what fits into a time budget."""
+"""From the options of a command line to trials, their estimated time, and their reduction to a time budget."""
 
 import hashlib
 import json
@@ -183,7 +183,7 @@ def plans_of(
 
 
 def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | None) -> list[Plan]:
-    """The plans reduced to a time budget. `budget.json` records what was removed.
+    """The plans reduced to a time budget. `budget.json` records the removed rounds and seeds.
 
     Args:
         plans: of all experiments that will be run.
@@ -220,7 +220,7 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
 
 
 def how_long(places: list[Place]) -> str:
-    """How long all trials would take, finished ones included."""
+    """The estimated time of all trials, finished ones included."""
     from rollcall.benchmark.sweep.estimate import by_ray, estimates, missing, wall
     from rollcall.benchmark.sweep.times import duration
 

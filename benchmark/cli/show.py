@@ -1,4 +1,4 @@
-"""`rollcall list` and `rollcall show`: what can be run, and what an experiment file says."""
+"""`rollcall list` and `rollcall show`: names that can be used, and the content of an experiment file."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -111,7 +111,7 @@ def show(
 
 
 def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
-    """Print a summary of what the clients of a trial hold, and draw it if a file is given."""
+    """Print a summary of the clients' data in a trial, and draw it if a file is given."""
     from rollcall.leaderboard.plots.partition import bubbles
     from rollcall.tasks.partitions import summarise
 

@@ -4,7 +4,9 @@ import hashlib
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -38,7 +40,7 @@ def digest(spec: Mapping[str, Any]) -> str:
     rounds is left out, so that a run can be extended: no round depends on it, as a method that needs a horizon has an
     option of its own, such as `fedavg_debiased: {horizon: 500}`. Settings that only change the speed are left out too.
     """
-    settings = plain(spec, _hashed, identity, identity_of_name)
+    settings = plain(spec, _hashed, attrgetter("name"), identity, identity_of_name)
     numerics = settings.pop("numerics", {})
     settings = {"seed": 0} | settings | {"rounds": None}
     settings["numerics"] = {key: one for key, one in numerics.items() if key not in SPEED}
@@ -57,21 +59,41 @@ def array_file(array: np.ndarray) -> str:
     return f"{hashlib.sha256(array.tobytes()).hexdigest()[:10]}.npy"
 
 
+@dataclass(frozen=True)
+class DataFile:
+    """A data file that settings name, as it is when they are read.
+
+    Attributes:
+        suffix: the ending of its name, such as .csv.
+        content: its bytes.
+    """
+
+    suffix: str
+    content: bytes = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the copy in a run folder."""
+        return f"{hashlib.sha256(self.content).hexdigest()[:10]}{self.suffix}"
+
+
 def plain(
     value: Any,
     array: Callable[[np.ndarray], Any] = array_file,
+    file: Callable[[DataFile], Any] = attrgetter("name"),
     thing: Callable[[Any], Any] = address_of,
     text: Callable[[str], str] = absolute,
 ) -> Any:
-    """Settings as they are written, in one form: a choice without options is its name, a data file is its array.
+    """Settings as they are written, in one form: a choice without options is its name, a whole number has no point.
 
     Args:
         value: of settings: a mapping, or something in it.
-        array: converts each array.
+        array: converts each array. A .npy file is its array.
+        file: converts each other data file.
         thing: converts each Python object that is a choice.
-        text: converts each text.
+        text: converts each other text.
     """
-    convert = partial(plain, array=array, thing=thing, text=text)
+    convert = partial(plain, array=array, file=file, thing=thing, text=text)
     if isinstance(value, Settings):
         value = {key: getattr(value, key) for key in value.model_fields_set}
     elif isinstance(value, Choice):
@@ -84,10 +106,13 @@ def plain(
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
-        content = _content(value, Path(value).stat().st_mtime_ns) if _is_data(value) else None
-        return text(value) if content is None else array(content)
+        if not (value.endswith(DATA_FILES) and Path(value).is_file()):
+            return text(value)
+        value = _content(value, Path(value).stat().st_mtime_ns)
     if isinstance(value, np.ndarray):
         return array(value)
+    if isinstance(value, DataFile):
+        return file(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if value is None or isinstance(value, bool | int | float):
@@ -124,8 +149,9 @@ class Spec(Settings):
     def _keep(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         spec = handler(data)
         if isinstance(data, Mapping):
-            spec._written = dict(data) | {"seed": spec.seed}
-            spec._digest = digest(data)  # at once: a user's file may change later
+            # At once, as the user's files may change later.
+            spec._written = plain(data, _same, _same, _same) | {"seed": spec.seed}
+            spec._digest = digest(data)
         return spec
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -173,8 +199,8 @@ class Spec(Settings):
 
     @property
     def portable(self) -> dict[str, Any]:
-        """The settings as they are written, for another process, which may not have the user's data files."""
-        settings: dict[str, Any] = plain(self._written, np.asarray, portable)
+        """The settings as they are written, for `landed` in another process."""
+        settings: dict[str, Any] = plain(self._written, _same, _same, portable)
         return settings
 
     def save(self, folder: Path) -> None:
@@ -185,7 +211,8 @@ class Spec(Settings):
             np.save(folder / file, array)
             return file
 
-        (folder / "trial.yaml").write_text(dumped(plain(self._written, beside)))
+        written = plain(self._written, beside, partial(_beside, folder))
+        (folder / "trial.yaml").write_text(dumped(written))
         for source in self.sources:
             copy = folder / "source" / Path(source.file).name
             if copy.exists() and copy.read_text(encoding="utf-8") != source.text:  # two files of one name
@@ -194,18 +221,28 @@ class Spec(Settings):
             copy.write_text(source.text, encoding="utf-8")
 
 
-def _is_data(text: str) -> bool:
-    return text.endswith(DATA_FILES) and Path(text).is_file()
+def landed(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """`Spec.portable` settings in another process: data files are written into a folder."""
+    settings: dict[str, Any] = plain(spec, _same, lambda file: str(folder / _beside(folder, file)), _same)
+    return settings
+
+
+def _beside(folder: Path, file: DataFile) -> str:
+    (folder / file.name).write_bytes(file.content)
+    return file.name
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @lru_cache(maxsize=32)
-def _content(file: str, changed: int) -> np.ndarray | None:
-    """The array of a data file that was last changed at this time; None if it holds none."""
-    from rollcall.participation.recording import load  # pandas takes long to import
-
+def _content(file: str, changed: int) -> np.ndarray | DataFile:
+    """What a data file that was last changed at this time holds."""
     with suppress(ValueError):
-        return np.load(file) if file.endswith(".npy") else load(file)
-    return None
+        if file.endswith(".npy"):
+            return np.load(file)
+    return DataFile(Path(file).suffix, Path(file).read_bytes())
 
 
 def _hashed(array: np.ndarray) -> list[Any]:

@@ -58,7 +58,7 @@ CHECKS: Mapping[str, Sequence[Callable[[Any], str | None]]] = {
 """The checks of each kind. A check takes the choice, or of an algorithm a `Subject`. Its docstring is its title."""
 
 FIRST = {"algorithm": 7}
-"""How many checks of a kind the others rely on, if it is not only the first."""
+"""The number of checks of a kind on which the others rely; 1 for all other kinds."""
 
 
 @dataclass(frozen=True)

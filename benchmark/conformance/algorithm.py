@@ -1,4 +1,4 @@
-"""Checks of algorithms: what `init` and `round` return and leave alone, who computes, what a state is, where runs end.
+"""Checks of algorithms: returned values, side effects, computing clients, states, engines and limits.
 
 Each check returns a remark or nothing, or raises `CheckFailed`. Its docstring is its title in the report.
 """

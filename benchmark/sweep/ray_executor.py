@@ -30,6 +30,7 @@ from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 
 from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.digest import landed
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import read_trial
 from rollcall.benchmark.config.source import supply
@@ -172,7 +173,8 @@ def _trainable(config: dict[str, Any]) -> None:
         return
     try:
         supply(config["sources"])  # another machine may not have the user's files
-        trial = read_trial(config["specs"][config["job"]])
+        with TemporaryDirectory(prefix="rollcall-data-") as scratch:  # nor their data files
+            trial = read_trial(landed(config["specs"][config["job"]], Path(scratch)))
     except Exception as error:  # not the death of a process, so it is not retried
         outcome = Outcome("failed", f"{type(error).__name__}: {error}")
     else:

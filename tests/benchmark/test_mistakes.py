@@ -1,5 +1,4 @@
-"""Typical mistakes in a user's file: the message is one screen, names file and line, says what to do, and is no
-traceback.
+"""Typical mistakes in a user's file: the message is short, names file and line, says what to do, without a traceback.
 
 Each mistake has a file `mine.py` and a command. The line of the mistake ends with `# here`.
 """
@@ -8,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -95,11 +93,6 @@ MISTAKES = {
         CHECK,
         ["Properties.limit: 'optimun' is not allowed; must be one of optimum, optimum on average, shares"],
     ),
-    "misspelt step": (
-        "from rollcall.algorithms import FedAvg, Properties\n\nclass Mine(FedAvg):\n    properties = Properties(step='avg')  # here\n",
-        CHECK,
-        ["Properties.step: 'avg' is not allowed; must be one of mean, sum, some, coordinates"],
-    ),
     "properties of another type": (
         "from rollcall.algorithms import FedAvg\n\nclass Mine(FedAvg):\n    properties = 'optimum'\n",
         CHECK,
@@ -113,20 +106,16 @@ MISTAKES = {
     "no return in a run": (method("D.mean(dim=0)", HERE), OWN, ["Mine.round returned None; must return (update, state)"]),
     "no state in a run": (method("return D.mean(dim=0), None", HERE), OWN, ["Mine.round returned (a Tensor [2], None); must return (update, state)"]),
     "no model to evaluate in a run": (EVALUATED.format("pass"), OWN, ['Mine.eval_models returned None; must return the models to evaluate by name, such as {"": x}: each a float32 tensor [2]']),
-    "no model to evaluate": (EVALUATED.format("pass"), CHECK, ['expected  the models to evaluate by name, such as {"": x}: each a float64 tensor [2]', "seen      None"]),
     "a model without a name": (EVALUATED.format("return x"), OWN, ["Mine.eval_models returned a Tensor [2]; must return the models to evaluate by name"]),
     "no result among the models": (EVALUATED.format("return {'server': x}"), OWN, ["Mine.eval_models returned only ['server']", 'the name "" is the result']),
     "a model with a path as name": (EVALUATED.format("return {'': x, 'a/b': x}"), OWN, ["Mine.eval_models returned the name 'a/b'; must return names of letters, digits and _"]),
     "all models to evaluate": (EVALUATED.format("return {'': x.expand(3, -1)}"), OWN, ["Mine.eval_models returned a model [3, 2]; must return a model [2], as x is. Take the mean over the clients: .mean(dim=0)"]),
     "a number as traffic": (AFTER + "    def traffic(self, state, call):  # here\n        return 3\n", OWN, ["Mine.traffic returned an int; must return an algorithms.Traffic(up, down)"]),
     "a number in the state": (COUNTED, OWN, ["Mine.init returned a Count whose rounds is an int; must return a dataclass of tensors"]),
-    "a number in the state, checked": (COUNTED, CHECK, ["expected  a dataclass of tensors", "seen      a Count whose rounds is an int"]),
     "no metrics in a run": (TASK.format("metrics", "pass"), OF_TASK, ["task: mine.py:9: Other.metrics returned None; must return a dict of tensors with the key `loss`"]),
-    "no metrics": (TASK.format("metrics", "pass").replace(HERE, ""), ("check", "mine.py:Mine", "--kind", "task"), ["expected  a dict of tensors with the key `loss`", "seen      None"]),
     "metrics of another number of samples": (TASK.format("metrics", "return {'loss': batch[0].new_zeros(3)}"), OF_TASK, ["Other.metrics returned 'loss': a Tensor [3]; must return 'loss': a tensor [2] with a value for each sample"]),
     "a loss for each sample": (TASK.format("loss", "return batch[0].new_zeros(2)"), OF_TASK, ["Other.loss returned a Tensor [2]; must return one number, the mean over the samples"]),
     "a network that returns a tuple": (NETWORK, run(task=DIGITS | {"model": "mine.py:Mine"}), ["network: gives a tuple for 2 samples; must give [2, 10], a logit for each class"]),
-    "forgets the state": (method("return D.mean(dim=0)", HERE), CHECK, ["expected  (update, state): a float64 tensor [2] or None", "seen      a Tensor [2]"]),
     "in-place change": (method("x += D.mean(dim=0)\nreturn torch.zeros_like(x), state", HERE), CHECK, ["x not to change", "it was modified in round 0"]),
     "global randomness": (method("return D.mean(dim=0) * torch.rand(()), state", HERE), CHECK, ["call.generator()", "torch's global generator"]),
     "not a number": (method("return D.mean(dim=0) / 0, state", HERE), CHECK, ["finite numbers", "look for a division by 0"]),
@@ -223,8 +212,6 @@ for name, (text, arguments) in json.loads(Path("mistakes.json").read_text()).ite
     sys.argv = ["rollcall", *arguments]
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-        import rollcall.benchmark.cli.check as check, rollcall.benchmark.cli.run as run
-        check.out._file = run.out._file = run.err._file = stream
         try:
             main()
             code = 0
@@ -272,8 +259,3 @@ def test_the_message(name, said):
         assert re.search(rf"mine\.py:{lines[0]}\b", message), message
     else:
         assert "mine.py" in message
-
-
-def test_there_are_fifteen():
-    assert len(MISTAKES) >= 15
-    assert Path(__file__).exists()

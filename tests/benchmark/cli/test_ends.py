@@ -1,6 +1,8 @@
-"""`rollcall run` and trials that diverge or fail: exit code, summary, MLflow, tables."""
+"""`rollcall run` and trials that diverge, fail or die: exit code, summary, MLflow, tables."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,13 @@ def test_a_trial_whose_process_dies_is_started_again(store, tmp_path, capsys):
     )
     assert (survivor.state, victim.state) == ("finished", "failed")
     assert "process died" in victim.error_file.read_text()
+
+
+def test_two_processes_create_the_database_once(store):
+    code = "import sys; from pathlib import Path; from rollcall.benchmark.sweep.mlflow_runs import Runs; "
+    code += "print(Runs(Path(sys.argv[1]), 'tiny').id)"
+    command = [sys.executable, "-c", code, str(store)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    ids = [process.communicate(timeout=120)[0].strip() for process in processes]
+    assert ids[0] == ids[1] != ""
+    assert [process.returncode for process in processes] == [0, 0]

@@ -1,32 +1,205 @@
-"""`rollcall run`: which executor it uses, options of a cluster, and results of other code."""
+"""`rollcall run`: one experiment and all of a paper, resuming, executors, budgets, other code; see also test_ends.py."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
+import pandas as pd
 import pytest
-from command import rollcall, write
+import yaml
+from command import TINY, rollcall, write
+from filelock import FileLock
+from real_data import needs_mnist
 
+from rollcall import Trial
 from rollcall.benchmark.cli.executor import ray_options
 from rollcall.benchmark.cli.shared import err
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.sweep import pool
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep import estimate, pool
 from rollcall.benchmark.sweep.pool import Pool
 
+METHOD = '''
+from dataclasses import dataclass
+from rollcall.algorithms import Memoryless
 
-@pytest.mark.parametrize("asked", [None, "ray", "inline"])
-def test_with_ray_the_default_is_ray(asked, monkeypatch, capsys):
-    monkeypatch.setattr(pool, "find_spec", lambda name: object())
-    assert Pool.of(asked, ray_options(), err).executor == (asked or "ray")
-    assert capsys.readouterr().err == ""
+@dataclass(frozen=True)
+class Halfway(Memoryless):
+    """Half of FedAvg's step."""
+    share: float = 0.5
+
+    def round(self, state, x, call, work):
+        if len(call.active) == 0:
+            return None, state
+        return self.share * (work.sgd(call.active, x.expand(len(call.active), -1)) - x).mean(dim=0), state
+'''
 
 
-def test_without_ray_the_default_is_inline_and_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(pool, "find_spec", lambda name: None)
-    assert Pool.of("inline", ray_options(), err).executor == "inline"
-    assert capsys.readouterr().err == ""
-    assert Pool.of(None, ray_options(), err).executor == "inline"
-    assert "Ray is not installed: trials run one after another." in capsys.readouterr().err
-    with pytest.raises(SettingError, match=r"^--executor ray needs Ray: pip install '.\[ray\]'$"):
-        Pool.of("ray", ray_options(), err)
+def test_run_twice_then_leaderboard(store, tmp_path, capsys):
+    file = write(tmp_path)
+    code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
+    assert code == 0
+    assert "4 trials: 4 run now, 0 before, 0 failed" in out
+    spent = [RunFolder(file.parent).status for file in store.rglob("status.json")]
+    share = sum(one["evaluation_seconds"] for one in spent) / sum(one["seconds"] for one in spent)
+    assert f"; {share:.0%} of the time in evaluations" in out
+    assert 0 < share < 1
+    assert err.count("finished") == 4
+    folders = [path for path in (store / "tiny").iterdir() if path.is_dir()]
+    assert len(folders) == 4
+    written = {path: path.stat().st_mtime_ns for path in store.rglob("*")}
+    code, out, _ = rollcall(capsys, "run", file, "--executor", "inline")
+    assert code == 0
+    assert "0 run now, 4 before" in out
+    assert {path: path.stat().st_mtime_ns for path in store.rglob("*")} == written
+
+    code, out, _ = rollcall(capsys, "leaderboard", file, "--json")
+    assert code == 0
+    rows = {row["labels"]["algorithm"]: row for row in json.loads(out)["rows"]}
+    for method in ("fedavg", "fedpbc"):
+        histories = [RunFolder(path).history() for path in folders if path.name.startswith(f"{method}-")]
+        ends = pd.Series([history[history["round"] > 10]["train/distance"].mean() for history in histories])
+        assert rows[method]["mean"] == pytest.approx(ends.mean(), rel=1e-12)
+        assert rows[method]["sd"] == pytest.approx(ends.std(), rel=1e-9)
+        assert rows[method]["seeds"] == 2
+        assert rows[method]["rounds"] == 20
+    assert {path.name for path in (store / "tiny").glob("leaderboard.*")} == {
+        f"leaderboard.{end}" for end in ("md", "csv", "tex", "html", "png")
+    }
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_ray_and_inline_agree_and_go_on_after_a_trial_that_fails(store, tmp_path, capsys, monkeypatch):
+    # Workers have a working directory of their own: what the failing method tells is where it would look for data.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ROLLCALL_DATA", raising=False)
+    broken = "if call.t == 3:\n            raise RuntimeError(root().resolve())\n        if len(call.active) == 0:"
+    code = "from rollcall.tasks.datasets import root\n" + METHOD.replace("if len(call.active) == 0:", broken)
+    (tmp_path / "mine.py").write_text(code)
+    file = write(tmp_path)
+    histories = {}
+    for executor in ("ray", "inline"):
+        where = ("--executor", executor, "--store", str(tmp_path / executor))
+        code, out, err = rollcall(capsys, "run", file, "--algorithm", f"{tmp_path}/mine.py:Halfway", *where, "--json")
+        assert code == 1
+        failures = [line for line in err.splitlines() if line.startswith("failed: Halfway-seed")]
+        assert [line.partition(": RuntimeError: ")[2] for line in failures] == [str(tmp_path / "data")] * 2
+        reports = {report["trial"]: report for report in json.loads(out)}
+        assert sorted(report["state"] for report in reports.values()) == ["failed"] * 2 + ["finished"] * 4
+        histories[executor] = {name: RunFolder(Path(report["folder"])).history() for name, report in reports.items()}
+        rows = json.loads(rollcall(capsys, "leaderboard", file, *where[2:], "--json")[1])["rows"]
+        assert {row["labels"]["algorithm"]: row["seeds"] for row in rows} == {"fedavg": 2, "fedpbc": 2}
+    assert all(history.equals(histories["inline"][name]) for name, history in histories["ray"].items())
+
+
+def test_a_method_of_ones_own_stands_beside_the_others(store, tmp_path, capsys):
+    method = tmp_path / "mine.py"
+    method.write_text(METHOD)
+    file = write(tmp_path)
+    arguments = ("run", file, "--executor", "inline", "--algorithm", f"{method}:Halfway")
+    assert rollcall(capsys, *arguments)[0] == 0
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    first = {row["labels"]["algorithm"]: row["mean"] for row in rows}
+    assert set(first) == {"fedavg", "fedpbc", "Halfway"}
+    # An edited method is another trial, and its newer word counts; the others are not run again.
+    method.write_text(METHOD.replace("return self.share", "return 0.01 * self.share"))
+    assert "2 run now, 4 before" in rollcall(capsys, *arguments)[1]
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    second = {row["labels"]["algorithm"]: row["mean"] for row in rows}
+    assert second["fedavg"] == first["fedavg"]
+    assert second["Halfway"] > first["Halfway"]
+    assert [row["seeds"] for row in rows] == [2, 2, 2]
+
+
+def test_settings_are_varied_and_judged_by_any_metric(store, tmp_path, capsys):
+    task = {"name": "digits", "clients": 3, "model": "linear"}
+    file = write(
+        tmp_path, trial=TINY["trial"] | {"task": task, "rounds": 4}, report={"metrics": {"test/accuracy": "max"}}
+    )
+    common = ("run", file, "--executor", "inline", "--only", "algorithm=fedavg", "--json")
+    assert rollcall(capsys, *common, "--seeds", "0")[0] == 0
+    more = ("--seeds", "5", "--set", "task.validation=0.2", "--set", "local.lr=0.3,0.1", "--rounds", "6")
+    code, out, _ = rollcall(capsys, *common, *more)
+    reports = [(report["algorithm"], report["seed"], report["metrics"]["round"]) for report in json.loads(out)]
+    assert (code, reports) == (0, [("fedavg", 5, 6)] * 2)
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "validation/accuracy=max", "--json")[1])["rows"]
+    assert sorted(row["labels"]["local.lr"] for row in rows) == ["0.1", "0.3"]  # the first run has no such split
+    assert rows[0]["mean"] >= rows[1]["mean"]
+
+
+def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(store, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("rollcall.benchmark.config.experiment.LIBRARY", tmp_path)
+    (tmp_path / "jones").mkdir()
+    broken = TINY["trial"] | {"evaluation": {"splits": ["test"]}}  # which is found out when the trial is built
+    write(tmp_path / "jones", "fig1", trial=broken)
+    variants = {"as_released": {"about": "A larger rate.", "trial": {"local": {"lr": 0.4}}}}
+    write(tmp_path / "jones", "table2", variants=variants)
+    arguments = ("jones", "--executor", "inline", "--only", "algorithm=fedavg")
+    code, out, err = rollcall(capsys, "run", *arguments)
+    assert code == 1, err
+    assert "failed: jones/fig1: evaluation.splits: 'test' is not allowed with quadratic; must be one of train" in err
+    assert "2 trials: 2 run now, 0 before, 0 failed" in out
+    assert len(list(store.glob("jones/**/model.npz"))) == 2
+    reports = json.loads(rollcall(capsys, "run", *arguments, "--json")[1])
+    assert [(one["experiment"], one["state"]) for one in reports] == [("jones/fig1", "absent")] * 2 + [
+        ("jones/table2", "finished")
+    ] * 2
+    code, out, err = rollcall(capsys, "run", "jones", "--only", "algorithm=mifa")
+    assert (code, out) == (2, "")
+    code, out, err = rollcall(capsys, "run", "jones", "--variant", "as_released")  # fig1 has none
+    assert (code, out) == (2, "")
+    assert err == "error: variant: 'as_released' is not allowed; must be left out, the experiment has none\n"
+    shown = rollcall(capsys, "show", "jones", "--no-estimate")[1]
+    assert [line for line in shown.splitlines() if "finished in" in line] == [
+        f"4 trials, 80 rounds in all; {done} finished in {store}/jones/{name}"
+        for name, done in (("fig1", 0), ("table2", 2))
+    ]
+    arguments = ("jones/table2", "--variant", "as_released", "--seeds", "7")
+    assert "settings of all trials" in rollcall(capsys, "show", *arguments, "--no-estimate")[1]
+    assert rollcall(capsys, "run", *arguments, "--executor", "inline", "--only", "algorithm=fedavg")[0] == 0
+    (file,) = (store / "jones" / "table2").glob("fedavg-seed7*/trial.yaml")
+    assert yaml.safe_load(file.read_text())["local"]["lr"] == 0.4
+
+
+def test_a_budget_cuts_is_told_and_recorded_and_holds_for_the_next_call(store, tmp_path, capsys, monkeypatch):
+    probes = []
+    monkeypatch.setattr(
+        estimate, "probe", lambda *_: probes.append(1) or estimate.Pace(loop=1.0, client=0.0, batch=0.0)
+    )
+    file = write(tmp_path, trial=TINY["trial"] | {"rounds": 40})
+    arguments = ("run", file, "--executor", "inline", "--budget")
+    # Four trials of 40 seconds: 100 seconds are 25 each, hence 20 rounds.
+    code, out, err = rollcall(capsys, *arguments, "100s")
+    assert code == 0
+    assert err.startswith("tiny: about 80 s instead of 3 min (estimates)\n  rounds 40 -> 20\n")
+    assert "4 trials: 4 run now" in out
+    assert {RunFolder(file.parent).status["rounds"] for file in store.rglob("status.json")} == {20}
+    record = json.loads((store / "tiny" / "budget.json").read_text())
+    assert (record["budget"], record["full"], record["estimated"]) == (100, 160, 80)
+    assert "0 run now, 4 before" in rollcall(capsys, *arguments, "100s")[1]
+    assert len(probes) == 1
+    # 50 seconds: 20 rounds are the least, of one seed 40.
+    code, out, err = rollcall(capsys, *arguments, "50s")
+    assert err.startswith("tiny: about 40 s instead of 3 min (estimates)\n  rounds 40 -> 20; seeds 0, 1 -> 0\n")
+    assert "2 trials: 0 run now, 2 before" in out
+    code, _, err = rollcall(capsys, *arguments, "fast")
+    assert code == 2
+    assert err.startswith("error: budget: 'fast' is not allowed; must be a number above 0 with s, m or h")
+
+
+def test_a_trial_that_another_process_runs_has_not_failed(store, tmp_path, capsys):
+    file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
+    trial = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 0})
+    folder = store / "tiny" / trial.name
+    folder.mkdir(parents=True)
+    with FileLock(folder / "lock"):
+        code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
+    assert code == 0
+    assert "1 run now, 0 before, 0 failed, 1 running elsewhere (rerun the command later)" in out
+    assert f"{trial.name}  running elsewhere" in err
+    code, out, _ = rollcall(capsys, "run", file, "--executor", "inline")
+    assert "1 run now, 1 before, 0 failed" in out
 
 
 def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path, capsys, monkeypatch):
@@ -56,6 +229,19 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
     assert {name for name in after if after[name] == written[name]} == set(files) - {"fedpbc-seed1"}
 
 
+@pytest.mark.parametrize("asked", [None, "ray", "inline"])
+def test_the_executor_is_ray_if_it_is_installed(asked, monkeypatch, capsys):
+    monkeypatch.setattr(pool, "find_spec", lambda name: object())
+    assert Pool.of(asked, ray_options(), err).executor == (asked or "ray")
+    monkeypatch.setattr(pool, "find_spec", lambda name: None)
+    assert Pool.of("inline", ray_options(), err).executor == "inline"
+    assert capsys.readouterr().err == ""
+    assert Pool.of(None, ray_options(), err).executor == "inline"
+    assert "Ray is not installed: trials run one after another." in capsys.readouterr().err
+    with pytest.raises(SettingError, match=r"^--executor ray needs Ray: pip install '.\[ray\]'$"):
+        Pool.of("ray", ray_options(), err)
+
+
 def test_options_of_ray_choose_ray_and_refuse_inline(monkeypatch):
     monkeypatch.setattr(pool, "find_spec", lambda name: object())
     assert Pool.of(None, ray_options(storage="s3://bucket"), err).executor == "ray"
@@ -78,8 +264,44 @@ def test_options_of_ray_choose_ray_and_refuse_inline(monkeypatch):
         ("--ray-address", "127.0.0.1:1", "ray-address: no Ray cluster answers at '127.0.0.1:1'"),
     ],
 )
-def test_refusals(store, tmp_path, capsys, option, value, message):
+def test_an_option_of_ray_is_refused(store, tmp_path, capsys, option, value, message):
     code, _, err = rollcall(capsys, "run", write(tmp_path), f"{option}={value}")
     assert code != 0
     assert message in err
     assert not list(store.glob("*/*/"))
+
+
+def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(store, tmp_path, capsys):
+    file = write(tmp_path)
+    script = (
+        "import sys, importlib.util, importlib.abc\n"
+        "class Absent(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "import rollcall.benchmark.cli.run, rollcall.benchmark.sweep.pool\n"
+        "rollcall.benchmark.sweep.pool.find_spec = rollcall.benchmark.cli.run.find_spec = lambda name: None\n"
+        f"sys.argv = ['rollcall', 'run', {file!r}]\n"
+        "from rollcall.benchmark.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Ray is not installed: trials run one after another. For parallel trials: pip install" in done.stderr
+    assert "4 run now" in done.stdout
+    assert "MLflow is not installed: results are in the run folders only" in done.stdout
+    assert not (store / "mlflow.db").exists()
+    assert rollcall(capsys, "sync")[:2] == (0, "tiny: 4 run folders\n")
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    assert [row["seeds"] for row in rows] == [2, 2]
+    # Once more changes nothing: a run is known by its trial.
+    assert rollcall(capsys, "sync", "tiny")[1] == "tiny: 4 run folders\n"
+    assert json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"] == rows
+
+
+@needs_mnist
+def test_real_mnist_end_to_end(store, capsys):
+    arguments = ("--executor", "inline", "--seeds", "0", "--rounds", "30", "--only", "algorithm=fedavg,mifa")
+    code, out, _ = rollcall(capsys, "run", "mnist", *arguments, "--json")
+    assert code == 0
+    assert all(report["metrics"]["test/accuracy"] > 0.3 for report in json.loads(out))
