@@ -142,9 +142,3 @@ def test_refusals():
         simulate(trial("fedavg", participation=unknown, evaluation={"weights": ["correlation"]}))
     with pytest.raises(ValueError, match=r"at most 5,000 clients; this task has 6,000"):
         classes(("client",), np.full(6_000, 1 / 6_000), None, None)
-
-
-def test_the_same_trial_without_weights_keeps_its_old_name():
-    plain = Trial.read(trial("fedavg", evaluation={"every": 5}))
-    assert plain.digest == Trial.read(trial("fedavg", evaluation={"every": 5, "weights": []})).digest
-    assert plain.digest != Trial.read(trial("fedavg")).digest
