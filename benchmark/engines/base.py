@@ -1,8 +1,9 @@
 """The interface of an engine, and the parts that all engines share."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from math import nan
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -13,6 +14,32 @@ from rollcall.algorithms import Rows
 from rollcall.benchmark.engines.feed import Feed, to_device
 from rollcall.benchmark.engines.flat_task import FlatTask
 from rollcall.benchmark.engines.local_training import LocalTraining
+
+
+class Moving(NamedTuple):
+    """Clients that take local steps, one row each.
+
+    Attributes:
+        y: their models, changed in place.
+        scale: of their learning rates.
+        correct: added to their gradients.
+        velocity: of SGD with momentum, changed in place.
+    """
+
+    y: Float[Tensor, "n d"]
+    scale: Float[Tensor, "n"] | None
+    correct: Float[Tensor, "n d"] | None
+    velocity: Float[Tensor, "n d"] | None
+
+    def each(self, function: Callable[[Tensor], Tensor]) -> "Moving":
+        """A function of each of the tensors."""
+        return Moving(*(None if rows is None else function(rows) for rows in self))  # type: ignore[arg-type]
+
+    def write(self, other: "Moving", rows: slice | Int[Tensor, "n"]) -> None:
+        """Copy another's models and velocities into these rows."""
+        self.y[rows] = other.y
+        if self.velocity is not None and other.velocity is not None:
+            self.velocity[rows] = other.velocity
 
 
 class Engine(Protocol):
@@ -118,7 +145,7 @@ class Work(ABC):
         velocity = None
         if self.local.momentum:
             velocity = torch.zeros_like(y) if self._momentum_before is None else self._momentum_before[clients]
-        self.train(clients, y, scale, correct, velocity)
+        self.train(clients, Moving(y, scale, correct, velocity))
         if self.momentum is not None and velocity is not None:
             self.momentum = self.momentum.put(clients, velocity)
         return y
@@ -136,15 +163,8 @@ class Work(ABC):
         """Minibatch gradients and losses at x, without weight decay; new tensors."""
 
     @abstractmethod
-    def train(
-        self,
-        clients: Int[Tensor, "a"],
-        y: Float[Tensor, "a d"],
-        scale: Float[Tensor, "a"] | None,
-        correct: Float[Tensor, "a d"] | None,
-        velocity: Float[Tensor, "a d"] | None,
-    ) -> None:
-        """The K_i local steps of each client; y and the velocity of SGD with momentum are changed in place."""
+    def train(self, clients: Int[Tensor, "a"], moving: Moving) -> None:
+        """The K_i local steps of each client."""
 
     @abstractmethod
     def buffers(self, clients: Int[Tensor, "a"]) -> list[Tensor] | None:

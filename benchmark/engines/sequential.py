@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from rollcall.algorithms import Rows
-from rollcall.benchmark.engines.base import Work
+from rollcall.benchmark.engines.base import Moving, Work
 from rollcall.benchmark.engines.feed import Feed
 from rollcall.benchmark.engines.flat_task import (
     Buffers,
@@ -108,14 +108,8 @@ class SequentialWork(Work):
         self._for_each(clients, work)
         return gradients, losses
 
-    def train(
-        self,
-        clients: Int[Tensor, "a"],
-        y: Float[Tensor, "a d"],
-        scale: Float[Tensor, "a"] | None,
-        correct: Float[Tensor, "a d"] | None,
-        velocity: Float[Tensor, "a d"] | None,
-    ) -> None:
+    def train(self, clients: Int[Tensor, "a"], moving: Moving) -> None:
+        y, scale, correct, velocity = moving
         lrs = [self.lr] * len(clients) if scale is None else (self.lr * scale).tolist()
 
         def work(row: int, client: int, replica: Replica) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from rollcall.algorithms import Rows
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.engines.base import Work
+from rollcall.benchmark.engines.base import Moving, Work
 from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import FlatTask
 from rollcall.benchmark.engines.local_training import Adam, AdamRows, LocalTraining, clip_rows
@@ -149,32 +148,6 @@ class Vectorised:
             ) from error
 
 
-class Moving(NamedTuple):
-    """Clients that take local steps, one row each.
-
-    Attributes:
-        y: their models, changed in place.
-        lrs: their learning rates.
-        correct: added to their gradients.
-        velocity: of SGD with momentum, changed in place.
-    """
-
-    y: Float[Tensor, "n d"]
-    lrs: Float[Tensor, "n 1"]
-    correct: Float[Tensor, "n d"] | None
-    velocity: Float[Tensor, "n d"] | None
-
-    def each(self, function: Callable[[Tensor], Tensor]) -> "Moving":
-        """A function of each of the tensors."""
-        return Moving(*(None if rows is None else function(rows) for rows in self))  # type: ignore[arg-type]
-
-    def write(self, other: "Moving", rows: slice | Int[Tensor, "n"]) -> None:
-        """Copy another's models and velocities into these rows."""
-        self.y[rows] = other.y
-        if self.velocity is not None and other.velocity is not None:
-            self.velocity[rows] = other.velocity
-
-
 class VectorisedWork(Work):
     """See `rollcall.benchmark.engines.Work`."""
 
@@ -206,20 +179,11 @@ class VectorisedWork(Work):
             torch.cat([piece.flatten(1) for piece in pieces], dim=1, out=gradients[chunk])
         return gradients, losses
 
-    def train(
-        self,
-        clients: Int[Tensor, "a"],
-        y: Float[Tensor, "a d"],
-        scale: Float[Tensor, "a"] | None,
-        correct: Float[Tensor, "a d"] | None,
-        velocity: Float[Tensor, "a d"] | None,
-    ) -> None:
+    def train(self, clients: Int[Tensor, "a"], moving: Moving) -> None:
         K = np.array(self.local.of(self.ids(clients)))
         if not K.size:
             return
-        lrs = ((self.lr if scale is None else self.lr * scale) * y.new_ones(len(clients)))[:, None]
-        whole = moving = Moving(y, lrs, correct, velocity)
-        order = None
+        whole, order = moving, None
         if K.min() != K.max():
             # Clients with the most steps come first, so that those with steps left are always the first n.
             order = to_device(np.argsort(-K, kind="stable"), clients.device)
@@ -281,17 +245,19 @@ class Descent:
         padded = self.engine.padded_number(n)
         moving = self.moving.each(lambda rows: pad_clients(rows[:n], padded))
         minibatches = self.work.minibatches(self.clients[:n], self.ids[:n], begin, end)
+        lr = self.work.lr if moving.scale is None else self.work.lr * moving.scale
+        lrs = (lr * moving.y.new_ones(padded))[:, None]
         pieces = self.engine.split(moving.y)
         gradients_at = self._gradients(n, moving.y, pieces, minibatches)
         clip_norm = self.local.clip_norm
         plain = self.optimizer is None and not self.local.weight_decay and moving.correct is moving.velocity is None
-        rates = [moving.lrs.view(-1, *(1,) * (piece.ndim - 1)) for piece in pieces]
+        rates = [lrs.view(-1, *(1,) * (piece.ndim - 1)) for piece in pieces]
         for k in range(end - begin):
             gradients = gradients_at(k) if clip_norm is None else clip_rows(gradients_at(k), clip_norm)
             if plain:
                 torch._foreach_addcmul_(pieces, gradients, rates, value=-1)
             else:
-                self._step(gradients, moving)
+                self._step(gradients, lrs, moving)
         if padded != n:
             self.moving.write(moving.each(lambda rows: rows[:n]), slice(n))
 
@@ -308,9 +274,9 @@ class Descent:
 
         return gradients_at
 
-    def _step(self, gradients: list[Tensor], moving: Moving) -> None:
+    def _step(self, gradients: list[Tensor], lrs: Float[Tensor, "n 1"], moving: Moving) -> None:
         """One step; models, velocities and the state of the optimizer are changed in place."""
-        y, lrs, correct, velocity = moving
+        y, _, correct, velocity = moving
         decay = self.local.weight_decay
         if self.optimizer is not None:
             rows = torch.cat([piece.flatten(1) for piece in gradients], dim=1)

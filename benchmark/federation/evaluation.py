@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -168,25 +167,27 @@ def named(measured: Mapping[str, float], model: str) -> dict[str, float]:
 
 
 class Tally:
-    """The sums of metrics in one evaluation.
+    """The sums of metrics, and the accumulated metrics, in one evaluation of a model.
 
     Args:
-        sizes: samples of each split.
+        sizes: samples of each split that is evaluated.
         groups: of the samples of the splits.
-        over_clients: statistics by name, for splits that have groups by client.
+        metrics: by name; copies are used. Statistics over clients need groups by client.
     """
 
-    def __init__(
-        self,
-        sizes: Mapping[str, int],
-        groups: Sequence[Groups] = (),
-        over_clients: Mapping[str, OverClients] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, sizes: Mapping[str, int], groups: Sequence[Groups] = (), metrics: Metrics | None = None) -> None:
+        metrics = metrics or Metrics()
         self.sizes = sizes
         self.groups = groups
-        self.over_clients = over_clients
+        self.over_clients = metrics.over_clients
         self.sums: dict[tuple[str, str], Tensor] = {}
         self.by_group: dict[tuple[int, str], Tensor] = {}
+        self.accumulated = {
+            split: {name: _fresh(metric) for name, metric in metrics.accumulated.items()} for split in sizes
+        }
+        self.outputs: dict[str, list[tuple[Tensor, Tensor]]] = {
+            one.split: [] for one in groups if metrics.accumulated and one.listed and one.split in sizes
+        }
 
     def take(self, split: str, first: int, size: int, metrics: Mapping[str, Tensor]) -> None:
         """Take in a batch.
@@ -232,44 +233,34 @@ class Tally:
             means |= {f"{groups.split}/{metric}/{name}": mean for name, mean in by_group.items()}
         return means
 
-
-class Scores:
-    """The accumulated metrics in one evaluation.
-
-    Args:
-        metrics: by name; copies are used.
-        splits: that are evaluated.
-        groups: of the samples of the splits.
-    """
-
-    def __init__(self, metrics: Mapping[str, Accumulated], splits: Sequence[str], groups: Sequence[Groups]) -> None:
-        self.metrics = {split: {name: _fresh(metric) for name, metric in metrics.items()} for split in splits}
-        self.groups = [group for group in groups if group.listed and group.split in self.metrics]
-        self.outputs: dict[str, list[tuple[Tensor, Tensor]]] = {group.split: [] for group in self.groups}
-
-    def take(self, split: str, predictions: Tensor, targets: Tensor) -> None:
-        """Take in the next batch of a split: predictions and targets [n, ...]."""
+    def take_outputs(self, split: str, predictions: Tensor, targets: Tensor) -> None:
+        """Take in the next batch of a split, for the accumulated metrics: predictions and targets [n, ...]."""
         predictions, targets = predictions.detach().cpu(), targets.detach().cpu()
         if predictions.dtype in (torch.bfloat16, torch.float16):
             predictions = predictions.float()
-        for metric in self.metrics[split].values():
+        for metric in self.accumulated[split].values():
             metric.update(predictions, targets)
         if split in self.outputs:
             self.outputs[split].append((predictions, targets))
 
-    def values(self) -> dict[str, float]:
-        """`split/metric`, and `split/metric/group`. A value that is undefined (NaN) or infinite is left out."""
+    def scores(self) -> dict[str, float]:
+        """The accumulated metrics: `split/metric`, and `split/metric/group`.
+
+        A value that is undefined (NaN) or infinite is left out.
+        """
         values: dict[str, float] = {}
-        for split, metrics in self.metrics.items():
+        for split, metrics in self.accumulated.items():
             for name, metric in metrics.items():
                 values |= _numbers(f"{split}/{name}", _defined(metric))
         for group in self.groups:
+            if not group.listed or group.split not in self.outputs:
+                continue
             predictions, targets = (torch.cat(column) for column in zip(*self.outputs[group.split], strict=True))
             of = group.of[: len(targets)].cpu()
             sizes = torch.bincount(of, minlength=len(group.names)).tolist()
             rows = of.argsort(stable=True).split(sizes)  # type: ignore[no-untyped-call]
             parts = [(predictions[mine], targets[mine]) for mine in rows]
-            for name, metric in self.metrics[group.split].items():
+            for name, metric in self.accumulated[group.split].items():
                 values |= _by_group(f"{group.split}/{name}", metric, group, parts)
         return values
 

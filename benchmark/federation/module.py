@@ -17,7 +17,7 @@ from rollcall.algorithms import Algorithm, Round, Rows
 from rollcall.benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, held_out_splits
 from rollcall.benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
 from rollcall.benchmark.federation.client_weights import Classes, Weights
-from rollcall.benchmark.federation.evaluation import Costs, Groups, Metrics, Scores, Tally, named
+from rollcall.benchmark.federation.evaluation import Costs, Groups, Metrics, Tally, named
 from rollcall.benchmark.federation.state import StateBuffers
 from rollcall.participation import Participation
 from rollcall.tasks import Batches, ClientData, Minibatches, Samples, Task
@@ -201,10 +201,7 @@ class Federation(LightningModule):
     def on_validation_epoch_start(self) -> None:
         self._models = self.eval_models
         self._sizes = {split: len(self.data.splits[split][0]) for split in self.splits_at(self.t)}
-        self._tallies = {name: Tally(self._sizes, self.groups, self.metrics.over_clients) for name in self._models}
-        accumulated = self.metrics.accumulated
-        scored = self._models if accumulated else ()
-        self._scores = {name: Scores(accumulated, list(self._sizes), self.groups) for name in scored}
+        self._tallies = {name: Tally(self._sizes, self.groups, self.metrics) for name in self._models}
         self.model.move(self._models[""])
 
     def validation_step(self, batch: Samples, batch_idx: int, dataloader_idx: int = 0) -> None:
@@ -216,14 +213,13 @@ class Federation(LightningModule):
                 self.model.move(model)
             first = batch_idx * self.data.evaluation_batch
             self._tallies[name].take(split, first, len(batch[0]), self.evaluator.metrics(batch))
-            if self._scores:
-                self._scores[name].take(split, *self.evaluator.outputs(batch))
+            if self.metrics.accumulated:
+                self._tallies[name].take_outputs(split, *self.evaluator.outputs(batch))
 
     def on_validation_epoch_end(self) -> None:
         self.measured = {}
         for name, tally in self._tallies.items():
-            scores = self._scores[name].values() if self._scores else {}
-            self.measured |= named(tally.means() | scores, name)
+            self.measured |= named(tally.means() | tally.scores(), name)
         self.measured |= {} if self.weights is None else self.weights.measured()
         self.measured |= self.costs.named(memory=sum(buffer.numel() for buffer in self.state.buffers()))
         # For a small task, logging costs more than the rest of an evaluation. Log only if something reads it.

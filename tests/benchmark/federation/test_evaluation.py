@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from rollcall import SettingError, simulate
 from rollcall.benchmark.config.trial import Evaluation, Trial
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.evaluation import Groups, Scores, Tally, group, is_often
+from rollcall.benchmark.federation.evaluation import Groups, Metrics, Tally, group, is_often
 from rollcall.tasks import ClientData, digits
 from rollcall.tasks.metrics import METRICS
 from rollcall.tasks.partitions import dirichlet
@@ -107,6 +107,7 @@ def test_what_cannot_be_grouped_is_refused():
 TRACED = {
     "task": {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"},
     "participation": {"name": "trace", "mask": np.arange(36).reshape(6, 6) % 5 < 2},
+    "rounds": 1,
     "numerics": {"dtype": "float64"},
 }
 
@@ -209,12 +210,12 @@ def test_client_means_leave_out_clients_without_samples():
     owner = federation.data.owners["test"]
     kept = np.flatnonzero(owner != 1)
     groups = [Groups("test", ["a", "b", "c", "d"], torch.from_numpy(owner[kept]), "mean", by="client")]
-    scores = Scores(federation.metrics.accumulated, ["test"], groups)
+    scores = Tally({"test": len(kept)}, groups, federation.metrics)
     predictions, labels = federation.model.task.outputs(
         tuple(column[kept] for column in federation.data.splits["test"])
     )
-    scores.take("test", predictions, labels)
-    values = scores.values()
+    scores.take_outputs("test", predictions, labels)
+    values = scores.scores()
     guesses, mine = predictions.argmax(dim=1).numpy(), [owner[kept] == client for client in (0, 2, 3)]
     expected = [f1_of_occurring(labels.numpy()[rows], guesses[rows]) for rows in mine]
     assert [values[f"test/f1/{name}"] for name in "acd"] == pytest.approx(expected, rel=1e-6)
@@ -244,13 +245,12 @@ def test_a_client_that_is_not_listed_serves_statistics_only():
 def test_undefined_values_are_left_out():
     """Client a has both classes, b has one, c has one sample, d none."""
     of = torch.tensor([0, 0, 0, 1, 1, 2])
-    scores = Scores(
-        {"auroc": METRICS["auroc"](), "r2": METRICS["r2"]()}, ["test"], [Groups("test", list("abcd"), of, "mean")]
-    )
+    metrics = Metrics({"auroc": METRICS["auroc"](), "r2": METRICS["r2"]()})
+    scores = Tally({"test": 6}, [Groups("test", list("abcd"), of, "mean")], metrics)
     chances, labels = torch.tensor([0.9, 0.4, 0.6, 0.1, 0.2, 0.3]), torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
-    scores.take("test", chances[:4], labels[:4])
-    scores.take("test", chances[4:], labels[4:])
-    values = scores.values()
+    scores.take_outputs("test", chances[:4], labels[:4])
+    scores.take_outputs("test", chances[4:], labels[4:])
+    values = scores.scores()
     assert values["test/auroc"] == pytest.approx(roc_auc_score(labels, chances))
     assert values["test/auroc/a"] == values["test/auroc/mean"] == 1.0
     assert not {"test/auroc/b", "test/auroc/c", "test/auroc/d", "test/r2/c", "test/r2/d"} & values.keys()

@@ -6,21 +6,15 @@ from datetime import timedelta
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Callback
 from oracle import rollout
-from runs import TRAINER
-from torch import Tensor, nn
+from torch import Tensor
 
 from rollcall import simulate
-from rollcall.algorithms import ALGORITHMS, Rows
+from rollcall.algorithms import Rows
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines import LocalTraining
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.state import StateBuffers, stored_rows
-from rollcall.benchmark.federation.trainer import quiet
-from rollcall.participation import MODELS, Population
-from rollcall.tasks import ClientData, Minibatches, Task
 
 
 @dataclass(frozen=True)
@@ -132,51 +126,3 @@ def test_the_setting_reaches_the_state(where):
     assert [rows.device.type for rows in stored_rows(federation.state)] == [
         {"device": "meta", "host": "cpu"}[where]
     ] * 2
-
-
-def test_many_clients_of_whom_few_take_part():
-    """Rows of all 100,000 clients would be 400 MB. F_i(x) = 0.5 ||x - s_i v||^2, so that K = 1 moves by eta (s_i v - x)."""
-    m, d, rounds, eta = 100_000, 1000, 5, 0.3
-    v = torch.linspace(-1, 1, d)
-    s = torch.linspace(1, 3, m)
-
-    class Line(Task):
-        def __init__(self):
-            super().__init__(lr=0.1)
-            self.x = nn.Parameter(torch.zeros(d))
-
-        def loss(self, batch):
-            return 0.5 * (self.x - batch[0].mean() * v).square().sum()
-
-        def metrics(self, batch):
-            raise AssertionError
-
-    participation = MODELS["uniform"](Population(m), per_round=10)
-    federation = Federation(
-        Line(),
-        ClientData({"train": (s[:, None],)}, list(np.arange(m)[:, None])),
-        participation,
-        ALGORITHMS["mifa"](),
-        minibatches=Minibatches(list(np.arange(m)[:, None]), "full", seed=0),
-        local=LocalTraining(1),
-        lr=lambda t: eta,
-        alpha=np.full(m, 1 / m),
-        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
-        splits=lambda t: ["train"],
-        seed=0,
-    )
-    watch = Watch()
-    with quiet():
-        Trainer(max_steps=rounds, max_epochs=1, limit_val_batches=0, callbacks=[watch], **TRAINER).fit(federation)
-    G, x, stored = {}, np.zeros(d), []
-    for t in range(rounds):
-        for i in participation.active(t).tolist():
-            G[i] = x - s[i].item() * v.double().numpy()
-        x = x - eta * sum(G.values()) / m
-        stored.append([len(G)])
-    assert watch.stored == stored
-    assert len(G) > 40
-    assert sum(buffer.numel() for buffer in federation.state.buffers()) == (1 + len(G)) * d + m
-    assert sum(rows.numel() * rows.element_size() for rows in stored_rows(federation.state)) < 250_000
-    assert federation.server.detach().numpy() == pytest.approx(x, rel=1e-4, abs=1e-9)
-    assert np.abs(x).max() > 1e-4
