@@ -89,10 +89,10 @@ def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeyp
     monkeypatch.setattr(estimate.os, "cpu_count", lambda: 2)
     # 0.5 s a round, 2.5 s an evaluation: 10 + 3 x 2.5 (after 0, 10 and 20 rounds), four times.
     monkeypatch.setattr(estimate, "probe", lambda *_: estimate.Pace(loop=0.5, client=0.0, batch=2.5))
-    out = rollcall(capsys, "show", write(tmp_path))[1]
+    out = rollcall(capsys, "show", write(tmp_path), "--estimate")[1]
     assert "about 35 s with 2 at once on this machine, 70 s one after another (estimated from short probes)" in out
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
-    out = rollcall(capsys, "show", "mnist")[1]
+    out = rollcall(capsys, "show", "mnist", "--estimate")[1]
     assert "No estimate without mnist. To download: rollcall data fetch mnist" in out
     assert not (tmp_path / "empty").exists()
 

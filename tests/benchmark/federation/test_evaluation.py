@@ -154,7 +154,9 @@ def test_the_last_rounds_may_have_splits_of_their_own():
     assert found["train/loss"].isna().tolist() == [True, True, False, False, False, False]
     assert found["train/loss"].dropna().tolist() == wanted["train/loss"][2:].tolist()
     with pytest.raises(SettingError, match=r"evaluation\.splits: 'validation' is not allowed with digits"):
-        simulate(TRACED | {"algorithm": "fedpbc", "evaluation": {"last": last | {"splits": ["validation"]}}})
+        simulate(
+            TRACED | {"algorithm": "fedpbc", "rounds": 10, "evaluation": {"last": last | {"splits": ["validation"]}}}
+        )
 
 
 TRIAL = {
