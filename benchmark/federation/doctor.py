@@ -63,7 +63,8 @@ def examine(folder: Path) -> list[Finding]:
             return lost(f"evaluations end at round {last} of {finished}")
         due: set[int] = set()
         with suppress(ValueError, KeyError, TypeError):  # the settings are of another version
-            evaluation, rounds = validated(Evaluation, (settings or {})["evaluation"]), int((settings or {})["rounds"])
+            written = {key: one for key, one in (settings or {}).get("evaluation", {}).items() if key != "metrics"}
+            evaluation, rounds = validated(Evaluation, written), int((settings or {})["rounds"])
             due = {t for t in range(last) if evaluation.due(t, rounds)}
         missing = sorted(due - evaluated)
         if missing:
