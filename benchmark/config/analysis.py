@@ -25,10 +25,6 @@ class Analysis(Spec):
     seed: int = Field(0, ge=0, description="seed of all random draws")
 
     @property
-    def label(self) -> str:
-        return self.analysis.label
-
-    @property
     def rounds(self) -> int:
         """1: an analysis has no rounds and is computed in one step."""
         return 1

@@ -111,7 +111,7 @@ class Spec(Settings):
     """The settings of one run folder."""
 
     _written: dict[str, Any] = PrivateAttr(default_factory=dict)
-    _digest: str = PrivateAttr("")
+    _name: str = PrivateAttr("")
 
     if TYPE_CHECKING:  # pydantic would list the fields of a base first
         seed: int
@@ -125,20 +125,30 @@ class Spec(Settings):
         spec = handler(data)
         if isinstance(data, Mapping):
             spec._written = dict(data) | {"seed": spec.seed}
-            spec._digest = digest(data)  # at once: a user's file may change later
+            spec._name = run_name(data)  # at once: a user's file may change later
         return spec
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some settings changed, as if they had been written."""
         copy = super().model_copy(update=update, deep=deep)
         copy._written = self._written | dict(update or {})
-        copy._digest = digest(copy._written)
+        copy._name = run_name(copy._written)
         return copy
 
     @property
+    def name(self) -> str:
+        """The name of the run folder."""
+        return self._name
+
+    @property
     def label(self) -> str:
-        """The name of what is run, in one word."""
-        raise NotImplementedError
+        """The name of the method or analysis, in one word."""
+        return self._name.rpartition("-seed")[0]
+
+    @property
+    def digest(self) -> str:
+        """See `digest`."""
+        return self._name.rpartition("-")[2]
 
     @property
     def sources(self) -> list[Source]:
@@ -159,17 +169,8 @@ class Spec(Settings):
         Args:
             array: converts each array.
         """
-        return {key: _complete(getattr(self, key), array) for key in type(self).model_fields}
-
-    @property
-    def digest(self) -> str:
-        """See `digest`."""
-        return self._digest
-
-    @property
-    def name(self) -> str:
-        """The name of the run folder."""
-        return f"{self.label}-seed{self.seed}-{self.digest}"
+        settings: dict[str, Any] = _complete(self, array)
+        return settings
 
     @property
     def portable(self) -> dict[str, Any]:
@@ -222,27 +223,29 @@ def _text(value: Any) -> str:
     return dumped(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()
 
 
-def _complete(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
+def _parts(value: Any) -> dict[str, Any] | list[Any] | None:
+    """The settings of a mapping, the options of a choice or the entries of a list; None if it has no parts."""
     if isinstance(value, Settings):
-        return {key: _complete(getattr(value, key), array) for key in type(value).model_fields}
+        return {key: getattr(value, key) for key in type(value).model_fields}
     if isinstance(value, Choice):
-        return {"name": value.name} | {key: _complete(option, array) for key, option in value.options.items()}
+        return value.options
+    return list(value) if isinstance(value, tuple | list) else None
+
+
+def _complete(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
     if isinstance(value, np.ndarray):
         return array(value)
-    if isinstance(value, tuple | list):
-        return [_complete(item, array) for item in value]
-    return value
+    parts = _parts(value)
+    if isinstance(parts, dict):
+        name = {"name": value.name} if isinstance(value, Choice) else {}
+        return name | {key: _complete(part, array) for key, part in parts.items()}
+    return value if parts is None else [_complete(part, array) for part in parts]
 
 
 def _choices(value: Any) -> Iterator[Choice]:
     """All choices in settings, with those among the options of a choice."""
-    if isinstance(value, Settings):
-        for key in type(value).model_fields:
-            yield from _choices(getattr(value, key))
-    elif isinstance(value, Choice):
+    if isinstance(value, Choice):
         yield value
-        for option in value.options.values():
-            yield from _choices(option)
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from _choices(item)
+    parts = _parts(value) or []
+    for part in parts.values() if isinstance(parts, dict) else parts:
+        yield from _choices(part)

@@ -185,7 +185,3 @@ class Trial(Spec):
         if isinstance(spec, str | Path):
             spec = load_yaml(Path(spec))
         return validated(cls, spec)
-
-    @property
-    def label(self) -> str:
-        return self.algorithm.label

@@ -34,7 +34,7 @@ CHOICES: Mapping = {"plain": plain, "mixed": mixed}
 
 @pytest.fixture(autouse=True)
 def _kind(monkeypatch):
-    monkeypatch.setitem(choice.KINDS, "toy", Kind(f"{choice.__name__}:TOYS", supplied=1))
+    monkeypatch.setitem(choice.KINDS, "toy", Kind(f"{choice.__name__}:TOYS", "m"))
     monkeypatch.setattr(choice, "TOYS", CHOICES, raising=False)
 
 
