@@ -52,7 +52,7 @@ class Kind:
         address: of the dictionary that lists the suite's choices; imported when a choice is read, which takes long.
         parameters: the names of those that the suite supplies.
         returns: address of the class of its results; empty if they are numbers or arrays.
-        returned: the results in words.
+        returned: the results in words; by default the class.
         subclass: whether a choice must be a subclass of `returns`.
         entries: addresses of the classes of the entries, if results are tuples.
         method: name of a method; a result that has it needs no base class.
@@ -77,6 +77,11 @@ class Kind:
     def known(self) -> Mapping[str, Callable[..., Any]]:
         """The suite's choices by name."""
         return typing.cast(Mapping[str, Callable[..., Any]], resolve_name(self.address))
+
+    @property
+    def described(self) -> str:
+        """The results in words."""
+        return self.returned or (f"a {self.returns.replace(':', '.')}" if self.returns else "a value")
 
     @property
     def result(self) -> Any:
@@ -113,19 +118,14 @@ KINDS = {
         entries=("rollcall.tasks:Task", "rollcall.tasks:ClientData"),
         also="; rollcall.tasks.supervised(train, test, network) makes one, also from a LightningModule",
     ),
-    "model": Kind("rollcall.tasks.models:MODELS", "shape, classes", "torch.nn:Module", "a torch.nn.Module"),
+    "model": Kind("rollcall.tasks.models:MODELS", "shape, classes", "torch.nn:Module"),
     "partition": Kind(
         "rollcall.tasks.partitions:PARTITIONS",
         "labels, clients, seed",
         "rollcall.tasks.partitions:Parts",
         "rollcall.tasks.partitions.Parts, or a list of the samples' numbers for each client",
     ),
-    "augmentation": Kind(
-        "rollcall.tasks.augmentation:AUGMENTATIONS",
-        "seed",
-        "rollcall.tasks.augmentation:Augment",
-        "a rollcall.tasks.augmentation.Augment",
-    ),
+    "augmentation": Kind("rollcall.tasks.augmentation:AUGMENTATIONS", "seed", "rollcall.tasks.augmentation:Augment"),
     "participation": Kind(
         "rollcall.participation:MODELS",
         "population",
@@ -135,31 +135,24 @@ KINDS = {
         also="; or a function of (t, rng) that returns a mask or ids of clients; or a mask",
     ),
     "probability": Kind(
-        "rollcall.participation.probabilities:PROBABILITIES", "population", "", "a probability for each client"
+        "rollcall.participation.probabilities:PROBABILITIES", "population", returned="a probability for each client"
     ),
-    "variation": Kind("rollcall.participation.variations:VARIATIONS", "p, t", "", "a probability for each client"),
+    "variation": Kind("rollcall.participation.variations:VARIATIONS", "p, t", returned="a probability for each client"),
     "algorithm": Kind("rollcall.algorithms:ALGORITHMS", returns="rollcall.algorithms:Algorithm", subclass=True),
-    "schedule": Kind("rollcall.benchmark.config.schedules:SCHEDULES", "t", "", "a number"),
+    "schedule": Kind("rollcall.benchmark.config.schedules:SCHEDULES", "t", returned="a number"),
     "server_optimizer": Kind(
-        "rollcall.benchmark.federation.server_optimizers:OPTIMIZERS",
-        "params, lr",
-        "torch.optim:Optimizer",
-        "a torch.optim.Optimizer",
+        "rollcall.benchmark.federation.server_optimizers:OPTIMIZERS", "params, lr", "torch.optim:Optimizer"
     ),
     "metric": Kind(
         "rollcall.tasks.metrics:METRICS",
-        "",
-        "rollcall.tasks.metrics:Metric",
-        "a torchmetrics.Metric or a rollcall.tasks.metrics.OverClients",
+        returns="rollcall.tasks.metrics:Metric",
+        returned="a torchmetrics.Metric or a rollcall.tasks.metrics.OverClients",
     ),
-    "function": Kind("rollcall.participation.function:FUNCTIONS", "t, rng", "", "a mask or ids of clients"),
+    "function": Kind("rollcall.participation.function:FUNCTIONS", "t, rng", returned="a mask or ids of clients"),
     "local_optimizer": Kind(
-        "rollcall.benchmark.engines.local_training:OPTIMIZERS",
-        "params, lr",
-        "torch.optim:Optimizer",
-        "a torch.optim.Optimizer",
+        "rollcall.benchmark.engines.local_training:OPTIMIZERS", "params, lr", "torch.optim:Optimizer"
     ),
-    "analysis": Kind("rollcall.participation.analyses:ANALYSES", "seed", "pandas:DataFrame", "a pandas.DataFrame"),
+    "analysis": Kind("rollcall.participation.analyses:ANALYSES", "seed", "pandas:DataFrame"),
 }
 
 
@@ -345,7 +338,7 @@ def _own(kind: str, name: str, thing: Any, source: Source) -> Choice:
         SettingError: it cannot be of this kind.
     """
     entry, label, factory = KINDS[kind], name.rpartition("/")[2], thing
-    needs = f"a function of ({entry.parameters}) that returns {entry.returned or 'a value'}{entry.also}"
+    needs = f"a function of ({entry.parameters}) that returns {entry.described}{entry.also}"
     if entry.subclass:
         needs = f"a subclass of {entry.returns.replace(':', '.')}"
     refusal = f"name: {label!r} is not allowed; must be {needs}; it "
@@ -533,7 +526,7 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
         if wrong:
             raise SourceError(f"{place}{wrong}")
     if not entry.fits(result):
-        raise SourceError(f"{place}must return {entry.returned or entry.returns}; returned {in_words(result)}")
+        raise SourceError(f"{place}must return {entry.described}; returned {in_words(result)}")
     if kind == "model":
         from rollcall.tasks.supervised import check_model
 

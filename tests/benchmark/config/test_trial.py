@@ -140,22 +140,13 @@ def test_schedules():
 @pytest.mark.parametrize(
     ("algorithm", "participation", "missing"),
     [
-        ("fedavg_known", {"name": "weighted", "per_round": 1, "probability": [0.2, 0.4]}, "probability"),
         ("unbiased", {"name": "weighted", "per_round": 1, "probability": [0.2, 0.4]}, "stationary"),
         ("ca_fed", {"name": "cyclic", "probability": 0.5}, "correlation"),
-        ({"name": "fedsgd_iw", "oracle": True}, {"name": "markov", "probability": 0.5}, "share"),
+        ("fedsgd_iw", {"name": "markov", "probability": 0.5}, "share"),
     ],
 )
 def test_knowledge_that_is_not_there_is_said_before_the_run(algorithm, participation, missing):
-    trial = {
-        "task": {"name": "quadratic", "targets": [[0.0], [1.0]]},
-        "participation": participation,
-        "algorithm": algorithm,
-        "rounds": 1,
-    }
+    trial = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "participation": participation, "rounds": 1}
     with pytest.raises(SettingError, match=f"does not provide {missing}"):
-        simulate(trial)
-    estimating = {"fedavg_known": "fedavg", "unbiased": {"name": "unbiased", "oracle": False}}
-    estimating |= {"ca_fed": {"name": "ca_fed", "oracle": False}}
-    own = estimating[algorithm] if isinstance(algorithm, str) else "fedsgd_iw"
-    simulate(trial | {"algorithm": own})
+        simulate(trial | {"algorithm": {"name": algorithm, "oracle": True}})
+    simulate(trial | {"algorithm": {"name": algorithm, "oracle": False}})
