@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from rollcall.benchmark.config.base import DATA_FILES, Settings
+from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, validated
 from rollcall.benchmark.config.choice import Choice, as_written
 from rollcall.benchmark.config.source import (
     Source,
@@ -108,7 +108,10 @@ def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
 
 
 class Spec(Settings):
-    """The settings of one run folder."""
+    """The settings of one run folder.
+
+    `read` takes a mapping, or the path of a YAML file that holds one.
+    """
 
     _written: dict[str, Any] = PrivateAttr(default_factory=dict)
     _name: str = PrivateAttr("")
@@ -127,6 +130,17 @@ class Spec(Settings):
             spec._written = dict(data) | {"seed": spec.seed}
             spec._name = run_name(data)  # at once: a user's file may change later
         return spec
+
+    @classmethod
+    def read(cls, spec: "Self | Mapping[str, Any] | str | Path") -> Self:
+        """Validate the settings.
+
+        Raises:
+            SettingError: names the field, the value and what is allowed.
+        """
+        if isinstance(spec, cls):
+            return spec
+        return validated(cls, load_yaml(Path(spec)) if isinstance(spec, str | Path) else spec)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some settings changed, as if they had been written."""

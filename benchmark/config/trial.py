@@ -1,12 +1,11 @@
 """A trial: one task x participation x algorithm x seed, with all its settings."""
 
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
-from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.base import Settings
 from rollcall.benchmark.config.choice import Choice, read
 from rollcall.benchmark.config.digest import Spec
 from rollcall.benchmark.config.errors import SettingError, at
@@ -108,10 +107,7 @@ class Numerics(Settings):
 
 
 class Trial(Spec):
-    """All settings that decide a result.
-
-    `Trial.read` takes a mapping, or the path of a YAML file that holds one.
-    """
+    """All settings that decide a result."""
 
     task: TaskChoice = Field(description="data set, model and partition")
     participation: ParticipationChoice = Field(
@@ -151,16 +147,3 @@ class Trial(Spec):
             if not method.properties.linear:
                 raise SettingError(f"{needs}; {self.algorithm.label} with these options is not")
         return self
-
-    @classmethod
-    def read(cls, spec: "Trial | dict[str, Any] | str | Path") -> "Trial":
-        """Validate a trial.
-
-        Raises:
-            SettingError: names the field, the value and what is allowed.
-        """
-        if isinstance(spec, Trial):
-            return spec
-        if isinstance(spec, str | Path):
-            spec = load_yaml(Path(spec))
-        return validated(cls, spec)
