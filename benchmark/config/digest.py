@@ -48,7 +48,7 @@ def digest(spec: Mapping[str, Any]) -> str:
 def run_name(spec: Mapping[str, Any]) -> str:
     """The name of a run folder, such as fedpbc-seed0-3f2a91c07d."""
     chosen = plain(spec.get("analysis", spec.get("algorithm", "")))
-    name = chosen["name"] if isinstance(chosen, dict) else chosen
+    name = str(chosen.get("name") if isinstance(chosen, dict) else chosen)  # settings may not be validated yet
     return f"{name.rpartition(':')[2]}-seed{spec.get('seed', 0)}-{digest(spec)}"
 
 
