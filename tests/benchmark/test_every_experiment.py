@@ -38,6 +38,11 @@ def stand_in(source):
     return {split: (image.expand(n, -1, -1, -1), torch.arange(n) % classes) for split, n in SIZES[source.name].items()}
 
 
+def eight(data, split):
+    """The first eight samples of a split, in one batch."""
+    return Batches(tuple(column[:8] for column in data.splits[split]), 8)
+
+
 @pytest.fixture(scope="module")
 def seen():
     """The trials that were run already, with the columns of their histories."""
@@ -45,7 +50,6 @@ def seen():
     genuine = datasets.splits
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "splits", lambda source: stand_in(source) if source.name in SIZES else genuine(source))
-        eight = lambda self, split: Batches(tuple(column[:8] for column in self.splits[split]), 8)  # noqa: E731
         patch.setattr(ClientData, "evaluation", eight)
         for loader in loaders:
             loader.cache_clear()
