@@ -1,12 +1,11 @@
 """An analysis: a computation without any training, such as the distribution of the active clients."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field, PlainValidator
 
-from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.choice import Choice, read
 from rollcall.benchmark.config.digest import Spec
 from rollcall.benchmark.config.errors import SourceError
@@ -23,10 +22,6 @@ class Analysis(Spec):
         description="the analysis, as its name or as a mapping of `name` and options"
     )
     seed: int = Field(0, ge=0, description="seed of all random draws")
-
-    @property
-    def label(self) -> str:
-        return self.analysis.label
 
     @property
     def rounds(self) -> int:
@@ -46,15 +41,6 @@ class Analysis(Spec):
             place = definition(self.analysis.factory) or self.label
             raise SourceError(f"{place}: the table of an analysis must have {expected}; it has {seen}")
         return table
-
-    @classmethod
-    def read(cls, spec: dict[str, Any]) -> "Analysis":
-        """Validate an analysis.
-
-        Raises:
-            SettingError: names the field, the value and what is allowed.
-        """
-        return validated(cls, spec)
 
 
 def fault_of_table(table: "pd.DataFrame") -> tuple[str, str] | None:

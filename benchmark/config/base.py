@@ -75,12 +75,7 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
 
 
 def check_kind(model: type[BaseModel], key: str, value: Any) -> None:
-    """Refuse `true` as a number, a text as a number, and a number as a truth value; pydantic converts them.
-
-    Args:
-        model: the settings or options.
-        key: of a field.
-        value: as it is written.
+    """Check the value of a field as it is written, before pydantic converts `true` or a text to a number.
 
     Raises:
         SettingError: names the field, the value and what is allowed.
@@ -101,7 +96,7 @@ def check_kind(model: type[BaseModel], key: str, value: Any) -> None:
 
 @cache
 def _kinds(model: type[BaseModel]) -> dict[str, frozenset[Any]]:
-    """The types that a field's annotation names, by field; of a mapping none."""
+    """The types in the annotation of each field; none of a mapping."""
     return {name: frozenset(_leaves(field.annotation)) for name, field in model.model_fields.items()}
 
 

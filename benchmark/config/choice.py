@@ -32,7 +32,6 @@ from rollcall.benchmark.config.source import (
     definition,
     in_words,
     loaded,
-    plain,
     remember,
     source_of,
     told,
@@ -51,18 +50,16 @@ class Kind:
 
     Attributes:
         address: of the dictionary that lists the suite's choices; imported when a choice is read, which takes long.
-        supplied: the number of parameters that the suite supplies.
-        parameters: their names.
-        returns: address of the class of what a choice makes; empty if it is a number or an array.
-        returned: what a choice makes, in words.
+        parameters: the names of those that the suite supplies.
+        returns: address of the class of its results; empty if they are numbers or arrays.
+        returned: the results in words; by default the class.
         subclass: whether a choice must be a subclass of `returns`.
-        entries: addresses of the classes of the entries, if a choice makes a tuple.
-        method: name of a method; an object that has it needs no base class.
+        entries: addresses of the classes of the entries, if results are tuples.
+        method: name of a method; a result that has it needs no base class.
         also: other forms of a choice, in words.
     """
 
     address: str
-    supplied: int
     parameters: str = ""
     returns: str = ""
     returned: str = ""
@@ -71,25 +68,33 @@ class Kind:
     method: str = ""
     also: str = ""
 
+    @property
+    def supplied(self) -> int:
+        """The number of parameters that the suite supplies."""
+        return len(self.parameters.split(", ")) if self.parameters else 0
+
     @cached_property
     def known(self) -> Mapping[str, Callable[..., Any]]:
         """The suite's choices by name."""
         return typing.cast(Mapping[str, Callable[..., Any]], resolve_name(self.address))
 
     @property
+    def described(self) -> str:
+        """The results in words."""
+        return self.returned or (f"a {self.returns.replace(':', '.')}" if self.returns else "a value")
+
+    @property
     def result(self) -> Any:
-        """The class of what a choice makes; None if it is a number or an array."""
+        """The class of the results; None if they are numbers or arrays."""
         return resolve_name(self.returns) if self.returns else None
 
     @property
-    def needs(self) -> str:
-        """What a choice must be, in words."""
-        if self.subclass:
-            return f"a subclass of {self.returns.replace(':', '.')}"
-        return f"a function of ({self.parameters}) that returns {self.returned or 'a value'}{self.also}"
+    def is_protocol(self) -> bool:
+        """Whether results need no base class."""
+        return bool(getattr(self.result, "_is_protocol", False))
 
     def fits(self, value: Any) -> bool:
-        """Whether a value is what a choice makes; of numbers and arrays nothing is known."""
+        """Whether a value may be a result; numbers and arrays are not examined."""
         if self.result is None or (self.method and callable(getattr(value, self.method, None))):
             return True
         if not isinstance(value, self.result):
@@ -98,45 +103,31 @@ class Kind:
         return not classes or (len(value) == len(classes) and all(map(isinstance, value, classes)))
 
     def makes(self, cls: type) -> bool:
-        """Whether an instance of a class may be what a choice makes."""
+        """Whether instances of a class may be results."""
         if self.result is None or self.is_protocol or issubclass(cls, self.result):
             return True
         return bool(self.method) and callable(getattr(cls, self.method, None))
-
-    @property
-    def is_protocol(self) -> bool:
-        """Whether no base class tells that something is what a choice makes."""
-        return bool(getattr(self.result, "_is_protocol", False))
 
 
 KINDS = {
     "task": Kind(
         "rollcall.tasks:TASKS",
-        1,
         "seed",
         "builtins:tuple",
         "(rollcall.tasks.Task, rollcall.tasks.ClientData)",
         entries=("rollcall.tasks:Task", "rollcall.tasks:ClientData"),
         also="; rollcall.tasks.supervised(train, test, network) makes one, also from a LightningModule",
     ),
-    "model": Kind("rollcall.tasks.models:MODELS", 2, "shape, classes", "torch.nn:Module", "a torch.nn.Module"),
+    "model": Kind("rollcall.tasks.models:MODELS", "shape, classes", "torch.nn:Module"),
     "partition": Kind(
         "rollcall.tasks.partitions:PARTITIONS",
-        3,
         "labels, clients, seed",
         "rollcall.tasks.partitions:Parts",
         "rollcall.tasks.partitions.Parts, or a list of the samples' numbers for each client",
     ),
-    "augmentation": Kind(
-        "rollcall.tasks.augmentation:AUGMENTATIONS",
-        1,
-        "seed",
-        "rollcall.tasks.augmentation:Augment",
-        "a rollcall.tasks.augmentation.Augment",
-    ),
+    "augmentation": Kind("rollcall.tasks.augmentation:AUGMENTATIONS", "seed", "rollcall.tasks.augmentation:Augment"),
     "participation": Kind(
         "rollcall.participation:MODELS",
-        1,
         "population",
         "rollcall.participation:Participation",
         "a rollcall.participation.Participation or another object with active(t)",
@@ -144,34 +135,24 @@ KINDS = {
         also="; or a function of (t, rng) that returns a mask or ids of clients; or a mask",
     ),
     "probability": Kind(
-        "rollcall.participation.probabilities:PROBABILITIES", 1, "population", "", "a probability for each client"
+        "rollcall.participation.probabilities:PROBABILITIES", "population", returned="a probability for each client"
     ),
-    "variation": Kind("rollcall.participation.variations:VARIATIONS", 2, "p, t", "", "a probability for each client"),
-    "algorithm": Kind("rollcall.algorithms:ALGORITHMS", 0, returns="rollcall.algorithms:Algorithm", subclass=True),
-    "schedule": Kind("rollcall.benchmark.config.schedules:SCHEDULES", 1, "t", "", "a number"),
+    "variation": Kind("rollcall.participation.variations:VARIATIONS", "p, t", returned="a probability for each client"),
+    "algorithm": Kind("rollcall.algorithms:ALGORITHMS", returns="rollcall.algorithms:Algorithm", subclass=True),
+    "schedule": Kind("rollcall.benchmark.config.schedules:SCHEDULES", "t", returned="a number"),
     "server_optimizer": Kind(
-        "rollcall.benchmark.federation.server_optimizers:OPTIMIZERS",
-        2,
-        "params, lr",
-        "torch.optim:Optimizer",
-        "a torch.optim.Optimizer",
+        "rollcall.benchmark.federation.server_optimizers:OPTIMIZERS", "params, lr", "torch.optim:Optimizer"
     ),
     "metric": Kind(
         "rollcall.tasks.metrics:METRICS",
-        0,
-        "",
-        "rollcall.tasks.metrics:Metric",
-        "a torchmetrics.Metric or a rollcall.tasks.metrics.OverClients",
+        returns="rollcall.tasks.metrics:Metric",
+        returned="a torchmetrics.Metric or a rollcall.tasks.metrics.OverClients",
     ),
-    "function": Kind("rollcall.participation.function:FUNCTIONS", 2, "t, rng", "", "a mask or ids of clients"),
+    "function": Kind("rollcall.participation.function:FUNCTIONS", "t, rng", returned="a mask or ids of clients"),
     "local_optimizer": Kind(
-        "rollcall.benchmark.engines.local_training:OPTIMIZERS",
-        2,
-        "params, lr",
-        "torch.optim:Optimizer",
-        "a torch.optim.Optimizer",
+        "rollcall.benchmark.engines.local_training:OPTIMIZERS", "params, lr", "torch.optim:Optimizer"
     ),
-    "analysis": Kind("rollcall.participation.analyses:ANALYSES", 1, "seed", "pandas:DataFrame", "a pandas.DataFrame"),
+    "analysis": Kind("rollcall.participation.analyses:ANALYSES", "seed", "pandas:DataFrame"),
 }
 
 
@@ -330,13 +311,9 @@ def _of_suite(kind: str, factory: Any) -> Choice | None:
 
 def _from_object(kind: str, value: Any) -> Choice:
     """A class, a function or an instance as a choice."""
-    suites = _of_suite(kind, value)
-    if suites is not None:
-        return suites
-    thing, source, name = plain(value), source_of(value), address_of(value)
-    if dataclasses.is_dataclass(value) and KINDS[kind].subclass and isinstance(value, KINDS[kind].result):
-        return dataclasses.replace(_of_suite(kind, thing) or _own(kind, name, thing, source), options=fields_of(value))
-    return _constant(kind, name, value, source) if _is_result(kind, value) else _own(kind, name, value, source)
+    if KINDS[kind].subclass and isinstance(value, KINDS[kind].result) and dataclasses.is_dataclass(value):
+        return dataclasses.replace(_from_object(kind, type(value)), options=fields_of(value))
+    return _of_suite(kind, value) or _own(kind, address_of(value), value, source_of(value))
 
 
 def as_written(value: Any) -> Any:
@@ -354,42 +331,31 @@ def fields_of(value: Any) -> dict[str, Any]:
     return {one.name: getattr(value, one.name) for one in fields if getattr(value, one.name) != one.default}
 
 
-def _is_result(kind: str, value: Any) -> bool:
-    """Whether an object is what a choice of this kind makes, rather than what makes it."""
-    return KINDS[kind].result is not None and not isinstance(value, type) and KINDS[kind].fits(value)
-
-
-def _constant(kind: str, name: str, value: Any, source: Source) -> Choice:
-    """The choice that always makes this object."""
-    remember(value, source)
-    return Choice(name, {}, Constant(value), kind, source)
-
-
 def _own(kind: str, name: str, thing: Any, source: Source) -> Choice:
-    """A user's choice.
+    """A user's choice: a callable, or a result, which is then made whatever is supplied.
 
     Raises:
         SettingError: it cannot be of this kind.
     """
-    needs, label = KINDS[kind].needs, name.rpartition("/")[2]
+    entry, label, factory = KINDS[kind], name.rpartition("/")[2], thing
+    needs = f"a function of ({entry.parameters}) that returns {entry.described}{entry.also}"
+    if entry.subclass:
+        needs = f"a subclass of {entry.returns.replace(':', '.')}"
     refusal = f"name: {label!r} is not allowed; must be {needs}; it "
-    if KINDS[kind].subclass:
-        if not (isinstance(thing, type) and issubclass(thing, KINDS[kind].result)):
-            raise SettingError(f"{refusal}is {in_words(thing)}")
-        _check_fields(label, thing)
-    elif _is_result(kind, thing):
-        return _constant(kind, name, thing, source)
-    elif not callable(thing) or (isinstance(thing, type) and not KINDS[kind].makes(thing)):
+    is_class = isinstance(thing, type)
+    if entry.result is not None and not is_class and entry.fits(thing):
+        factory = Constant(thing)
+    elif not (entry.makes(thing) if is_class else callable(thing) and not entry.subclass):
         raise SettingError(f"{refusal}is {in_words(thing)}")
-    else:
-        taken = _wrong_parameters(kind, thing)
-        if taken is not None:
-            raise SettingError(
-                f"{refusal}takes ({taken}), at {definition(thing)}. Parameters after the first ones are its options, "
-                "each by name"
-            )
+    elif entry.subclass:
+        _check_fields(label, thing)
+    elif (taken := _wrong_parameters(kind, thing)) is not None:
+        raise SettingError(
+            f"{refusal}takes ({taken}), at {definition(thing)}. Parameters after the first ones are its options, "
+            "each by name"
+        )
     remember(thing, source)
-    return Choice(name, {}, thing, kind, source)
+    return Choice(name, {}, factory, kind, source)
 
 
 def _check_fields(label: str, cls: type) -> None:
@@ -479,29 +445,26 @@ def _annotation(key: str, annotation: Any) -> Any:
     """The type as which pydantic validates an option. Choices and arrays get a validator of ours."""
     union = typing.get_origin(annotation) in (typing.Union, UnionType)
     members = typing.get_args(annotation) if union else (annotation,)
-    if (_has_choice(members) and key in KINDS) or np.ndarray in members:
-        return Annotated[Any, PlainValidator(partial(_read_option, key, members))]
+    kind = key if key in KINDS and any(typing.get_origin(member) is Callable for member in members) else ""
+    if kind or np.ndarray in members:
+        return Annotated[Any, PlainValidator(partial(_read_option, kind, members))]
     return annotation
 
 
-def _has_choice(members: tuple[Any, ...]) -> bool:
-    """Whether an option may be a choice: its annotation is a callable such as `Partition`."""
-    return any(typing.get_origin(member) is Callable for member in members)
-
-
-def _read_option(key: str, members: tuple[Any, ...], value: Any) -> Any:
+def _read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
     """The value of an option that may be a choice or an array.
 
     Args:
-        key: the option, which is also the kind of its choices.
+        kind: of its choices; empty if it is no choice.
         members: the types that its annotation allows.
         value: from the experiment file.
 
     Raises:
         ValueError: none of the types fits.
     """
-    if _has_choice(members) and key in KINDS and _names_choice(key, value):
-        return read(key, value)
+    named = isinstance(value, str) and kind and (":" in value or value in {*KINDS[kind].known, *installed(kind)})
+    if kind and (named or isinstance(value, Mapping | Choice) or callable(value)):
+        return read(kind, value)
     if value is None and NoneType in members:
         return None
     if isinstance(value, bool) and bool not in members:
@@ -519,13 +482,7 @@ def _read_option(key: str, members: tuple[Any, ...], value: Any) -> Any:
             raise CompleteError(str(error)) from None
     if np.ndarray in members:
         return _array(value)
-    raise ValueError(f"must be {_names(key)}")
-
-
-def _names_choice(kind: str, value: Any) -> bool:
-    if isinstance(value, str):
-        return value in KINDS[kind].known or ":" in value or value in installed(kind)
-    return isinstance(value, Mapping | Choice) or callable(value)
+    raise ValueError(f"must be {_names(kind)}")
 
 
 def _array(value: Any) -> np.ndarray:
@@ -569,7 +526,7 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
         if wrong:
             raise SourceError(f"{place}{wrong}")
     if not entry.fits(result):
-        raise SourceError(f"{place}must return {entry.returned or entry.returns}; returned {in_words(result)}")
+        raise SourceError(f"{place}must return {entry.described}; returned {in_words(result)}")
     if kind == "model":
         from rollcall.tasks.supervised import check_model
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from rollcall.benchmark.config.base import DATA_FILES, Settings
+from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, validated
 from rollcall.benchmark.config.choice import Choice, as_written
 from rollcall.benchmark.config.source import (
     Source,
@@ -43,14 +43,15 @@ def digest(spec: Mapping[str, Any]) -> str:
     settings = plain(spec, _hashed, attrgetter("name"), identity, identity_of_name)
     numerics = settings.pop("numerics", {})
     settings = {"seed": 0} | settings | {"rounds": None}
-    settings["numerics"] = {key: one for key, one in numerics.items() if key not in SPEED}
+    if isinstance(numerics, dict):  # settings may not be validated yet
+        settings["numerics"] = {key: one for key, one in numerics.items() if key not in SPEED}
     return hashlib.sha256(json.dumps([RESULTS, settings], sort_keys=True).encode()).hexdigest()[:10]
 
 
 def run_name(spec: Mapping[str, Any]) -> str:
     """The name of a run folder, such as fedpbc-seed0-3f2a91c07d."""
     chosen = plain(spec.get("analysis", spec.get("algorithm", "")))
-    name = chosen["name"] if isinstance(chosen, dict) else chosen
+    name = str(chosen.get("name") if isinstance(chosen, dict) else chosen)
     return f"{name.rpartition(':')[2]}-seed{spec.get('seed', 0)}-{digest(spec)}"
 
 
@@ -133,10 +134,13 @@ def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
 
 
 class Spec(Settings):
-    """The settings of one run folder."""
+    """The settings of one run folder.
+
+    `read` takes a mapping, or the path of a YAML file that holds one.
+    """
 
     _written: dict[str, Any] = PrivateAttr(default_factory=dict)
-    _digest: str = PrivateAttr("")
+    _name: str = PrivateAttr("")
 
     if TYPE_CHECKING:  # pydantic would list the fields of a base first
         seed: int
@@ -151,20 +155,41 @@ class Spec(Settings):
         if isinstance(data, Mapping):
             # At once, as the user's files may change later.
             spec._written = plain(data, _same, _same, _same) | {"seed": spec.seed}
-            spec._digest = digest(data)
+            spec._name = run_name(data)
         return spec
+
+    @classmethod
+    def read(cls, spec: "Self | Mapping[str, Any] | str | Path") -> Self:
+        """Validate the settings.
+
+        Raises:
+            SettingError: names the field, the value and what is allowed.
+        """
+        if isinstance(spec, cls):
+            return spec
+        return validated(cls, load_yaml(Path(spec)) if isinstance(spec, str | Path) else spec)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some settings changed, as if they had been written."""
         copy = super().model_copy(update=update, deep=deep)
         copy._written = self._written | dict(update or {})
-        copy._digest = digest(copy._written)
+        copy._name = run_name(copy._written)
         return copy
 
     @property
+    def name(self) -> str:
+        """The name of the run folder."""
+        return self._name
+
+    @property
     def label(self) -> str:
-        """The name of what is run, in one word."""
-        raise NotImplementedError
+        """The name of the method or analysis, in one word."""
+        return self._name.rpartition("-seed")[0]
+
+    @property
+    def digest(self) -> str:
+        """See `digest`."""
+        return self._name.rpartition("-")[2]
 
     @property
     def sources(self) -> list[Source]:
@@ -185,17 +210,8 @@ class Spec(Settings):
         Args:
             array: converts each array.
         """
-        return {key: _complete(getattr(self, key), array) for key in type(self).model_fields}
-
-    @property
-    def digest(self) -> str:
-        """See `digest`."""
-        return self._digest
-
-    @property
-    def name(self) -> str:
-        """The name of the run folder."""
-        return f"{self.label}-seed{self.seed}-{self.digest}"
+        settings: dict[str, Any] = _complete(self, array)
+        return settings
 
     @property
     def portable(self) -> dict[str, Any]:
@@ -259,27 +275,29 @@ def _text(value: Any) -> str:
     return dumped(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()
 
 
-def _complete(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
+def _parts(value: Any) -> dict[str, Any] | list[Any] | None:
+    """The settings of a mapping, the options of a choice or the entries of a list; None if it has no parts."""
     if isinstance(value, Settings):
-        return {key: _complete(getattr(value, key), array) for key in type(value).model_fields}
+        return {key: getattr(value, key) for key in type(value).model_fields}
     if isinstance(value, Choice):
-        return {"name": value.name} | {key: _complete(option, array) for key, option in value.options.items()}
+        return value.options
+    return list(value) if isinstance(value, tuple | list) else None
+
+
+def _complete(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
     if isinstance(value, np.ndarray):
         return array(value)
-    if isinstance(value, tuple | list):
-        return [_complete(item, array) for item in value]
-    return value
+    parts = _parts(value)
+    if isinstance(parts, dict):
+        name = {"name": value.name} if isinstance(value, Choice) else {}
+        return name | {key: _complete(part, array) for key, part in parts.items()}
+    return value if parts is None else [_complete(part, array) for part in parts]
 
 
 def _choices(value: Any) -> Iterator[Choice]:
     """All choices in settings, with those among the options of a choice."""
-    if isinstance(value, Settings):
-        for key in type(value).model_fields:
-            yield from _choices(getattr(value, key))
-    elif isinstance(value, Choice):
+    if isinstance(value, Choice):
         yield value
-        for option in value.options.values():
-            yield from _choices(option)
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from _choices(item)
+    parts = _parts(value) or []
+    for part in parts.values() if isinstance(parts, dict) else parts:
+        yield from _choices(part)

@@ -6,7 +6,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import chain, count, product
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
-from rollcall.benchmark.config.digest import digest, run_name
+from rollcall.benchmark.config.digest import run_name
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Claim, Labels, Report, Reported, Size
@@ -27,7 +27,7 @@ def labelled(values: Any) -> Any:
     """An axis as a mapping of labels to values.
 
     In a list, the label of a choice is its name and the label of a number is the number; the second `bernoulli` of a
-    list is called `bernoulli#2`. What is neither a list nor a mapping is returned as it is, for pydantic to refuse.
+    list is called `bernoulli#2`. Any other value is returned as it is, for pydantic to refuse.
     """
     if not isinstance(values, Iterable) or isinstance(values, str):
         return values
@@ -35,12 +35,9 @@ def labelled(values: Any) -> Any:
         return {str(label): value for label, value in values.items()}
     axis: dict[str, Any] = {}
     for value in values:
-        name = label = label_of(value)
-        count = 1
-        while label in axis:
-            count += 1
-            label = f"{name}#{count}"
-        axis[label] = value
+        name = label_of(value)
+        numbered = (f"{name}#{number}" for number in count(2))
+        axis[next(label for label in chain([name], numbered) if label not in axis)] = value
     return axis
 
 
@@ -50,21 +47,21 @@ def named(choice: Any) -> Any:
 
 
 def not_empty(axis: dict[str, Any]) -> dict[str, Any]:
-    """Refuse an axis without values, since no trial would be run."""
+    """Raise if an axis has no values, since no trial would be run."""
     if not axis:
         raise ValueError("must have at least one value")
     return axis
 
 
 def folder_name(name: str) -> str:
-    """Refuse a name that leads out of the store."""
+    """Raise if a name leads out of the store."""
     if name.startswith("/") or "\\" in name or not name.isprintable() or {".", ".."} & set(name.split("/")):
         raise ValueError("must be a relative path without . or .., such as mine or paper/table1")
     return name
 
 
 def file_name(name: str) -> str:
-    """Refuse a name that cannot be part of the name of a file."""
+    """Raise if a name cannot be part of the name of a file."""
     if "/" in folder_name(name):
         raise ValueError("must be a name without /, such as as_released")
     return name
@@ -189,14 +186,13 @@ class Experiment(Settings):
     def _mentions_known_labels(self) -> "Experiment":
         if not self.trial and not any(panel.analysis or panel.trial for panel in self.panels.values()):
             raise SettingError("trial: is missing; it must be given")
-        axes: dict[str, dict[str, Any]] = {"panel": dict.fromkeys(self.panels)}
-        for grid in (self.grid, *(panel.grid for panel in self.panels.values())):
-            _add(axes, grid)
+        axes = self.axes
         for name, variant in self.variants.items():
             for axis in variant.grid:
-                _check_axis(f"variants.{name}.grid", axis, [axis for axis in axes if axis != "panel"])
-        for variant in self.variants.values():
-            _add(axes, variant.grid)
+                _check_axis(f"variants.{name}.grid", axis, axes)
+            axes = _union(axes, variant.grid)
+        axes = {"panel": dict.fromkeys(self.panels), **axes}
+        shown = [axis for axis in axes if axis != "seed"]  # what tables and figures show is a mean over seeds
         parts: dict[str, Experiment | Variant] = {"": self}
         parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
         for path, part in parts.items():
@@ -206,17 +202,15 @@ class Experiment(Settings):
                 for key in ("where", "of", "minus", "over"):
                     _check_labels(f"{path}claims.{number}.{key}", getattr(claim, key) or {}, axes)
                 if claim.either is not None:
-                    _check_axis(f"{path}claims.{number}.either", claim.either, list(claim.of))
+                    _check_axis(f"{path}claims.{number}.either", claim.either, claim.of)
+                if claim.along is not None:
+                    _check_axis("claims: along", claim.along, shown)
         for number, labels in enumerate(self.data_missing):
             _check_labels(f"data_missing.{number}", labels, axes)
-        shown = [axis for axis in axes if axis != "seed"]  # what tables and figures show is a mean over seeds
-        for field, names in {"columns": self.report.columns, "pictures": self.report.pictures}.items():
-            for axis in names:
+        for field in ("columns", "pictures"):
+            for axis in getattr(self.report, field):
                 _check_axis(f"report.{field}", axis, shown)
         _check_axis("report.x", self.report.x, ["round", *(axis for axis in shown if all(map(is_number, axes[axis])))])
-        for claim in (claim for part in parts.values() for claim in part.claims):
-            if claim.along is not None:
-                _check_axis("claims: along", claim.along, shown)
         return self
 
     @classmethod
@@ -227,12 +221,11 @@ class Experiment(Settings):
             SettingError: the experiment does not exist, or one of its keys is not allowed.
         """
         path = file_of(name)
-        if not path.is_file() and Path(name).suffix in (".yaml", ".yml"):
-            raise SettingError(f"experiment: {name!r} is not allowed; there is no file {Path(name).resolve()}")
         if not path.is_file():
-            raise SettingError(
-                f"experiment: {name!r} is not allowed; must be one of {', '.join(names())}, or a .yaml file"
-            )
+            allowed = f"must be one of {', '.join(names())}, or a .yaml file"
+            if Path(name).suffix in (".yaml", ".yml"):
+                allowed = f"there is no file {path.resolve()}"
+            raise SettingError(f"experiment: {name!r} is not allowed; {allowed}")
         content = load_yaml(path)
         if not isinstance(content, dict):
             raise SettingError(f"{path}: holds no settings; must have title, trial and grid")
@@ -276,8 +269,13 @@ class Experiment(Settings):
     def metrics(self) -> list[str]:
         """The columns of a run's history that its report and all claims read, those of its variants included."""
         claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
-        named = self.named_metrics(claims).values()
-        return list(dict.fromkeys(metric.column for metrics in named for metric in metrics))
+        named = chain.from_iterable(self.named_metrics(claims).values())
+        return list(dict.fromkeys(metric.column for metric in named))
+
+    @property
+    def axes(self) -> Grid:
+        """The axes of all panels, each with its values by label; of a label with several values, the last one."""
+        return _union(self.grid, *(panel.grid for panel in self.panels.values()))
 
     def as_(self, variant: str) -> "Experiment":
         """The experiment with the changes of a variant.
@@ -290,18 +288,16 @@ class Experiment(Settings):
             raise SettingError(f"variant: {variant!r} is not allowed; must be {allowed}")
         other = self.variants[variant]
 
-        def changed(grid: Grid) -> Grid:
-            return {axis: values | other.grid.get(axis, {}) for axis, values in grid.items()}
-
+        changed = self._with_grids(
+            lambda grid: {axis: values | other.grid.get(axis, {}) for axis, values in grid.items()}
+        )
         panels = {
-            name: panel.model_copy(update={"trial": merged(panel.trial, other.trial), "grid": changed(panel.grid)})
-            for name, panel in self.panels.items()
+            name: panel.model_copy(update={"trial": merged(panel.trial, other.trial)})
+            for name, panel in changed.panels.items()
         }
-        overrides = self.overrides + other.overrides
-        changes = {"grid": changed(self.grid), "panels": panels, "overrides": overrides}
-        experiment = self.model_copy(update=changes)
-        experiment._variant = variant
-        return experiment
+        changed = changed.model_copy(update={"panels": panels, "overrides": self.overrides + other.overrides})
+        changed._variant = variant
+        return changed
 
     def joined(self, axis: str, values: Iterable[Any]) -> "Experiment":
         """The experiment with more values on an axis. If no grid has the axis, it starts with the value in `trial`."""
@@ -328,18 +324,12 @@ class Experiment(Settings):
         Raises:
             SettingError: there is no such axis, or it has no such label.
         """
-        grids = [self.grid, *(panel.grid for panel in self.panels.values())]
-        panels = self.panels
+        axes = self.axes
         kept: dict[str, dict[str, Any]] = {}
         for axis, wanted in conditions.items():
-            if axis == "panel":
-                panels = selected("panel", panels, wanted)
-                continue
-            there = {label: None for grid in grids for label in grid.get(axis, {})}
-            if not there:
-                axes = dict.fromkeys(axis for grid in grids for axis in grid)
+            if axis != "panel" and not axes.get(axis):
                 raise SettingError(f"only: {axis!r} is not allowed; must be an axis of the grid: {', '.join(axes)}")
-            kept[axis] = selected(axis, there, wanted)
+            kept[axis] = selected(axis, self.panels if axis == "panel" else axes[axis], wanted)
 
         def cut(grid: Grid) -> Grid:
             return {
@@ -347,7 +337,7 @@ class Experiment(Settings):
                 for axis, values in grid.items()
             }
 
-        return self.model_copy(update={"panels": panels})._with_grids(cut)
+        return self.model_copy(update={"panels": kept.get("panel", self.panels)})._with_grids(cut)
 
     def _with_grids(self, changed: Callable[[Grid], Grid]) -> "Experiment":
         """The experiment with its grid and those of its panels changed."""
@@ -355,14 +345,16 @@ class Experiment(Settings):
         return self.model_copy(update={"grid": changed(self.grid), "panels": panels})
 
 
-def _add(axes: Grid, grid: Grid) -> None:
-    """Add the axes of a grid, or their labels, to axes."""
-    for axis, values in grid.items():
+def _union(*grids: Grid) -> Grid:
+    """The axes of several grids, each with all its labels."""
+    axes: Grid = {}
+    for axis, values in chain.from_iterable(grid.items() for grid in grids):
         axes[axis] = axes.get(axis, {}) | values
+    return axes
 
 
 def _check_labels(path: str, labels: Labels, axes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse a part of the grid that does not exist: an axis that is none, or a label that its axis does not have."""
+    """Raise unless the grid has all of these axes and labels."""
     allowed = [axis for axis, known in axes.items() if any(known)]  # without panels, the label of `panel` is empty
     for axis, names in labels.items():
         for name in names:
@@ -372,7 +364,7 @@ def _check_labels(path: str, labels: Labels, axes: Mapping[str, Mapping[str, Any
 
 
 def _check_axis(field: str, axis: str, allowed: Iterable[str]) -> None:
-    """Refuse an axis that is not among those allowed."""
+    """Raise unless the axis is among those allowed."""
     names = list(allowed)
     if axis not in names:
         raise SettingError(f"{field}: {axis!r} is not allowed; must be one of {', '.join(names)}")
@@ -402,14 +394,14 @@ class Place:
     spec: dict[str, Any]
 
     @cached_property
-    def digest(self) -> str:
-        """See `digest`."""
-        return digest(self.spec)
-
-    @property
     def name(self) -> str:
         """The name of the run folder."""
         return run_name(self.spec)
+
+    @property
+    def digest(self) -> str:
+        """See `rollcall.benchmark.config.digest.digest`."""
+        return self.name.rpartition("-")[2]
 
     @property
     def seed(self) -> int:
@@ -484,11 +476,12 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[Place
     for labels in product(*grid.values()):
         spec = common
         for axis, label in zip(grid, labels, strict=True):
-            for path, value in _settings(axis, grid[axis][label]).items():
-                spec = put(spec, path, value)
-        shown = {axis: label for axis, label in zip(grid, labels, strict=True) if axis != "seed"}
-        shown = {"panel": name} | shown
-        yield Place(shown, _overridden(spec, shown, experiment.overrides))
+            spec = put_all(spec, _settings(axis, grid[axis][label]))
+        shown = {"panel": name} | {axis: label for axis, label in zip(grid, labels, strict=True) if axis != "seed"}
+        for override in experiment.overrides:
+            if all(shown.get(axis) in names for axis, names in override.when.items()):
+                spec = put_all(spec, override.set)
+        yield Place(shown, spec)
 
 
 def _settings(axis: str, value: Any) -> Mapping[str, Any]:
@@ -497,15 +490,6 @@ def _settings(axis: str, value: Any) -> Mapping[str, Any]:
     if first in Trial.model_fields or first in Analysis.model_fields or not isinstance(value, Mapping):
         return {axis: value}
     return value
-
-
-def _overridden(spec: dict[str, Any], labels: dict[str, str], overrides: tuple[Override, ...]) -> dict[str, Any]:
-    """The settings after the overrides that apply at this place."""
-    for override in overrides:
-        if all(labels.get(axis) in names for axis, names in override.when.items()):
-            for path, value in override.set.items():
-                spec = put(spec, path, value)
-    return spec
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -538,3 +522,10 @@ def put(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
     if not isinstance(inner, Mapping):
         raise SettingError(f"{path}: cannot be set; {first} is {inner!r}")
     return {**spec, first: put(inner, rest, value)}
+
+
+def put_all(spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of nested settings with these values by dotted setting."""
+    for path, value in values.items():
+        spec = put(spec, path, value)
+    return dict(spec)

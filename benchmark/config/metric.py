@@ -41,15 +41,13 @@ class Metric:
     @cached_property
     def column(self) -> str:
         """The column of a run's history that it reads."""
-        return self.name.removeprefix(THRESHOLD).partition(">=")[0] if self._is_threshold else self.name
+        return self.name if self.threshold is None else self.name.removeprefix(THRESHOLD).partition(">=")[0]
 
     @cached_property
     def threshold(self) -> float | None:
-        """The value to be reached, of a metric that is a threshold; NaN if it is no number."""
-        if not self._is_threshold:
-            return None
+        """The value to be reached; None if the metric is no threshold."""
         try:
-            return float(self.name.partition(">=")[2])
+            return float(self.name.partition(">=")[2]) if self.name.startswith(THRESHOLD) else None
         except ValueError:
             return math.nan
 
@@ -62,7 +60,7 @@ class Metric:
     @property
     def percent(self) -> bool:
         """Whether its values are printed in percent."""
-        return "accuracy" in self.column and not self._is_threshold
+        return "accuracy" in self.column and self.threshold is None
 
     @property
     def title(self) -> str:
@@ -86,17 +84,13 @@ class Metric:
 
     def text(self, value: float, spread: float = 0.0) -> str:
         """A value as people read it: accuracies in percent, others down to the second digit of their spread."""
-        if self._is_threshold and not math.isfinite(value):
+        if self.threshold is not None and not math.isfinite(value):
             return "not reached"
         if self.percent:
             return f"{100 * value:.1f}"
         if not 1e-6 < spread < 1e6:
             return f"{value:.4g}"
         return f"{value:.{max(0, 1 - math.floor(math.log10(spread)))}f}"
-
-    @property
-    def _is_threshold(self) -> bool:
-        return self.name.startswith(THRESHOLD)
 
 
 def direction_of(name: str, declared: Iterable[Metric] = ()) -> Direction | None:

@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -54,7 +54,7 @@ def supply(texts: Mapping[str, str]) -> None:
 
 
 def loaded(address: str) -> tuple[Any, Source]:
-    """What `FILE.py:NAME` or `package.module:NAME` leads to, of whatever kind, and its source.
+    """The value of `FILE.py:NAME` or `package.module:NAME`, and its source.
 
     Raises:
         SettingError: there is no such file or module, it cannot be run, or it does not define the name.
@@ -67,11 +67,11 @@ def loaded(address: str) -> tuple[Any, Source]:
 
 
 def _of_file(path: str, name: str) -> tuple[Any, Source]:
-    """What a Python file calls by a name."""
+    """The value of a name in a Python file, and the file."""
     file = Path(path).resolve()
-    if str(file) not in _texts and not file.is_file():
+    text = _text(str(file))
+    if text is None:
         raise SettingError(f"name: '{path}:{name}' is not allowed; there is no file {file}")
-    text = _texts[str(file)] if str(file) in _texts else file.read_bytes().decode()
     module = _module(str(file), text)
     if not hasattr(module, name):
         defined = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
@@ -82,6 +82,13 @@ def _of_file(path: str, name: str) -> tuple[Any, Source]:
     return getattr(module, name), Source(str(file), text)
 
 
+def _text(file: str) -> str | None:
+    """The content of a file, or the text supplied for it; None if there is neither."""
+    if file in _texts:
+        return _texts[file]
+    return Path(file).read_bytes().decode() if Path(file).is_file() else None
+
+
 @cache
 def _module(file: str, text: str) -> ModuleType:
     """A file as a module. It is run once; after a change of its content, again."""
@@ -90,18 +97,16 @@ def _module(file: str, text: str) -> ModuleType:
     sys.modules[module.__name__] = module  # dataclasses and pickle look their module up
     try:
         exec(compile(text, file, "exec"), vars(module))
-    except SyntaxError as error:
-        if error.filename != file:
-            raise SourceError(f"{at_line(file, error)}: {told(error)}") from None
-        line = (error.text or "").strip()
-        raise SourceError(f"{shown(file)}:{error.lineno}: this is not Python: {error.msg}: {line}") from None
     except (Exception, SystemExit) as error:
-        raise SourceError(f"{at_line(file, error)}: {told(error)}") from None
+        if isinstance(error, SyntaxError) and error.filename == file:
+            line = (error.text or "").strip()
+            raise SourceError(f"{shown(file)}:{error.lineno}: this is not Python: {error.msg}: {line}") from None
+        raise SourceError(f"{contributed_line(error, {file}) or f'{shown(file)}: '}{told(error)}") from None
     return module
 
 
 def _imported(address: str) -> Any:
-    """What an address `package.module:Name` leads to."""
+    """The value of `package.module:Name`."""
     module_name, _, attribute = address.partition(":")
     try:
         value: Any = import_module(module_name)
@@ -113,17 +118,13 @@ def _imported(address: str) -> Any:
             ) from None
         raise SourceError(f"{address}: {told(error)}") from None
     except (Exception, SystemExit) as error:
-        raise SourceError(f"{address}: {_last_line(error)}{told(error)}") from None
+        files = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
+        raise SourceError(f"{address}: {contributed_line(error, files)}{told(error)}") from None
     for part in attribute.split("."):
         if not hasattr(value, part):
             raise SettingError(f"name: {address!r} is not allowed; {module_name} does not define {part}")
         value = getattr(value, part)
     return value
-
-
-def _last_line(error: BaseException) -> str:
-    trace = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
-    return f"{at_line(trace[-1].filename, error)}: " if trace else ""
 
 
 def source_of(value: Any) -> Source:
@@ -155,12 +156,12 @@ def is_reachable(value: Any) -> bool:
 
 
 def portable(value: Any) -> Any:
-    """What another process can read an object from: its address, or the object if no address leads to it."""
+    """An object for another process: its address, or the object itself if no address leads to it."""
     return address_of(value) if is_reachable(value) else value
 
 
 def identity(value: Any) -> str:
-    """What a digest names an object by: its code, and the values that it holds if no address leads to it."""
+    """An object in a digest: its code, and the values that it holds if no address leads to it."""
     label = address_of(value).rpartition(":")[2]
     return ":".join([source_of(value).digest, label, *([] if is_reachable(value) else [fingerprint(value)])])
 
@@ -172,15 +173,13 @@ def absolute(name: str) -> str:
 
 
 def identity_of_name(name: str) -> str:
-    """What a digest names `FILE.py:NAME` or `package.module:NAME` by: the content of the file. Other texts: as is."""
+    """`FILE.py:NAME` or `package.module:NAME` in a digest: the content of the file and the name. Other texts: as is."""
     path, _, attribute = absolute(name).rpartition(":")
     if ADDRESS.fullmatch(name) and not name.startswith(SUITE):
         with suppress(ImportError):  # no module of this name
             path = getattr(find_spec(path), "origin", None) or path
-    if not path.endswith(".py") or (path not in _texts and not Path(path).is_file()):
-        return name
-    text = _texts[path] if path in _texts else Path(path).read_bytes().decode()
-    return f"{Source(path, text).digest}:{attribute}"
+    text = _text(path) if path.endswith(".py") else None
+    return name if text is None else f"{Source(path, text).digest}:{attribute}"
 
 
 def plain(value: Any) -> Any:
@@ -207,23 +206,16 @@ def _code_digest(file: str) -> str:
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            statements = [one for one in node.body if not _is_text(one)]
-            node.body = statements or [ast.Pass()]
+            node.body = [one for one in node.body if not _is_text(one)] or [ast.Pass()]
     return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:10]
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
-
-
-def at_line(file: str, error: BaseException) -> str:
-    """`FILE:LINE` of the innermost line of this file that an error went through; the file alone if there is none."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f"{shown(file)}:{lines[-1]}" if lines else shown(file)
+    """Whether a statement is a docstring, which does nothing."""
+    match statement:
+        case ast.Expr(ast.Constant(str())):
+            return True
+    return False
 
 
 def remember(factory: Any, source: Source | None) -> None:
@@ -232,10 +224,10 @@ def remember(factory: Any, source: Source | None) -> None:
     _files.update([source.file] if source else [], [code.co_filename] if code else [])
 
 
-def contributed_line(error: BaseException) -> str:
-    """File, line and a colon, of the innermost line of a contributed file that an error went through; or empty."""
+def contributed_line(error: BaseException, files: Collection[str] = _files) -> str:
+    """`FILE:LINE: ` of the innermost line of these files, by default the contributed ones, in a traceback; or empty."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename in _files:
+        if frame.filename in files:
             return f"{shown(frame.filename)}:{frame.lineno}: "
     return ""
 
@@ -251,13 +243,13 @@ def definition(factory: Callable[..., Any]) -> str:
 
 def in_words(value: Any) -> str:
     """A value in words, with the place of its definition."""
+    place = definition(value) if isinstance(value, type) or inspect.isroutine(value) else ""
+    at = f", at {place}" if place else ""
     if isinstance(value, type):
         bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
-        place = definition(value)
-        return f"a class{f' of {bases}' if bases else ''}{f', at {place}' if place else ''}"
+        return f"a class{f' of {bases}' if bases else ''}{at}"
     if inspect.isroutine(value):
-        place = definition(value)
-        return f"a function{f', at {place}' if place else ''}"
+        return f"a function{at}"
     if isinstance(value, tuple):
         return f"({', '.join(type(entry).__name__ for entry in value)})"
     name = type(value).__name__
@@ -301,7 +293,7 @@ def _feed(digest: Any, value: Any, above: set[int]) -> None:
 
 
 def _parts_of(value: Any) -> list[Any]:
-    """What an object consists of, in an order that does not change."""
+    """The parts of an object, in an order that does not change."""
     if isinstance(value, np.ndarray):
         return [str(value.dtype), *value.shape, np.ascontiguousarray(value).tobytes()]
     if type(value).__module__.startswith("torch") and hasattr(value, "detach") and hasattr(value, "cpu"):

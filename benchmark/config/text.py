@@ -65,12 +65,8 @@ def dumped(content: Any, **options: Any) -> str:
 def parse_part(field: str, text: str) -> Any:
     """A part on a command line, as its name or as a mapping: `{name: mifa, memory: updates}`.
 
-    Args:
-        field: the option, for the error.
-        text: YAML.
-
     Raises:
-        SettingError: it is not YAML.
+        SettingError: it is not YAML; names the field.
     """
     try:
         return parsed(text)
@@ -83,12 +79,8 @@ def parse_part(field: str, text: str) -> Any:
 def parse_values(field: str, text: str) -> list[Any]:
     """`0.1,0.05` as [0.1, 0.05]; the values are YAML.
 
-    Args:
-        field: the option, for the error.
-        text: the values.
-
     Raises:
-        SettingError: it is empty, or not YAML.
+        SettingError: it is empty, or not YAML; names the field.
     """
     try:
         content: list[Any] = parsed(f"[{text}]")
@@ -104,12 +96,8 @@ def parse_all(field: str, assignments: Iterable[str]) -> dict[str, list[Any]]:
 
     `panel=cifar10,local.lr=0.1,0.05` holds two assignments; values of a repeated setting are joined.
 
-    Args:
-        field: the option, for the error.
-        assignments: the texts.
-
     Raises:
-        SettingError: a text does not have this form.
+        SettingError: a text does not have this form; names the field.
     """
     values: dict[str, list[Any]] = {}
     for text in assignments:
@@ -124,12 +112,7 @@ def parse_all(field: str, assignments: Iterable[str]) -> dict[str, list[Any]]:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 trial`, `2 trials`, `10,000 rounds`.
-
-    Args:
-        number: of things.
-        noun: for one of them; its plural ends in s.
-    """
+    """`1 trial`, `2 trials`, `10,000 rounds`; the plural of the noun ends in s."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

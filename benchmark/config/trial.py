@@ -1,13 +1,11 @@
 """A trial: one task x participation x algorithm x seed, with all its settings."""
 
 from functools import partial
-from math import lcm
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
-from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.base import Settings
 from rollcall.benchmark.config.choice import Choice, read
 from rollcall.benchmark.config.digest import Spec
 from rollcall.benchmark.config.errors import SettingError, at
@@ -74,33 +72,19 @@ class Evaluation(Settings):
 
     def due(self, t: int, rounds: int) -> bool:
         """Whether the model is measured after t rounds."""
-        return t in self.at or self._regular(t, rounds)
-
-    def counts(self, rounds: int) -> tuple[int, int]:
-        """The number of evaluations before the last rounds, and in them."""
-        before, among = self._regular_counts(rounds)
-        further = [t for t in set(self.at) if t < rounds and not self._regular(t, rounds)]
-        late = sum(self.among_last(t, rounds) for t in further)
-        return before + len(further) - late, among + late
-
-    def _regular(self, t: int, rounds: int) -> bool:
-        """Whether the model is measured after t rounds even if they are not in `at`."""
-        if t in (0, rounds) or t % self.every == 0:
+        if t in (0, rounds) or t in self.at or t % self.every == 0:
             return True
         return self.last is not None and self.among_last(t, rounds) and t % self.last.every == 0
 
-    def _regular_counts(self, rounds: int) -> tuple[int, int]:
-        """As `counts`, without `at`."""
-        if self.last is None:
-            return 1 + -(-rounds // self.every), 0
-        first = max(0, rounds - self.last.rounds)
-
-        def multiples(n: int) -> int:
-            return rounds // n - first // n
-
-        among = multiples(self.every) + multiples(self.last.every) - multiples(lcm(self.every, self.last.every))
-        also = rounds % self.every != 0 and rounds % self.last.every != 0  # after the last round
-        return 1 + first // self.every, among + also
+    def counts(self, rounds: int) -> tuple[int, int]:
+        """The number of evaluations before the last rounds, and in them."""
+        due = {0, rounds, *range(0, rounds, self.every), *(t for t in self.at if t < rounds)}
+        first = rounds
+        if self.last is not None:
+            first = max(0, rounds - self.last.rounds)
+            due.update(range(rounds - rounds % self.last.every, first, -self.last.every))
+        among = sum(t > first for t in due)
+        return len(due) - among, among
 
 
 class Numerics(Settings):
@@ -123,10 +107,7 @@ class Numerics(Settings):
 
 
 class Trial(Spec):
-    """All settings that decide a result.
-
-    `Trial.read` takes a mapping, or the path of a YAML file that holds one.
-    """
+    """All settings that decide a result."""
 
     task: TaskChoice = Field(description="data set, model and partition")
     participation: ParticipationChoice = Field(
@@ -146,46 +127,23 @@ class Trial(Spec):
 
     @model_validator(mode="after")
     def _algorithm_fits(self) -> "Trial":
-        with at("algorithm"):
-            method = self.algorithm.build()
-        try:
-            method.check(self._setting())
-        except ValueError as error:
-            raise SettingError(str(error)) from None
-        if self.evaluation.weights:
-            self._needs_linear_updates(linear=method.properties.linear)
-        return self
-
-    def _setting(self) -> Any:
-        """What an algorithm checks."""
         from rollcall.algorithms import Setting  # here, because `rollcall show` prints before torch is imported
 
-        local = self.local
-        return Setting(
-            local.common_steps, self.server.plain, local.momentum, local.label, local.clip_norm, local.keep_momentum
-        )
-
-    def _needs_linear_updates(self, linear: bool) -> None:
-        """Refuse `evaluation.weights` if the model is not a weighted sum of what the clients sent."""
-        needs = "evaluation.weights: needs a method and a server optimizer that are linear in the client updates"
-        if self.server.optimizer != "sgd":
-            raise SettingError(f"{needs}; server.optimizer {self.server.label} is not")
-        if not linear:
-            raise SettingError(f"{needs}; {self.algorithm.label} with these options is not")
-
-    @classmethod
-    def read(cls, spec: "Trial | dict[str, Any] | str | Path") -> "Trial":
-        """Validate a trial.
-
-        Raises:
-            SettingError: names the field, the value and what is allowed.
-        """
-        if isinstance(spec, Trial):
-            return spec
-        if isinstance(spec, str | Path):
-            spec = load_yaml(Path(spec))
-        return validated(cls, spec)
-
-    @property
-    def label(self) -> str:
-        return self.algorithm.label
+        with at("algorithm"):
+            method = self.algorithm.build()
+        local, server = self.local, self.server
+        try:
+            method.check(
+                Setting(
+                    local.common_steps, server.plain, local.momentum, local.label, local.clip_norm, local.keep_momentum
+                )
+            )
+        except ValueError as error:
+            raise SettingError(str(error)) from None
+        if self.evaluation.weights:  # the model must be a weighted sum of the client updates
+            needs = "evaluation.weights: needs a method and a server optimizer that are linear in the client updates"
+            if server.optimizer != "sgd":
+                raise SettingError(f"{needs}; server.optimizer {server.label} is not")
+            if not method.properties.linear:
+                raise SettingError(f"{needs}; {self.algorithm.label} with these options is not")
+        return self

@@ -38,23 +38,24 @@ def stand_in(source):
     return {split: (image.expand(n, -1, -1, -1), torch.arange(n) % classes) for split, n in SIZES[source.name].items()}
 
 
+def eight(data, split):
+    """The first eight samples of a split, in one batch."""
+    return Batches(tuple(column[:8] for column in data.splits[split]), 8)
+
+
 @pytest.fixture(scope="module")
 def seen():
-    """What was run already, and the columns it has."""
+    """The trials that were run already, with the columns of their histories."""
     loaders = [getattr(datasets, name) for name in (*SIZES, "cinic10_enlarged")]
     genuine = datasets.splits
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "splits", lambda source: stand_in(source) if source.name in SIZES else genuine(source))
-        patch.setattr(ClientData, "evaluation", lambda self, split: Batches(eight(self.splits[split]), 8))
+        patch.setattr(ClientData, "evaluation", eight)
         for loader in loaders:
             loader.cache_clear()
         yield {}
     for loader in loaders:
         loader.cache_clear()
-
-
-def eight(samples):
-    return tuple(column[:8] for column in samples)
 
 
 def short(trial):
@@ -74,20 +75,13 @@ def small(analysis):
 
 
 def kind(trial):
-    """What of a trial is code rather than numbers, its network aside."""
+    """The settings of a trial that choose code rather than numbers, without its network."""
     code = trial.task.name, trial.algorithm.name, trial.participation.name
     return *code, trial.evaluation.splits, trial.evaluation.by, trial.evaluation.weights
 
 
-def linear(trial):
-    """A trial with softmax regression for its network."""
-    if "model" not in trial.task.options:
-        return trial
-    return trial.model_copy(update={"task": replace(trial.task, options=trial.task.options | {"model": LINEAR})})
-
-
 def columns(trial, seen):
-    """What a trial or an analysis measures."""
+    """The columns of the history of a trial or of the table of an analysis."""
     if isinstance(trial, Analysis):
         analysis = small(trial)
         if str(analysis) not in seen:
@@ -97,7 +91,8 @@ def columns(trial, seen):
     if model is not None and (trial.task.name, model.name) not in seen:
         seen[trial.task.name, model.name] = run(trial)
     if kind(trial) not in seen:
-        seen[kind(trial)] = run(linear(trial))
+        linear = replace(trial.task, options=trial.task.options | ({"model": LINEAR} if model is not None else {}))
+        seen[kind(trial)] = run(trial.model_copy(update={"task": linear}))
     return seen[kind(trial)]
 
 

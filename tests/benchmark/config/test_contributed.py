@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 import yaml
 
 from rollcall import SettingError, Trial, algorithms, simulate
 from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.config.digest import digest
 from rollcall.participation import Bernoulli, Population
 from rollcall.participation.streams import stream
 
@@ -61,18 +61,18 @@ def test_file_module_and_object_are_the_same_trial(own, tmp_path):
 
 
 def test_the_source_is_in_the_run_folder_and_in_the_digest(tmp_path):
-    mine = tmp_path / "mine.py"
-    mine.write_text(FILE.read_text())
+    mine, again = tmp_path / "mine.py", tmp_path / "elsewhere.py"
+    for file in (mine, again):
+        file.write_text(FILE.read_text())
     settings = {"task": QUADRATIC, "algorithm": "fedavg", "rounds": 1, "participation": f"{mine}:Alternating"}
     before = Trial.read(settings)
     simulate(before, folder=tmp_path / "run")
     assert (tmp_path / "run" / "source" / "mine.py").read_text() == FILE.read_text()
     assert yaml.safe_load((tmp_path / "run" / "trial.yaml").read_text())["participation"] == f"{mine}:Alternating"
-    again = tmp_path / "elsewhere.py"
-    again.write_text(FILE.read_text())
     assert Trial.read(settings | {"participation": f"{again}:Alternating"}).digest == before.digest
     mine.write_text(FILE.read_text().replace("% 2", "% 3"))
     assert Trial.read(settings).digest != before.digest
+    assert digest({"algorithm": f"{mine}:A"}) != digest({"algorithm": f"{mine}:B"})
 
 
 def test_one_of_the_suites_keeps_its_name_and_digest():
@@ -84,10 +84,12 @@ def test_one_of_the_suites_keeps_its_name_and_digest():
     assert by_address.algorithm == plain.algorithm
 
 
-def test_an_instance_has_its_fields_as_options():
+def test_an_instance_of_a_method(tmp_path):
     choice = read("algorithm", algorithms.MIFA(memory="updates"))
     assert choice.options["memory"] == "updates"
     assert choice.build() == algorithms.MIFA(memory="updates")
+    (tmp_path / "mine.py").write_text("from rollcall.algorithms import MIFA\nmethod = MIFA(memory='updates')\n")
+    assert read("algorithm", f"{tmp_path}/mine.py:method").build() == choice.build()
 
 
 def test_an_instance_is_taken_as_it_is():
@@ -132,43 +134,24 @@ def test_what_is_not_of_the_kind_is_refused(kind, name, complaint):
         read(kind, f"{FILE}:{name}")
 
 
-def test_names_that_lead_nowhere():
-    for name, complaint in (
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
         ("no_such_package.part:Thing", "there is no module no_such_package. Install its package, or name a file"),
         ("rollcall.algorithms:Nothing_", "algorithms does not define Nothing_"),
         ("nowhere.py:X", "there is no file"),
-    ):
-        with pytest.raises(SettingError, match=re.escape(complaint)):
-            read("algorithm", name)
-
-
-def test_two_methods_of_one_file_both_run(tmp_path):
-    from rollcall.benchmark.config.experiment import Experiment, distinct, places
-
-    file = tmp_path / "two.py"
-    file.write_text("from rollcall.algorithms import FedAvg\nclass A(FedAvg): ...\nclass B(FedAvg): ...\n")
-    content = {
-        "title": "Two",
-        "trial": {"task": QUADRATIC, "rounds": 1},
-        "grid": {"algorithm": [f"{file}:A", f"{file}:B"]},
-    }
-    (tmp_path / "two.yaml").write_text(yaml.safe_dump(content))
-    found = distinct(places(Experiment.read(str(tmp_path / "two.yaml"))))
-    assert [one.label for one in found] == ["A", "B"]
+    ],
+)
+def test_names_that_lead_nowhere(name, complaint):
+    with pytest.raises(SettingError, match=re.escape(complaint)):
+        read("algorithm", name)
 
 
 def test_local_functions_differ_by_what_they_enclose():
     def scaled(factor):
-        return lambda t: factor / (t + 1)
+        return digest({"local": {"schedule": lambda t: factor / (t + 1)}})
 
-    def digest(schedule):
-        return Trial.read(
-            {"task": QUADRATIC, "algorithm": "fedavg", "rounds": 1, "local": {"schedule": schedule}}
-        ).digest
-
-    assert digest(scaled(1)) == digest(scaled(1))
-    assert digest(scaled(1)) != digest(scaled(2))
-    assert torch.is_grad_enabled()
+    assert scaled(1) == scaled(1) != scaled(2)
 
 
 ROLL_CALLS = """
@@ -238,24 +221,28 @@ def test_a_class_and_an_object_with_active_are_participation_models(roll_calls):
         simulate(quadratic(module.Longer))
 
 
+PLAIN = "class Mine:\n    def __init__(self, {}): ...\n    def active(self, t):\n        return [0]\n"
+FIELDS = "from dataclasses import dataclass\n\n@dataclass\nclass Mine:\n    {}\n    def active(self, t):\n        return [0]\n"
+
+
 @pytest.mark.parametrize(
-    ("parameters", "complaint"),
-    [("every: int", r"it takes \(every\)"), ("every: int = 2", r"it takes \(every\)"), ("population: object", "")],
+    ("text", "parameters", "allowed"),
+    [
+        (FIELDS, "every: int", False),
+        (FIELDS, "every: int = 2", False),
+        (PLAIN, "every: int = 2", False),
+        (PLAIN, "every: int", True),  # without a default, a parameter may have any name
+        (FIELDS, "population: object", True),
+    ],
 )
-@pytest.mark.parametrize("dataclass", [True, False])
-def test_no_option_takes_what_the_suite_supplies(parameters, complaint, dataclass, tmp_path):
-    head = (
-        "@dataclass\nclass Mine:\n    {}\n" if dataclass else "class Mine:\n    def __init__(self, {}):\n        pass\n"
-    )
-    text = (
-        f"from dataclasses import dataclass\n\n{head.format(parameters)}    def active(self, t):\n        return [0]\n"
-    )
-    (tmp_path / "mine.py").write_text(text)
-    if complaint and (dataclass or "=" in parameters):  # without a default, a parameter may have any name
-        with pytest.raises(SettingError, match=rf"must be a function of \(population\) .*; {complaint}, at .*mine.py"):
-            quadratic(f"{tmp_path}/mine.py:Mine")
-    else:
+def test_no_option_takes_what_the_suite_supplies(text, parameters, allowed, tmp_path):
+    (tmp_path / "mine.py").write_text(text.format(parameters))
+    if allowed:
         assert quadratic(f"{tmp_path}/mine.py:Mine").participation.build(Population(3)).active(0).tolist() == [0]
+        return
+    refusal = r"must be a function of \(population\) .*; it takes \(every\), at .*mine.py"
+    with pytest.raises(SettingError, match=refusal):
+        quadratic(f"{tmp_path}/mine.py:Mine")
 
 
 def test_a_mask_of_a_file_is_a_trace(roll_calls):

@@ -1,12 +1,24 @@
-"""Experiments: grids and how the command line changes them."""
+"""Experiments: from the file to the places of the grid, and how the command line changes them."""
 
 import pytest
 import yaml
 from pydantic import ValidationError
 
 from rollcall import SettingError
-from rollcall.benchmark.config.base import validated
-from rollcall.benchmark.config.experiment import LIBRARY, Experiment, names, places, trials
+from rollcall.benchmark.config.base import load_yaml, validated
+from rollcall.benchmark.config.digest import digest
+from rollcall.benchmark.config.experiment import (
+    Experiment,
+    distinct,
+    label_of,
+    labelled,
+    merged,
+    names,
+    places,
+    put,
+    selected,
+    trials,
+)
 
 BASE = {
     "name": "e",
@@ -20,10 +32,29 @@ def cells(experiment):
     return [(trial.seed, trial.algorithm.name) for trial in trials(experiment)]
 
 
-def test_trials_are_the_product_of_the_grid():
-    experiment = Experiment.model_validate(BASE)
-    assert cells(experiment) == [(0, "fedavg"), (0, "mifa"), (1, "fedavg"), (1, "mifa")]
-    assert trials(experiment)[1].algorithm.options["wait_for_all"] is True
+def test_places_are_the_product_of_the_grid_and_of_equal_trials_the_longest_is_run():
+    panels = {"short": {"trial": {"local": {"lr": 0.1}}}, "long": {"trial": {"rounds": 5, "local": {"lr": 0.1}}}}
+    overrides = [{"when": {"algorithm": "mifa", "panel": "long"}, "set": {"local.lr": 0.5}}]
+    found = places(Experiment.model_validate(BASE | {"panels": panels, "overrides": overrides}))
+    assert [(*place.labels.values(), place.seed, place.rounds, place.spec["local"]["lr"]) for place in found] == [
+        ("short", "fedavg", 0, 3, 0.1),
+        ("short", "mifa", 0, 3, 0.1),
+        ("short", "fedavg", 1, 3, 0.1),
+        ("short", "mifa", 1, 3, 0.1),
+        ("long", "fedavg", 0, 5, 0.1),
+        ("long", "mifa", 0, 5, 0.5),
+        ("long", "fedavg", 1, 5, 0.1),
+        ("long", "mifa", 1, 5, 0.5),
+    ]
+    assert [(trial.seed, trial.algorithm.name, trial.rounds, trial.local.lr) for trial in distinct(found)] == [
+        (0, "fedavg", 5, 0.1),
+        (0, "mifa", 3, 0.1),
+        (1, "fedavg", 5, 0.1),
+        (1, "mifa", 3, 0.1),
+        (0, "mifa", 5, 0.5),
+        (1, "mifa", 5, 0.5),
+    ]
+    assert distinct(found)[1].algorithm.options["wait_for_all"] is True
 
 
 def test_settings_can_be_varied_also_below_an_axis():
@@ -76,91 +107,80 @@ def test_panels_share_an_axis_that_is_no_setting():
     assert [place.trial.analysis.options["probability"][1] for place in found[2:]] == [0.5, 0.25]
 
 
-def test_a_mistyped_axis_is_named():
-    with pytest.raises(SettingError, match="algoritm: is not a setting"):
-        trials(Experiment.model_validate(BASE).varied({"algoritm": ["mifa"]}))
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"trial": {"local": {"steps": 0}}}, r"^panel long: local.steps: 0 is not allowed; must be greater than 0"),
+        ({"grid": {"algoritm": ["mifa"]}}, r"^panel long: algoritm: is not a setting"),
+        ({"grid": {"algorithm": [3]}}, r"^panel long: algorithm.name: is missing in 3; must be one of"),
+        ({"grid": {"algorithm": [{"mu": 1}]}}, r"^panel long: algorithm.name: is missing in {'mu': 1}; must be one of"),
+        ({"analysis": "class_weigths"}, r"^panel long: analysis.name: 'class_weigths' is not allowed; must be one of"),
+    ],
+)
+def test_an_error_names_the_panel(change, complaint):
+    with pytest.raises(SettingError, match=complaint):
+        trials(Experiment.model_validate(BASE | {"panels": {"short": {}, "long": change}}))
 
 
 CLAIM = {"says": "so", "tag": "ours", "least": 0, "along": "algorthm"}
+VARIANT = {"about": "more"}
+
+
+def override(**when):
+    return {"overrides": [{"when": {"seed": 0}, "set": {"rounds": 2}}, {"when": when, "set": {"rounds": 3}}]}
 
 
 @pytest.mark.parametrize(
-    ("change", "error"),
+    ("change", "complaint"),
     [
-        (
-            {"report": {"columns": ["algorthm"]}},
-            "report.columns: 'algorthm' .* must be one of panel, algorithm, local.lr",
-        ),
-        ({"report": {"pictures": ["seed"]}}, "report.pictures: 'seed' .* must be one of panel, algorithm, local.lr"),
-        ({"report": {"x": "foo"}}, "report.x: 'foo' is not allowed; must be one of round, local.lr$"),
-        ({"report": {"x": "algorithm"}}, "report.x: 'algorithm' is not allowed; must be one of round, local.lr$"),
-        ({"claims": [CLAIM]}, "claims: along: 'algorthm' .* must be one of panel, algorithm, local.lr"),
-        (
-            {"variants": {"v": {"about": "", "claims": [CLAIM]}}},
-            "claims: along: 'algorthm' .* must be one of panel, algorithm, local.lr",
-        ),
-        (
-            {"variants": {"v": {"about": "", "grid": {"local.steps": [1]}}}},
-            "variants.v.grid: 'local.steps' .* must be one of seed, algorithm, local.lr",
-        ),
+        ({"report": {"columns": ["algorthm"]}}, "report.columns: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
+        ({"report": {"pictures": ["seed"]}}, "report.pictures: 'seed' is not allowed; must be one of panel, algorithm, local.lr"),
+        ({"report": {"x": "foo"}}, "report.x: 'foo' is not allowed; must be one of round, local.lr"),
+        ({"report": {"x": "algorithm"}}, "report.x: 'algorithm' is not allowed; must be one of round, local.lr"),
+        ({"claims": [CLAIM]}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
+        ({"variants": {"v": VARIANT | {"claims": [CLAIM]}}}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
+        ({"variants": {"v": VARIANT | {"grid": {"local.steps": [1]}}}}, "variants.v.grid: 'local.steps' is not allowed; must be one of seed, algorithm, local.lr"),
+        (override(algorithm="fedav"), "overrides.1.when.algorithm: 'fedav' is not allowed; must be one of fedavg, mifa"),
+        (override(algo="fedavg"), "overrides.1.when: 'algo' is not allowed; must be one of panel, seed, algorithm, local.lr"),
+        (override(panel="a") | {"panels": {"": {}}}, "overrides.1.when: 'panel' is not allowed; must be one of seed, algorithm"),
+        ({"variants": {"v": VARIANT | override(seed=2)}}, "variants.v.overrides.1.when.seed: '2' is not allowed; must be one of 0, 1"),
+        ({"grid": {"seed": []}}, "grid.seed: [] is not allowed; must have at least one value"),
+        ({"grid": {"seed": {}}}, "grid.seed: {} is not allowed; must have at least one value"),
     ],
-)
-def test_an_axis_that_no_grid_has_is_refused(change, error):
+)  # fmt: skip
+def test_an_axis_or_a_label_that_no_grid_has_is_refused(change, complaint):
+    content = BASE | {"panels": {"a": {}, "b": {"grid": {"local.lr": [0.1, 0.2]}}}} | change
+    with pytest.raises(SettingError) as caught:
+        validated(Experiment, content)
+    assert str(caught.value) == complaint
+
+
+def test_a_variant_changes_labels_of_all_grids():
     content = BASE | {"panels": {"a": {}, "b": {"grid": {"local.lr": [0.1, 0.2]}}}}
-    with pytest.raises(SettingError, match=error):
-        validated(Experiment, content | change)
+    variants = {"v": VARIANT | {"grid": {"local.lr": {"0.1": 0.3}}, "claims": [CLAIM | {"along": "local.lr"}]}}
     report = {"columns": ["panel"], "pictures": ["algorithm"], "x": "local.lr"}
-    claims = [CLAIM | {"along": "local.lr"}]
-    variants = {"v": {"about": "", "grid": {"local.lr": {"0.1": 0.3}}, "claims": claims}}
-    allowed = validated(Experiment, content | {"report": report, "claims": claims, "variants": variants})
-    assert [trial.local.lr for trial in trials(allowed.as_("v"))][4:] == [0.3, 0.2] * 4
+    varied = validated(Experiment, content | {"report": report, "variants": variants}).as_("v")
+    assert [trial.local.lr for trial in trials(varied)][4:] == [0.3, 0.2] * 4
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_experiment_of_the_suite_is_valid(name):
+def test_every_experiment_of_the_suite_is_valid_and_its_runs_are_found_by_their_settings(name, tmp_path):
     experiment = Experiment.read(name)
-    assert len({trial.digest for trial in trials(experiment)}) == len(trials(experiment)) > 0
-    assert (LIBRARY / f"{name}.yaml").exists()
     assert experiment.about
+    found = places(experiment)
+    assert {place.digest for place in found} == {trial.digest for trial in trials(experiment)} != set()
+    found[-1].trial.save(tmp_path)
+    assert found[-1].digest == digest(load_yaml(tmp_path / "trial.yaml"))
 
 
 @pytest.mark.parametrize(
-    ("when", "complaint"),
-    [
-        ({"algorithm": "fedav"}, "when.algorithm: 'fedav' is not allowed; must be one of fedavg, fedpbc"),
-        ({"algo": "fedavg"}, "when: 'algo' is not allowed; must be one of algorithm, seed"),
-        ({"panel": "a"}, "when: 'panel' is not allowed; must be one of algorithm, seed"),
-        ({"seed": 2}, "when.seed: '2' is not allowed; must be one of 0, 1"),
-    ],
+    ("text", "complaint"),
+    [("title: [", "is not YAML"), ("- 1", "holds no settings"), ("title: Half", "trial: is missing")],
 )
-def test_an_override_of_nothing_is_refused(when, complaint):
-    """In the experiment and in its variants: it would never apply."""
-    content = {
-        "name": "e",
-        "title": "E",
-        "trial": {"rounds": 1},
-        "grid": {"algorithm": ["fedavg", "fedpbc"], "seed": [0, 1]},
-    }
-    overrides = [{"when": {"seed": 0}, "set": {"rounds": 2}}, {"when": when, "set": {"rounds": 3}}]
-    for place, changes in (
-        ("overrides.1.", {"overrides": overrides}),
-        ("variants.v.overrides.1.", {"variants": {"v": {"about": "more", "overrides": overrides}}}),
-    ):
-        with pytest.raises(SettingError) as caught:
-            validated(Experiment, content | changes)
-        assert str(caught.value) == place + complaint
-
-
-def test_readable_errors(tmp_path):
-    (tmp_path / "broken.yaml").write_text("title: [")
-    with pytest.raises(SettingError, match=r"broken.yaml: is not YAML"):
-        Experiment.read(str(tmp_path / "broken.yaml"))
-    (tmp_path / "list.yaml").write_text("- 1")
-    with pytest.raises(SettingError, match=r"list.yaml: holds no settings"):
-        Experiment.read(str(tmp_path / "list.yaml"))
-    (tmp_path / "half.yaml").write_text("title: Half")
-    with pytest.raises(SettingError, match=r"half.yaml: trial: is missing"):
-        Experiment.read(str(tmp_path / "half.yaml"))
+def test_readable_errors(text, complaint, tmp_path):
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(SettingError, match=rf"mine.yaml: {complaint}"):
+        Experiment.read(str(tmp_path / "mine.yaml"))
 
 
 def test_an_experiment_made_of_anothers_trials(tmp_path):
@@ -185,23 +205,8 @@ def test_a_name_that_leads_out_of_the_store_is_refused(name):
     with pytest.raises(SettingError, match=r"^name: .* is not allowed; must be a relative path without"):
         validated(Experiment, BASE | {"name": name})
     assert validated(Experiment, BASE | {"name": "a/b c.2"}).home == "a/b c.2"
-
-
-def test_the_name_of_a_variant_is_part_of_a_file_name():
     with pytest.raises(SettingError, match=r"^variants\.a/b: 'a/b' is not allowed; must be a name without /"):
         validated(Experiment, BASE | {"variants": {"a/b": {"about": "x"}}})
-
-
-@pytest.mark.parametrize("empty", [[], {}])
-def test_an_axis_without_values_is_refused(empty):
-    with pytest.raises(SettingError, match=r"^grid.seed: .* is not allowed; must have at least one value"):
-        validated(Experiment, BASE | {"grid": {"seed": empty}})
-
-
-def test_numbers_of_a_trial_are_numbers():
-    for local, field in (({"steps": True}, "steps: true"), ({"momentum": False}, "momentum: false")):
-        with pytest.raises(SettingError, match=f"^local.{field} is not allowed; must be a number"):
-            trials(Experiment.model_validate(BASE | {"trial": BASE["trial"] | {"local": local}}))
 
 
 def test_an_analysis_may_be_a_bare_name():
@@ -212,10 +217,6 @@ def test_an_analysis_may_be_a_bare_name():
     bare = analyses("class_weights_sorted")
     assert [one.analysis.options["classes"] for one in bare] == [3, 4]
     assert [one.digest for one in bare] == [one.digest for one in analyses({"name": "class_weights_sorted"})]
-    with pytest.raises(
-        SettingError, match=r"^panel law: analysis.name: 'class_weigths' is not allowed; must be one of"
-    ):
-        analyses("class_weigths")
     with pytest.raises(ValidationError, match=r"panels\.law\.analysis"):
         analyses(3)
 
@@ -235,3 +236,41 @@ def test_the_columns_that_are_read_are_those_of_the_table_the_figure_and_all_cla
     )
     columns = ["test/accuracy", "test/loss", "train/loss", "cost/floats_up"]
     assert experiment.metrics == experiment.as_("more").metrics == columns
+
+
+def test_values_of_a_list_are_labelled_in_order():
+    values = [{"name": "bernoulli", "probability": 0.5}, "full", {"name": "bernoulli"}, 0.1, "my/file.py:Mine"]
+    axis = labelled(values)
+    assert list(axis) == ["bernoulli", "full", "bernoulli#2", "0.1", "Mine"]
+    assert list(axis.values()) == values
+    assert labelled({1: "a", "b": 2}) == {"1": "a", "b": 2}
+    assert [label_of(value) for value in (None, True, 3)] == ["None", "True", "3"]
+
+
+def test_a_name_selects_all_values_with_this_name_in_the_order_of_the_axis():
+    axis = {"full": 1, "bernoulli": 2, "markov": 3, "bernoulli#2": 4}
+    assert selected("participation", axis, ["bernoulli", "full"]) == {"full": 1, "bernoulli": 2, "bernoulli#2": 4}
+    assert selected("participation", axis, ["bernoulli#2"]) == {"bernoulli#2": 4}
+    with pytest.raises(
+        SettingError, match="only participation: 'bern' is not allowed; must be one of full, bernoulli,"
+    ):
+        selected("participation", axis, ["bern"])
+
+
+def test_merged_keeps_what_is_not_named_and_replaces_another_choice_whole():
+    base = {"local": {"steps": 2, "lr": 0.1}, "task": {"name": "digits", "clients": 3}, "algorithm": "mifa"}
+    assert merged(base, {"local": {"lr": 0.5}}) == base | {"local": {"steps": 2, "lr": 0.5}}
+    assert merged(base, {"task": {"clients": 5}})["task"] == {"name": "digits", "clients": 5}
+    assert merged(base, {"task": {"name": "mnist", "labels": [1]}})["task"] == {"name": "mnist", "labels": [1]}
+    assert merged(base, {"algorithm": {"memory": "updates"}})["algorithm"] == {"name": "mifa", "memory": "updates"}
+    assert merged(base, {"algorithm": {"name": "fedavg"}})["algorithm"] == {"name": "fedavg"}
+    assert base["local"] == {"steps": 2, "lr": 0.1}
+
+
+def test_put():
+    spec = {"a": "name", "b": {"c": 1}}
+    assert put(spec, "a.x", 2) == {"a": {"name": "name", "x": 2}, "b": {"c": 1}}
+    assert put(spec, "b.d.e", 2) == {"a": "name", "b": {"c": 1, "d": {"e": 2}}}
+    assert spec == {"a": "name", "b": {"c": 1}}
+    with pytest.raises(SettingError, match=r"c\.d: cannot be set; c is 1"):
+        put(spec, "b.c.d", 2)

@@ -6,7 +6,7 @@ import pytest
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.metric import Metric, direction_of
 from rollcall.benchmark.config.report import Claim, Report
 
 
@@ -49,6 +49,27 @@ def test_numbers_end_where_their_spread_does():
     }
     for (name, value, spread), expected in texts.items():
         assert (Metric(name).text(value, spread), Metric(name).text(spread, spread)) == expected
+
+
+DECLARED = (Metric("test/f1", "max"), Metric("train/gap/accuracy", "min"), Metric("validation/rank", "min"))
+
+
+@pytest.mark.parametrize(
+    ("name", "by_name", "by_report"),
+    [
+        ("validation/worst_10_accuracy", "max", "max"),
+        ("train/loss", "min", "min"),
+        ("train/bias", "zero", "zero"),
+        ("test/f1", None, "max"),
+        ("validation/f1", None, "max"),  # as on another split
+        ("train/gap/accuracy", "max", "min"),
+        ("train/rank", None, "min"),
+        ("f1", None, None),
+    ],
+)
+def test_the_direction_is_the_declared_one_or_follows_from_the_name(name, by_name, by_report):
+    assert (direction_of(name), direction_of(name, DECLARED)) == (by_name, by_report)
+    assert direction_of("train/score", (Metric("train/score", "max"), Metric("test/score", "min"))) == "max"
 
 
 @pytest.mark.parametrize("name", ["round_of:test/accuracy", "round_of:test/accuracy>=high", "round_of:>=0.5"])

@@ -29,13 +29,15 @@ def test_first_sentence():
     assert first_sentence("One\nline\n\nMore. Text.") == "One line"
 
 
-def test_nothing_heavy_is_imported():
-    code = (
-        "import sys; sys.argv = ['rollcall', 'list', '--json']\n"
-        "from rollcall.benchmark.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([name for name in ('torch', 'lightning', 'pandas', 'scipy') if name in sys.modules], file=sys.stderr)"
-    )
+LISTED = "import sys; sys.argv = ['rollcall', 'list', '--json']; from rollcall.benchmark.cli import main; main()"
+PLACES = (
+    "from rollcall.benchmark.config.experiment import *; [one.name for one in places(Experiment.read('fedpbc/table1'))]"
+)
+
+
+@pytest.mark.parametrize("code", [LISTED, PLACES])
+def test_lists_and_names_of_runs_need_no_heavy_import(code):
+    heavy = "[name for name in ('torch', 'lightning', 'pandas', 'scipy') if name in sys.modules]"
+    code = f"import atexit, sys; atexit.register(lambda: print({heavy}, file=sys.stderr)); {code}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
