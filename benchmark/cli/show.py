@@ -83,7 +83,7 @@ def show(
 
 def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
     """Print a summary of what the clients of a trial hold, and draw it if a file is given."""
-    from rollcall.leaderboard.plots.partition import bubbles
+    from rollcall.leaderboard.plots.participation import bubbles
     from rollcall.tasks.partitions import summarise
 
     with at("task"):

@@ -18,20 +18,19 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
-from rollcall.leaderboard import render, results
-from rollcall.leaderboard.cli.shared import FOLDER, RESULTS
-from rollcall.leaderboard.own import own
+from rollcall.leaderboard import render
+from rollcall.leaderboard import runs as finished
+from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
 from rollcall.leaderboard.paper.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
 from rollcall.leaderboard.paper.table import long_rows, paper_table
 from rollcall.leaderboard.plots.style import svg
-from rollcall.leaderboard.ranking import selection
-from rollcall.leaderboard.ranking.axes import axes
-from rollcall.leaderboard.ranking.table import rank
-from rollcall.leaderboard.run import Run
-from rollcall.leaderboard.table import Table
+from rollcall.leaderboard.ranking import axes, best_settings, chooser, rank, without_diverged
+from rollcall.leaderboard.ranking import only as selected
+from rollcall.leaderboard.render import Table
+from rollcall.leaderboard.runs import Run
 
 
 class Form(StrEnum):
@@ -198,11 +197,11 @@ def _ranking(
     from rollcall.leaderboard.plots.curves import ranking_figure
 
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
-    runs = own(store, experiment.home)
+    runs = finished.own(store, experiment.home)
     if not runs:
         raise NoRuns(experiment, store)
     grid = axes(experiment)
-    runs = selection.only(runs, grid, conditions)
+    runs = selected(runs, grid, conditions)
     notes = [f"runs: your own, in {store}"]
     complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
     if not any(run.has(metrics[0]) for run in complete):
@@ -211,14 +210,14 @@ def _ranking(
         notes.append(f"{counted(len(runs) - len(complete), 'run')} without these metrics left out")
     runs = complete
     if hide_diverged:
-        runs, hidden = selection.without_diverged(runs)
+        runs, hidden = without_diverged(runs)
         notes.append(f"{hidden} settings with diverged runs hidden")
     if best_by:
-        chooser = selection.chooser(best_by, metrics)
-        if not any(run.has(chooser) for run in runs):
-            raise _not_measured([chooser], runs)
-        runs, among = selection.best_settings(runs, chooser, last_rounds)
-        notes.append(f"of each method the best of up to {among} settings by {chooser.name} {chooser.arrow}")
+        by = chooser(best_by, metrics)
+        if not any(run.has(by) for run in runs):
+            raise _not_measured([by], runs)
+        runs, among = best_settings(runs, by, last_rounds)
+        notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
     ranking = rank(runs, metrics, last_rounds, grid)
@@ -237,7 +236,7 @@ class NoRuns(SettingError):
 
 
 def _not_measured(metrics: Sequence[Metric], runs: Sequence[Run]) -> SettingError:
-    measured = ", ".join(selection.measured(runs))
+    measured = ", ".join(sorted({str(name) for run in runs for name in run.history}))
     return SettingError(f"metric: {metrics[0].column!r} is not allowed; no run measured it. Measured: {measured}")
 
 
@@ -264,7 +263,7 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     loaded = _runs(experiment, store, archive)
     notes = []
     if hide_diverged:
-        loaded, hidden = selection.without_diverged(loaded)
+        loaded, hidden = without_diverged(loaded)
         notes.append(f"{hidden} settings with diverged runs hidden")
     all_cells = cells(experiment, loaded)
     runs = [run for cell in all_cells for run in cell.runs.values()]
@@ -298,5 +297,5 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
 
 def _runs(experiment: Experiment, store: Path, archive: Path | None) -> list[Run]:
     """The archived runs, if there is an archive, and one's own."""
-    kept = [] if archive is None else results.unarchive(experiment.home, results.PACKAGE, archive / RESULTS)
-    return kept + own(store, experiment.home, experiment.metrics)
+    kept = [] if archive is None else finished.unarchive(experiment.home, finished.PACKAGE, archive / RESULTS)
+    return kept + finished.own(store, experiment.home, experiment.metrics)

@@ -10,9 +10,8 @@ from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.quantities import FEWEST, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed_for
 from rollcall.leaderboard.paper.sentences import change, claims_list, interval
-from rollcall.leaderboard.render import markdown
-from rollcall.leaderboard.run import Run
-from rollcall.leaderboard.table import Column, Entry, Table
+from rollcall.leaderboard.render import Column, Entry, Table, markdown
+from rollcall.leaderboard.runs import Run
 
 
 def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:

@@ -16,8 +16,7 @@ from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_list, counts
 from rollcall.leaderboard.paper.table import paper_table
 from rollcall.leaderboard.render import markdown
-from rollcall.leaderboard.results import PACKAGE, unarchive
-from rollcall.leaderboard.run import Run
+from rollcall.leaderboard.runs import PACKAGE, Run, unarchive
 
 NAME = "REPRODUCTION.md"
 FOLDER = "reproduction"

@@ -9,7 +9,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Cause, Claim
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, PlaceResult, Verdict
 from rollcall.leaderboard.paper.quantities import Estimate, Quantity
-from rollcall.leaderboard.table import finite
+from rollcall.leaderboard.render import finite
 
 RATIO = Metric("ratio")
 """What a claim with `over` is about: a number without a unit."""

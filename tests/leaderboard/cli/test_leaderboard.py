@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from rollcall.leaderboard import archive
+from rollcall.leaderboard.runs import archive
 from tests.support.command import TINY, rollcall
 from tests.support.results import runs
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from rollcall import leaderboard
-from rollcall.leaderboard import archive
-from rollcall.leaderboard.cli.shared import papers
+from rollcall.leaderboard.cli.papers import papers
 from rollcall.leaderboard.paper.claims import VERDICTS
 from rollcall.leaderboard.paper.reproduction import MESSAGES, NAME, judged, reproduction
+from rollcall.leaderboard.runs import archive
 from tests.support.results import COMPARED, ends, runs
 
 STATED = {"tag": "paper", "statement": "PBC-31", "section": "VII"}
