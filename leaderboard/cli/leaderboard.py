@@ -26,6 +26,7 @@ from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
 from rollcall.leaderboard.paper.table import long_rows, paper_table
+from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
 from rollcall.leaderboard.plots.style import svg
 from rollcall.leaderboard.ranking import axes, best_settings, chooser, rank, without_diverged
 from rollcall.leaderboard.ranking import only as selected
@@ -42,7 +43,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class Board:
-    """What is printed and written.
+    """A table with its claims and figure, to be printed and written.
 
     Attributes:
         title: of the table.
@@ -140,7 +141,7 @@ def leaderboard(
 
 
 def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
-    """Write the table and the figure of one's own runs into FOLDER/EXPERIMENT; nothing if there is no finished run.
+    """Write the table and figure of the user's own runs into FOLDER/EXPERIMENT; nothing if there is no finished run.
 
     `rollcall run` and `rollcall sync` keep the files in MLflow.
     """
@@ -189,13 +190,11 @@ def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
 def _ranking(
     experiment: Experiment, store: Path, conditions: dict[str, list[Any]], best_by: str, hide_diverged: bool
 ) -> Board:
-    """The ranking of one's own runs.
+    """The ranking of the user's own runs.
 
     Raises:
         SettingError: no run is finished and has all metrics.
     """
-    from rollcall.leaderboard.plots.curves import ranking_figure
-
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     runs = finished.own(store, experiment.home)
     if not runs:
@@ -221,7 +220,8 @@ def _ranking(
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
     ranking = rank(runs, metrics, last_rounds, grid)
-    table = _noted(ranking.table(), notes)
+    table = ranking.table()
+    table = replace(table, caption="; ".join([table.caption, *notes]))
     figure = ranking_figure(ranking)
     data = {"rows": ranking.long_rows(), "claims": [], "provenance": _provenance(experiment, runs)}
     csv = render.all_digits(table)
@@ -240,27 +240,22 @@ def _not_measured(metrics: Sequence[Metric], runs: Sequence[Run]) -> SettingErro
     return SettingError(f"metric: {metrics[0].column!r} is not allowed; no run measured it. Measured: {measured}")
 
 
-def _noted(table: Table, notes: list[str]) -> Table:
-    return replace(table, caption="; ".join([table.caption, *notes]))
-
-
 def _provenance(experiment: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
-    """Which code made the runs, and where they are from."""
+    """The versions of the code that made the runs, and the sources of the runs."""
     tags = {name: sorted({run.tags.get(name, "unknown") for run in runs}) for name in ("version", "commit", "device")}
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
 def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diverged: bool, why: bool) -> Board:
-    """The paper's table and claims; without an archive from one's own runs alone.
+    """The paper's table and claims; without an archive from the user's own runs alone.
 
     Own runs that are shorter or fewer than the kept ones are no part of the table; the notes count them.
 
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
-    from rollcall.leaderboard.plots.curves import paper_figure
-
-    loaded = _runs(experiment, store, archive)
+    kept = [] if archive is None else finished.unarchive(experiment.home, finished.PACKAGE, archive / RESULTS)
+    loaded = kept + finished.own(store, experiment.home, experiment.metrics)
     notes = []
     if hide_diverged:
         loaded, hidden = without_diverged(loaded)
@@ -280,7 +275,8 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
         notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")
     claims = [check_claim(claim, experiment, all_cells) for claim in experiment.claims]
     numbers = printed(experiment)
-    table = _noted(paper_table(experiment, all_cells, numbers), notes)
+    table = paper_table(experiment, all_cells, numbers)
+    table = replace(table, caption="; ".join([table.caption, *notes]))
     rows = long_rows(experiment, [*all_cells, *beside], numbers)
     versions, commits = (", ".join(sorted({run.tags[tag] for run in runs})) for tag in ("version", "commit"))
     return Board(
@@ -293,9 +289,3 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
         figure_files=("figure.png", "figure.pdf"),
         origin=f"Rollcall {versions}, commit {commits}",
     )
-
-
-def _runs(experiment: Experiment, store: Path, archive: Path | None) -> list[Run]:
-    """The archived runs, if there is an archive, and one's own."""
-    kept = [] if archive is None else finished.unarchive(experiment.home, finished.PACKAGE, archive / RESULTS)
-    return kept + finished.own(store, experiment.home, experiment.metrics)

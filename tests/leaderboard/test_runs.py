@@ -74,12 +74,6 @@ def test_a_threshold_is_looked_for_in_regular_evaluations():
     assert RUN.final(Metric("round_of:a>=8")) == 10.0
 
 
-def test_measured_metrics():
-    assert RUN.has(Metric("a"))
-    assert RUN.has(Metric("round_of:a>=1"))
-    assert not RUN.has(Metric("c"))
-
-
 def test_a_run_as_it_was_earlier():
     early = RUN.until(20)
     assert (early.rounds, early.history["a"].tolist()) == (20, [8.0, 4.0])

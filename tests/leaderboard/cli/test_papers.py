@@ -19,11 +19,6 @@ def test_experiments_of_papers():
     assert [experiment.name for experiment in papers(["sun/fig1"])] == ["sun/fig1"]
 
 
-def test_an_experiment_without_a_paper_is_refused():
-    with pytest.raises(SettingError, match="experiment: 'quickstart' is not allowed; must have `source: "):
-        papers(["quickstart"])
-
-
 @pytest.fixture
 def asked(monkeypatch):
     """Which metrics are read, by experiment."""

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.paper.cells import cells
 from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, subplots
+from rollcall.leaderboard.plots.style import COLOURS, legend, line_style
 from rollcall.leaderboard.ranking import rank
 from rollcall.leaderboard.runs import Run, unarchive
 from tests.support.results import COMPARED, ends, experiment, runs
@@ -181,3 +183,19 @@ def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
     ]
     (line,) = ranking_figure(rank(own, [Metric("test/accuracy")], last_rounds=1)).axes[0].lines
     assert line.get_xydata().tolist() == [[0.0, 0.0], [10.0, 1.5]]
+
+
+def test_every_line_has_a_look_of_its_own():
+    looks = [line_style(index) for index in range(3 * len(COLOURS))]
+    assert len(set(looks)) == len(looks)
+    assert [style for _, style in looks[: len(COLOURS)]] == ["-"] * len(COLOURS)
+
+
+def test_a_legend_names_each_line_once():
+    figure = Figure()
+    for axes in figure.subplots(1, 2):
+        axes.plot([0, 1], label="both")
+    legend(figure, least=2)
+    assert figure.legends == []
+    legend(figure)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["both"]
