@@ -29,7 +29,7 @@ class Number:
         text: the mean as printed.
         sd_text: the standard deviation as printed; empty if it is not known.
         best: whether it is marked as the best of its column.
-        diverged: of how many seeds the run diverged; with one of them there is no mean.
+        diverged: number of seeds whose run diverged; with one of them there is no mean.
     """
 
     mean: float
@@ -49,7 +49,7 @@ def number(mean: float, sd: float, digits: Callable[[float], str]) -> Number:
 
 
 def diverged_number(diverged: int, seeds: int) -> Number:
-    """The entry of a cell of which runs diverged: it has no mean."""
+    """The entry of a cell with diverged runs, which has no mean."""
     text = "diverged" if diverged == seeds else f"{diverged} of {seeds} diverged"
     return Number(math.nan, math.nan, text, diverged=diverged)
 

@@ -330,7 +330,7 @@ def _longest(runs: Iterable[Run]) -> dict[str, Run]:
 
 
 def _archived(table: Path) -> list[Run]:
-    """The runs of an archive's CSV file; none if there is no such file."""
+    """The runs of an archive's CSV file; none without the file."""
     if not table.exists():
         return []
     origins = json.loads(table.with_suffix(".json").read_text())

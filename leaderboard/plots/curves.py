@@ -128,7 +128,7 @@ class Subplot:
     Attributes:
         title: the labels that its lines have in common.
         metric: on the y axis.
-        x: what is on the x axis, in words.
+        x: the label of the x axis.
         lines: the cells of each line by its name; several cells if the line runs over an axis of the grid.
     """
 
@@ -229,7 +229,7 @@ def _band(curve: pd.DataFrame, logarithmic: bool) -> tuple[pd.Series, pd.Series,
 
 
 def _curve(cells: Sequence[Cell], report: Report, metric: Metric) -> pd.DataFrame:
-    """[points, seeds], indexed by what is on the x axis."""
+    """[points, seeds], indexed by their place on the x axis."""
     if report.x == "round":
         runs = {f"{i} {seed}": run for i, cell in enumerate(cells) for seed, run in cell.runs.items()}
         ended = {name: run for name, run in runs.items() if run.has(metric) and not run.diverged}
