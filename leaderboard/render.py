@@ -1,20 +1,119 @@
-"""The forms of a table: terminal, Markdown, CSV, LaTeX and an HTML page."""
+"""A table, the model behind rankings and the papers' tables; and its forms: terminal, Markdown, CSV, LaTeX, HTML."""
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import pandas as pd
 from rich import box
 from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
-from rollcall.leaderboard.table import SIZE, Entry, Number, Table
-
 PADDING = 3
 """Spaces between two columns in a terminal."""
+
+SIZE = "size"
+"""The group of the columns that tell how much was run: seeds and rounds."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A mean over seeds and how it is printed.
+
+    Attributes:
+        mean: over seeds.
+        sd: sample standard deviation; NaN if it is not known, as with one seed.
+        text: the mean as printed.
+        sd_text: the standard deviation as printed; empty if it is not known.
+        best: whether it is marked as the best of its column.
+        diverged: number of seeds whose run diverged; with one of them there is no mean.
+    """
+
+    mean: float
+    sd: float
+    text: str
+    sd_text: str = ""
+    best: bool = False
+    diverged: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.text} ± {self.sd_text}" if self.sd_text else self.text
+
+
+def number(mean: float, sd: float, digits: Callable[[float], str]) -> Number:
+    """A mean and its standard deviation, both printed by `digits`."""
+    return Number(float(mean), float(sd), digits(mean), "" if math.isnan(sd) else digits(sd))
+
+
+def diverged_number(diverged: int, seeds: int) -> Number:
+    """The entry of a cell with diverged runs, which has no mean."""
+    text = "diverged" if diverged == seeds else f"{diverged} of {seeds} diverged"
+    return Number(math.nan, math.nan, text, diverged=diverged)
+
+
+def finite(value: float | None) -> float | None:
+    """A number as JSON has it: null if it is not known or not finite."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+Entry = str | int | Number
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column.
+
+    Attributes:
+        title: as people read it.
+        key: unique name in JSON and in a CSV file of all digits.
+        words: whether it holds words, which are aligned left; numbers are aligned right.
+        measured: whether its entries are of type `Number`, or empty.
+        arrow: which way is better, where a page shows it.
+        group: columns of one group stay side by side where a table is split; empty for those that every part repeats.
+    """
+
+    title: str
+    key: str
+    words: bool = False
+    measured: bool = False
+    arrow: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows.
+
+    Attributes:
+        columns: their heads.
+        rows: as long as `columns`; an entry that is missing is the empty text.
+        caption: how the numbers were computed.
+    """
+
+    columns: list[Column]
+    rows: list[list[Entry]]
+    caption: str
+
+    @property
+    def marks_best(self) -> bool:
+        """Whether a best value is marked."""
+        return any(isinstance(entry, Number) and entry.best for row in self.rows for entry in row)
+
+    @property
+    def titles(self) -> list[str]:
+        """The titles of all columns."""
+        return [column.title for column in self.columns]
+
+    def texts(self, best: str = "{}") -> list[list[str]]:
+        """The entries as text; `best` is the form of a best value."""
+
+        def text(entry: Entry) -> str:
+            return best.format(entry) if isinstance(entry, Number) and entry.best else str(entry)
+
+        return [[text(entry) for entry in row] for row in self.rows]
 
 
 def terminal(table: Table, title: str, width: int) -> Group:
@@ -87,9 +186,8 @@ def _widest(table: Table, index: int) -> int:
 
 def markdown(table: Table) -> str:
     """A GitHub table, the best values bold, the columns aligned in the source too."""
-    titles = [column.title for column in table.columns]
     rule = ["---" if column.words else "---:" for column in table.columns]
-    lines = [titles, rule, *_texts(table, "**{}**")]
+    lines = [table.titles, rule, *table.texts("**{}**")]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
@@ -99,37 +197,29 @@ def markdown(table: Table) -> str:
 
 def comma_separated(table: Table) -> str:
     """The entries as they are printed, as CSV."""
-    return _csv([[column.title for column in table.columns], *_texts(table)])
+    return pd.DataFrame(table.texts(), columns=table.titles).to_csv(index=False, lineterminator="\n")
 
 
 def all_digits(table: Table) -> str:
     """CSV with all digits: mean and standard deviation in columns of their own, and diverged runs if there are any."""
-    counted = [any(map(_diverged, entries)) for entries in zip(*table.rows, strict=True)] or [False] * len(
-        table.columns
-    )
-    header = []
-    for column, counts in zip(table.columns, counted, strict=True):
-        header += [f"{column.key} mean", f"{column.key} sd"] if column.measured else [column.key]
-        header += [f"{column.key} diverged"] if counts else []
-    rows = []
-    for row in table.rows:
-        cells: list[object] = []
-        for column, entry, counts in zip(table.columns, row, counted, strict=True):
-            if column.measured:
-                cells += [entry.mean, entry.sd] if isinstance(entry, Number) else ["", ""]
-            else:
-                cells.append(entry)
-            if counts:
-                cells.append(entry.diverged if isinstance(entry, Number) else "")
-        rows.append(cells)
-    return _csv([header, *rows])
+    data: dict[str, list[object]] = {}
+    for index, column in enumerate(table.columns):
+        entries = [row[index] for row in table.rows]
+        if not column.measured:
+            data[column.key] = list(entries)
+            continue
+        numbers = [entry if isinstance(entry, Number) else None for entry in entries]
+        data[f"{column.key} mean"] = ["" if one is None else str(one.mean) for one in numbers]
+        data[f"{column.key} sd"] = ["" if one is None else str(one.sd) for one in numbers]
+        if any(one.diverged for one in numbers if one):
+            data[f"{column.key} diverged"] = ["" if one is None else one.diverged for one in numbers]
+    return pd.DataFrame(data).to_csv(index=False, lineterminator="\n")
 
 
 def latex(table: Table) -> str:
     """A `tabular` with the rules of booktabs, the best values with a star."""
     columns = "".join("l" if column.words else "r" for column in table.columns)
-    titles = [column.title for column in table.columns]
-    lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (titles, *_texts(table, "{} *"))]
+    lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (table.titles, *table.texts("{} *"))]
     body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
     return "\n".join([*body, r"\end{tabular}", ""])
 
@@ -155,29 +245,10 @@ def _caption(table: Table, legend: str) -> str:
     return f"{table.caption}; {legend}" if table.marks_best else table.caption
 
 
-def _texts(table: Table, best: str = "{}") -> list[list[str]]:
-    """The entries as text; `best` is the form of a best value."""
-
-    def text(entry: Entry) -> str:
-        return best.format(entry) if isinstance(entry, Number) and entry.best else str(entry)
-
-    return [[text(entry) for entry in row] for row in table.rows]
-
-
 def _cell(entry: Entry, marks_best: bool) -> str | Text:
     if not isinstance(entry, Number) or not marks_best:
         return str(entry)
     return Text(f"{entry} *", "bold green") if entry.best else Text(f"{entry}  ")  # room for the star
-
-
-def _diverged(entry: Entry) -> bool:
-    return isinstance(entry, Number) and entry.diverged > 0
-
-
-def _csv(rows: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def _escaped(text: str) -> str:

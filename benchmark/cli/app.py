@@ -58,7 +58,7 @@ COMMANDS = {
         "Delete the run folders of failed trials, and of trials that are not in the experiment file.",
     ),
     "archive": (
-        "rollcall.leaderboard.cli.archive:archive",
+        "rollcall.leaderboard.cli.papers:archive",
         "Keep finished runs of papers' experiments as small files.",
     ),
     "leaderboard": (
@@ -66,7 +66,7 @@ COMMANDS = {
         "Print the table of an experiment and write it, with a figure, as files.",
     ),
     "report": (
-        "rollcall.leaderboard.cli.report:report",
+        "rollcall.leaderboard.cli.papers:report",
         "Write REPRODUCTION.md, a page for each experiment, and figures: claim by claim, what reproduced.",
     ),
     "data": ("rollcall.benchmark.cli.data:data", "Show, download and verify data sets."),

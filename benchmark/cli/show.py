@@ -112,7 +112,7 @@ def show(
 
 def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
     """Print a summary of the clients' data in a trial, and draw it if a file is given."""
-    from rollcall.leaderboard.plots.partition import bubbles
+    from rollcall.leaderboard.plots.participation import bubbles
     from rollcall.tasks.partitions import summarise
 
     with at("task"):

@@ -138,8 +138,7 @@ def tune(
         words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
         _tell(tuning, command(*words, store=store))
     if figures:
-        from rollcall.leaderboard.plots.parallel import parallel
-        from rollcall.leaderboard.plots.search import best_so_far, expected_best, sensitivity
+        from rollcall.leaderboard.plots.search import best_so_far, expected_best, parallel, sensitivity
 
         pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best, "parallel": parallel}
         for name, picture in pictures.items():

@@ -18,20 +18,20 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
-from rollcall.leaderboard import render, results
-from rollcall.leaderboard.cli.shared import FOLDER, RESULTS
-from rollcall.leaderboard.own import own
+from rollcall.leaderboard import render
+from rollcall.leaderboard import runs as finished
+from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
 from rollcall.leaderboard.paper.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
 from rollcall.leaderboard.paper.table import long_rows, paper_table
+from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
 from rollcall.leaderboard.plots.style import svg
-from rollcall.leaderboard.ranking import selection
-from rollcall.leaderboard.ranking.axes import axes
-from rollcall.leaderboard.ranking.table import rank
-from rollcall.leaderboard.run import Run
-from rollcall.leaderboard.table import Table
+from rollcall.leaderboard.ranking import axes, best_settings, chooser, rank, without_diverged
+from rollcall.leaderboard.ranking import only as selected
+from rollcall.leaderboard.render import Table
+from rollcall.leaderboard.runs import Run
 
 
 class Form(StrEnum):
@@ -43,7 +43,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class Board:
-    """What is printed and written.
+    """A table with its claims and figure, to be printed and written.
 
     Attributes:
         title: of the table.
@@ -141,7 +141,7 @@ def leaderboard(
 
 
 def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
-    """Write the table and the figure of one's own runs into FOLDER/EXPERIMENT; nothing if there is no finished run.
+    """Write the table and figure of the user's own runs into FOLDER/EXPERIMENT; nothing if there is no finished run.
 
     `rollcall run` and `rollcall sync` keep the files in MLflow.
     """
@@ -190,19 +190,17 @@ def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
 def _ranking(
     experiment: Experiment, store: Path, conditions: dict[str, list[Any]], best_by: str, hide_diverged: bool
 ) -> Board:
-    """The ranking of one's own runs.
+    """The ranking of the user's own runs.
 
     Raises:
         SettingError: no run is finished and has all metrics.
     """
-    from rollcall.leaderboard.plots.curves import ranking_figure
-
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
-    runs = own(store, experiment.home)
+    runs = finished.own(store, experiment.home)
     if not runs:
         raise NoRuns(experiment, store)
     grid = axes(experiment)
-    runs = selection.only(runs, grid, conditions)
+    runs = selected(runs, grid, conditions)
     notes = [f"runs: your own, in {store}"]
     complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
     if not any(run.has(metrics[0]) for run in complete):
@@ -211,18 +209,19 @@ def _ranking(
         notes.append(f"{counted(len(runs) - len(complete), 'run')} without these metrics left out")
     runs = complete
     if hide_diverged:
-        runs, hidden = selection.without_diverged(runs)
+        runs, hidden = without_diverged(runs)
         notes.append(f"{hidden} settings with diverged runs hidden")
     if best_by:
-        chooser = selection.chooser(best_by, metrics)
-        if not any(run.has(chooser) for run in runs):
-            raise _not_measured([chooser], runs)
-        runs, among = selection.best_settings(runs, chooser, last_rounds)
-        notes.append(f"of each method the best of up to {among} settings by {chooser.name} {chooser.arrow}")
+        by = chooser(best_by, metrics)
+        if not any(run.has(by) for run in runs):
+            raise _not_measured([by], runs)
+        runs, among = best_settings(runs, by, last_rounds)
+        notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
     ranking = rank(runs, metrics, last_rounds, grid)
-    table = _noted(ranking.table(), notes)
+    table = ranking.table()
+    table = replace(table, caption="; ".join([table.caption, *notes]))
     figure = ranking_figure(ranking)
     data = {"rows": ranking.long_rows(), "claims": [], "provenance": _provenance(experiment, runs)}
     csv = render.all_digits(table)
@@ -237,34 +236,29 @@ class NoRuns(SettingError):
 
 
 def _not_measured(metrics: Sequence[Metric], runs: Sequence[Run]) -> SettingError:
-    measured = ", ".join(selection.measured(runs))
+    measured = ", ".join(sorted({str(name) for run in runs for name in run.history}))
     return SettingError(f"metric: {metrics[0].column!r} is not allowed; no run measured it. Measured: {measured}")
 
 
-def _noted(table: Table, notes: list[str]) -> Table:
-    return replace(table, caption="; ".join([table.caption, *notes]))
-
-
 def _provenance(experiment: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
-    """Which code made the runs, and where they are from."""
+    """The versions of the code that made the runs, and the sources of the runs."""
     tags = {name: sorted({run.tags.get(name, "unknown") for run in runs}) for name in ("version", "commit", "device")}
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
 def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diverged: bool, why: bool) -> Board:
-    """The paper's table and claims; without an archive from one's own runs alone.
+    """The paper's table and claims; without an archive from the user's own runs alone.
 
     Own runs that are shorter or fewer than the kept ones are no part of the table; the notes count them.
 
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
-    from rollcall.leaderboard.plots.curves import paper_figure
-
-    loaded = _runs(experiment, store, archive)
+    kept = [] if archive is None else finished.unarchive(experiment.home, finished.PACKAGE, archive / RESULTS)
+    loaded = kept + finished.own(store, experiment.home, experiment.metrics)
     notes = []
     if hide_diverged:
-        loaded, hidden = selection.without_diverged(loaded)
+        loaded, hidden = without_diverged(loaded)
         notes.append(f"{hidden} settings with diverged runs hidden")
     all_cells = cells(experiment, loaded)
     runs = [run for cell in all_cells for run in cell.runs.values()]
@@ -281,7 +275,8 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
         notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")
     claims = [check_claim(claim, experiment, all_cells) for claim in experiment.claims]
     numbers = printed(experiment)
-    table = _noted(paper_table(experiment, all_cells, numbers), notes)
+    table = paper_table(experiment, all_cells, numbers)
+    table = replace(table, caption="; ".join([table.caption, *notes]))
     rows = long_rows(experiment, [*all_cells, *beside], numbers)
     versions, commits = (", ".join(sorted({run.tags[tag] for run in runs})) for tag in ("version", "commit"))
     return Board(
@@ -294,9 +289,3 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
         figure_files=("figure.png", "figure.pdf"),
         origin=f"Rollcall {versions}, commit {commits}",
     )
-
-
-def _runs(experiment: Experiment, store: Path, archive: Path | None) -> list[Run]:
-    """The archived runs, if there is an archive, and one's own."""
-    kept = [] if archive is None else results.unarchive(experiment.home, results.PACKAGE, archive / RESULTS)
-    return kept + own(store, experiment.home, experiment.metrics)

@@ -13,8 +13,7 @@ from rollcall.benchmark.config.digest import SPEED, flatten, plain
 from rollcall.benchmark.config.experiment import Experiment, Place, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import parsed
-from rollcall.leaderboard.results import unarchive
-from rollcall.leaderboard.run import Run, Settings, first_round
+from rollcall.leaderboard.runs import Run, Settings, first_round, unarchive
 
 Labels = tuple[tuple[str, str], ...]
 

@@ -18,8 +18,8 @@ from rollcall.leaderboard.paper.quantities import FEWEST, Best, Estimate, Quanti
 Verdict = Literal[
     "contradicted", "holds", "no difference that matters", "undecided", "too short", "not run", "data missing"
 ]
-"""What the results say of a statement. Of several verdicts the first one counts that is `contradicted`, then the last
-one of the others (`weakest`); `data missing` counts only if nothing else is known."""
+"""A verdict of the results on a statement. Of several verdicts, `contradicted` counts if it is among them, else the
+weakest one (see `weakest`); `data missing` counts only if nothing else is known."""
 
 VERDICTS: tuple[Verdict, ...] = (
     "holds", "contradicted", "no difference that matters", "undecided", "too short", "not run", "data missing"
@@ -32,7 +32,7 @@ SizeVerdict = Literal["agrees", "differs", "not judged"]
 
 @dataclass(frozen=True)
 class PlaceResult:
-    """What a claim comes to in one cell or pair of cells.
+    """The result of a claim in one cell or pair of cells.
 
     Attributes:
         labels: of the place, without those that all places of the claim share.
@@ -57,7 +57,7 @@ class PlaceResult:
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """What a claim comes to.
+    """The result of a claim over its places.
 
     Attributes:
         claim: of the paper.
@@ -218,7 +218,7 @@ def _printed(claim: Claim, cells: Sequence[Cell]) -> float | None:
 
 
 def _margin(claim: Claim, printed: float | None) -> float:
-    """The distance from the bound within which a quantity is no difference that matters; 0 if there is none."""
+    """The distance from the bound below which a difference does not matter; 0 without such a distance."""
     if claim.margin is not None:
         return claim.margin
     is_difference = claim.minus is not None or claim.along is not None
@@ -323,7 +323,7 @@ def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) 
         claim: with the bounds.
         quantity: at a place.
         level: of the interval.
-        margin: an interval within this distance of the bound is no difference that matters. A claim of two bounds has
+        margin: an interval within this distance of the bound does not matter. A claim of two bounds has
             its margin in them.
     """
     low, high = quantity.interval(level)

@@ -1,10 +1,9 @@
-"""What a claim is decided by: a mean over seeds and its interval."""
+"""The quantities that decide claims: a mean over seeds and its interval."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float
@@ -12,25 +11,6 @@ from scipy import stats
 
 FEWEST = 3
 """Seeds of the smallest interval. Student's t interval of two seeds is 12.7 standard errors wide and says nothing."""
-
-
-class Quantity(Protocol):
-    """A mean with an interval.
-
-    Attributes:
-        mean: over seeds.
-        seeds: their number.
-    """
-
-    @property
-    def mean(self) -> float: ...
-
-    @property
-    def seeds(self) -> int: ...
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The lower and the upper end; infinite with fewer than three seeds."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -52,9 +32,11 @@ class Estimate:
 
     @property
     def seeds(self) -> int:
+        """The number of seeds."""
         return len(self.least)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The lower and the upper end; infinite with fewer than three seeds."""
         if self.exact:
             return self.mean, self.mean
         if self.seeds < FEWEST:
@@ -86,7 +68,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Best:
-    """The best of several quantities, of which one is enough for a claim.
+    """The best of several quantities, where one is enough for a claim.
 
     Each of k has the interval of the level 1 - (1 - level) / k, so that choosing the best one is allowed for.
 
@@ -100,18 +82,24 @@ class Best:
 
     @property
     def mean(self) -> float:
+        """The best mean."""
         return self._best(quantity.mean for quantity in self.of)
 
     @property
     def seeds(self) -> int:
+        """The smallest number of seeds."""
         return min(quantity.seeds for quantity in self.of)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The best lower and the best upper end."""
         ends = [quantity.interval(1 - (1 - level) / len(self.of)) for quantity in self.of]
         return self._best(low for low, _ in ends), self._best(high for _, high in ends)
 
     def _best(self, values: Iterable[float]) -> float:
         return self.sign * max(self.sign * value for value in values)
+
+
+Quantity = Estimate | Best
 
 
 def estimate(values: Sequence[float] | Float[np.ndarray, "seeds"], exact: bool = False) -> Estimate:

@@ -36,7 +36,7 @@ class Printed:
 
     @property
     def note(self) -> str:
-        """What is to be known of a number that several labels share."""
+        """The remark about a number that several labels share."""
         return f"the copy prints {self.shared} once for {' or '.join(self.among)}" if self.among else ""
 
 
@@ -45,7 +45,11 @@ def printed(experiment: Experiment) -> list[Printed]:
 
     A label `this|that` in the file means that the copy prints one number for both, so that neither has one.
     """
-    return [number for source in experiment.reported for number in _read(source)]
+    numbers = []
+    for source in experiment.reported:
+        with (FOLDER / f"{source.file}.csv").open(newline="") as file:
+            numbers += [number for row in csv.DictReader(file) for number in _numbers(source, row)]
+    return numbers
 
 
 def printed_for(labels: Mapping[str, str], metric: Metric, numbers: Sequence[Printed]) -> Printed | None:
@@ -56,26 +60,18 @@ def printed_for(labels: Mapping[str, str], metric: Metric, numbers: Sequence[Pri
     return None
 
 
-def _read(source: Reported) -> list[Printed]:
-    with (FOLDER / f"{source.file}.csv").open(newline="") as file:
-        return [number for row in csv.DictReader(file) for number in _numbers(source, row)]
-
-
 def _numbers(source: Reported, row: Mapping[str, str]) -> list[Printed]:
+    """The number of a row, if it has one; several without a value if it is shared by labels."""
     metric = Metric(source.metric.format(**row))
     never = row[source.value] == "-" and metric.threshold is not None  # the paper's sign for a value never reached
     if row[source.value] in ("", "-") and not never:
         return []
     value = math.inf if never else float(row[source.value]) * source.scale
     sd = float(row[source.spread]) * source.scale if source.spread and row[source.spread] else None
-    alternatives = [dict(zip(source.axes, labels, strict=True)) for labels in product(*_labels(source, row))]
+    names = [row[column].split("|") for column in source.axes.values()]  # on each axis
+    alternatives = [dict(zip(source.axes, labels, strict=True)) for labels in product(*names)]
     if len(alternatives) == 1:
         return [Printed(alternatives[0], metric, value, sd)]
     shared = metric.text(value) if sd is None else f"{metric.text(value)} ± {metric.text(sd)}"
-    among = next(tuple(labels) for labels in _labels(source, row) if len(labels) > 1)
+    among = next(tuple(labels) for labels in names if len(labels) > 1)
     return [Printed(labels, metric, None, None, shared, among) for labels in alternatives]
-
-
-def _labels(source: Reported, row: Mapping[str, str]) -> list[list[str]]:
-    """The labels of a row on each axis."""
-    return [row[column].split("|") for column in source.axes.values()]

@@ -1,5 +1,6 @@
 """What reproduced: a page of all claims of the papers, and a page for each experiment. From kept results alone."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,17 +8,17 @@ from typing import Literal
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Tag
 from rollcall.benchmark.config.text import counted
-from rollcall.leaderboard.paper.cells import Cell, cells
+from rollcall.leaderboard.paper.cells import Cell, after_equal_rounds, cells
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, weakest
-from rollcall.leaderboard.paper.comparison import agreement, variants
-from rollcall.leaderboard.paper.reported import printed
-from rollcall.leaderboard.paper.sentences import claims_list, counts
+from rollcall.leaderboard.paper.quantities import FEWEST, estimate
+from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
+from rollcall.leaderboard.paper.sentences import change, claims_list, counts, interval
 from rollcall.leaderboard.paper.table import paper_table
-from rollcall.leaderboard.render import markdown
-from rollcall.leaderboard.results import PACKAGE, unarchive
-from rollcall.leaderboard.run import Run
+from rollcall.leaderboard.render import Column, Entry, Table, markdown
+from rollcall.leaderboard.runs import Run, unarchive
 
 NAME = "REPRODUCTION.md"
 FOLDER = "reproduction"
@@ -83,7 +84,7 @@ def judged(experiment: Experiment, *folders: Path) -> Judged:
         experiment: of a paper.
         folders: archives of results; by default the one that comes with Rollcall.
     """
-    runs = unarchive(experiment.home, *(folders or (PACKAGE,)))
+    runs = unarchive(experiment.home, *folders)
     of_paper = cells(experiment, runs)
     claims = [check_claim(claim, experiment, of_paper) for claim in experiment.claims]
     others: list[ClaimResult] = []
@@ -95,24 +96,66 @@ def judged(experiment: Experiment, *folders: Path) -> Judged:
 
 def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
     """The text of every page by its path: `REPRODUCTION.md`, and one page for each experiment."""
-    pages = {NAME: _front(all_judged)}
-    for one in all_judged:
-        pages[f"{FOLDER}/{one.experiment.name}.md"] = _page(one)
-    return pages
-
-
-def _front(all_judged: Sequence[Judged]) -> str:
     results = [result for one in all_judged for result in (*one.claims, *one.others)]
-    return "\n".join(
-        [
-            INTRODUCTION,
-            *_messages(results),
-            *_counts(results),
-            f"![Printed and measured differences]({PICTURE})",
-            "",
-            *_lines(all_judged),
-        ]
-    )
+    front = [
+        INTRODUCTION,
+        *_messages(results),
+        *_counts(results),
+        f"![Printed and measured differences]({PICTURE})",
+        "",
+        *_lines(all_judged),
+    ]
+    return {NAME: "\n".join(front)} | {f"{FOLDER}/{one.experiment.name}.md": _page(one) for one in all_judged}
+
+
+def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
+    """Lines: how many printed numbers agree with the measured ones, and those that differ.
+
+    Only cells with all rounds and at least three seeds are judged. A number agrees if it is within the interval,
+    widened by the paper's standard deviation.
+    """
+    verdicts: Counter[str] = Counter()
+    differing = []
+    for cell in measured:
+        for metric in dict.fromkeys(number.metric for number in numbers):
+            number = printed_for(cell.labels, metric, numbers)
+            if number is None or number.value is None or not cell.measured(metric):
+                continue
+            values = cell.finals(metric, experiment.report.last_rounds)
+            if cell.rounds_run < cell.rounds or len(values) < FEWEST or cell.diverged:
+                verdicts["not judged (fewer rounds or seeds than printed, or diverged)"] += 1
+                continue
+            quantity = estimate(values.to_numpy(), cell.exact)
+            low, high = quantity.interval()
+            agrees = low - (number.sd or 0.0) <= number.value <= high + (number.sd or 0.0)
+            verdicts["agree" if agrees else "differ"] += 1
+            if not agrees:
+                printed = metric.text(number.value)
+                differing.append(f"- {cell.where}, {metric.name}: {interval(quantity, metric)}, printed {printed}")
+    if not verdicts:
+        return []
+    tally = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    return [f"Printed numbers: {tally}.", "", *differing, *([""] if differing else [])]
+
+
+def variants(experiment: Experiment, runs: Sequence[Run], paper: Sequence[Cell]) -> list[str]:
+    """Lines: for each variant that was run, what it changes and its claims.
+
+    Args:
+        experiment: with variants.
+        runs: of the experiment and its variants.
+        paper: the cells of the experiment itself.
+    """
+    metric = experiment.report.metrics[0]
+    lines = []
+    for name, variant in experiment.variants.items():
+        changed = cells(experiment.as_(name), runs)
+        table = _changes(name, metric, experiment.report.last_rounds, paper, changed)
+        if table.rows:
+            lines += [f"`{name}`: {' '.join(variant.about.split())}", "", markdown(table)]
+            lines += claims_list([check_claim(claim, experiment, changed) for claim in variant.claims], why=True)
+            lines += [""] if variant.claims else []
+    return lines
 
 
 def _messages(results: Sequence[ClaimResult]) -> list[str]:
@@ -168,7 +211,7 @@ def _lines(all_judged: Sequence[Judged]) -> list[str]:
 
 
 def _page(one: Judged) -> str:
-    """What is known of one experiment."""
+    """The page of one experiment: its claims, findings, table and figure, and the settings that need an explanation."""
     experiment = one.experiment
     lines = [
         f"# {experiment.name}",
@@ -184,7 +227,11 @@ def _page(one: Judged) -> str:
         lines += ["Findings:", "", *(f"- {_one_line(finding)}" for finding in experiment.findings), ""]
     measured = [cell for cell in one.cells if cell.runs]
     if measured:
-        lines += _results(one, measured)
+        numbers, up = printed(experiment), "../" * (experiment.name.count("/") + 1)
+        lines += [markdown(paper_table(experiment, measured, numbers)), *agreement(experiment, measured, numbers)]
+        lines += [f"![{experiment.title}]({up}figures/{experiment.name}.png)", ""]
+        lines += variants(experiment, one.runs, one.cells)
+        lines += [_origin([run for cell in measured for run in cell.runs.values()]), ""]
     lines += _items("Settings on which the paper is silent, and deviations from it", experiment.choices)
     lines += _items("Settings that depend on the method or the task", _overrides(experiment))
     return "\n".join(lines)
@@ -194,21 +241,6 @@ def _anchored(line: str) -> str:
     """The line of a claim with an anchor of its number."""
     number, dot, text = line.partition(". ")
     return f'{number}. <a id="{number}"></a>{text}' if dot and number.isdigit() else line
-
-
-def _results(one: Judged, measured: Sequence[Cell]) -> list[str]:
-    """The table, the figure, and what they are compared with."""
-    experiment, numbers = one.experiment, printed(one.experiment)
-    up = "../" * (experiment.name.count("/") + 1)
-    return [
-        markdown(paper_table(experiment, measured, numbers)),
-        *agreement(experiment, measured, numbers),
-        f"![{experiment.title}]({up}figures/{experiment.name}.png)",
-        "",
-        *variants(experiment, one.runs, one.cells),
-        _origin([run for cell in measured for run in cell.runs.values()]),
-        "",
-    ]
 
 
 def _origin(runs: Sequence[Run]) -> str:
@@ -242,3 +274,25 @@ def _overrides(experiment: Experiment) -> dict[str, str]:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _changes(name: str, metric: Metric, last_rounds: int, paper: Sequence[Cell], variant: Sequence[Cell]) -> Table:
+    """A row for each cell of a variant with runs of its own, over the seeds that both have."""
+    by_labels = {tuple(cell.labels.items()): cell for cell in variant}
+    rows: list[list[Entry]] = []
+    for before in paper:
+        after = by_labels.get(tuple(before.labels.items()))
+        if after is None:
+            continue
+        before, after = after_equal_rounds(before, after)
+        a, b = before.finals(metric, last_rounds), after.finals(metric, last_rounds)
+        seeds = a.index.intersection(b.index)
+        trials = [{cell.runs[seed].tags["rollcall.trial"] for seed in seeds} for cell in (before, after)]
+        if trials[0] == trials[1]:
+            continue
+        means = [metric.text(float(values[seeds].mean())) for values in (a, b)]
+        difference = change(estimate((b[seeds] - a[seeds]).to_numpy()), metric)
+        rows.append([before.where, *means, difference, len(seeds), f"{after.rounds_run:,}"])
+    columns = [Column("cell", "cell", words=True)]
+    columns += [Column(title, title) for title in ("paper", name, "change", "seeds", "rounds")]
+    return Table(columns, rows, f"{metric.name}; change: {name} minus paper, with its 95 % interval")

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.report import Cause, Claim
+from rollcall.benchmark.config.report import Cause
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, PlaceResult, Verdict
 from rollcall.leaderboard.paper.quantities import Estimate, Quantity
-from rollcall.leaderboard.table import finite
+from rollcall.leaderboard.render import finite
 
 RATIO = Metric("ratio")
-"""What a claim with `over` is about: a number without a unit."""
+"""The quantity of a claim with `over`: a number without a unit."""
 
 MOST_PLACES = 6
 """Places that a claim's details list; those against it come first."""
@@ -28,11 +28,12 @@ def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
     lines: list[str] = []
     first: dict[Cause, int] = {}
     for number, result in enumerate(results, 1):
-        lines.append(f"{number}. **{result.verdict}**: {result.claim.says} {_origin(result.claim)}{_numbers(result)}")
+        claim, cause = result.claim, result.claim.cause
+        origin = ", ".join(filter(None, (claim.statement or claim.tag, claim.section)))  # as in `PBC-30, VII-B`
+        lines.append(f"{number}. **{result.verdict}**: {claim.says} ({origin}){_numbers(result)}")
         if not why:
             continue
         details = _details(result)
-        cause = result.claim.cause
         if cause is not None:
             of = first.setdefault(cause, number)
             details += _cause(cause) if of == number else [f"cause: see claim {of}"]
@@ -71,11 +72,6 @@ def claims_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
     return entries
 
 
-def _origin(claim: Claim) -> str:
-    """Where it is stated: `(PBC-30, VII-B)`, `(released code, main.py)` or `(ours)`."""
-    return f"({', '.join(filter(None, (claim.statement or claim.tag, claim.section)))})"
-
-
 def _numbers(result: ClaimResult) -> str:
     """The measured and the printed number of a claim about one place; of several, the verdicts of the places."""
     unit = unit_of(result)
@@ -93,17 +89,21 @@ def _numbers(result: ClaimResult) -> str:
 
 
 def unit_of(result: ClaimResult) -> Metric:
-    """What the claim's quantity is printed as."""
+    """The metric as whose values the claim's quantity is printed."""
     return RATIO if result.claim.over is not None else result.metric
 
 
 def _details(result: ClaimResult) -> list[str]:
-    """The quantities behind a verdict, and what else is to be known of it."""
+    """The quantities behind a verdict, the reasons why it is open, and the history of its wording."""
     claim, unit = result.claim, unit_of(result)
     details = []
     known = [place for place in result.places if place.quantity is not None]
     if known:
-        quantity = f"{result.metric.name}{' %' if unit.percent else ''}{_comparison(claim)}, {_bounds(claim, unit)}"
+        of_two = {", difference": claim.minus, ", ratio": claim.over, ", step": claim.along}
+        relation = next((text for text, other in of_two.items() if other is not None), "")
+        bounds = {"at least": claim.least, "at most": claim.most}
+        within = " and ".join(f"{text} {unit.text(one)}" for text, one in bounds.items() if one is not None)
+        quantity = f"{result.metric.name}{' %' if unit.percent else ''}{relation}, {within}"
         details.append(f"{quantity}: {_places(known, unit, result.level)}")
     if result.level > 0.95:
         details.append(
@@ -127,6 +127,7 @@ def _details(result: ClaimResult) -> list[str]:
 
 
 def _cause(cause: Cause) -> list[str]:
+    """The shown and the supposed cause."""
     lines = [f"shown ({cause.kind}): {cause.shown} `{cause.command}`"] if cause.shown else []
     return lines + ([f"supposed ({cause.kind}): {cause.supposed}"] if cause.supposed else [])
 
@@ -167,27 +168,12 @@ def tally_of(verdicts: Iterable[Verdict]) -> str:
     return ", ".join(f"{count} {'hold' if verdict == 'holds' and count > 1 else verdict}" for verdict, count in found)
 
 
-def _comparison(claim: Claim) -> str:
-    if claim.minus is not None:
-        return ", difference"
-    if claim.over is not None:
-        return ", ratio"
-    return "" if claim.along is None else ", step"
-
-
-def _bounds(claim: Claim, unit: Metric) -> str:
-    bounds = [f"at least {unit.text(claim.least)}"] if claim.least is not None else []
-    bounds += [f"at most {unit.text(claim.most)}"] if claim.most is not None else []
-    return " and ".join(bounds)
-
-
 def _places(places: Sequence[PlaceResult], unit: Metric, level: float) -> str:
     """The quantity at each place, those against the claim first, and the printed number where there is one."""
     order: Sequence[Verdict] = ("contradicted", "undecided", "no difference that matters", "too short", "holds")
+    against_first = sorted(places, key=lambda place: order.index(place.verdict) if place.verdict in order else 0)
     texts = []
-    for place in sorted(places, key=lambda place: order.index(place.verdict) if place.verdict in order else 0)[
-        :MOST_PLACES
-    ]:
+    for place in against_first[:MOST_PLACES]:
         where = ", ".join(place.labels.values())
         assert place.quantity is not None
         printed = f" (printed {unit.text(place.printed)}: {place.size})" if place.printed is not None else ""

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -10,26 +9,7 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.paper.cells import Cell
 from rollcall.leaderboard.paper.reported import Printed, printed_for
-from rollcall.leaderboard.table import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What stands where.
-
-    Attributes:
-        down: axes whose labels stand at the left of a row.
-        across: axes whose labels head the columns.
-        heads: their combinations of labels.
-        metrics: measured ones; a column each below every head.
-        compared: metrics of which the paper prints numbers; two more columns each.
-    """
-
-    down: list[str]
-    across: list[str]
-    heads: list[tuple[str, ...]]
-    metrics: list[Metric]
-    compared: set[Metric]
+from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
 
 
 def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Table:
@@ -42,24 +22,40 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         cells: of the experiment, at least one.
         numbers: that the paper prints.
     """
-    layout = _layout(experiment, cells, numbers)
-    last_rounds = experiment.report.last_rounds
+    report, last_rounds = experiment.report, experiment.report.last_rounds
+    axes = dict.fromkeys(axis for cell in cells for axis in cell.labels)
+    varying = [axis for axis in axes if len({cell.labels.get(axis, "") for cell in cells}) > 1]
+    down = [axis for axis in varying if axis not in report.columns]
+    if "algorithm" in axes and "algorithm" not in (*down, *report.columns):
+        down.append("algorithm")  # a single method is named too
+    across = [axis for axis in report.columns if axis in varying]
+    heads = list(product(*(dict.fromkeys(cell.labels.get(axis, "") for cell in cells) for axis in across)))
+    metrics = [metric for metric in report.metrics if any(cell.measured(metric) for cell in cells)]
+    compared = {number.metric for number in numbers}
     mixed = len({run.source for cell in cells for run in cell.runs.values()}) > 1
     rows = []
-    for labels in dict.fromkeys(_labels(cell, layout.down) for cell in cells):
-        in_row = [cell for cell in cells if _labels(cell, layout.down) == labels]
+    for labels in dict.fromkeys(_labels(cell, down) for cell in cells):
+        in_row = [cell for cell in cells if _labels(cell, down) == labels]
         row: list[Entry] = list(labels)
-        for head, metric in product(layout.heads, layout.metrics):
-            cell = next((cell for cell in in_row if _labels(cell, layout.across) == head), None)
-            row += _entries(cell, metric, last_rounds, numbers, metric in layout.compared)
+        for head, metric in product(heads, metrics):
+            cell = next((cell for cell in in_row if _labels(cell, across) == head), None)
+            row += _entries(cell, metric, last_rounds, numbers, metric in compared)
         done = [cell for cell in in_row if cell.runs] or in_row
         row.append(f"{_range([len(cell.runs) for cell in done])} of {_range([cell.seeds for cell in done])}")
         row.append(f"{_range([cell.rounds_run for cell in done])} of {_range([cell.rounds for cell in done])}")
         if mixed:
             row.append(", ".join(sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)))
         rows.append(row)
-    columns = _columns(layout) + ([Column("runs", "runs", words=True, group=SIZE)] if mixed else [])
-    return Table(columns, rows, _caption(experiment, cells, layout.metrics, numbers))
+    columns = [Column(axis, axis, words=True) for axis in down]
+    for head, metric in product(heads, metrics):
+        title, key = (" ".join([*filter(None, head), text]) for text in (metric.title, metric.name))
+        columns.append(Column(title, key, measured=True, group=key))
+        if metric in compared:
+            columns.append(Column("paper", f"{key} paper", measured=True, group=key))
+            columns.append(Column("diff", f"{key} diff", measured=True, group=key))
+    columns += [Column("seeds", "seeds", group=SIZE), Column("rounds", "rounds", group=SIZE)]
+    columns += [Column("runs", "runs", words=True, group=SIZE)] if mixed else []
+    return Table(columns, rows, _caption(experiment, cells, metrics, numbers))
 
 
 def long_rows(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> list[dict[str, Any]]:
@@ -90,35 +86,6 @@ def long_rows(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[P
         notes = {"diverged": cell.diverged, "note": known.note if known else ""}
         rows.append(row | {key: note for key, note in notes.items() if note})
     return rows
-
-
-def _layout(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Layout:
-    report = experiment.report
-    axes = dict.fromkeys(axis for cell in cells for axis in cell.labels)
-    varying = [axis for axis in axes if len({cell.labels.get(axis, "") for cell in cells}) > 1]
-    down = [axis for axis in varying if axis not in report.columns]
-    if "algorithm" in axes and "algorithm" not in (*down, *report.columns):
-        down.append("algorithm")  # a single method is named too
-    across = [axis for axis in report.columns if axis in varying]
-    return Layout(
-        down=down,
-        across=across,
-        heads=list(product(*(dict.fromkeys(cell.labels.get(axis, "") for cell in cells) for axis in across))),
-        metrics=[metric for metric in report.metrics if any(cell.measured(metric) for cell in cells)],
-        compared={number.metric for number in numbers},
-    )
-
-
-def _columns(layout: Layout) -> list[Column]:
-    columns = [Column(axis, axis, words=True) for axis in layout.down]
-    for head, metric in product(layout.heads, layout.metrics):
-        title = " ".join([*filter(None, head), metric.title])
-        key = " ".join([*filter(None, head), metric.name])
-        columns.append(Column(title, key, measured=True, group=key))
-        if metric in layout.compared:
-            columns.append(Column("paper", f"{key} paper", measured=True, group=key))
-            columns.append(Column("diff", f"{key} diff", measured=True, group=key))
-    return [*columns, Column("seeds", "seeds", group=SIZE), Column("rounds", "rounds", group=SIZE)]
 
 
 def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:

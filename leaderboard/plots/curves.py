@@ -1,23 +1,29 @@
-"""Curves: the mean over seeds, with a band of one standard deviation.
+"""Figures of results: the curves of a ranking and of a paper's experiment, and printed numbers beside measured ones.
 
-Rounds after which a seed was not evaluated are left out, so that a curve is a mean over the same seeds everywhere.
+A curve is the mean over seeds, with a band of one standard deviation. Rounds after which a seed was not evaluated are
+left out, so that a curve is a mean over the same seeds everywhere.
 """
 
+import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, is_number
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.paper.cells import Cell
-from rollcall.leaderboard.plots.style import legend, line_style, plain
-from rollcall.leaderboard.plots.subplots import Subplot, subplots
-from rollcall.leaderboard.ranking.table import Ranking, Row, by_conditions
+from rollcall.leaderboard.paper.claims import ClaimResult
+from rollcall.leaderboard.paper.sentences import unit_of
+from rollcall.leaderboard.plots.style import COLOURS, grid, legend, line_style, plain
+from rollcall.leaderboard.ranking import Ranking, Row
+from rollcall.participation.analyses import RUNS_OVER
 
 MOST_ABOVE_START = 1e3
 """A logarithmic y axis ends at this multiple of the largest first value, so that a diverging curve leaves the plot."""
@@ -31,43 +37,24 @@ TITLE_WIDTH = 45
 
 def ranking_figure(ranking: Ranking) -> Figure:
     """The first metric against rounds: a subplot for each set of conditions, in it the best row of every method."""
-    groups = list(by_conditions(ranking.rows).values())
+    groups = ranking.groups
     methods = sorted({row.method for row in ranking.rows})
-    columns = min(len(groups), 3)
-    rows = -(-len(groups) // columns)
-    figure = Figure(figsize=(1.5 + 6.5 * columns**0.5, 4.2 * rows), layout="constrained")
-    grid = list(figure.subplots(rows, columns, squeeze=False, sharey=True).flat)
-    for axes, group in zip(grid, groups, strict=False):
-        _draw_methods(axes, group, methods)
+    figure, all_axes = grid(len(groups), 3, lambda columns, rows: (1.5 + 6.5 * columns**0.5, 4.2 * rows), sharey=True)
+    for axes, group in zip(all_axes, groups, strict=True):
+        best: dict[str, Row] = {}
+        for row in group:  # in order of rank
+            if not row.curves.empty:  # every run diverged
+                best.setdefault(row.method, row)
+        for method, row in best.items():
+            _draw_line(axes, row.curves.dropna(), method, methods.index(method), width=1.8)
+        axes.set_xlabel("round")
+        axes.margins(x=0)
+        plain(axes)
         if len(groups) > 1:
             axes.set_title(_conditions(ranking, group), fontsize=9)
-    for axes in grid[len(groups) :]:
-        axes.remove()
-    figure.axes[0].set_ylabel(ranking.metrics[0].name)
+    all_axes[0].set_ylabel(ranking.metrics[0].name)
     legend(figure)
     return figure
-
-
-def _draw_methods(axes: Axes, rows: Sequence[Row], methods: Sequence[str]) -> None:
-    best: dict[str, Row] = {}
-    for row in rows:  # in order of rank
-        if not row.curves.empty:  # every run diverged
-            best.setdefault(row.method, row)
-    for method, row in best.items():
-        mean, low, high = _band(row.curves.dropna(), logarithmic=False)
-        colour, style = line_style(methods.index(method))
-        axes.plot(mean.index, mean, style, color=colour, label=method, linewidth=1.8)
-        axes.fill_between(mean.index, low, high, color=colour, alpha=0.15, linewidth=0)
-    axes.set_xlabel("round")
-    axes.margins(x=0)
-    plain(axes)
-
-
-def _conditions(ranking: Ranking, group: Sequence[Row]) -> str:
-    """What tells a group of competing rows from the others."""
-    common = {key: text for key, text in group[0].settings.items() if all(row.settings[key] == text for row in group)}
-    parts = [f"{ranking.short(key)}={text}" for key, text in common.items() if text]
-    return "\n".join(textwrap.wrap(", ".join(parts), TITLE_WIDTH))
 
 
 def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
@@ -83,11 +70,9 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
     report = experiment.report
     made = subplots(experiment, cells)
     names = list(dict.fromkeys(name for subplot in made for name in subplot.lines))
-    columns = min(len(made), 2 if len(report.drawn) in (2, 4) else 3)
-    rows = -(-len(made) // columns)
-    figure = Figure(figsize=(2.2 + 4.6 * columns, 3.6 * rows), layout="constrained")
-    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for index, (axes, subplot) in enumerate(zip(grid, made, strict=False)):
+    most = 2 if len(report.drawn) in (2, 4) else 3
+    figure, all_axes = grid(len(made), most, lambda columns, rows: (2.2 + 4.6 * columns, 3.6 * rows))
+    for index, (axes, subplot) in enumerate(zip(all_axes, made, strict=True)):
         _draw(axes, subplot, report, names)
         axes.set_title(subplot.title, fontsize=9)
         axes.set_xlabel(subplot.x)
@@ -95,10 +80,100 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
             axes.set_ylabel(subplot.metric.name)
         axes.margins(x=0.02)
         plain(axes)
-    for axes in grid[len(made) :]:
-        axes.remove()
     legend(figure, fontsize=8, least=2)
     return figure
+
+
+def printed_figure(results: Sequence[ClaimResult]) -> Figure | None:
+    """A row for each difference in percent whose printed number was judged: the number and the 95 % interval.
+
+    Args:
+        results: of claims.
+
+    Returns:
+        None if no number was judged.
+    """
+    rows = [
+        (", ".join(filter(None, (result.claim.statement or result.claim.tag, *place.labels.values()))), place)
+        for result in results
+        for place in result.places
+        if place.size != "not judged" and unit_of(result).percent and result.claim.minus is not None
+    ]
+    if not rows:
+        return None
+    figure = Figure(figsize=(7.5, 1.2 + 0.3 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    for y, (_, place) in enumerate(rows):
+        assert place.quantity is not None
+        assert place.printed is not None
+        low, high = (100 * end for end in place.quantity.interval())
+        if math.isfinite(low + high):
+            axes.plot([low, high], [y, y], color=COLOURS[0], linewidth=2)
+        label = "measured, 95 % interval" if y == 0 else None
+        axes.plot(100 * place.quantity.mean, y, "o", color=COLOURS[0], markersize=5, label=label)
+        axes.plot(100 * place.printed, y, "D", color=COLOURS[1], markersize=5, label="printed" if y == 0 else None)
+    axes.axvline(0, color="0.6", linewidth=0.8)
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("difference in test accuracy, percentage points")
+    plain(axes)
+    legend(figure, fontsize=8)
+    return figure
+
+
+@dataclass(frozen=True)
+class Subplot:
+    """One coordinate system.
+
+    Attributes:
+        title: the labels that its lines have in common.
+        metric: on the y axis.
+        x: the label of the x axis.
+        lines: the cells of each line by its name; several cells if the line runs over an axis of the grid.
+    """
+
+    title: str
+    metric: Metric
+    x: str
+    lines: dict[str, list[Cell]]
+
+
+def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
+    """The subplots of an experiment.
+
+    There is one for each panel (unless the report overlays them), each label of the report's `pictures` or `columns`,
+    and each metric that is drawn. A cell without such a label is in all subplots that it fits, for comparison.
+
+    Raises:
+        SettingError: none of the metrics was measured.
+    """
+    report = experiment.report
+    metrics = list(report.drawn or report.metrics)
+    if report.x == "round":  # the curve that reaches a value shows the first round that does
+        metrics = [Metric(metric.column) for metric in metrics]
+    measured = [cell for cell in cells if any(cell.measured(metric) for metric in metrics)]
+    if not measured:
+        raise SettingError(f"metric: {metrics[0].name!r} was measured in no run of {experiment.name}")
+    across, along = _axes(report, measured)
+    made = []
+    for place in _places(measured, across):
+        inside = [cell for cell in measured if all(cell.labels.get(axis, one) == one for axis, one in place.items())]
+        title = _text(experiment, place, across)
+        here = [metric for metric in metrics if any(cell.measured(metric) for cell in inside)]
+        for metric in here if report.drawn else here[:1]:
+            lines: dict[str, list[Cell]] = {}
+            for cell in inside:
+                if cell.measured(metric):
+                    lines.setdefault(_text(experiment, cell.labels, along), []).append(cell)
+            made.append(Subplot(title, metric, _x(experiment, inside), lines))
+    return made
+
+
+def _conditions(ranking: Ranking, group: Sequence[Row]) -> str:
+    """What tells a group of competing rows from the others."""
+    common = {key: text for key, text in group[0].settings.items() if all(row.settings[key] == text for row in group)}
+    parts = [f"{ranking.short(key)}={text}" for key, text in common.items() if text]
+    return "\n".join(textwrap.wrap(", ".join(parts), TITLE_WIDTH))
 
 
 def _draw(axes: Axes, subplot: Subplot, report: Report, names: Sequence[str]) -> None:
@@ -110,7 +185,8 @@ def _draw(axes: Axes, subplot: Subplot, report: Report, names: Sequence[str]) ->
         if on_or_off:
             _draw_blocks(axes, curve, names.index(name))
         else:
-            _draw_line(axes, curve, name, names.index(name), "y" in report.log)
+            marker = "o" if len(curve) < FEW_POINTS else ""
+            _draw_line(axes, curve, name, names.index(name), "y" in report.log, marker)
     if "x" in report.log:
         axes.set_xscale("log")
     if "y" in report.log:
@@ -120,11 +196,19 @@ def _draw(axes: Axes, subplot: Subplot, report: Report, names: Sequence[str]) ->
             axes.set_ylim(top=MOST_ABOVE_START * max(starts))
 
 
-def _draw_line(axes: Axes, curve: pd.DataFrame, name: str, number: int, logarithmic: bool) -> None:
+def _draw_line(
+    axes: Axes,
+    curve: pd.DataFrame,
+    name: str,
+    number: int,
+    logarithmic: bool = False,
+    marker: str = "",
+    width: float = 1.6,
+) -> None:
+    """Draw the mean of a curve and its band."""
     mean, low, high = _band(curve, logarithmic)
     colour, style = line_style(number)
-    marker = "o" if len(mean) < FEW_POINTS else ""
-    axes.plot(mean.index, mean, style, marker=marker, markersize=4, color=colour, label=name, linewidth=1.6)
+    axes.plot(mean.index, mean, style, marker=marker, markersize=4, color=colour, label=name, linewidth=width)
     axes.fill_between(mean.index, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
@@ -145,7 +229,7 @@ def _band(curve: pd.DataFrame, logarithmic: bool) -> tuple[pd.Series, pd.Series,
 
 
 def _curve(cells: Sequence[Cell], report: Report, metric: Metric) -> pd.DataFrame:
-    """[points, seeds], indexed by what is on the x axis."""
+    """[points, seeds], indexed by their place on the x axis."""
     if report.x == "round":
         runs = {f"{i} {seed}": run for i, cell in enumerate(cells) for seed, run in cell.runs.items()}
         ended = {name: run for name, run in runs.items() if run.has(metric) and not run.diverged}
@@ -154,3 +238,42 @@ def _curve(cells: Sequence[Cell], report: Report, metric: Metric) -> pd.DataFram
     points = {float(cell.labels[report.x]): cell for cell in cells if report.x in cell.labels}
     values = {x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}
     return pd.DataFrame(values).T.sort_index()
+
+
+def _axes(report: Report, cells: Sequence[Cell]) -> tuple[list[str], list[str]]:
+    """The axes with a subplot for each label, and those with a line for each label."""
+    axes = dict.fromkeys(axis for cell in cells for axis in cell.labels)
+    varying = [axis for axis in axes if axis != report.x and len({cell.labels.get(axis, "") for cell in cells}) > 1]
+    wanted = [*([] if report.overlay else ["panel"]), *(report.pictures or report.columns)]
+    across = [axis for axis in dict.fromkeys(wanted) if axis in varying]
+    return across, [axis for axis in varying if axis not in across]
+
+
+def _places(cells: Sequence[Cell], across: Sequence[str]) -> list[dict[str, str]]:
+    """The labels of each subplot; none for cells that fit into another one's."""
+    places = [{axis: cell.labels[axis] for axis in across if cell.labels.get(axis)} for cell in cells]
+    unique = [place for index, place in enumerate(places) if place not in places[:index]]
+    return [place for place in unique if not any(place.items() < other.items() for other in unique)]
+
+
+def _text(experiment: Experiment, labels: dict[str, str], axes: Sequence[str]) -> str:
+    """Labels as people read them: a panel by its title, a number with the name of its setting."""
+    words = []
+    for axis in axes:
+        label = labels.get(axis, "")
+        if axis == "panel" and label in experiment.panels:
+            title = experiment.panels[label].title
+            label = title if title or experiment.report.overlay else label
+        elif is_number(label):
+            label = f"{axis.rpartition('.')[2]} {label}"
+        words.append(label)
+    return ", ".join(word for word in words if word)
+
+
+def _x(experiment: Experiment, cells: Sequence[Cell]) -> str:
+    """The label of the x axis; an analysis may run over something else than rounds."""
+    if experiment.report.x != "round":
+        return experiment.report.x
+    analyses = [experiment.panels[cell.labels["panel"]].analysis for cell in cells if cell.labels.get("panel")]
+    names = {RUNS_OVER.get(analysis["name"], "round") if analysis else "round" for analysis in analyses}
+    return names.pop() if len(names) == 1 else "round"

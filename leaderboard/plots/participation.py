@@ -1,4 +1,4 @@
-"""Figures of a participation model: uplinks over rounds, the spread of probabilities, the minimum separation."""
+"""Figures of clients: when they take part, by which probabilities, how far apart; and the data that they hold."""
 
 from collections.abc import Mapping
 from itertools import cycle
@@ -36,17 +36,6 @@ def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"]
     return figure
 
 
-def _draw_client(axes: Axes, on: Bool[np.ndarray, "T"], p: Float[np.ndarray, "T"] | None, colour: str) -> None:
-    starts, lengths = _stretches(on)
-    axes.broken_barh(list(zip(starts, lengths, strict=True)), (-0.45, 0.35), color=colour)
-    if p is not None:
-        axes.step(np.arange(len(p) + 1), np.append(p, p[-1]), where="post", color=colour)
-    axes.set_ylim(-0.5, 1.05)
-    axes.set_yticks([0, 1])
-    axes.axhline(0, color="0.7", linewidth=0.6)
-    plain(axes)
-
-
 def probabilities(p: Float[np.ndarray, "m"]) -> Figure:
     """The clients' probabilities ([PBC] Fig. 4): a histogram and the sorted values."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
@@ -78,10 +67,41 @@ def separation(distance: Mapping[int, float], mixing: Mapping[int, Float[np.ndar
     return figure
 
 
-def _stretches(on: Bool[np.ndarray, "T"]) -> tuple[Int[np.ndarray, "s"], Int[np.ndarray, "s"]]:
-    """First rounds and lengths of the stretches in which a client is on."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
-    return edges[::2], edges[1::2] - edges[::2]
+def bubbles(histogram: Int[np.ndarray, "m C"]) -> Figure:
+    """The samples of each client as bars; below, a bubble for each of its classes, with an area like the samples."""
+    m, C = histogram.shape
+    width, row = 9.0, 0.32
+    height = row * max(C, 4)
+    figure = Figure(figsize=(width, height + 1.9), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1, height])
+    above.stairs(histogram.sum(axis=1), np.arange(m + 1) - 0.5, fill=True, color="0.6")
+    above.set_ylabel("samples")
+    clients, classes = np.nonzero(histogram)
+    # In points. The largest bubble fills its row, or its column and half of both neighbours; it is never invisible.
+    diameter = max(72 * min(0.9 * row, 2 * 0.85 * width / m), 6)
+    counts = histogram[clients, classes]
+    below.scatter(clients, classes, s=diameter**2 * counts / counts.max(), color=COLOURS[0], alpha=0.7, linewidth=0)
+    below.set_xlabel("client")
+    below.set_ylabel("class")
+    below.set_xlim(-0.8, m - 0.2)
+    below.set_ylim(-0.7, C - 0.3)
+    below.set_title(f"area of a bubble: number of samples, at most {counts.max():,}", fontsize=10)
+    for axis, most in ((below.xaxis, 10), (below.yaxis, C + 2), (above.yaxis, 3)):
+        axis.set_major_locator(MaxNLocator(integer=True, nbins=most, steps=[1, 2, 5, 10]))
+    for axes in (above, below):
+        plain(axes)
+    return figure
+
+
+def _draw_client(axes: Axes, on: Bool[np.ndarray, "T"], p: Float[np.ndarray, "T"] | None, colour: str) -> None:
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))  # on and off in turn
+    axes.broken_barh(list(zip(edges[::2], edges[1::2] - edges[::2], strict=True)), (-0.45, 0.35), color=colour)
+    if p is not None:
+        axes.step(np.arange(len(p) + 1), np.append(p, p[-1]), where="post", color=colour)
+    axes.set_ylim(-0.5, 1.05)
+    axes.set_yticks([0, 1])
+    axes.axhline(0, color="0.7", linewidth=0.6)
+    plain(axes)
 
 
 def _label(axes: Axes, x: str, y: str) -> None:

@@ -1,8 +1,8 @@
-"""What all figures share: colours, line styles, legends."""
+"""Colours, line styles, legends and grids of subplots, for all figures."""
 
 import io
+from collections.abc import Callable
 
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -11,9 +11,6 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 
 STYLES = ("-", "--", ":")
 
-WIDE = 30
-"""Positive numbers of which the largest is so many times the smallest have a logarithmic axis."""
-
 
 def line_style(index: int) -> tuple[str, str]:
     """Colour and style of the line with this number; the style changes when the colours are used up."""
@@ -21,25 +18,28 @@ def line_style(index: int) -> tuple[str, str]:
 
 
 def plain(axes: Axes) -> None:
-    """Without the frame at the top and at the right."""
+    """Remove the frame at the top and at the right."""
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def legend(figure: Figure, fontsize: int = 10, least: int = 1) -> None:
-    """One legend beside all subplots, a name for each line, if there are at least so many."""
+    """One legend beside all subplots with the name of each line, if there are at least `least` names."""
     lines = {name: line for axes in figure.axes for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
     if len(lines) >= least:
         figure.legend(lines.values(), lines.keys(), loc="outside right upper", frameon=False, fontsize=fontsize)
 
 
-def numeric(values: pd.Series) -> bool:
-    """Whether all values are numbers."""
-    return all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
-
-
-def logarithmic(values: pd.Series) -> bool:
-    """Whether values need a logarithmic axis: positive numbers, the largest many times the smallest."""
-    return numeric(values) and len(values) > 0 and bool(0 < WIDE * values.min() <= values.max())
+def grid(
+    count: int, most: int, size: Callable[[int, int], tuple[float, float]], sharey: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` subplots, at most `most` in a row; `size` gives its inches for columns and rows."""
+    columns = min(count, most)
+    rows = -(-count // columns)
+    figure = Figure(figsize=size(columns, rows), layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).flat)
+    for one in axes[count:]:
+        one.remove()
+    return figure, axes[:count]
 
 
 def svg(figure: Figure) -> str:

@@ -4,7 +4,7 @@ import pandas as pd
 
 from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.experiment import Experiment, places
-from rollcall.leaderboard import Run
+from rollcall.leaderboard.runs import Run
 
 TASK = {"name": "quadratic", "targets": [[0.0], [1.0]]}
 

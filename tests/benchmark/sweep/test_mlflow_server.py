@@ -10,7 +10,7 @@ from mlflow_server import postgres, running, why_no_postgres
 from rollcall import Trial
 from rollcall.benchmark.sweep.jobs import Job, run_inline
 from rollcall.benchmark.sweep.mlflow_runs import Mirror
-from rollcall.leaderboard import load
+from rollcall.leaderboard.runs import load
 
 NO_POSTGRES = why_no_postgres()
 

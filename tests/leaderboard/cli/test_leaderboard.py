@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from rollcall.leaderboard import archive
+from rollcall.leaderboard.runs import archive
 from tests.support.command import TINY, rollcall
 from tests.support.results import runs
 
@@ -51,6 +51,7 @@ def test_the_files_of_a_papers_table(file, tmp_path, capsys):
     assert "Tiny ([X] Fig. 1)" in page
     assert "Nearer &amp; nearer" in page
     assert "Rollcall 1, commit abc" in page
+    assert page.count("<figure><svg ") == page.count("</svg>") == 1
 
 
 def test_forms_and_metrics(file, capsys):
@@ -66,14 +67,11 @@ def test_forms_and_metrics(file, capsys):
     assert rollcall(capsys, "leaderboard", file, "--format", "latex")[1].startswith(r"\begin{tabular}{lrrr}")
 
 
-def test_without_the_archive_nothing_was_run(file, capsys):
+def test_without_the_archive_nothing_was_run_and_the_next_step_can_be_copied(file, capsys):
+    """The file's path, and the store if it is not the default; quoted for a shell."""
     code, _, err = rollcall(capsys, "leaderboard", file, "--archive", "elsewhere")
     assert code == 2
     assert err == f"error: experiment: 'mine' has no finished run in runs; first: rollcall run {file}\n"
-
-
-def test_the_next_step_can_be_copied(file, capsys):
-    """The file's path, and the store if it is not the default; quoted for a shell."""
     _, _, err = rollcall(capsys, "leaderboard", file, "--archive", "elsewhere", "--store", "my runs")
     assert err.endswith(f"first: rollcall run {file} --store 'my runs'\n")
 

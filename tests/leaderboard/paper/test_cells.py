@@ -7,7 +7,7 @@ import pytest
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.paper.cells import cells
-from rollcall.leaderboard.run import Run
+from rollcall.leaderboard.runs import Run
 from tests.support.results import experiment, runs
 
 ACCURACY = Metric("test/accuracy")

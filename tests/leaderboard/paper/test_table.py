@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from rollcall.leaderboard import Run
 from rollcall.leaderboard.paper.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.table import long_rows, paper_table
 from rollcall.leaderboard.render import comma_separated, latex
+from rollcall.leaderboard.runs import Run
 from tests.support.results import COMPARED, ends, experiment, runs
 
 

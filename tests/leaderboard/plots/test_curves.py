@@ -4,13 +4,63 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard import Run, rank
 from rollcall.leaderboard.paper.cells import cells
-from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
+from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, subplots
+from rollcall.leaderboard.plots.style import COLOURS, legend, line_style
+from rollcall.leaderboard.ranking import rank
+from rollcall.leaderboard.runs import Run, unarchive
 from tests.support.results import COMPARED, ends, experiment, runs
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sun/fig1", ["R"]),  # an analysis's own, over two panels
+        ("fedpbc/fig4", ["class, from the heaviest", "client, from the rarest", "part of [0, 1]"]),
+        ("fedpbc/fig2", ["p2"]),
+        ("sun/fig5", ["round", "round"]),
+    ],
+)
+def test_subplots_say_what_they_run_over(name, words):
+    paper = Experiment.read(name)
+    assert [subplot.x for subplot in subplots(paper, cells(paper, unarchive(paper.home)))] == words
+
+
+def described(made, ends=lambda labels, seed: 0.5):
+    return [
+        (subplot.title, subplot.metric.name, list(subplot.lines))
+        for subplot in subplots(made, cells(made, runs(made, ends)))
+    ]
+
+
+def test_a_subplot_for_each_label_of_the_columns_or_pictures():
+    report = {"metrics": {"test/accuracy": "max"}}
+    lines = ["often, fedavg", "often, mifa", "seldom, fedavg", "seldom, mifa"]
+    assert described(experiment(report=report)) == [("", "test/accuracy", lines)]
+    assert described(experiment(report=report | {"columns": ["participation"]})) == [
+        ("often", "test/accuracy", ["fedavg", "mifa"]), ("seldom", "test/accuracy", ["fedavg", "mifa"]),
+    ]  # fmt: skip
+    both = report | {"columns": ["participation"], "pictures": ["algorithm"]}
+    assert described(experiment(report=both)) == [
+        ("fedavg", "test/accuracy", ["often", "seldom"]), ("mifa", "test/accuracy", ["often", "seldom"]),
+    ]  # fmt: skip
+
+
+def test_over_rounds_a_threshold_is_shown_by_the_curve_that_reaches_it():
+    made = experiment(report={"metrics": {"round_of:test/accuracy>=0.3": "min"}, "columns": ["participation"]})
+    assert {metric for _, metric, _ in described(made)} == {"test/accuracy"}
+
+
+def test_metrics_that_were_not_measured_are_left_out_and_none_is_an_error():
+    made = experiment(report={"metrics": {"train/loss": "min", "test/accuracy": "max"}})
+    assert [metric for _, metric, _ in described(made)] == ["test/accuracy"]
+    with pytest.raises(SettingError, match=r"metric: 'train/loss' was measured in no run of paper/fig"):
+        subplots(made, cells(made, []))
 
 
 def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_method():
@@ -133,3 +183,19 @@ def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
     ]
     (line,) = ranking_figure(rank(own, [Metric("test/accuracy")], last_rounds=1)).axes[0].lines
     assert line.get_xydata().tolist() == [[0.0, 0.0], [10.0, 1.5]]
+
+
+def test_every_line_has_a_look_of_its_own():
+    looks = [line_style(index) for index in range(3 * len(COLOURS))]
+    assert len(set(looks)) == len(looks)
+    assert [style for _, style in looks[: len(COLOURS)]] == ["-"] * len(COLOURS)
+
+
+def test_a_legend_names_each_line_once():
+    figure = Figure()
+    for axes in figure.subplots(1, 2):
+        axes.plot([0, 1], label="both")
+    legend(figure, least=2)
+    assert figure.legends == []
+    legend(figure)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["both"]

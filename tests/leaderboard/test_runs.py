@@ -1,9 +1,12 @@
-"""One's own runs come from the run folders, with or without MLflow."""
+"""Finished runs: final values by hand; run folders and MLflow; archives."""
 
 import csv
 import io
+import math
 import socket
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -15,8 +18,81 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep.mlflow_runs import Runs
-from rollcall.leaderboard import load
-from rollcall.leaderboard.own import own
+from rollcall.leaderboard.runs import Run, archive, load, own, unarchive
+from tests.support.results import COMPARED, ends, runs
+
+HISTORY = {"a": [8.0, 4.0, 2.0, 1.0], "b": [0.0, 0.5, math.nan, 1.0], "cost/floats_up": [50.0, 100.0, 150.0, 200.0]}
+RUN = Run({}, {"rounds": "40"}, pd.DataFrame(HISTORY, [10, 20, 30, 40]))
+FLOATS = Metric("cost/floats_up")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "value"),
+    [
+        ("a", {}, 1.0),
+        ("a", {"last_rounds": 20}, 1.5),
+        ("a", {"last_rounds": 21}, 7 / 3),  # after rounds 20, 30, 40
+        ("b", {"last_rounds": 20}, math.nan),  # not evaluated after round 30, so the window is not covered
+        ("b", {"last_rounds": 10}, 1.0),
+        ("a", {"at": 20}, 4.0),
+        ("a", {"at": 25}, math.nan),
+        ("a", {"at": 100, "per": FLOATS}, 4.0),
+        ("a", {"at": 199, "per": FLOATS}, 2.0),
+        ("a", {"at": 201, "per": FLOATS}, math.nan),  # the run ended earlier
+        ("b", {"at": 150, "per": FLOATS}, 0.5),  # not evaluated there
+        ("a", {"at": 10, "per": Metric("not measured")}, math.nan),
+        ("round_of:b>=0.5", {}, 20.0),
+        ("round_of:b>=0.6", {}, 40.0),
+        ("round_of:b>=2", {}, math.inf),
+        ("a", {"at": 10, "per": FLOATS}, math.nan),  # the first evaluation was later
+    ],
+)
+def test_final_values(name, options, value):
+    assert RUN.final(Metric(name), **options) == pytest.approx(value, nan_ok=True)
+
+
+def test_a_window_that_is_not_covered_has_no_mean():
+    """Table I averages the last 100 rounds; runs that were evaluated twice in them had a mean."""
+    settings = {"evaluation.every": "150", "evaluation.last.rounds": "100", "evaluation.last.every": "10"}
+    settings |= {"evaluation.splits": "[test]", "evaluation.last.splits": "[train, test]", "rounds": "300"}
+    due = [*range(210, 301, 10)]
+    run = Run({}, settings, pd.DataFrame({"test/a": [float(t) for t in due], "train/a": 1.0}, due))
+    assert run.window(Metric("test/a"), 100).index.tolist() == due
+    assert run.final(Metric("test/a"), 100) == 255.0
+    assert run.final(Metric("train/a"), 100) == 1.0
+    for lost in (210, 250, 290, 300):
+        assert math.isnan(Run({}, settings, run.history.drop(lost)).final(Metric("test/a"), 100))
+    assert run.final(Metric("test/a"), 150) == 255.0  # no evaluation is due after rounds 151 to 200
+    assert math.isnan(run.final(Metric("test/a"), 151))  # the one after round 150 was not made
+    assert math.isnan(Run({}, settings | {"rounds": "60"}, run.history).final(Metric("test/a"), 100))
+
+
+def test_a_threshold_is_looked_for_in_regular_evaluations():
+    run = Run({}, RUN.settings | {"evaluation.every": "20"}, RUN.history)
+    assert run.final(Metric("round_of:a>=2")) == 20.0
+    assert run.final(Metric("round_of:a>=8")) == math.inf  # reached after round 10 only
+    assert RUN.final(Metric("round_of:a>=8")) == 10.0
+
+
+def test_a_run_as_it_was_earlier():
+    early = RUN.until(20)
+    assert (early.rounds, early.history["a"].tolist()) == (20, [8.0, 4.0])
+    assert RUN.until(100).rounds == 40
+
+
+def test_the_runs_of_a_cell_differ_in_their_seeds_alone():
+    one, other = (Run({}, {"rounds": "40", "seed": seed, "local.lr": "1"}, RUN.history) for seed in "01")
+    assert one.cell == other.cell
+    assert one.cell != one.until(10).cell
+
+
+def test_the_evaluation_of_the_untrained_model_is_never_part_of_a_mean():
+    run = Run({}, {"rounds": "20"}, pd.DataFrame({"a": [8.0, 4.0, 2.0]}, [0, 10, 20]))
+    assert run.final(Metric("a"), last_rounds=20) == 3.0
+    assert math.isnan(run.final(Metric("a"), last_rounds=100))
+    analysis = Run({}, {"analysis": "x"}, run.history)  # its rows are not rounds of training
+    assert analysis.final(Metric("a"), last_rounds=100) == pytest.approx(14 / 3)
+
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
 
@@ -117,7 +193,7 @@ def test_a_server_that_does_not_answer_costs_seconds(store, silent, tmp_path, ca
 def test_a_leaderboard_needs_no_mlflow(store, tmp_path, capsys, monkeypatch):
     for module in (
         "rollcall.leaderboard.cli.leaderboard",
-        "rollcall.leaderboard.own",
+        "rollcall.leaderboard.runs",
         "rollcall.benchmark.cli.run",
         "rollcall.benchmark.sweep.pool",
     ):
@@ -163,7 +239,7 @@ def test_the_search_and_the_winners_rerun_are_told_apart(store, tmp_path, capsys
 
 def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys, monkeypatch):
     from rollcall.benchmark.config.experiment import Experiment
-    from rollcall.leaderboard import archive
+    from rollcall.leaderboard.runs import archive
     from tests.support.results import runs
 
     monkeypatch.chdir(tmp_path)
@@ -184,3 +260,83 @@ def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys
     mine = rollcall(capsys, "leaderboard", str(file), "--mine", "--format", "md")[1]
     assert "2 ± 0" not in mine
     assert f"runs: own: in {store}" in mine
+
+
+def test_results_are_kept_and_read_again(tmp_path):
+    made = runs(COMPARED, ends)
+    file = archive(made, "paper/fig", ["test/accuracy"], tmp_path)
+    again = {run.tags["rollcall.trial"]: run for run in unarchive("paper/fig", tmp_path)}
+    assert len(again) == 12
+    for run in made:
+        kept = again[run.tags["rollcall.trial"]]
+        assert (kept.settings, kept.tags) == (run.settings, run.tags)
+        pd.testing.assert_series_equal(kept.history["test/accuracy"], run.history["test/accuracy"], check_names=False)
+    before = file.read_text()
+    archive(made[:1], "paper/fig", ["test/accuracy"], tmp_path)  # the others stay
+    assert file.read_text() == before
+    assert unarchive("paper/other", tmp_path) == []
+
+
+def test_of_two_archives_the_longer_run_of_a_trial_counts_and_of_equal_ones_the_later(tmp_path):
+    ours, users = tmp_path / "ours", tmp_path / "users"
+    made = runs(COMPARED, lambda *_: 0.25)
+    archive(made[:3], "paper/fig", ["test/accuracy"], ours)
+    archive(runs(COMPARED, lambda *_: 0.75)[1:4], "paper/fig", ["test/accuracy"], users)
+    archive(runs(COMPARED, lambda *_: 0.5, rounds=50)[:1], "paper/fig", ["test/accuracy"], users)
+    both = {run.tags["rollcall.trial"]: run for run in unarchive("paper/fig", ours, users)}
+    last = [float(both[run.tags["rollcall.trial"]].history["test/accuracy"].iloc[-1]) for run in made[:4]]
+    assert last == [0.25, 0.75, 0.75, 0.75]
+    assert len(both) == len(unarchive("paper/fig", ours, users)) == 4
+    assert len(unarchive("paper/fig", ours, ours)) == 3
+    assert len(unarchive("paper/fig", tmp_path / "none", users)) == 4
+
+
+def test_a_shorter_run_replaces_no_longer_one(tmp_path):
+    whole, short = (runs(COMPARED, lambda *_: 0.5, rounds=rounds)[0] for rounds in (100, 50))
+    short = replace(short, settings=short.settings | {"local.lr": "written otherwise"})  # of the same trial
+    archive([whole], "paper/fig", ["test/accuracy"], tmp_path)
+    archive([short], "paper/fig", ["test/accuracy"], tmp_path)
+    assert [run.rounds for run in unarchive("paper/fig", tmp_path)] == [100]
+
+
+@pytest.mark.parametrize("digest", ["1234567890", "0012345678", "12345e6789"])
+def test_a_digest_may_look_like_a_number(tmp_path, digest):
+    run = runs(COMPARED, lambda *_: 0.5)[0]
+    archive([replace(run, tags=run.tags | {"rollcall.trial": digest})], "paper/fig", ["test/accuracy"], tmp_path)
+    (again,) = unarchive("paper/fig", tmp_path)
+    assert again.history["test/accuracy"].tolist() == run.history["test/accuracy"].tolist()
+
+
+class Client:
+    """An MLflow client with three runs on two pages."""
+
+    def get_experiment_by_name(self, name):
+        return SimpleNamespace(experiment_id="7") if name == "known" else None
+
+    def search_runs(self, ids, order_by, page_token):
+        assert (ids, order_by) == (["7"], ["start_time"])
+        pages = {None: ("next", [self.run("a", {"rollcall.finished": "30"}), self.run("b", {"rollcall.rounds": "30"})])}
+        pages["next"] = (None, [self.run("c", {"rollcall.finished": "10"})])
+        token, entries = pages[page_token]
+        return type("Page", (list,), {"token": token})(entries)
+
+    def run(self, name, tags):
+        data = SimpleNamespace(params={"local.lr": "0.1"}, tags=tags, metrics={"test/loss": 0.0, "train/loss": 0.0})
+        return SimpleNamespace(data=data, info=SimpleNamespace(run_id=name))
+
+    def get_metric_history(self, run_id, metric):
+        return [SimpleNamespace(step=step, value=float(step)) for step in (30, 0, 10)]
+
+
+def test_finished_runs_of_mlflow():
+    whole, continued = load(Client(), "known", ["test/loss"])
+    assert whole.history["test/loss"].to_dict() == {0: 0.0, 10: 10.0, 30: 30.0}
+    assert list(whole.history) == ["test/loss"]
+    assert (continued.rounds, continued.history.index.tolist()) == (10, [0, 10])  # what it had finished
+    assert sorted(load(Client(), "known")[0].history) == ["test/loss", "train/loss"]
+    assert load(Client(), "unknown") == []
+
+
+@pytest.mark.parametrize("name", ["sun/fig2", "fedpbc/fig2"])
+def test_the_results_that_come_with_rollcall_are_the_default(name):
+    assert len(unarchive(name)) > 0

@@ -1,0 +1,98 @@
+"""`rollcall archive` and `rollcall report`: keep results of the papers' experiments, and report what reproduced."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import track
+
+from rollcall.benchmark.cli.shared import STORE, Store, err, out
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, names
+from rollcall.benchmark.config.text import counted
+from rollcall.leaderboard import runs as finished
+
+FOLDER = Path("leaderboard")
+"""In the working directory: the results that `archive` keeps, and the report with its figures."""
+
+RESULTS = "results"
+"""The archive, a folder in `FOLDER`."""
+
+
+def archive(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="By default all experiments of papers.", metavar="EXPERIMENT")
+    ] = None,
+    to: Annotated[Path, typer.Option(metavar="DIR", help="Keep the results in DIR/results.")] = FOLDER,
+    store: Store = STORE,
+) -> None:
+    """Keep finished runs of papers' experiments as small files.
+
+    They are added to ./leaderboard/results, where `rollcall leaderboard` and `rollcall report` find them.
+    """
+    chosen = papers(experiments)
+    kept = 0
+    for home in dict.fromkeys(experiment.home for experiment in chosen):
+        # Experiments that share their runs may read different metrics of them.
+        sharing = [experiment for experiment in (*chosen, *papers()) if experiment.home == home]
+        metrics = list(dict.fromkeys(metric for experiment in sharing for metric in experiment.metrics))
+        runs = finished.own(store, home, metrics)
+        if runs:
+            file = finished.archive(runs, home, metrics, to / RESULTS)
+            out.print(f"{home}: {counted(len(runs), 'run')} in {file}", highlight=False, soft_wrap=True)
+            kept += len(runs)
+    if not kept:
+        out.print(f"No finished runs of these experiments in {store}.", highlight=False, soft_wrap=True)
+
+
+def report(
+    to: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder of the report; results in DIR/results count too.")
+    ] = FOLDER,
+) -> None:
+    """Write REPRODUCTION.md, a page for each experiment, and figures: claim by claim, what reproduced.
+
+    They are made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
+    """
+    from rollcall.leaderboard.paper.reproduction import NAME, PICTURE, judged, reproduction
+    from rollcall.leaderboard.plots.curves import paper_figure, printed_figure
+
+    quiet = not err.is_terminal
+    folders = (finished.PACKAGE, to / RESULTS)
+    all_judged = [
+        judged(experiment, *folders)
+        for experiment in track(papers(), "claims", console=err, transient=True, disable=quiet)
+    ]
+    for path, text in reproduction(all_judged).items():
+        _below(to, path).write_text(text, encoding="utf-8")
+    for one in track(all_judged, "figures", console=err, transient=True, disable=quiet):
+        measured = [cell for cell in one.cells if cell.runs]
+        if measured:
+            figure = paper_figure(one.experiment, measured)
+            figure.savefig(_below(to, f"figures/{one.experiment.name}.png"), dpi=90)
+    compared = printed_figure([result for one in all_judged for result in one.claims if result.claim.tag == "paper"])
+    if compared is not None:
+        compared.savefig(_below(to, PICTURE), dpi=90)
+    out.print(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}", highlight=False, soft_wrap=True)
+
+
+def papers(chosen: list[str] | None = None) -> list[Experiment]:
+    """Experiments by name; by default all that reproduce a table or figure of a paper.
+
+    Raises:
+        SettingError: a chosen one names no paper.
+    """
+    experiments = [Experiment.read(name) for name in chosen or names()]
+    for experiment in experiments if chosen else ():
+        if not experiment.source:
+            raise SettingError(
+                f"experiment: {experiment.name!r} is not allowed; must have `source: PAPER AND FIGURE` in its file"
+            )
+    return [experiment for experiment in experiments if experiment.source]
+
+
+def _below(folder: Path, path: str) -> Path:
+    """A path in a folder; its own folder is made."""
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file

@@ -1,0 +1,368 @@
+"""Finished runs: of the user, from run folders and MLflow; and kept ones, small files in an archive folder."""
+
+import json
+import math
+import os
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, reduce
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+from yaml import YAMLError
+
+from rollcall.benchmark.config.digest import flatten
+from rollcall.benchmark.config.experiment import put
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.source import Source
+from rollcall.benchmark.config.text import counted, parsed
+from rollcall.benchmark.config.trial import Evaluation
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.mlflow_runs import PARENT, tags
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+Settings = tuple[tuple[str, str], ...]
+"""Settings as text, sorted by dotted name."""
+
+PACKAGE = Path(__file__).parent / "results"
+"""Archive of the papers' experiments that comes with Rollcall."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One trial that finished or diverged.
+
+    Attributes:
+        tags: experiment, algorithm, participation, task, seed, commit, version, ...
+        settings: as they are written, as text, by dotted name.
+        history: [evaluations], indexed by round, a column for each metric.
+        source: `own`: from a run folder or from the user's MLflow server; `kept`: from an archive.
+    """
+
+    tags: dict[str, str]
+    settings: dict[str, str]
+    history: pd.DataFrame
+    source: Literal["own", "kept"] = "kept"
+
+    @property
+    def cell(self) -> Settings:
+        """All settings but the seed. The runs of one cell have them in common."""
+        return self.settings_without("seed")
+
+    def settings_without(self, *names: str) -> Settings:
+        """All settings but some."""
+        return tuple(sorted((key, value) for key, value in self.settings.items() if key not in names))
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds; 1 for an analysis."""
+        return int(self.settings.get("rounds", 1))
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it diverged within its rounds. It then has no final value."""
+        t = self.tags.get("rollcall.diverged")
+        return t is not None and int(t) <= self.rounds
+
+    def until(self, rounds: int) -> "Run":
+        """The run as it was after this many rounds; the whole run if it has fewer."""
+        settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
+        return replace(self, settings=settings, history=self.history[self.history.index <= rounds])
+
+    @cached_property
+    def _how_evaluated(self) -> Settings:
+        return tuple(pair for pair in self.settings.items() if pair[0].startswith("evaluation."))
+
+    def has(self, metric: Metric) -> bool:
+        """Whether the metric was measured."""
+        return metric.column in self.history
+
+    def window(self, metric: Metric, last_rounds: int) -> pd.Series:
+        """The evaluations in the last rounds, by round, of a metric that was measured.
+
+        They are empty unless they cover the window: the run has that many rounds, and was evaluated after all rounds of
+        the window after which its settings say so. The evaluation before the first round does not count.
+        """
+        values = self.history[metric.column].dropna()
+        if "rounds" not in self.settings:  # an analysis
+            return values[values.index > values.index[-1] - last_rounds]
+        if self.rounds < last_rounds:
+            return values[:0]
+        due = _due(self._how_evaluated, metric.split, self.rounds, last_rounds)
+        return values.reindex(due) if values.index.isin(due).sum() == len(due) else values[:0]
+
+    def final(self, metric: Metric, last_rounds: int = 1, at: int | None = None, per: Metric | None = None) -> float:
+        """The final value of a metric that was measured.
+
+        Args:
+            metric: with a threshold the value is the first round that reaches it, infinite if none does; see `Metric`.
+            last_rounds: the value is the mean of the `window` of this many last rounds; NaN if it is empty.
+            at: take the evaluation after this round instead; NaN if there is none.
+            per: `at` is a value of this metric, which grows with the rounds, such as a cost: take the last evaluation
+                at which it was at most `at`; NaN if the run ended earlier.
+        """
+        if metric.threshold is not None:
+            return first_round(self.curve(metric), metric)
+        history = self.history[metric.column].dropna()
+        if per is not None and at is not None:
+            spent = self.history[per.column].reindex(history.index) if self.has(per) else history * math.nan
+            within = history[spent <= at]
+            return float(within.iloc[-1]) if spent.max() >= at and len(within) else math.nan
+        if at is not None:
+            return float(history.get(at, math.nan))
+        return float(self.window(metric, last_rounds).mean())
+
+    def curve(self, metric: Metric) -> pd.Series:
+        """The regular evaluations of a metric by round, without those in between of the last rounds."""
+        values = self.history[metric.column].dropna()
+        return values[values.index % _evaluation(self._how_evaluated).every == 0]
+
+
+def first_round(curve: pd.Series, metric: Metric) -> float:
+    """The first round at which a curve reaches the threshold of a metric; infinite if it does not."""
+    reached = curve.index[curve >= metric.threshold]
+    return float(reached[0]) if len(reached) else math.inf
+
+
+def own(store: Path, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
+    """The user's finished and diverged runs of an experiment, oldest first.
+
+    They are those in the run folders, and those on the MLflow server that MLFLOW_TRACKING_URI names; of a trial that
+    both have, the folder counts. A server that does not answer is left out, with a warning. If settings were run with
+    several versions of the user's own files, the present version counts, or else the last one that was run: no mean
+    mixes versions.
+
+    Args:
+        store: folder of the run folders.
+        experiment: its name.
+        metrics: columns to read; by default all.
+    """
+    runs = _of_folders(store, experiment, metrics)
+    if os.environ.get("MLFLOW_TRACKING_URI") and find_spec("mlflow"):
+        from rollcall.benchmark.sweep.mlflow_client import client
+
+        here = {run.tags["rollcall.trial"] for run in runs}
+        try:
+            runs = load(client(store), experiment, metrics, without=here) + runs
+        except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
+            print(f"MLflow: {error}. Only the run folders in {store} are read.", file=sys.stderr)
+    return _of_one_version(runs)
+
+
+def load(
+    client: "MlflowClient", experiment: str, metrics: Collection[str] | None = None, without: Collection[str] = ()
+) -> list[Run]:
+    """The finished and the diverged runs of an experiment in MLflow, oldest first, with their histories.
+
+    A finished run that is being continued counts with the rounds that it had finished.
+
+    Args:
+        client: of the MLflow store.
+        experiment: its name there.
+        metrics: columns to read; by default all, which is slow if every client was measured.
+        without: digests of trials to leave out.
+    """
+    stored = client.get_experiment_by_name(experiment)
+    runs = []
+    for entry in _pages(client, stored.experiment_id) if stored else ():
+        tags = dict(entry.data.tags)
+        rounds = _rounds(tags)
+        if PARENT not in tags and tags.get("rollcall.trial") not in without and rounds is not None:
+            runs.append(_of_rounds(rounds, tags, dict(entry.data.params), _history(client, entry, metrics)))
+    return runs
+
+
+def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder: Path) -> Path:
+    """Add runs to an archive. A run replaces an archived run of the same trial that has no more rounds.
+
+    A CSV file holds the evaluations with six digits. A JSON file of the same name holds settings and tags.
+
+    Args:
+        runs: finished ones, at least one.
+        experiment: name of their experiment.
+        metrics: columns to keep.
+        folder: of the archive.
+
+    Returns:
+        the CSV file.
+    """
+    kept = dict(sorted(_longest([*unarchive(experiment, folder), *runs]).items()))
+    table = folder / f"{experiment}.csv"
+    table.parent.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for digest, run in kept.items():
+        columns = [metric for metric in metrics if metric in run.history]
+        rows.append(run.history[columns].dropna(how="all").rename_axis("round").reset_index().assign(trial=digest))
+    whole = pd.concat(rows, ignore_index=True)
+    whole = whole[["trial", "round", *(metric for metric in metrics if metric in whole)]]
+    whole.to_csv(table, index=False, float_format="%.6g", lineterminator="\n")
+    table.with_suffix(".json").write_text(json.dumps(_origins(kept), indent=1) + "\n")
+    return table
+
+
+def unarchive(experiment: str, *folders: Path) -> list[Run]:
+    """The runs of an experiment in one or more archives, by default the one that comes with Rollcall.
+
+    If several archives have a trial, the run with the most rounds counts; of equal ones that of the later folder.
+    """
+    distinct = dict.fromkeys(folder.resolve() for folder in folders or (PACKAGE,))
+    return list(_longest(run for folder in distinct for run in _archived(folder / f"{experiment}.csv")).values())
+
+
+@cache
+def _evaluation(settings: Settings) -> Evaluation:
+    """The evaluation that settings as text describe, without its further metrics."""
+    known = [(path, text) for path, text in settings if path.split(".")[1] in ("every", "last", "at", "splits")]
+    spec: dict[str, Any] = reduce(lambda spec, pair: put(spec, pair[0], parsed(pair[1])), known, {})
+    return Evaluation.model_validate(spec.get("evaluation", {}))
+
+
+@cache
+def _due(settings: Settings, split: str, rounds: int, last_rounds: int) -> list[int]:
+    """The rounds among the last ones after which settings as text say that a split is measured."""
+    evaluation = _evaluation(settings)
+    known = {*(evaluation.splits or ()), *((evaluation.last and evaluation.last.splits) or ())}
+
+    def measured(t: int) -> bool:
+        splits = evaluation.splits_at(t, rounds)
+        return evaluation.due(t, rounds) and (splits is None or split in splits or split not in known)
+
+    return [t for t in range(rounds - last_rounds + 1, rounds + 1) if measured(t)]
+
+
+def _rounds(tags: Mapping[str, str]) -> int | None:
+    """Rounds of a finished run; rounds that were asked for of a diverged one; None of any other."""
+    rounds, diverged, asked = (tags.get(f"rollcall.{name}") for name in ("finished", "diverged", "rounds"))
+    if diverged is not None and asked is not None and int(diverged) <= int(asked):
+        rounds = asked
+    return None if rounds is None else int(rounds)
+
+
+def _of_rounds(rounds: int, tags: dict[str, str], settings: dict[str, str], history: pd.DataFrame) -> Run:
+    """The user's run, cut to these rounds; an analysis has none."""
+    if "analysis" in settings:
+        return Run(tags, settings, history, "own")
+    return Run(tags, settings | {"rounds": str(rounds)}, history, "own").until(rounds)
+
+
+def _of_folders(store: Path, experiment: str, metrics: Collection[str] | None) -> list[Run]:
+    """The runs in run folders, oldest first; a folder that cannot be read is left out, with a warning."""
+    dated: list[tuple[float, Run]] = []
+    for file in (store / experiment).glob("*/status.json"):
+        folder = RunFolder(file.parent)
+        if ".damaged" in folder.path.name:  # set aside by `rollcall doctor`
+            continue
+        try:
+            run = _of_folder(folder, experiment, metrics)
+        except (OSError, ValueError, KeyError, YAMLError) as error:
+            print(f"left out: {folder.path}: {' '.join(str(error).split())}", file=sys.stderr)
+            continue
+        if run is not None:
+            dated.append((folder.status["updated"], run))
+    return [run for _, run in sorted(dated, key=lambda pair: pair[0])]
+
+
+def _of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | None) -> Run | None:
+    """The run of a folder, with the tags that it has in MLflow; None if it neither finished nor diverged."""
+    status = folder.status
+    last = {name: status.get(name) for name in ("rounds", "diverged", "round", "seconds", "state")}
+    last["finished"] = folder.finished or None
+    more = {f"rollcall.{name}": str(value) for name, value in last.items() if value is not None}
+    rounds = _rounds(more)
+    if rounds is None:
+        return None
+    settings = flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8")))
+    history = folder.history().set_index("round")
+    if metrics is not None:
+        history = history[[metric for metric in history if metric in metrics]]
+    return _of_rounds(rounds, tags(experiment, settings, status) | more, settings, history.astype(float))
+
+
+def _of_one_version(runs: list[Run]) -> list[Run]:
+    """The runs, oldest first, of one version of the user's files: the present one if it was run, else the last."""
+    versions = [(run.settings_without("seed", "rounds"), run.tags.get("rollcall.sources", "")) for run in runs]
+    present = [_is_present(run) for run in runs]
+    counts = dict(pair for now in (False, True) for pair, one in zip(versions, present, strict=True) if one == now)
+    kept = [run for run, (settings, version) in zip(runs, versions, strict=True) if version == counts[settings]]
+    if len(kept) < len(runs):
+        left = [run for run, (settings, version) in zip(runs, versions, strict=True) if version != counts[settings]]
+        methods = ", ".join(sorted({run.tags["algorithm"] for run in left}))
+        runs_of = f"{counted(len(left), 'run')} of another version of your code"
+        print(f"left out: {runs_of} ({methods})", file=sys.stderr)
+    return kept
+
+
+def _is_present(run: Run) -> bool:
+    """Whether the user's files have the content that they had when it was run."""
+    files = {Path(text.rpartition(":")[0]) for text in run.settings.values() if ".py:" in text}
+    digests = {file.name: Source(str(file), file.read_bytes().decode()).digest for file in files if file.is_file()}
+    recorded = run.tags.get("rollcall.sources", "")
+    return bool(files) and all(f"{file.name}={digests.get(file.name, '-')[:10]}" in recorded for file in files)
+
+
+def _pages(client: "MlflowClient", experiment_id: str) -> Iterator[Any]:
+    """The runs of all pages of MLflow's answer."""
+    token: str | None = ""
+    while token is not None:
+        page = client.search_runs([experiment_id], order_by=["start_time"], page_token=token or None)
+        yield from page
+        token = page.token or None
+
+
+def _history(client: "MlflowClient", entry: Any, metrics: Collection[str] | None) -> pd.DataFrame:
+    """The metrics of a run in MLflow by round."""
+    columns = {}
+    for metric in entry.data.metrics:
+        if metrics is None or metric in metrics:
+            values = client.get_metric_history(entry.info.run_id, metric)
+            columns[metric] = pd.Series({value.step: value.value for value in values}, dtype=float)
+    return pd.DataFrame(columns).sort_index().rename_axis("round")
+
+
+def _longest(runs: Iterable[Run]) -> dict[str, Run]:
+    """The longest run of each trial by its digest; of equally long ones the later."""
+    return {run.tags["rollcall.trial"]: run for run in sorted(runs, key=lambda run: run.rounds)}
+
+
+def _archived(table: Path) -> list[Run]:
+    """The runs of an archive's CSV file; none without the file."""
+    if not table.exists():
+        return []
+    origins = json.loads(table.with_suffix(".json").read_text())
+    common = origins["common"]
+    evaluations = pd.read_csv(table, dtype={"trial": str})  # a digest may look like a number
+    histories = evaluations.set_index("round")
+    by_trial = dict(iter(histories.groupby("trial")))
+    return [
+        Run(
+            common["tags"] | own["tags"],
+            common["settings"] | own["settings"],
+            by_trial.get(digest, histories[:0]).drop(columns="trial").dropna(axis="columns", how="all"),
+        )
+        for digest, own in origins["trials"].items()
+    ]
+
+
+def _origins(runs: Mapping[str, Run]) -> dict[str, Any]:
+    """Settings and tags of runs by their digest; the ones that all have in common stand once."""
+    origins = {
+        digest: {
+            "settings": run.settings,
+            "tags": {key: value for key, value in run.tags.items() if not key.startswith("mlflow.")},
+        }
+        for digest, run in runs.items()
+    }
+    common = {
+        part: dict(sorted(set.intersection(*({*origin[part].items()} for origin in origins.values()))))
+        for part in ("settings", "tags")
+    }
+    own = {
+        digest: {part: dict(sorted(origin[part].items() - common[part].items())) for part in origin}
+        for digest, origin in origins.items()
+    }
+    return {"common": common, "trials": own}

@@ -1,0 +1,313 @@
+"""Rankings of one's own runs: labels, selection and rows, against numbers worked out by hand."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from rollcall.benchmark.config.digest import flatten, plain
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import places
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard.plots.curves import ranking_figure
+from rollcall.leaderboard.ranking import Axis, axes, best_settings, chooser, distinctions, only, rank
+from rollcall.leaderboard.render import all_digits
+from rollcall.leaderboard.runs import Run
+from tests.support.results import experiment
+
+GRID = {
+    "seed": [0, 1],
+    "participation": {
+        "often": {"name": "bernoulli", "probability": [0.9, 0.8]},
+        "rarely": {"name": "bernoulli", "probability": [0.1, 0.2]},
+        "night": {"name": "cyclic", "probability": [0.1, 0.2]},
+    },
+    "pace": {"slow": {"local.lr": 0.1, "local.steps": 1}, "fast": {"local.lr": 0.5, "local.steps": 4}},
+    "algorithm": ["fedavg", "mifa"],
+}
+
+
+@pytest.fixture(scope="module")
+def mine():
+    return experiment(grid=GRID)
+
+
+def settings_of(mine):
+    """The settings of each place, as a run folder has them, with the labels of the place."""
+    return [(flatten(plain(place.spec)), place.labels) for place in places(mine)]
+
+
+def test_every_trial_has_its_labels(mine):
+    made = {axis.name: axis for axis in axes(mine)}
+    assert list(made) == ["panel", "participation", "pace", "algorithm"]  # seeds are averaged over
+    every = settings_of(mine)
+    assert len(every) == 24
+    for settings, labels in every:
+        assert {name: axis.label(settings) for name, axis in made.items()} == labels
+
+
+def test_a_run_with_other_settings_has_no_label_on_the_axis_that_sets_them(mine):
+    settings, labels = settings_of(mine)[0]
+    off = {axis.name: axis.label(settings | {"local.lr": "0.3"}) for axis in axes(mine)}
+    assert off == labels | {"pace": None, "panel": None}
+    assert {axis.name: axis.label(settings | {"rounds": "7", "seed": "9"}) for axis in axes(mine)} == labels
+
+
+def test_an_axis_that_names_its_values_is_told_from_a_list(mine):
+    assert [axis.name for axis in axes(mine) if axis.named] == ["participation", "pace"]
+
+
+def test_panels_are_told_apart_by_their_settings():
+    panels = {"one": {"trial": {"local": {"lr": 0.1}}}, "two": {"trial": {"local": {"lr": 0.2}}}}
+    mine = experiment(grid={"seed": [0], "algorithm": ["fedavg"]}, panels=panels)
+    panel = axes(mine)[0]
+    assert [panel.label(settings) for settings, _ in settings_of(mine)] == ["one", "two"]
+
+
+def test_an_axis_covers_a_setting_and_what_is_below_it():
+    axis = axes(experiment(grid={"seed": [0], "local.lr": [0.1, 0.2], "algorithm": ["fedavg"]}))[1]
+    covered = [name for name in ("local.lr", "local.lr.decay", "local.lr_decay", "local", "lr") if axis.covers(name)]
+    assert (axis.name, covered) == ("local.lr", ["local.lr", "local.lr.decay"])
+
+
+OFTEN, SINE = (("participation", "bernoulli"), ("p", "1")), (("participation", "bernoulli"), ("p", "2"))
+LABELS = {tuple(sorted(OFTEN)): "bernoulli", tuple(sorted(SINE)): "bernoulli#2"}
+AXIS = Axis("participation", frozenset({"p", "participation"}), LABELS)
+
+
+def tried(value, **settings):
+    history = pd.DataFrame({"train/bias": [value]}, index=[10])
+    return Run({"algorithm": "a", "seed": "0"}, {"algorithm": "a", "seed": "0", "rounds": "10", **settings}, history)
+
+
+TRIED = [tried(0.5, **dict(OFTEN)), tried(-0.1, **dict(SINE)), tried(-0.9, participation="cyclic", p="1")]
+
+
+def chosen(conditions, axes=(AXIS,)):
+    return [TRIED.index(one) for one in only(TRIED, axes, conditions)]
+
+
+def test_labels_select_as_in_run():
+    assert chosen({"participation": ["bernoulli#2"]}) == [1]
+    assert chosen({"participation": ["bernoulli"]}) == [0, 1]
+    assert chosen({"participation": ["cyclic"]}) == [2]  # off the axis, by the value of the setting
+    assert chosen({"participation": ["bernoulli#2", "cyclic"]}) == [1, 2]
+    assert chosen({"p": [1]}) == [0, 2]
+    assert chosen({"p": [1], "participation": ["bernoulli"]}) == [0]
+    assert chosen({"participation": ["bernoulli"]}, axes=()) == [0, 1]
+
+
+def test_a_value_that_no_run_has_is_refused():
+    with pytest.raises(SettingError, match=r"^only participation: 'trace' .* one of bernoulli, bernoulli#2, cyclic$"):
+        chosen({"participation": ["trace"]})
+    with pytest.raises(SettingError, match=r"^only: 'other' is not allowed; must be one of "):
+        chosen({"other": [1]})
+
+
+@pytest.mark.parametrize(("direction", "best"), [("max", 0), ("min", 2), ("zero", 1)])
+def test_the_best_settings_by_each_direction(direction, best):
+    runs = [tried(value, **{"local.lr": str(value)}) for value in (0.5, -0.1, -0.9)]
+    (kept,), among = best_settings(runs, Metric("train/bias", direction), last_rounds=1)
+    assert (runs.index(kept), among) == (best, 3)
+
+
+def test_methods_of_one_class_name_in_two_files_are_two_methods():
+    runs = [tried(0.1, algorithm=f"{file}.py:Mine") for file in ("one", "two")]
+    kept, _ = best_settings(runs, Metric("train/bias", "min"), last_rounds=1)
+    assert len(kept) == 2
+
+
+def test_the_direction_of_the_chooser():
+    assert [chooser(f"train/x={way}", ()).direction for way in ("max", "min", "zero")] == ["max", "min", "zero"]
+    assert chooser("train/bias", ()).direction == "zero"
+    with pytest.raises(SettingError, match=r"^best-by: 'train/x' .* better: train/x=max, =min or =zero$"):
+        chooser("train/x", ())
+
+
+def test_an_option_is_shown_if_rows_of_that_choice_differ_in_it():
+    cells = [
+        {"algorithm": "a", "participation": "bernoulli", "participation.delta": "0.1"},
+        {"algorithm": "a", "participation": "cyclic", "participation.length": "100"},
+    ]
+    assert distinctions(cells, []) == [("a", {"participation": "bernoulli"}), ("a", {"participation": "cyclic"})]
+    cells.append(cells[0] | {"participation.delta": "0.2"})
+    shown = [settings for _, settings in distinctions(cells, [])]
+    assert shown == [
+        {"participation": "bernoulli", "participation.delta": "0.1"},
+        {"participation": "cyclic", "participation.delta": ""},
+        {"participation": "bernoulli", "participation.delta": "0.2"},
+    ]
+
+
+def test_labels_stand_for_the_settings_behind_them():
+    paths = frozenset({"participation"})
+    often = (("participation", "bernoulli"), ("participation.p", "0.9"))
+    night = (("participation", "cyclic"), ("participation.p", "0.1"))
+    axis = Axis("participation", paths, {often: "often", night: "night"})
+    cells = [{"algorithm": "a", "local.lr": lr, **dict(where)} for where in (often, night) for lr in ("1", "2")]
+    assert [settings for _, settings in distinctions(cells, [axis])] == [
+        {"participation": "often", "local.lr": "1"},
+        {"participation": "often", "local.lr": "2"},
+        {"participation": "night", "local.lr": "1"},
+        {"participation": "night", "local.lr": "2"},
+    ]
+    assert [settings for _, settings in distinctions(cells[:2], [axis])] == [{"local.lr": "1"}, {"local.lr": "2"}]
+    cells[0]["participation.p"] = "0.5"  # off the axis
+    shown = [settings for _, settings in distinctions(cells, [axis])]
+    assert shown[0] == {"local.lr": "1", "participation": "bernoulli", "participation.p": "0.5"}
+    assert shown[1] == {"local.lr": "2", "participation": "bernoulli", "participation.p": "0.9"}
+
+
+def test_an_axis_with_one_label_hides_no_setting():
+    """As the panel of a file without panels: overrides give its methods rates of their own."""
+    cells = [{"algorithm": name, "local.lr": lr} for name, lr in (("a", "1"), ("b", "3"))]
+    panel = Axis("panel", frozenset({"algorithm", "local"}), {tuple(sorted(cell.items())): "" for cell in cells})
+    assert distinctions(cells, [panel]) == [("a", {"local.lr": "1"}), ("b", {"local.lr": "3"})]
+
+
+def test_methods_show_their_options_unless_the_file_names_them():
+    cells = [{"algorithm": "fedau", "algorithm.cutoff": cutoff} for cutoff in ("5", "50")]
+    parts = [tuple(sorted(cell.items())) for cell in cells]
+    in_list = Axis("algorithm", frozenset({"algorithm"}), dict(zip(parts, ("fedau", "fedau#2"), strict=True)))
+    assert [method for method, _ in distinctions(cells, [in_list])] == ["fedau cutoff=5", "fedau cutoff=50"]
+    named = Axis("algorithm", frozenset({"algorithm"}), dict(zip(parts, ("short", "long"), strict=True)))
+    assert distinctions(cells, [named]) == [("short", {}), ("long", {})]
+
+
+def test_two_methods_of_one_class_name_show_their_files():
+    cells = [{"algorithm": name} for name in ("one.py:Half", "two.py:Half", "one.py:Whole", "fedavg")]
+    assert [method for method, _ in distinctions(cells, [])] == ["one.py:Half", "two.py:Half", "Whole", "fedavg"]
+
+
+def test_rounds_do_not_tell_rows_apart():
+    assert distinctions([{"algorithm": "a", "rounds": rounds} for rounds in ("10", "20")], []) == [("a", {})] * 2
+
+
+METRICS = (Metric("test/accuracy", "max"), Metric("train/loss", "min"))
+
+
+def run(method, seed, accuracies, losses=None, rounds=None, commit="abc", **settings):
+    """A run evaluated after 0, 10, 20, ... rounds; a single evaluation is the one after the last of 30 rounds."""
+    index = [10 * i for i in range(len(accuracies))] if len(accuracies) > 1 else [30]
+    rounds = rounds or index[-1]
+    history = pd.DataFrame({"test/accuracy": accuracies, "train/loss": losses or accuracies}, index=index)
+    flat = {"algorithm": method, "seed": str(seed), "rounds": str(rounds), "task": "digits", **settings}
+    tags = {"algorithm": method.rpartition(":")[2], "seed": str(seed), "commit": commit, "version": "1"}
+    return Run(tags, flat, history)
+
+
+def test_mean_and_deviation_over_seeds_of_the_last_rounds():
+    runs = [run("a", 0, [0.0, 0.1, 0.2, 0.4]), run("a", 1, [0.0, 0.3, 0.6, 0.8])]
+    (last,) = rank(runs, METRICS, last_rounds=1).rows
+    assert last.values["test/accuracy"].mean == pytest.approx(0.6)
+    assert last.values["test/accuracy"].sd == pytest.approx(math.sqrt(2 * 0.2**2))
+    (row,) = rank(runs, METRICS, last_rounds=20).rows  # after rounds 20 and 30: means 0.3 and 0.7
+    assert row.values["test/accuracy"].mean == pytest.approx(0.5)
+    assert row.values["test/accuracy"].sd == pytest.approx(math.sqrt(2 * 0.2**2))
+    assert (row.seeds, row.rounds, row.method) == (2, 30, "a")
+    assert f"{row.values['test/accuracy']}" == "0.5000 ± 0.2828"
+
+
+def test_rows_are_ranked_and_the_best_of_each_metric_marked():
+    runs = [run("a", 0, [0.2], [3.0]), run("b", 0, [0.9], [2.0]), run("c", 0, [0.5], [1.0])]
+    ranking = rank(runs, METRICS, last_rounds=1)
+    assert [row.method for row in ranking.rows] == ["b", "c", "a"]
+    marks = {row.method: [metric for metric, value in row.values.items() if value.best] for row in ranking.rows}
+    assert marks == {"a": [], "b": ["test/accuracy"], "c": ["train/loss"]}
+    falling = rank(runs, [Metric("train/loss", "min")], last_rounds=1)
+    assert [row.method for row in falling.rows] == ["c", "b", "a"]
+
+
+def test_rows_compete_only_under_the_same_conditions():
+    runs = [
+        run(method, 0, [accuracy], **{"participation": p, "local.lr": lr})
+        for method, accuracy, p, lr in [
+            ("a", 0.1, "full", "1"),
+            ("b", 0.2, "full", "2"),
+            ("a", 0.3, "trace", "1"),
+            ("b", 0.2, "trace", "1"),
+        ]
+    ]
+    ranking = rank(runs, METRICS, last_rounds=1)
+    assert ranking.settings == ["local.lr", "participation"]
+    best = {(row.method, row.settings["participation"]) for row in ranking.rows if row.values["test/accuracy"].best}
+    assert best == {("b", "full"), ("a", "trace")}  # the rate is a matter of tuning, participation is not
+
+
+def test_of_two_runs_of_a_seed_the_later_counts():
+    runs = [run("mine.py:A", 0, [0.1], commit="old"), run("mine.py:A", 0, [0.7], commit="new")]
+    (row,) = rank(runs, METRICS, last_rounds=1).rows
+    assert row.method == "A"
+    assert row.values["test/accuracy"].mean == 0.7
+    assert (row.seeds, f"{row.values['test/accuracy']}") == (1, "0.7000")  # one seed has no deviation
+    assert rank(runs, METRICS, last_rounds=1).origin == "Rollcall 1, commit new, old"
+
+
+def test_settings_go_by_as_much_of_their_name_as_is_needed():
+    runs = [
+        run("a", 0, [0.1], **{"local.lr": str(i), "server.lr": str(i), "task.partition.alpha": str(i)}) for i in (1, 2)
+    ]
+    ranking = rank(runs, METRICS, last_rounds=1)
+    assert [ranking.short(key) for key in ranking.settings] == ["local.lr", "server.lr", "alpha"]
+
+
+def test_the_table_of_a_ranking():
+    runs = [
+        run(method, seed, [0.1, accuracy], [9.0, 10 * accuracy], **{"participation": p, "local.lr": "0.1"})
+        for method, accuracy in (("x", 0.25), ("y", 0.5))
+        for p in ("full", "trace")
+        for seed in (0, 1)
+    ]
+    table = rank(runs, METRICS, last_rounds=10).table()
+    assert [(column.title, column.arrow) for column in table.columns] == [
+        ("method", ""), ("participation", ""), ("test/accuracy", "↑"), ("train/loss", "↓"), ("seeds", ""), ("rounds", ""),
+    ]  # fmt: skip
+    assert [list(map(str, row)) for row in table.rows] == [
+        ["y", "full", "0.5000 ± 0.0000", "5.0000 ± 0.0000", "2", "10"],
+        ["x", "full", "0.2500 ± 0.0000", "2.5000 ± 0.0000", "2", "10"],
+        ["y", "trace", "0.5000 ± 0.0000", "5.0000 ± 0.0000", "2", "10"],
+        ["x", "trace", "0.2500 ± 0.0000", "2.5000 ± 0.0000", "2", "10"],
+    ]
+    assert [[entry.best for entry in row[2:4]] for row in table.rows] == [[True, False], [False, True]] * 2
+    assert table.caption.startswith("test/accuracy ↑, train/loss ↓; mean of the last 10 rounds; ")
+    assert "at the last evaluation" in rank(runs, METRICS, last_rounds=1).table().caption
+
+
+def diverging(run, t):
+    return Run(run.tags | {"rollcall.diverged": str(t)}, run.settings, run.history[run.history.index < t])
+
+
+def test_a_cell_with_a_diverged_run_has_no_mean_and_ranks_last():
+    runs = [run("a", 0, [0.1, 0.5]), diverging(run("a", 1, [0.1, 0.9]), 10), diverging(run("a", 2, [0.1, 0.9]), 10)]
+    runs += [run("b", 0, [0.1, 0.2]), diverging(run("c", 0, [0.1, 0.9]), 10), diverging(run("c", 1, [0.1, 0.9]), 7)]
+    ranking = rank(runs, METRICS, last_rounds=10)
+    assert [(row.method, row.seeds, row.diverged) for row in ranking.rows] == [("b", 1, 0), ("a", 3, 2), ("c", 2, 2)]
+    table = ranking.table()
+    assert [str(row[1]) for row in table.rows] == ["0.2000", "2 of 3 diverged", "diverged"]
+    assert [row[1].best for row in table.rows] == [True, False, False]  # a method that diverges is not the best
+    assert ranking.rows[2].curves.empty
+    assert [(row["mean"], row.get("diverged")) for row in ranking.long_rows()[::2]] == [
+        (0.2, None),
+        (None, 2),
+        (None, 2),
+    ]
+    assert all_digits(table).splitlines()[2].startswith("a,nan,nan,2,nan,nan,2,")
+    ranking_figure(ranking)
+
+
+def test_a_run_is_no_diverged_one_as_it_was_before():
+    one = diverging(run("a", 0, [0.1, 0.2, 0.3, 0.4]), 15)
+    assert one.diverged
+    assert not one.until(10).diverged
+
+
+def test_a_window_is_never_shortened():
+    runs = [run("a", 0, [0.9, 0.1, 0.2, 0.3]), run("b", 0, [0.9, *(0.1 * i for i in range(10))])]
+    ranking = rank(runs, METRICS, last_rounds=100)
+    assert [str(row[1]) for row in ranking.table().rows] == ["0.4500", "-"]  # of rounds 10 to 100; b has them
+    assert "-: the evaluations do not cover these rounds" in ranking.table().caption
+    assert [(row["mean"], row["evaluations"]) for row in ranking.long_rows()[::2]] == [
+        (pytest.approx(0.45), 10),
+        (None, 0),
+    ]
+    assert "cover" not in rank(runs, METRICS, last_rounds=30).table().caption
