@@ -150,13 +150,13 @@ def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(store, tmp_pat
     code, out, err = rollcall(capsys, "run", "jones", "--variant", "as_released")  # fig1 has none
     assert (code, out) == (2, "")
     assert err == "error: variant: 'as_released' is not allowed; must be left out, the experiment has none\n"
-    shown = rollcall(capsys, "show", "jones", "--no-estimate")[1]
+    shown = rollcall(capsys, "show", "jones")[1]
     assert [line for line in shown.splitlines() if "finished in" in line] == [
         f"4 trials, 80 rounds in all; {done} finished in {store}/jones/{name}"
         for name, done in (("fig1", 0), ("table2", 2))
     ]
     arguments = ("jones/table2", "--variant", "as_released", "--seeds", "7")
-    assert "settings of all trials" in rollcall(capsys, "show", *arguments, "--no-estimate")[1]
+    assert "settings of all trials" in rollcall(capsys, "show", *arguments)[1]
     assert rollcall(capsys, "run", *arguments, "--executor", "inline", "--only", "algorithm=fedavg")[0] == 0
     (file,) = (store / "jones" / "table2").glob("fedavg-seed7*/trial.yaml")
     assert yaml.safe_load(file.read_text())["local"]["lr"] == 0.4
