@@ -74,6 +74,7 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
     figure, all_axes = grid(len(made), most, lambda columns, rows: (2.2 + 4.6 * columns, 3.6 * rows))
     for index, (axes, subplot) in enumerate(zip(all_axes, made, strict=True)):
         _draw(axes, subplot, report, names)
+        _draw_stated(axes, experiment, subplot, names)
         axes.set_title(subplot.title, fontsize=9)
         axes.set_xlabel(subplot.x)
         if index == 0 or subplot.metric != made[index - 1].metric:
@@ -194,6 +195,22 @@ def _draw(axes: Axes, subplot: Subplot, report: Report, names: Sequence[str]) ->
         starts = [float(_band(curve, logarithmic=True)[0].iloc[0]) for curve in curves.values()]
         if starts and report.x == "round" and axes.get_ylim()[1] > MOST_ABOVE_START * max(starts):
             axes.set_ylim(top=MOST_ABOVE_START * max(starts))
+
+
+def _draw_stated(axes: Axes, experiment: Experiment, subplot: Subplot, names: Sequence[str]) -> None:
+    """Draw the numbers of the paper, or of its released code, at single rounds: points in the colour of the line."""
+    for claim in experiment.judged if experiment.report.x == "round" else ():
+        metric = claim.metric or experiment.report.metrics[0]
+        compared = claim.minus or claim.over or claim.per or claim.along
+        if claim.at is None or not isinstance(claim.printed, float) or compared or metric != subplot.metric:
+            continue
+        of = claim.where | claim.of
+        source = "printed" if claim.tag == "paper" else claim.section.partition(",")[0]
+        for name, cells in subplot.lines.items():
+            if any(all(cell.labels.get(axis) in labels for axis, labels in of.items()) for cell in cells):
+                colour, _ = line_style(names.index(name))
+                axes.plot(claim.at, claim.printed, "D", color=colour, markeredgecolor="black", zorder=3)
+                axes.plot([], [], "D", color="0.8", markeredgecolor="black", label=source)  # for the legend
 
 
 def _draw_line(

@@ -91,6 +91,19 @@ def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column():
     assert figure.axes[0].get_lines()[1].get_ydata().tolist() == pytest.approx([0.0, 0.8])
 
 
+def test_numbers_stated_for_a_round_are_points_in_the_colour_of_the_line():
+    claim = {"says": "mifa is there", "tag": "released code", "section": "released code, one run", "least": 0.0, "at": 10}
+    stated = claim | {"of": {"algorithm": "mifa"}, "where": {"participation": "often"}, "printed": 0.75}
+    made = experiment(claims=[stated, stated | {"at": None, "printed": 0.2}, claim | {"of": {"algorithm": "fedavg"}}])
+    figure = paper_figure(made, cells(made, runs(made, ends)))
+    points = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "D" and len(line.get_xdata())]
+    (point,) = points
+    assert (point.get_xdata()[0], point.get_ydata()[0]) == (10, 0.75)
+    (line,) = [line for line in point.axes.lines if line.get_label() == "often, mifa"]
+    assert line.get_color() == point.get_color()
+    assert "released code" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
 def test_figures_over_an_axis():
     axis = experiment(
         grid={"seed": [0, 1], "local.lr": [0.1, 0.2, 0.4], "algorithm": ["fedavg", "mifa"]},
