@@ -21,10 +21,10 @@ own=$("$work/venv/bin/python" -c "import sysconfig; print(sysconfig.get_path('pu
 mkdir "$work/empty"
 cd "$work/empty"
 PATH="$work/venv/bin:$PATH"
-for package in benchmark leaderboard participation algorithms tasks; do
+for package in rollcall rollcall.benchmark rollcall.leaderboard rollcall.participation rollcall.algorithms rollcall.tasks; do
     python -c "import $package; assert $package.__file__.startswith('$own'), $package.__file__"
-    test -f "$own/$package/py.typed"
 done
+test -f "$own/rollcall/py.typed"
 rollcall list >list.txt
 grep -q fedpbc/table1 list.txt
 rollcall run quickstart --executor inline --rounds 4 --seeds 0
@@ -32,5 +32,6 @@ rollcall leaderboard quickstart
 rollcall leaderboard fedpbc/table1 >table1.txt
 head -20 table1.txt
 test -f runs/quickstart/leaderboard.html
+touch tasks.py benchmark.py algorithms.py  # files of the user do not hide those of the suite
 python -c "from rollcall import simulate; simulate({'task': {'name': 'quadratic', 'targets': [0, 2]}, 'algorithm': 'fedavg', 'rounds': 2})"
 echo "the wheel works"
