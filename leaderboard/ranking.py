@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pandas as pd
-
 from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, is_default, places, set_by
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric, direction_of
+from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
 from rollcall.leaderboard.runs import Run, Settings
 
@@ -148,58 +147,41 @@ def best_settings(runs: Sequence[Run], metric: Metric, last_rounds: int) -> tupl
 
 @dataclass(frozen=True)
 class Row:
-    """A cell of the experiment.
+    """A row of a ranking.
 
     Attributes:
-        method: the algorithm, with those of its options in which rows differ.
-        settings: what else tells rows apart: labels by axis, or values by dotted setting.
-        conditions: the settings of `CONDITIONS`. Rows compete if these are equal.
-        seeds: number of runs, diverged ones included.
-        which: the seeds of the runs.
-        rounds: number of rounds.
+        cell: its labels are the method (the algorithm, with those of its options in which rows differ) and whatever
+            else tells rows apart: labels by axis, or values by dotted setting.
         values: final values by the name of the metric; NaN if a run diverged or does not cover the window.
-        evaluations: how many evaluations of a run a final value is of, by the name of the metric.
-        curves: of the first metric, [evaluations, seeds], indexed by round, without diverged runs.
-        diverged: number of runs that diverged.
     """
 
-    method: str
-    settings: dict[str, str]
-    conditions: Settings
-    seeds: int
-    which: str
-    rounds: int
+    cell: Cell
     values: dict[str, Number]
-    evaluations: dict[str, int]
-    curves: pd.DataFrame
-    diverged: int = 0
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Rows sorted by their conditions, and the best first under each. Rows with diverged runs come last.
+    """Rows that compete in groups, in each the best first. Rows with diverged runs come last.
 
     Attributes:
         metrics: the first one ranks.
-        rows: at least one.
+        groups: rows whose settings of `CONDITIONS` are equal, sorted by these settings; at least one group.
         last_rounds: final values are means over the evaluations of this many last rounds.
-        origin: versions and commits of the code that made the runs, in words.
     """
 
     metrics: tuple[Metric, ...]
-    rows: list[Row]
+    groups: list[list[Row]]
     last_rounds: int
-    origin: str
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of all groups."""
+        return [row for group in self.groups for row in group]
 
     @property
     def settings(self) -> list[str]:
         """The axes and settings that tell rows apart, besides the method and the rounds."""
-        return list(dict.fromkeys(key for row in self.rows for key in row.settings))
-
-    @property
-    def groups(self) -> list[list[Row]]:
-        """The rows that compete, group by group."""
-        return list(_competing(self.rows).values())
+        return list(dict.fromkeys(key for row in self.rows for key in row.cell.labels if key != METHOD))
 
     def short(self, setting: str) -> str:
         """The shortest end of a setting's dotted name that no other varying setting has."""
@@ -211,26 +193,27 @@ class Ranking:
         """A row for each cell and metric, in the form of `rollcall.leaderboard.paper.table.long_rows`."""
         return [
             {
-                "labels": {METHOD: row.method, **row.settings},
-                "metric": name,
-                "mean": finite(value.mean),
-                "sd": finite(value.sd),
-                "seeds": row.seeds,
-                "rounds": row.rounds,
-                "planned": row.rounds,
-                "evaluations": row.evaluations[name],
+                "labels": row.cell.labels,
+                "metric": metric.name,
+                "mean": finite(row.values[metric.name].mean),
+                "sd": finite(row.values[metric.name].sd),
+                "seeds": len(row.cell.runs),
+                "rounds": row.cell.rounds,
+                "planned": row.cell.rounds,
+                "evaluations": row.cell.ended.evaluations(metric, self.last_rounds),
                 "paper_mean": None,
                 "paper_sd": None,
                 "source": "own",
             }
-            | ({"diverged": row.diverged} if row.diverged else {})
+            | ({"diverged": row.cell.diverged} if row.cell.diverged else {})
             for row in self.rows
-            for name, value in row.values.items()
+            for metric in self.metrics
         ]
 
     def table(self) -> Table:
         """The ranking as a table."""
-        mixed = len({row.which for row in self.rows}) > 1  # as when the best settings of a search run with more seeds
+        seeds = [",".join(sorted(row.cell.runs, key=int)) for row in self.rows]
+        mixed = len(set(seeds)) > 1  # as when the best settings of a search run with more seeds
         columns = [Column("method", "method", words=True)]
         columns += [Column(self.short(key), key, words=True) for key in self.settings]
         columns += [Column(one.name, one.name, measured=True, arrow=one.arrow, group=one.name) for one in self.metrics]
@@ -238,10 +221,10 @@ class Ranking:
         columns += [Column("which seeds", "which_seeds", words=True, group=SIZE)] if mixed else []
         columns += [Column("rounds", "rounds", group=SIZE)]
         rows: list[list[Entry]] = []
-        for row in self.rows:
-            which = [row.which] if mixed else []
-            settings = [row.settings[key] for key in self.settings]
-            rows.append([row.method, *settings, *row.values.values(), row.seeds, *which, row.rounds])
+        for row, which in zip(self.rows, seeds, strict=True):
+            labels = [row.cell.labels[key] for key in (METHOD, *self.settings)]
+            size: list[Entry] = [len(row.cell.runs), *([which] if mixed else []), row.cell.rounds]
+            rows.append([*labels, *row.values.values(), *size])
         when = "at the last evaluation" if self.last_rounds == 1 else f"mean of the last {self.last_rounds} rounds"
         arrows = ", ".join(f"{metric.name} {metric.arrow}" for metric in self.metrics)
         caption = f"{arrows}; {when}; mean ± standard deviation over seeds"
@@ -261,18 +244,18 @@ def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes:
         last_rounds: a final value is the mean over the evaluations of this many last rounds.
         axes: of the experiment's grid, see `distinctions`.
     """
-    cells: dict[Settings, dict[str, Run]] = {}
+    by_settings: dict[Settings, dict[str, Run]] = {}
     for run in runs:
-        cells.setdefault(run.cell, {})[run.tags["seed"]] = run
-    differences = distinctions([dict(cell) for cell in cells], axes)
-    rows = [
-        _row(method, settings, cell, by_seed, metrics, last_rounds)
-        for (method, settings), (cell, by_seed) in zip(differences, cells.items(), strict=True)
-    ]
-    rows.sort(key=lambda row: (row.diverged, metrics[0].penalty(row.values[metrics[0].name].mean)))
-    marked = [row for competitors in _competing(rows).values() for row in _marked(competitors, metrics)]
-    versions, commits = (", ".join(sorted({run.tags[tag] for run in runs})) for tag in ("version", "commit"))
-    return Ranking(tuple(metrics), marked, last_rounds, f"Rollcall {versions}, commit {commits}")
+        by_settings.setdefault(run.cell, {})[run.tags["seed"]] = run
+    differences = distinctions([dict(settings) for settings in by_settings], axes)
+    groups: dict[Settings, list[Row]] = {}
+    for (method, labels), (settings, by_seed) in zip(differences, by_settings.items(), strict=True):
+        rounds = next(iter(by_seed.values())).rounds
+        cell = Cell({METHOD: method, **labels}, rounds, len(by_seed), by_seed)
+        row = Row(cell, {metric.name: _number(cell, metric, last_rounds) for metric in metrics})
+        groups.setdefault(_conditions(settings), []).append(row)
+    ranked = [_ranked(group, metrics) for _, group in sorted(groups.items())]
+    return Ranking(tuple(metrics), ranked, last_rounds)
 
 
 def distinctions(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tuple[str, dict[str, str]]]:
@@ -308,66 +291,29 @@ def _conditions(cell: Settings) -> Settings:
     return tuple(pair for pair in cell if pair[0].partition(".")[0] in CONDITIONS)
 
 
-def _competing(rows: Sequence[Row]) -> dict[Settings, list[Row]]:
-    """Rows that compete, in groups sorted by their conditions."""
-    groups: dict[Settings, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.conditions, []).append(row)
-    return dict(sorted(groups.items()))
+def _ranked(rows: Sequence[Row], metrics: Sequence[Metric]) -> list[Row]:
+    """Competing rows in order, the best value of each metric marked; rows with diverged runs have no best value."""
 
+    def mark(row: Row, metric: Metric) -> Number:
+        value = row.values[metric.name]
+        return replace(value, best=not row.cell.diverged and value.mean == best[metric.name])
 
-def _marked(rows: Sequence[Row], metrics: Sequence[Metric]) -> list[Row]:
-    """Competing rows, the best value of each metric marked. Values of rows with diverged runs are not marked."""
-    best = {}
+    first, best = metrics[0], {}
     for metric in metrics:
-        means = [row.values[metric.name].mean for row in rows if not row.diverged]
+        means = [row.values[metric.name].mean for row in rows]  # NaN if a run diverged
         best[metric.name] = metric.best([mean for mean in means if not math.isnan(mean)] or [math.nan])
-    return [
-        replace(
-            row,
-            values={
-                name: replace(value, best=not row.diverged and value.mean == best[name])
-                for name, value in row.values.items()
-            },
-        )
-        for row in rows
-    ]
+    ordered = sorted(rows, key=lambda row: (row.cell.diverged, first.penalty(row.values[first.name].mean)))
+    return [replace(row, values={metric.name: mark(row, metric) for metric in metrics}) for row in ordered]
 
 
-def _row(
-    method: str,
-    settings: dict[str, str],
-    cell: Settings,
-    by_seed: Mapping[str, Run],
-    metrics: Sequence[Metric],
-    last_rounds: int,
-) -> Row:
-    """The row of a cell with its runs by seed."""
-    ended = {seed: run for seed, run in by_seed.items() if not run.diverged}
-    diverged = len(by_seed) - len(ended)
-    values, evaluations = {}, {}
-    for metric in metrics:
-        final = pd.Series([run.final(metric, last_rounds) for run in ended.values()], dtype=float)
-        windows = [len(run.window(metric, last_rounds)) for run in ended.values() if metric.threshold is None]
-        evaluations[metric.name] = min(windows, default=0)
-        if diverged:
-            values[metric.name] = diverged_number(diverged, len(by_seed))
-        elif final.isna().any():
-            values[metric.name] = Number(math.nan, math.nan, UNCOVERED)
-        else:
-            values[metric.name] = number(final.mean(), final.std(ddof=1), "{:.4f}".format)
-    return Row(
-        method=method,
-        settings=settings,
-        conditions=_conditions(cell),
-        seeds=len(by_seed),
-        which=",".join(sorted(by_seed, key=int)),
-        rounds=next(iter(by_seed.values())).rounds,
-        values=values,
-        evaluations=evaluations,
-        curves=pd.DataFrame({seed: run.history[metrics[0].column] for seed, run in ended.items()}),
-        diverged=diverged,
-    )
+def _number(cell: Cell, metric: Metric, last_rounds: int) -> Number:
+    """The mean of the runs' final values."""
+    if cell.diverged:
+        return diverged_number(cell.diverged, len(cell.runs))
+    values = cell.finals(metric, last_rounds)
+    if len(values) < len(cell.runs):
+        return Number(math.nan, math.nan, UNCOVERED)
+    return number(values.mean(), values.std(ddof=1), "{:.4f}".format)
 
 
 def _is_shown(axis: Axis, cells: Sequence[dict[str, str]]) -> bool:

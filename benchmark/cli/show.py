@@ -94,7 +94,7 @@ def show(
     if as_json:
         print(strict_json([described(job) for plan in plans for job in plan.jobs(store)]))
         return
-    from rollcall.leaderboard.paper.cells import kept_runs  # imports pandas, which takes time
+    from rollcall.leaderboard.cells import kept_runs  # imports pandas, which takes time
 
     for plan in plans:
         out.print(card(plan.experiment), "")

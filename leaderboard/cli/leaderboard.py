@@ -20,8 +20,8 @@ from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
 from rollcall.leaderboard import render
 from rollcall.leaderboard import runs as finished
+from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
-from rollcall.leaderboard.paper.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
@@ -53,7 +53,6 @@ class Board:
         data: rows, claims and provenance, for `--json`.
         figure: of the experiment.
         figure_files: their names.
-        origin: versions and commits.
     """
 
     title: str
@@ -63,7 +62,6 @@ class Board:
     data: dict[str, Any]
     figure: Figure
     figure_files: tuple[str, ...]
-    origin: str
 
 
 def leaderboard(
@@ -170,11 +168,13 @@ def _with_report(experiment: Experiment, metrics: list[str] | None, last_rounds:
 def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
     """The text of the files by their ending."""
     claims = f"\n{board.claims}\n" if board.claims else ""
+    versions, commits = (", ".join(board.data["provenance"][name]) for name in ("version", "commit"))
+    origin = f"Rollcall {versions}, commit {commits}"
     return {
         "md": f"# {experiment.title}\n\n{render.markdown(board.table)}{claims}",
         "csv": board.csv,
         "tex": render.latex(board.table),
-        "html": render.html(board.table, board.title, experiment.about, svg(board.figure), board.origin),
+        "html": render.html(board.table, board.title, experiment.about, svg(board.figure), origin),
     }
 
 
@@ -225,7 +225,7 @@ def _ranking(
     figure = ranking_figure(ranking)
     data = {"rows": ranking.long_rows(), "claims": [], "provenance": _provenance(experiment, runs)}
     csv = render.all_digits(table)
-    return Board(experiment.title, table, csv, "", data, figure, ("leaderboard.png",), ranking.origin)
+    return Board(experiment.title, table, csv, "", data, figure, ("leaderboard.png",))
 
 
 class NoRuns(SettingError):
@@ -278,7 +278,6 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
     table = paper_table(experiment, all_cells, numbers)
     table = replace(table, caption="; ".join([table.caption, *notes]))
     rows = long_rows(experiment, [*all_cells, *beside], numbers)
-    versions, commits = (", ".join(sorted({run.tags[tag] for run in runs})) for tag in ("version", "commit"))
     return Board(
         title=f"{experiment.title} ({experiment.source})",
         table=table,
@@ -287,5 +286,4 @@ def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diver
         data={"rows": rows, "claims": claims_json(claims), "provenance": _provenance(experiment, runs)},
         figure=paper_figure(experiment, all_cells),
         figure_files=("figure.png", "figure.pdf"),
-        origin=f"Rollcall {versions}, commit {commits}",
     )

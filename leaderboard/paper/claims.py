@@ -12,7 +12,7 @@ from jaxtyping import Float
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Claim, Size
-from rollcall.leaderboard.paper.cells import Cell, after_equal_rounds
+from rollcall.leaderboard.cells import Cell, after_equal_rounds
 from rollcall.leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric
 
 Verdict = Literal[

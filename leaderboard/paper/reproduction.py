@@ -11,7 +11,7 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Tag
 from rollcall.benchmark.config.text import counted
-from rollcall.leaderboard.paper.cells import Cell, after_equal_rounds, cells
+from rollcall.leaderboard.cells import Cell, after_equal_rounds, cells
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, weakest
 from rollcall.leaderboard.paper.quantities import FEWEST, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for

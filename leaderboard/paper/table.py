@@ -7,7 +7,7 @@ from typing import Any
 
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.paper.cells import Cell
+from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.paper.reported import Printed, printed_for
 from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
 

@@ -18,11 +18,11 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, is_number
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Report
-from rollcall.leaderboard.paper.cells import Cell
+from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.sentences import unit_of
 from rollcall.leaderboard.plots.style import COLOURS, grid, legend, line_style, plain
-from rollcall.leaderboard.ranking import Ranking, Row
+from rollcall.leaderboard.ranking import METHOD, Ranking, Row
 from rollcall.participation.analyses import RUNS_OVER
 
 MOST_ABOVE_START = 1e3
@@ -38,15 +38,15 @@ TITLE_WIDTH = 45
 def ranking_figure(ranking: Ranking) -> Figure:
     """The first metric against rounds: a subplot for each set of conditions, in it the best row of every method."""
     groups = ranking.groups
-    methods = sorted({row.method for row in ranking.rows})
+    methods = sorted({row.cell.labels[METHOD] for row in ranking.rows})
     figure, all_axes = grid(len(groups), 3, lambda columns, rows: (1.5 + 6.5 * columns**0.5, 4.2 * rows), sharey=True)
     for axes, group in zip(all_axes, groups, strict=True):
-        best: dict[str, Row] = {}
+        best: dict[str, Cell] = {}
         for row in group:  # in order of rank
-            if not row.curves.empty:  # every run diverged
-                best.setdefault(row.method, row)
-        for method, row in best.items():
-            _draw_line(axes, row.curves.dropna(), method, methods.index(method), width=1.8)
+            if row.cell.ended.runs:
+                best.setdefault(row.cell.labels[METHOD], row.cell)
+        for method, cell in best.items():
+            _draw_line(axes, _by_round([cell], ranking.metrics[0]), method, methods.index(method), width=1.8)
         axes.set_xlabel("round")
         axes.margins(x=0)
         plain(axes)
@@ -172,8 +172,9 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
 
 def _conditions(ranking: Ranking, group: Sequence[Row]) -> str:
     """What tells a group of competing rows from the others."""
-    common = {key: text for key, text in group[0].settings.items() if all(row.settings[key] == text for row in group)}
-    parts = [f"{ranking.short(key)}={text}" for key, text in common.items() if text]
+    labels = [row.cell.labels for row in group]
+    common = [key for key in ranking.settings if len({own[key] for own in labels}) == 1 and labels[0][key]]
+    parts = [f"{ranking.short(key)}={labels[0][key]}" for key in common]
     return "\n".join(textwrap.wrap(", ".join(parts), TITLE_WIDTH))
 
 
@@ -248,13 +249,16 @@ def _band(curve: pd.DataFrame, logarithmic: bool) -> tuple[pd.Series, pd.Series,
 def _curve(cells: Sequence[Cell], report: Report, metric: Metric) -> pd.DataFrame:
     """[points, seeds], indexed by their place on the x axis."""
     if report.x == "round":
-        runs = {f"{i} {seed}": run for i, cell in enumerate(cells) for seed, run in cell.runs.items()}
-        ended = {name: run for name, run in runs.items() if run.has(metric) and not run.diverged}
-        columns = {name: run.history[metric.column].dropna() for name, run in ended.items()}
-        return pd.DataFrame(columns).dropna()
+        return _by_round(cells, metric)
     points = {float(cell.labels[report.x]): cell for cell in cells if report.x in cell.labels}
     values = {x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}
     return pd.DataFrame(values).T.sort_index()
+
+
+def _by_round(cells: Sequence[Cell], metric: Metric) -> pd.DataFrame:
+    """[evaluations, seeds], indexed by round, without diverged runs."""
+    runs = [run for cell in cells for run in cell.ended.runs.values() if run.has(metric)]
+    return pd.DataFrame({number: run.history[metric.column] for number, run in enumerate(runs)}).dropna()
 
 
 def _axes(report: Report, cells: Sequence[Cell]) -> tuple[list[str], list[str]]:

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.cli.papers import papers
-from rollcall.leaderboard.paper.cells import cells
 from rollcall.leaderboard.paper.reported import printed, printed_for
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rollcall import leaderboard
+from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.cli.papers import papers
-from rollcall.leaderboard.paper.cells import cells
 from rollcall.leaderboard.paper.claims import VERDICTS
 from rollcall.leaderboard.paper.reproduction import MESSAGES, NAME, agreement, judged, reproduction, variants
 from rollcall.leaderboard.runs import archive

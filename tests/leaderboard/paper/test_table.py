@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.table import long_rows, paper_table
 from rollcall.leaderboard.render import comma_separated, latex

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, subplots
 from rollcall.leaderboard.plots.style import COLOURS, legend, line_style
 from rollcall.leaderboard.ranking import rank
@@ -92,7 +92,13 @@ def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column():
 
 
 def test_numbers_stated_for_a_round_are_points_in_the_colour_of_the_line():
-    claim = {"says": "mifa is there", "tag": "released code", "section": "released code, one run", "least": 0.0, "at": 10}
+    claim = {
+        "says": "mifa is there",
+        "tag": "released code",
+        "section": "released code, one run",
+        "least": 0.0,
+        "at": 10,
+    }
     stated = claim | {"of": {"algorithm": "mifa"}, "where": {"participation": "often"}, "printed": 0.75}
     made = experiment(claims=[stated, stated | {"at": None, "printed": 0.2}, claim | {"of": {"algorithm": "fedavg"}}])
     figure = paper_figure(made, cells(made, runs(made, ends)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.paper.cells import cells
+from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.runs import Run
 from tests.support.results import experiment, runs
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -27,7 +27,7 @@ class Cell:
 
     Attributes:
         labels: by axis; the panel is an axis too.
-        rounds, seeds: numbers that the experiment's file asks for.
+        rounds, seeds: numbers that the experiment's file asks for; in a ranking, numbers that were run.
         runs: by seed, of one source and equally long; the longest one if a seed was run several times.
         beside: by seed, the user's own runs, where they are shorter or fewer than the kept ones and so do not count.
     """
@@ -63,6 +63,11 @@ class Cell:
         """Its labels in one line."""
         return ", ".join(label for label in self.labels.values() if label)
 
+    @property
+    def ended(self) -> "Cell":
+        """The cell without its diverged runs."""
+        return replace(self, runs={seed: run for seed, run in self.runs.items() if not run.diverged})
+
     def until(self, rounds: int) -> "Cell":
         """The cell with its runs cut to this many rounds."""
         return replace(self, runs={seed: run.until(rounds) for seed, run in self.runs.items()})
@@ -73,8 +78,8 @@ class Cell:
 
     def finals(self, metric: Metric, last_rounds: int, at: int | None = None, per: Metric | None = None) -> pd.Series:
         """The final value of every run that has the metric and did not diverge, by seed; `at` and `per` as in `Run`."""
-        ended = {seed: run for seed, run in self.runs.items() if run.has(metric) and not run.diverged}
-        values = {seed: run.final(metric, last_rounds, at, per) for seed, run in ended.items()}
+        runs = {seed: run for seed, run in self.ended.runs.items() if run.has(metric)}
+        values = {seed: run.final(metric, last_rounds, at, per) for seed, run in runs.items()}
         return pd.Series(values, dtype=float).dropna()
 
     def mean(self, metric: Metric, last_rounds: int) -> float:
@@ -114,32 +119,30 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     Methods of the user's own that were run under the experiment follow as cells of their own.
     """
     runs = list(runs)
-    sources = {source: _longest_by_seed(run for run in runs if run.source == source) for source in ("own", "kept")}
     grid = places(_with_own_methods(experiment, runs))
+    by_length = sorted(runs, key=lambda run: run.rounds)
+    longest = {(run.source, _key(run.settings), run.tags["seed"]): run for run in by_length}  # of equal ones the later
+    by_labels: dict[Labels, list[Place]] = {}
     rounds: dict[str, int] = {}
     for place in grid:
+        by_labels.setdefault(tuple(place.labels.items()), []).append(place)
         rounds[place.digest] = max(place.rounds, rounds.get(place.digest, 0))
-    planned: dict[Labels, Cell] = {}
-    seeds: dict[Labels, set[str]] = {}
-    found: dict[tuple[Labels, str], dict[str, Run]] = {}
-    for place in grid:
-        labels = tuple(place.labels.items())
-        seeds.setdefault(labels, set()).add(str(place.seed))
-        rounds_planned = planned.get(labels, Cell(place.labels, place.rounds, 0)).rounds
-        planned[labels] = Cell(place.labels, rounds_planned, len(seeds[labels]))
-        # Another place may ask for more rounds of the same run.
-        shorten = place.rounds < rounds[place.digest]
-        for source, by_key in sources.items():
-            found.setdefault((labels, source), {}).update(_runs_of(place, by_key, shorten))
-    return [_chosen(cell, found[labels, "own"], found[labels, "kept"]) for labels, cell in planned.items()]
 
+    def cell_of(same: Sequence[Place]) -> Cell:
+        """The cell of places that differ in their seeds."""
+        found: dict[Literal["own", "kept"], dict[str, Run]] = {"own": {}, "kept": {}}
+        for place in same:
+            key, seed = _key(flatten(plain(place.spec))), str(place.seed)
+            for source, by_seed in found.items():
+                run = longest.get((source, key, seed))
+                if run is not None:  # another place may ask for more rounds of the same run
+                    by_seed[seed] = run.until(place.rounds) if place.rounds < rounds[place.digest] else run
+        planned = Cell(same[0].labels, same[0].rounds, len({place.seed for place in same}))
+        own, kept = (_equally_long(replace(planned, runs=by_seed)) for by_seed in found.values())
+        replaced = own.rounds_run >= kept.rounds_run and len(own.runs) >= len(kept.runs)
+        return own if replaced else replace(kept, beside=own.runs)
 
-def _chosen(cell: Cell, own: dict[str, Run], kept: dict[str, Run]) -> Cell:
-    """The cell with its own runs if they are as long and as many as the kept ones, else with the kept ones."""
-    own_cell, kept_cell = (_equally_long(replace(cell, runs=runs)) for runs in (own, kept))
-    if own_cell.rounds_run >= kept_cell.rounds_run and len(own) >= len(kept):
-        return own_cell
-    return replace(kept_cell, beside=own_cell.runs)
+    return [cell_of(same) for same in by_labels.values()]
 
 
 def kept_runs(experiment: Experiment) -> tuple[int, int]:
@@ -161,29 +164,9 @@ def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
     return cell.until(rounds), other.until(rounds)
 
 
-def _longest_by_seed(runs: Iterable[Run]) -> dict[Settings, dict[str, Run]]:
-    """Runs by their settings and seed: the longest one, of equally long ones the later."""
-    by_key: dict[Settings, dict[str, Run]] = {}
-    for run in runs:
-        seeds = by_key.setdefault(_key(run.settings), {})
-        seed = run.tags["seed"]
-        if seed not in seeds or seeds[seed].rounds <= run.rounds:
-            seeds[seed] = run
-    return by_key
-
-
 def _equally_long(cell: Cell) -> Cell:
     """The cell with its runs cut to the shortest one."""
     return cell if len({run.rounds for run in cell.runs.values()}) <= 1 else cell.until(cell.rounds_run)
-
-
-def _runs_of(place: Place, by_key: dict[Settings, dict[str, Run]], shorten: bool) -> dict[str, Run]:
-    """The run of a place by its seed, cut to the place's rounds if asked; empty if there is none."""
-    seed = str(place.seed)
-    run = by_key.get(_key(flatten(plain(place.spec))), {}).get(seed)
-    if run is None:
-        return {}
-    return {seed: run.until(place.rounds) if shorten else run}
 
 
 def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
