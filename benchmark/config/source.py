@@ -225,7 +225,7 @@ def remember(factory: Any, source: Source | None) -> None:
 
 
 def contributed_line(error: BaseException, files: Collection[str] = _files) -> str:
-    """`FILE:LINE: ` of the innermost line of these files, by default the contributed ones, in a traceback; or empty."""
+    """`FILE:LINE`, with a colon and a space, of the innermost line of these files in a traceback; empty without one."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename in files:
             return f"{shown(frame.filename)}:{frame.lineno}: "
