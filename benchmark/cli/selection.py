@@ -154,7 +154,7 @@ def plans_of(
 ) -> list[Plan]:
     """The experiment, or all experiments of the paper, as the command line changes them.
 
-    Their settings are validated when the `places` of a plan are asked for.
+    Their settings are validated when the jobs of a plan are asked for.
 
     Raises:
         SettingError: a change does not fit an experiment, or `tuned` is the answer for another one or has its seeds.
