@@ -1,4 +1,4 @@
-"""The cells of an experiment with the runs that belong to them."""
+"""The cells of an experiment with the runs that belong to them, and their numbers."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -13,6 +13,7 @@ from rollcall.benchmark.config.digest import SPEED, flatten, plain
 from rollcall.benchmark.config.experiment import Experiment, Place, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import parsed
+from rollcall.leaderboard.render import Number, number
 from rollcall.leaderboard.runs import Run, Settings, first_round, unarchive
 
 Labels = tuple[tuple[str, str], ...]
@@ -93,6 +94,20 @@ class Cell:
             return self.reached(metric)
         values = self.finals(metric, last_rounds)
         return float(values.mean()) if len(values) == len(self.runs) else math.nan
+
+    def number(self, metric: Metric, last_rounds: int) -> Number | None:
+        """Mean and standard deviation over seeds, with as many digits as the latter gives a meaning to.
+
+        Without a mean if a run diverged. None if a run did not measure it or its evaluations do not cover the window.
+        """
+        if self.diverged:
+            return Number.diverging(self.diverged, len(self.runs))
+        mean = self.mean(metric, last_rounds)
+        if math.isnan(mean):
+            return None
+        values = self.finals(metric, last_rounds)
+        sd = float(values.std(ddof=1)) if math.isfinite(values.sum()) else math.nan
+        return number(mean, sd, lambda value: metric.text(value, sd))
 
     def reached(self, metric: Metric, seeds: Iterable[str] | None = None) -> float:
         """The first round at which the mean curve over seeds reaches a threshold; infinite if it does not.

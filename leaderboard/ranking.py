@@ -1,8 +1,7 @@
-"""The ranking of the user's own runs: a row for each cell, mean and standard deviation over seeds, the best marked."""
+"""The ranking of the user's own runs: which of them count, their labels, and their order."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rollcall.benchmark.config.digest import flatten, plain
@@ -10,7 +9,6 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, is_default, places, set_by
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric, direction_of
 from rollcall.leaderboard.cells import Cell
-from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
 from rollcall.leaderboard.runs import Run, Settings
 
 METHOD = "algorithm"
@@ -20,9 +18,6 @@ CONDITIONS = ("participation", "task", "rounds")
 
 OF_PANEL = frozenset({"task", "participation", METHOD, "local", "server", "analysis"})
 """Settings that tell the trials of panels apart."""
-
-UNCOVERED = "-"
-"""The entry of a cell whose evaluations do not cover the window of final values."""
 
 
 @dataclass(frozen=True)
@@ -100,29 +95,25 @@ def only(runs: Sequence[Run], axes: Sequence[Axis], conditions: Mapping[str, Seq
     return kept
 
 
-def without_diverged(runs: Sequence[Run]) -> tuple[list[Run], int]:
-    """The runs of cells in which no run diverged, and the number of the other cells."""
-    diverged = {run.cell for run in runs if run.diverged}
-    return [run for run in runs if run.cell not in diverged], len(diverged)
-
-
-def chooser(text: str, metrics: Sequence[Metric]) -> Metric:
-    """The metric of `--best-by NAME` or `NAME=max|min|zero`.
+def metric_of(option: str, text: str, known: Sequence[Metric]) -> Metric:
+    """The metric of `--metric` or `--best-by`: NAME, or NAME=max, =min or =zero.
 
     Args:
-        text: the value of the option.
-        metrics: of the report, whose directions are known.
+        option: its name, for the error.
+        text: its value.
+        known: metrics whose directions are known, as those of the report.
 
     Raises:
         SettingError: the direction is not given and does not follow from the name.
     """
-    for direction in DIRECTIONS:
-        if text.endswith(f"={direction}"):
-            return Metric(text.removesuffix(f"={direction}"), direction)
-    known = direction_of(text, metrics)
-    if known is not None:
-        return Metric(text, known)
-    raise SettingError(f"best-by: {text!r} is not allowed; must say which values are better: {text}=max, =min or =zero")
+    name, _, direction = text.rpartition("=")
+    if name and direction in DIRECTIONS:
+        return Metric(name, direction)
+    if (follows := direction_of(text, known)) is not None:
+        return Metric(text, follows)
+    raise SettingError(
+        f"{option}: {text!r} is not allowed; must say which values are better: {text}=max, =min or =zero"
+    )
 
 
 def best_settings(runs: Sequence[Run], metric: Metric, last_rounds: int) -> tuple[list[Run], int]:
@@ -136,103 +127,46 @@ def best_settings(runs: Sequence[Run], metric: Metric, last_rounds: int) -> tupl
         by_cell = groups.setdefault((run.settings[METHOD], _conditions(run.cell)), {})
         by_cell.setdefault(run.cell, []).append(run)
 
-    def loss(cell: list[Run]) -> float:
+    def loss(runs: list[Run]) -> float:
         """Lowest for the best settings; infinite if a run has no value."""
-        values = [run.final(metric, last_rounds) for run in cell if run.has(metric) and not run.diverged]
-        return metric.penalty(sum(values) / len(values) if len(values) == len(cell) else math.nan)
+        return metric.penalty(Cell({}, 0, 0, {run.tags["seed"]: run for run in runs}).mean(metric, last_rounds))
 
     best = [run for cells in groups.values() for run in min(cells.values(), key=loss)]
     return best, max(map(len, groups.values()), default=0)
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row of a ranking.
-
-    Attributes:
-        cell: its labels are the method (the algorithm, with those of its options in which rows differ) and whatever
-            else tells rows apart: labels by axis, or values by dotted setting.
-        values: final values by the name of the metric; NaN if a run diverged or does not cover the window.
-    """
-
-    cell: Cell
-    values: dict[str, Number]
-
-
-@dataclass(frozen=True)
 class Ranking:
-    """Rows that compete in groups, in each the best first. Rows with diverged runs come last.
+    """Cells that compete in groups, in each the best first. Cells with diverged runs come last.
+
+    The labels of a cell are its method (the algorithm, with those of its options in which cells differ) and whatever
+    else tells cells apart: labels by axis, or values by dotted setting.
 
     Attributes:
         metrics: the first one ranks.
-        groups: rows whose settings of `CONDITIONS` are equal, sorted by these settings; at least one group.
+        groups: cells whose settings of `CONDITIONS` are equal, sorted by these settings; at least one group.
         last_rounds: final values are means over the evaluations of this many last rounds.
     """
 
     metrics: tuple[Metric, ...]
-    groups: list[list[Row]]
+    groups: list[list[Cell]]
     last_rounds: int
 
     @property
-    def rows(self) -> list[Row]:
-        """The rows of all groups."""
-        return [row for group in self.groups for row in group]
+    def cells(self) -> list[Cell]:
+        """The cells of all groups."""
+        return [cell for group in self.groups for cell in group]
 
     @property
     def settings(self) -> list[str]:
-        """The axes and settings that tell rows apart, besides the method and the rounds."""
-        return list(dict.fromkeys(key for row in self.rows for key in row.cell.labels if key != METHOD))
+        """The axes and settings that tell cells apart, besides the method and the rounds."""
+        return list(dict.fromkeys(key for cell in self.cells for key in cell.labels if key != METHOD))
 
     def short(self, setting: str) -> str:
         """The shortest end of a setting's dotted name that no other varying setting has."""
         parts = setting.split(".")
         ends = [".".join(parts[start:]) for start in reversed(range(len(parts)))]
         return next(end for end in ends if sum(f".{other}".endswith(f".{end}") for other in self.settings) == 1)
-
-    def long_rows(self) -> list[dict[str, Any]]:
-        """A row for each cell and metric, in the form of `rollcall.leaderboard.paper.table.long_rows`."""
-        return [
-            {
-                "labels": row.cell.labels,
-                "metric": metric.name,
-                "mean": finite(row.values[metric.name].mean),
-                "sd": finite(row.values[metric.name].sd),
-                "seeds": len(row.cell.runs),
-                "rounds": row.cell.rounds,
-                "planned": row.cell.rounds,
-                "evaluations": row.cell.ended.evaluations(metric, self.last_rounds),
-                "paper_mean": None,
-                "paper_sd": None,
-                "source": "own",
-            }
-            | ({"diverged": row.cell.diverged} if row.cell.diverged else {})
-            for row in self.rows
-            for metric in self.metrics
-        ]
-
-    def table(self) -> Table:
-        """The ranking as a table."""
-        seeds = [",".join(sorted(row.cell.runs, key=int)) for row in self.rows]
-        mixed = len(set(seeds)) > 1  # as when the best settings of a search run with more seeds
-        columns = [Column("method", "method", words=True)]
-        columns += [Column(self.short(key), key, words=True) for key in self.settings]
-        columns += [Column(one.name, one.name, measured=True, arrow=one.arrow, group=one.name) for one in self.metrics]
-        columns += [Column("seeds", "seeds", group=SIZE)]
-        columns += [Column("which seeds", "which_seeds", words=True, group=SIZE)] if mixed else []
-        columns += [Column("rounds", "rounds", group=SIZE)]
-        rows: list[list[Entry]] = []
-        for row, which in zip(self.rows, seeds, strict=True):
-            labels = [row.cell.labels[key] for key in (METHOD, *self.settings)]
-            size: list[Entry] = [len(row.cell.runs), *([which] if mixed else []), row.cell.rounds]
-            rows.append([*labels, *row.values.values(), *size])
-        when = "at the last evaluation" if self.last_rounds == 1 else f"mean of the last {self.last_rounds} rounds"
-        arrows = ", ".join(f"{metric.name} {metric.arrow}" for metric in self.metrics)
-        caption = f"{arrows}; {when}; mean ± standard deviation over seeds"
-        if any(value.text == UNCOVERED for row in self.rows for value in row.values.values()):
-            caption += f"; {UNCOVERED}: the evaluations do not cover these rounds (--last-rounds N averages fewer)"
-        if mixed:
-            caption += "; rows have different seeds (to compare equal ones: --only seed=...)"
-        return Table(columns, rows, caption)
 
 
 def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes: Sequence[Axis] = ()) -> Ranking:
@@ -248,14 +182,16 @@ def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes:
     for run in runs:
         by_settings.setdefault(run.cell, {})[run.tags["seed"]] = run
     differences = distinctions([dict(settings) for settings in by_settings], axes)
-    groups: dict[Settings, list[Row]] = {}
+    groups: dict[Settings, list[Cell]] = {}
     for (method, labels), (settings, by_seed) in zip(differences, by_settings.items(), strict=True):
         rounds = next(iter(by_seed.values())).rounds
         cell = Cell({METHOD: method, **labels}, rounds, len(by_seed), by_seed)
-        row = Row(cell, {metric.name: _number(cell, metric, last_rounds) for metric in metrics})
-        groups.setdefault(_conditions(settings), []).append(row)
-    ranked = [_ranked(group, metrics) for _, group in sorted(groups.items())]
-    return Ranking(tuple(metrics), ranked, last_rounds)
+        groups.setdefault(_conditions(settings), []).append(cell)
+
+    def place(cell: Cell) -> tuple[int, float]:
+        return cell.diverged, metrics[0].penalty(cell.mean(metrics[0], last_rounds))
+
+    return Ranking(tuple(metrics), [sorted(group, key=place) for _, group in sorted(groups.items())], last_rounds)
 
 
 def distinctions(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tuple[str, dict[str, str]]]:
@@ -289,31 +225,6 @@ def _is_among(value: Any, texts: Sequence[str]) -> bool:
 def _conditions(cell: Settings) -> Settings:
     """The settings of a cell that competing rows have in common."""
     return tuple(pair for pair in cell if pair[0].partition(".")[0] in CONDITIONS)
-
-
-def _ranked(rows: Sequence[Row], metrics: Sequence[Metric]) -> list[Row]:
-    """Competing rows in order, the best value of each metric marked; rows with diverged runs have no best value."""
-
-    def mark(row: Row, metric: Metric) -> Number:
-        value = row.values[metric.name]
-        return replace(value, best=not row.cell.diverged and value.mean == best[metric.name])
-
-    first, best = metrics[0], {}
-    for metric in metrics:
-        means = [row.values[metric.name].mean for row in rows]  # NaN if a run diverged
-        best[metric.name] = metric.best([mean for mean in means if not math.isnan(mean)] or [math.nan])
-    ordered = sorted(rows, key=lambda row: (row.cell.diverged, first.penalty(row.values[first.name].mean)))
-    return [replace(row, values={metric.name: mark(row, metric) for metric in metrics}) for row in ordered]
-
-
-def _number(cell: Cell, metric: Metric, last_rounds: int) -> Number:
-    """The mean of the runs' final values."""
-    if cell.diverged:
-        return diverged_number(cell.diverged, len(cell.runs))
-    values = cell.finals(metric, last_rounds)
-    if len(values) < len(cell.runs):
-        return Number(math.nan, math.nan, UNCOVERED)
-    return number(values.mean(), values.std(ddof=1), "{:.4f}".format)
 
 
 def _is_shown(axis: Axis, cells: Sequence[dict[str, str]]) -> bool:

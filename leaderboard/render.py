@@ -1,10 +1,10 @@
-"""A table, the model behind rankings and the papers' tables; and its forms: terminal, Markdown, CSV, LaTeX, HTML."""
+"""A table, the model behind rankings and papers' tables, and its forms: terminal, Markdown, LaTeX, HTML, CSV."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 from rich import box
@@ -39,6 +39,12 @@ class Number:
     best: bool = False
     diverged: int = 0
 
+    @classmethod
+    def diverging(cls, diverged: int, seeds: int) -> "Number":
+        """The entry of a cell with diverged runs, which has no mean."""
+        text = "diverged" if diverged == seeds else f"{diverged} of {seeds} diverged"
+        return cls(math.nan, math.nan, text, diverged=diverged)
+
     def __str__(self) -> str:
         return f"{self.text} ± {self.sd_text}" if self.sd_text else self.text
 
@@ -46,12 +52,6 @@ class Number:
 def number(mean: float, sd: float, digits: Callable[[float], str]) -> Number:
     """A mean and its standard deviation, both printed by `digits`."""
     return Number(float(mean), float(sd), digits(mean), "" if math.isnan(sd) else digits(sd))
-
-
-def diverged_number(diverged: int, seeds: int) -> Number:
-    """The entry of a cell with diverged runs, which has no mean."""
-    text = "diverged" if diverged == seeds else f"{diverged} of {seeds} diverged"
-    return Number(math.nan, math.nan, text, diverged=diverged)
 
 
 def finite(value: float | None) -> float | None:
@@ -68,7 +68,6 @@ class Column:
 
     Attributes:
         title: as people read it.
-        key: unique name in JSON and in a CSV file of all digits.
         words: whether it holds words, which are aligned left; numbers are aligned right.
         measured: whether its entries are of type `Number`, or empty.
         arrow: which way is better, where a page shows it.
@@ -76,7 +75,6 @@ class Column:
     """
 
     title: str
-    key: str
     words: bool = False
     measured: bool = False
     arrow: str = ""
@@ -195,25 +193,10 @@ def markdown(table: Table) -> str:
     return "\n".join([*text, "", _caption(table, "bold: best"), ""])
 
 
-def comma_separated(table: Table) -> str:
-    """The entries as they are printed, as CSV."""
-    return pd.DataFrame(table.texts(), columns=table.titles).to_csv(index=False, lineterminator="\n")
-
-
-def all_digits(table: Table) -> str:
-    """CSV with all digits: mean and standard deviation in columns of their own, and diverged runs if there are any."""
-    data: dict[str, list[object]] = {}
-    for index, column in enumerate(table.columns):
-        entries = [row[index] for row in table.rows]
-        if not column.measured:
-            data[column.key] = list(entries)
-            continue
-        numbers = [entry if isinstance(entry, Number) else None for entry in entries]
-        data[f"{column.key} mean"] = ["" if one is None else str(one.mean) for one in numbers]
-        data[f"{column.key} sd"] = ["" if one is None else str(one.sd) for one in numbers]
-        if any(one.diverged for one in numbers if one):
-            data[f"{column.key} diverged"] = ["" if one is None else one.diverged for one in numbers]
-    return pd.DataFrame(data).to_csv(index=False, lineterminator="\n")
+def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Long rows, as `--json` has them, as CSV: numbers with all digits, a column for each axis of the labels."""
+    flat = [row["labels"] | {key: value for key, value in row.items() if key != "labels"} for row in rows]
+    return pd.DataFrame(flat).to_csv(index=False, lineterminator="\n")
 
 
 def latex(table: Table) -> str:

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 from matplotlib.figure import Figure
 
-from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, out
+from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Variant, out
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
-from rollcall.benchmark.config.metric import DIRECTIONS, Metric
+from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
 from rollcall.leaderboard import render
@@ -25,13 +25,13 @@ from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
-from rollcall.leaderboard.paper.table import long_rows, paper_table
 from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
 from rollcall.leaderboard.plots.style import svg
-from rollcall.leaderboard.ranking import axes, best_settings, chooser, rank, without_diverged
+from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run
+from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
 
 
 class Form(StrEnum):
@@ -48,7 +48,6 @@ class Board:
     Attributes:
         title: of the table.
         table: of the experiment.
-        csv: the table as CSV.
         claims: a list in Markdown; empty for a ranking.
         data: rows, claims and provenance, for `--json`.
         figure: of the experiment.
@@ -57,7 +56,6 @@ class Board:
 
     title: str
     table: Table
-    csv: str
     claims: str
     data: dict[str, Any]
     figure: Figure
@@ -66,18 +64,16 @@ class Board:
 
 def leaderboard(
     experiment: Name,
+    variant: Variant = "",
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=max|min|zero", help="A column; the first one ranks. Default: the experiment's."),
+        typer.Option(metavar="NAME[=max|min|zero]", help="A column; the first one ranks. Default: the experiment's."),
     ] = None,
     only: Only = None,
     mine: Annotated[bool, typer.Option("--mine", help="Leave out kept results; show your own runs alone.")] = False,
     best_by: Annotated[
-        str, typer.Option(metavar="METRIC", help="Of each method, show the settings best by this metric.")
+        str, typer.Option(metavar="NAME[=max|min|zero]", help="Of each method, show the settings best by this metric.")
     ] = "",
-    hide_diverged: Annotated[
-        bool, typer.Option("--hide-diverged", help="Hide settings of which a run diverged.")
-    ] = False,
     why: Annotated[bool, typer.Option("--why", help="Print the evidence and the causes of each verdict.")] = False,
     last_rounds: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
@@ -87,9 +83,6 @@ def leaderboard(
     ] = None,
     to: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the files. Default: STORE/EXPERIMENT.")
-    ] = None,
-    archive: Annotated[
-        Path | None, typer.Option(metavar="DIR", help=f"Folder that `rollcall archive` wrote. Default: {FOLDER}.")
     ] = None,
     store: Store = STORE,
     as_json: Json = False,
@@ -104,19 +97,17 @@ def leaderboard(
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
     shown = form or Form.terminal
-    chosen = _with_report(Experiment.read(experiment), metric, last_rounds)
-    own_alone = "--mine" if mine else "--best-by" if best_by else "" if chosen.source else "an experiment of no paper"
-    if own_alone and archive is not None:
-        raise SettingError(f"--archive is not allowed with {own_alone}; only your own runs are shown")
+    chosen = Experiment.read(experiment)
+    chosen = _with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
     try:
         if chosen.source and not best_by:
-            kept = None if mine else archive or FOLDER
-            board = _paper(chosen.only(conditions), store, kept, hide_diverged, why)
+            board = _paper(chosen.only(conditions), store, mine, why)
         else:
-            board = _ranking(chosen, store, conditions, best_by, hide_diverged)
+            board = _ranking(chosen, store, conditions, best_by)
     except NoRuns as error:
-        raise SettingError(f"{error}; first: {command('run', experiment, store=store)}") from None
+        first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
+        raise SettingError(f"{error}; first: {first}") from None
     folder = to or store / chosen.name
     texts = _texts(board, chosen)
     if as_json:
@@ -144,22 +135,14 @@ def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
     `rollcall run` and `rollcall sync` keep the files in MLflow.
     """
     with suppress(SettingError):
-        if experiment.source:
-            board = _paper(experiment, store, None, hide_diverged=False, why=False)
-        else:
-            board = _ranking(experiment, store, {}, best_by="", hide_diverged=False)
+        board = _paper(experiment, store, mine=True) if experiment.source else _ranking(experiment, store, {})
         _write(board, _texts(board, experiment), folder / experiment.name)
 
 
-def _with_report(experiment: Experiment, metrics: list[str] | None, last_rounds: int | None) -> Experiment:
-    """The experiment with the metrics of `--metric NAME=max` as its columns, and the window of `--last-rounds`."""
-    directions = {}
-    for text in metrics or ():
-        name, _, direction = text.rpartition("=")
-        if not name or direction not in DIRECTIONS:
-            raise SettingError(f"metric: {text!r} is not allowed; must be NAME=max, NAME=min or NAME=zero")
-        directions[name] = direction
-    changes: dict[str, Any] = {"metrics": directions} if directions else {}
+def _with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: int | None) -> Experiment:
+    """The experiment with the metrics of `--metric` as its columns, and the window of `--last-rounds`."""
+    chosen = [metric_of("metric", text, experiment.report.metrics) for text in metrics]
+    changes: dict[str, Any] = {"metrics": {metric.name: metric.direction for metric in chosen}} if chosen else {}
     changes |= {"last_rounds": last_rounds} if last_rounds else {}
     report = validated(Report, experiment.report.model_dump() | changes)
     return experiment.model_copy(update={"report": report})
@@ -172,7 +155,7 @@ def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
     origin = f"Rollcall {versions}, commit {commits}"
     return {
         "md": f"# {experiment.title}\n\n{render.markdown(board.table)}{claims}",
-        "csv": board.csv,
+        "csv": render.comma_separated(board.data["rows"]),
         "tex": render.latex(board.table),
         "html": render.html(board.table, board.title, experiment.about, svg(board.figure), origin),
     }
@@ -187,9 +170,7 @@ def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
         board.figure.savefig(folder / name, dpi=150)
 
 
-def _ranking(
-    experiment: Experiment, store: Path, conditions: dict[str, list[Any]], best_by: str, hide_diverged: bool
-) -> Board:
+def _ranking(experiment: Experiment, store: Path, conditions: dict[str, list[Any]], best_by: str = "") -> Board:
     """The ranking of the user's own runs.
 
     Raises:
@@ -208,11 +189,8 @@ def _ranking(
     if len(complete) < len(runs):
         notes.append(f"{counted(len(runs) - len(complete), 'run')} without these metrics left out")
     runs = complete
-    if hide_diverged:
-        runs, hidden = without_diverged(runs)
-        notes.append(f"{hidden} settings with diverged runs hidden")
     if best_by:
-        by = chooser(best_by, metrics)
+        by = metric_of("best-by", best_by, metrics)
         if not any(run.has(by) for run in runs):
             raise _not_measured([by], runs)
         runs, among = best_settings(runs, by, last_rounds)
@@ -220,19 +198,19 @@ def _ranking(
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
     ranking = rank(runs, metrics, last_rounds, grid)
-    table = ranking.table()
+    table = ranking_table(ranking)
     table = replace(table, caption="; ".join([table.caption, *notes]))
-    figure = ranking_figure(ranking)
-    data = {"rows": ranking.long_rows(), "claims": [], "provenance": _provenance(experiment, runs)}
-    csv = render.all_digits(table)
-    return Board(experiment.title, table, csv, "", data, figure, ("leaderboard.png",))
+    rows = long_rows(ranking.cells, metrics, last_rounds)
+    data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
+    return Board(experiment.title, table, "", data, ranking_figure(ranking), ("leaderboard.png",))
 
 
 class NoRuns(SettingError):
     """An experiment has no finished run in a store."""
 
-    def __init__(self, experiment: Experiment, store: Path) -> None:
-        super().__init__(f"experiment: {experiment.name!r} has no finished run in {store}")
+    def __init__(self, experiment: Experiment, store: Path, variants: Sequence[str] = ()) -> None:
+        of_variants = f" (of its variants: {', '.join(f'--variant {name}' for name in variants)})" if variants else ""
+        super().__init__(f"experiment: {experiment.name!r} has no finished run in {store}{of_variants}")
 
 
 def _not_measured(metrics: Sequence[Metric], runs: Sequence[Run]) -> SettingError:
@@ -246,44 +224,46 @@ def _provenance(experiment: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
-def _paper(experiment: Experiment, store: Path, archive: Path | None, hide_diverged: bool, why: bool) -> Board:
-    """The paper's table and claims; without an archive from the user's own runs alone.
+def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False) -> Board:
+    """The paper's table and claims, from kept results too unless `mine`.
 
-    Own runs that are shorter or fewer than the kept ones are no part of the table; the notes count them.
+    Own runs that are shorter or fewer than the kept ones are not part of the table; the notes count them.
 
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
-    kept = [] if archive is None else finished.unarchive(experiment.home, finished.PACKAGE, archive / RESULTS)
+    kept = [] if mine else finished.unarchive(experiment.home, finished.PACKAGE, FOLDER / RESULTS)
     loaded = kept + finished.own(store, experiment.home, experiment.metrics)
-    notes = []
-    if hide_diverged:
-        loaded, hidden = without_diverged(loaded)
-        notes.append(f"{hidden} settings with diverged runs hidden")
     all_cells = cells(experiment, loaded)
     runs = [run for cell in all_cells for run in cell.runs.values()]
     if not runs:
-        raise NoRuns(experiment, store)
-    if not any(run.has(metric) for run in runs for metric in experiment.report.metrics):
-        raise _not_measured(experiment.report.metrics, runs)
+        others = () if experiment.variant else experiment.variants
+        with_runs = [name for name in others if any(cell.runs for cell in cells(experiment.as_(name), loaded))]
+        raise NoRuns(experiment, store, with_runs)
+    metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
+    if not any(run.has(metric) for run in runs for metric in metrics):
+        raise _not_measured(metrics, runs)
     sources = {"own": f"own: in {store}", "kept": "kept: archived results"}
-    notes.insert(
-        0, "runs: " + ", ".join(text for source, text in sources.items() if source in {r.source for r in runs})
-    )
+    among = {run.source for run in runs}
+    notes = ["runs: " + ", ".join(text for source, text in sources.items() if source in among)]
     beside = [replace(cell, runs=cell.beside) for cell in all_cells if cell.beside]
     if beside:
         notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")
-    claims = [check_claim(claim, experiment, all_cells) for claim in experiment.claims]
+    ran = [cell for cell in all_cells if cell.runs]
+    if len(ran) < len(all_cells):
+        shared = set.intersection(*({*cell.labels.values()} for cell in ran)) - {""}
+        of = f" (only {', '.join(sorted(shared))} was)" if shared else ""
+        notes.append(f"{len(all_cells) - len(ran)} of {counted(len(all_cells), 'cell')} were not run{of}")
+    claims = [check_claim(claim, experiment, all_cells) for claim in experiment.judged]
     numbers = printed(experiment)
-    table = paper_table(experiment, all_cells, numbers)
+    table = paper_table(experiment, ran, numbers)
     table = replace(table, caption="; ".join([table.caption, *notes]))
-    rows = long_rows(experiment, [*all_cells, *beside], numbers)
+    rows = long_rows([*all_cells, *beside], metrics, last_rounds, numbers)
     return Board(
         title=f"{experiment.title} ({experiment.source})",
         table=table,
-        csv=render.comma_separated(table),
         claims="\n".join(claims_list(claims, why)),
         data={"rows": rows, "claims": claims_json(claims), "provenance": _provenance(experiment, runs)},
-        figure=paper_figure(experiment, all_cells),
+        figure=paper_figure(experiment, ran),
         figure_files=("figure.png", "figure.pdf"),
     )

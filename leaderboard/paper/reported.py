@@ -34,6 +34,10 @@ class Printed:
     shared: str = ""
     among: tuple[str, ...] = ()
 
+    def of(self, labels: Mapping[str, str]) -> bool:
+        """Whether it belongs to the cell with these labels."""
+        return all(labels.get(axis) == label for axis, label in self.labels.items())
+
     @property
     def note(self) -> str:
         """The remark about a number that several labels share."""
@@ -54,10 +58,7 @@ def printed(experiment: Experiment) -> list[Printed]:
 
 def printed_for(labels: Mapping[str, str], metric: Metric, numbers: Sequence[Printed]) -> Printed | None:
     """The printed number of a cell, if there is one."""
-    for number in numbers:
-        if number.metric == metric and all(labels.get(axis) == label for axis, label in number.labels.items()):
-            return number
-    return None
+    return next((number for number in numbers if number.metric == metric and number.of(labels)), None)
 
 
 def _numbers(source: Reported, row: Mapping[str, str]) -> list[Printed]:

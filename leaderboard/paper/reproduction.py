@@ -16,9 +16,9 @@ from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, ch
 from rollcall.leaderboard.paper.quantities import FEWEST, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import change, claims_list, counts, interval
-from rollcall.leaderboard.paper.table import paper_table
 from rollcall.leaderboard.render import Column, Entry, Table, markdown
 from rollcall.leaderboard.runs import Run, unarchive
+from rollcall.leaderboard.tables import paper_table
 
 NAME = "REPRODUCTION.md"
 FOLDER = "reproduction"
@@ -293,6 +293,6 @@ def _changes(name: str, metric: Metric, last_rounds: int, paper: Sequence[Cell],
         means = [metric.text(float(values[seeds].mean())) for values in (a, b)]
         difference = change(estimate((b[seeds] - a[seeds]).to_numpy()), metric)
         rows.append([before.where, *means, difference, len(seeds), f"{after.rounds_run:,}"])
-    columns = [Column("cell", "cell", words=True)]
-    columns += [Column(title, title) for title in ("paper", name, "change", "seeds", "rounds")]
+    columns = [Column("cell", words=True)]
+    columns += [Column(title) for title in ("paper", name, "change", "seeds", "rounds")]
     return Table(columns, rows, f"{metric.name}; change: {name} minus paper, with its 95 % interval")

@@ -22,7 +22,7 @@ from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.sentences import unit_of
 from rollcall.leaderboard.plots.style import COLOURS, grid, legend, line_style, plain
-from rollcall.leaderboard.ranking import METHOD, Ranking, Row
+from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.participation.analyses import RUNS_OVER
 
 MOST_ABOVE_START = 1e3
@@ -38,13 +38,13 @@ TITLE_WIDTH = 45
 def ranking_figure(ranking: Ranking) -> Figure:
     """The first metric against rounds: a subplot for each set of conditions, in it the best row of every method."""
     groups = ranking.groups
-    methods = sorted({row.cell.labels[METHOD] for row in ranking.rows})
+    methods = sorted({cell.labels[METHOD] for cell in ranking.cells})
     figure, all_axes = grid(len(groups), 3, lambda columns, rows: (1.5 + 6.5 * columns**0.5, 4.2 * rows), sharey=True)
     for axes, group in zip(all_axes, groups, strict=True):
         best: dict[str, Cell] = {}
-        for row in group:  # in order of rank
-            if row.cell.ended.runs:
-                best.setdefault(row.cell.labels[METHOD], row.cell)
+        for cell in group:  # in order of rank
+            if cell.ended.runs:
+                best.setdefault(cell.labels[METHOD], cell)
         for method, cell in best.items():
             _draw_line(axes, _by_round([cell], ranking.metrics[0]), method, methods.index(method), width=1.8)
         axes.set_xlabel("round")
@@ -170,9 +170,9 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
     return made
 
 
-def _conditions(ranking: Ranking, group: Sequence[Row]) -> str:
-    """What tells a group of competing rows from the others."""
-    labels = [row.cell.labels for row in group]
+def _conditions(ranking: Ranking, group: Sequence[Cell]) -> str:
+    """The labels that tell a group of competing cells from the others."""
+    labels = [cell.labels for cell in group]
     common = [key for key in ranking.settings if len({own[key] for own in labels}) == 1 and labels[0][key]]
     parts = [f"{ranking.short(key)}={labels[0][key]}" for key in common]
     return "\n".join(textwrap.wrap(", ".join(parts), TITLE_WIDTH))

@@ -65,14 +65,11 @@ def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):
     [
         # options without effect beside another one
         (("leaderboard", "FILE", "--json", "--format", "csv"), "--format is not allowed with --json; "),
-        (("leaderboard", "fedpbc/table2", "--mine", "--archive", "DIR"), "--archive is not allowed with --mine; "),
-        (("leaderboard", "fedpbc/table2", "--best-by", "a=max", "--archive", "DIR"), "--archive is not allowed with --best-by; "),
-        (("leaderboard", "FILE", "--archive", "DIR"), "--archive is not allowed with an experiment of no paper; "),
         (("status", "--follow", "--json"), "--follow is not allowed with --json; "),
         (("participation", "ROLL", "--only", "panel=x"), "--only is not allowed with a file of a participation model; "),
         (("participation", "ROLL", "--picture", "separation"), "--picture is not allowed without --plot; "),
         # values of options
-        (("leaderboard", "quickstart", "--metric", "test/loss"), "metric: 'test/loss' is not allowed; must be NAME=max, NAME=min or NAME=zero\n"),
+        (("leaderboard", "quickstart", "--metric", "test/x"), "metric: 'test/x' is not allowed; must say which values are better: test/x=max, =min or =zero\n"),
         (("leaderboard", "quickstart", "--only", ""), "only: '' is not allowed; must be SETTING=VALUE"),
         (("run", "quickstart", "--seeds", "[1"), "seeds: '[1' is not allowed; must be VALUE or VALUE,VALUE"),
         (("bench", "--clients", ""), "clients: '' is not allowed; must be whole numbers"),

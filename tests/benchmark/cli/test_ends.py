@@ -37,7 +37,7 @@ def recorded(store):
     return {run.info.run_name: run for run in trials}, runs.client
 
 
-def test_diverged_trials(store, tmp_path, capsys):
+def test_diverged_trials(store, tmp_path, capsys, monkeypatch):
     seeds = [0, 1, 2]
     file = write(tmp_path, grid={"seed": seeds, "algorithm": ["fedavg"]}, source="[X] Table 1", name="tiny")
     mine = method(tmp_path, "x = x / 0.0 if call.seed else x")
@@ -59,12 +59,12 @@ def test_diverged_trials(store, tmp_path, capsys):
     assert "0 run now, 6 before, 0 failed, 2 diverged" in rollcall(capsys, *arguments)[1]
     assert {file: file.stat().st_mtime_ns for file in store.rglob("status.json")} == before
 
-    table = rollcall(capsys, "leaderboard", file, "--format", "csv")[1]
-    assert "2 of 3 diverged" in next(line for line in table.splitlines() if line.startswith("Mine"))
-    kept = tmp_path / "kept"
-    assert rollcall(capsys, "archive", file, "--to", str(kept))[0] == 0
-    options = ("--store", str(tmp_path / "empty"), "--archive", str(kept), "--format", "csv")
-    assert rollcall(capsys, "leaderboard", file, *options)[1] == table
+    table = rollcall(capsys, "leaderboard", file, "--format", "md")[1]
+    assert "2 of 3 diverged" in next(line for line in table.splitlines() if "Mine" in line)
+    monkeypatch.chdir(tmp_path)  # where `leaderboard` finds the archive
+    assert rollcall(capsys, "archive", file)[0] == 0
+    again = rollcall(capsys, "leaderboard", file, "--store", str(tmp_path / "empty"), "--format", "md")[1]
+    assert again.replace("kept: archived results", f"own: in {store}") == table
 
 
 def test_a_failed_trial_leaves_its_traceback(store, tmp_path, capsys):

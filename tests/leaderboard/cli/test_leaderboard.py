@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -55,8 +56,11 @@ def test_the_files_of_a_papers_table(file, tmp_path, capsys):
 
 
 def test_forms_and_metrics(file, capsys):
-    rows = list(csv.reader(io.StringIO(rollcall(capsys, "leaderboard", file, "--format", "csv")[1])))
-    assert rows[1:] == [["fedavg", "2 ± 0", "2 of 2", "20 of 20"], ["fedpbc", "1 ± 0", "2 of 2", "20 of 20"]]
+    rows = list(csv.DictReader(io.StringIO(rollcall(capsys, "leaderboard", file, "--format", "csv")[1])))
+    assert [(row["algorithm"], float(row["mean"]), row["planned"]) for row in rows] == [
+        ("fedavg", 2.0, "20"),
+        ("fedpbc", 1.0, "20"),
+    ]
     data = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "train/loss=min", "--json")[1])
     assert list(data) == ["rows", "claims", "provenance"]
     assert [(row["metric"], row["mean"], row["sd"], row["evaluations"]) for row in data["rows"]] == [
@@ -67,13 +71,26 @@ def test_forms_and_metrics(file, capsys):
     assert rollcall(capsys, "leaderboard", file, "--format", "latex")[1].startswith(r"\begin{tabular}{lrrr}")
 
 
-def test_without_the_archive_nothing_was_run_and_the_next_step_can_be_copied(file, capsys):
+def test_without_results_nothing_was_run_and_the_next_step_can_be_copied(file, capsys):
     """The file's path, and the store if it is not the default; quoted for a shell."""
-    code, _, err = rollcall(capsys, "leaderboard", file, "--archive", "elsewhere")
+    code, _, err = rollcall(capsys, "leaderboard", file, "--mine")
     assert code == 2
     assert err == f"error: experiment: 'mine' has no finished run in runs; first: rollcall run {file}\n"
-    _, _, err = rollcall(capsys, "leaderboard", file, "--archive", "elsewhere", "--store", "my runs")
+    _, _, err = rollcall(capsys, "leaderboard", file, "--mine", "--store", "my runs")
     assert err.endswith(f"first: rollcall run {file} --store 'my runs'\n")
+
+
+def test_a_variant_has_a_table_of_its_own(file, capsys):
+    content = yaml.safe_load(Path(file).read_text())
+    variants = {"steep": {"about": "a larger rate", "trial": {"local": {"lr": 0.2}}}}
+    Path(file).write_text(yaml.safe_dump(content | {"variants": variants}))
+    options = ("--executor", "inline", "--only", "algorithm=fedavg", "--variant", "steep")
+    assert rollcall(capsys, "run", file, *options)[0] == 0
+    assert rollcall(capsys, "leaderboard", file, "--mine")[2].startswith(
+        "error: experiment: 'mine' has no finished run in runs (of its variants: --variant steep); first: "
+    )
+    code, out, _ = rollcall(capsys, "leaderboard", file, "--mine", "--variant", "steep")
+    assert (code, "1 of 2 cells were not run (only fedavg was)" in " ".join(out.split())) == (0, True)
 
 
 def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, capsys):

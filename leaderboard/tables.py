@@ -1,7 +1,8 @@
-"""A paper's table, measured and printed numbers side by side; and the same numbers as long rows."""
+"""The tables: a ranking of the user's own runs, a paper's table with its printed numbers, and both as long rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -9,7 +10,32 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.paper.reported import Printed, printed_for
-from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, diverged_number, finite, number
+from rollcall.leaderboard.ranking import METHOD, Ranking
+from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, finite, number
+
+
+def ranking_table(ranking: Ranking) -> Table:
+    """The cells of a ranking, group by group, the best value of each metric of a group marked."""
+    seeds = [",".join(sorted(cell.runs, key=int)) for cell in ranking.cells]
+    mixed = len(set(seeds)) > 1  # as when the best settings of a search run with more seeds
+    columns = [Column("method", words=True)]
+    columns += [Column(ranking.short(key), words=True) for key in ranking.settings]
+    columns += [Column(one.title, measured=True, arrow=one.arrow, group=one.name) for one in ranking.metrics]
+    columns += [Column("seeds", group=SIZE)]
+    columns += [Column("which seeds", words=True, group=SIZE)] if mixed else []
+    columns += [Column("rounds", group=SIZE)]
+    rows: list[list[Entry]] = []
+    for group in ranking.groups:
+        values = [_marked(group, metric, ranking.last_rounds) for metric in ranking.metrics]
+        for index, cell in enumerate(group):
+            labels = [cell.labels[key] for key in (METHOD, *ranking.settings)]
+            size: list[Entry] = [len(cell.runs), *([seeds[len(rows)]] if mixed else []), cell.rounds]
+            rows.append([*labels, *(column[index] for column in values), *size])
+    parts = [", ".join(f"{metric.name} {metric.arrow}" for metric in ranking.metrics)]
+    parts += _how(ranking.cells, ranking.metrics, ranking.last_rounds)
+    if mixed:
+        parts.append("rows have different seeds (to compare equal ones: --only seed=...)")
+    return Table(columns, rows, "; ".join(parts))
 
 
 def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Table:
@@ -26,8 +52,8 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     axes = dict.fromkeys(axis for cell in cells for axis in cell.labels)
     varying = [axis for axis in axes if len({cell.labels.get(axis, "") for cell in cells}) > 1]
     down = [axis for axis in varying if axis not in report.columns]
-    if "algorithm" in axes and "algorithm" not in (*down, *report.columns):
-        down.append("algorithm")  # a single method is named too
+    if METHOD in axes and METHOD not in (*down, *report.columns):
+        down.append(METHOD)  # a single method is named too
     across = [axis for axis in report.columns if axis in varying]
     heads = list(product(*(dict.fromkeys(cell.labels.get(axis, "") for cell in cells) for axis in across)))
     metrics = [metric for metric in report.metrics if any(cell.measured(metric) for cell in cells)]
@@ -46,30 +72,35 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         if mixed:
             row.append(", ".join(sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)))
         rows.append(row)
-    columns = [Column(axis, axis, words=True) for axis in down]
+    columns = [Column(axis, words=True) for axis in down]
     for head, metric in product(heads, metrics):
-        title, key = (" ".join([*filter(None, head), text]) for text in (metric.title, metric.name))
-        columns.append(Column(title, key, measured=True, group=key))
-        if metric in compared:
-            columns.append(Column("paper", f"{key} paper", measured=True, group=key))
-            columns.append(Column("diff", f"{key} diff", measured=True, group=key))
-    columns += [Column("seeds", "seeds", group=SIZE), Column("rounds", "rounds", group=SIZE)]
-    columns += [Column("runs", "runs", words=True, group=SIZE)] if mixed else []
-    return Table(columns, rows, _caption(experiment, cells, metrics, numbers))
+        measured = Column(" ".join([*filter(None, head), metric.title]), measured=True, group=f"{head} {metric.name}")
+        beside = ("paper", "diff") if metric in compared else ()
+        columns += [measured, *(replace(measured, title=title) for title in beside)]
+    columns += [Column("seeds", group=SIZE), Column("rounds", group=SIZE)]
+    columns += [Column("runs", words=True, group=SIZE)] if mixed else []
+    parts = [*_how(cells, metrics, last_rounds), "seeds and rounds: done of planned"]
+    among = {one.among for one in numbers if one.metric in metrics and any(one.of(cell.labels) for cell in cells)}
+    parts += [
+        f"*: one number for {' and '.join(labels)} in our copy; whose it is, is not known"
+        for labels in sorted(among - {()})
+    ]
+    return Table(columns, rows, "; ".join(parts))
 
 
-def long_rows(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> list[dict[str, Any]]:
-    """A row for each cell that was run and each metric of the report.
+def long_rows(
+    cells: Iterable[Cell], metrics: Sequence[Metric], last_rounds: int, numbers: Sequence[Printed] = ()
+) -> list[dict[str, Any]]:
+    """A row for each cell that was run and each metric.
 
     `mean` is null where the evaluations do not cover the window or a seed diverged; `evaluations` is how many of them a
     run's mean is of; `planned` is the number of rounds that the file asks for.
     """
-    last_rounds = experiment.report.last_rounds
     rows = []
-    for cell, metric in product([cell for cell in cells if cell.runs], experiment.report.metrics):
-        if not cell.measured(metric):
+    for cell, metric in product([cell for cell in cells if cell.runs], metrics):
+        if not (cell.measured(metric) or cell.diverged):
             continue
-        measured, known = _measured(cell, metric, last_rounds), printed_for(cell.labels, metric, numbers)
+        measured, known = cell.number(metric, last_rounds), printed_for(cell.labels, metric, numbers)
         row = {
             "labels": {axis: label for axis, label in cell.labels.items() if label},
             "metric": metric.name,
@@ -88,6 +119,14 @@ def long_rows(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[P
     return rows
 
 
+def _marked(cells: Sequence[Cell], metric: Metric, last_rounds: int) -> list[Entry]:
+    """The entries of competing cells, the best one marked; empty where there is no number."""
+    values = [cell.number(metric, last_rounds) for cell in cells]
+    means = [value.mean for value in values if value and not math.isnan(value.mean)]  # NaN if a run diverged
+    best = metric.best(means) if means else math.nan
+    return ["" if value is None else replace(value, best=value.mean == best) for value in values]
+
+
 def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
     return tuple(cell.labels.get(axis, "") for axis in axes)
 
@@ -96,14 +135,15 @@ def _entries(
     cell: Cell | None, metric: Metric, last_rounds: int, numbers: Sequence[Printed], compared: bool
 ) -> list[Entry]:
     """The measured number; if the paper prints the metric anywhere, also the printed number and the difference."""
-    measured = None if cell is None else _measured(cell, metric, last_rounds)
+    measured = None if cell is None else cell.number(metric, last_rounds)
     known = None if cell is None else printed_for(cell.labels, metric, numbers)
     entries: list[Entry] = ["" if measured is None else measured]
     if not compared:
         return entries
     if cell is None or known is None or known.value is None:
         return [*entries, "" if known is None else f"({known.shared})*", ""]
-    entries.append(_number(metric, known.value, math.nan if known.sd is None else known.sd))
+    sd = math.nan if known.sd is None else known.sd
+    entries.append(number(known.value, sd, lambda value: metric.text(value, sd)))
     if measured is None or cell.rounds_run < cell.rounds or not math.isfinite(measured.mean - known.value):
         return [*entries, ""]
     difference = measured.mean - known.value
@@ -111,48 +151,21 @@ def _entries(
     return [*entries, Number(difference, math.nan, f"{sign}{metric.text(abs(difference))}")]
 
 
-def _measured(cell: Cell, metric: Metric, last_rounds: int) -> Number | None:
-    """The mean over seeds; None if a run did not measure it or its evaluations do not cover the window."""
-    if cell.diverged:
-        return diverged_number(cell.diverged, len(cell.runs))
-    mean = cell.mean(metric, last_rounds)
-    if math.isnan(mean):
-        return None
-    values = cell.finals(metric, last_rounds)
-    return _number(metric, mean, float(values.std(ddof=1)) if math.isfinite(values.sum()) else math.nan)
-
-
-def _number(metric: Metric, mean: float, sd: float) -> Number:
-    """Mean and standard deviation with as many digits as the latter gives a meaning to."""
-    return number(mean, sd, lambda value: metric.text(value, sd))
-
-
 def _range(counts: Sequence[int]) -> str:
     low, high = min(counts), max(counts)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _caption(
-    experiment: Experiment, cells: Sequence[Cell], metrics: Sequence[Metric], numbers: Sequence[Printed]
-) -> str:
-    """How the numbers were computed."""
-    last_rounds = experiment.report.last_rounds
-    counts = {cell.evaluations(metric, last_rounds) for cell in cells if cell.runs for metric in metrics}
-    counts.discard(0)
+def _how(cells: Sequence[Cell], metrics: Sequence[Metric], last_rounds: int) -> list[str]:
+    """How the numbers of cells were computed."""
+    ran = [cell for cell in cells if cell.runs]
+    counts = {cell.evaluations(metric, last_rounds) for cell in ran for metric in metrics} - {0}
     over = f" ({_range(sorted(counts))} evaluations)" if counts else ""
     parts = ["last evaluation" if last_rounds == 1 else f"mean of the last {last_rounds} rounds{over}"]
     if any(metric.threshold is not None for metric in metrics):
         parts = ["first round at which the mean curve over the seeds reaches the value"]
-    parts += ["mean ± standard deviation over seeds; seeds and rounds: done of planned"]
-    lacking = [cell for cell in cells if cell.runs and not cell.diverged and not cell.is_analysis]
-    if any(
-        cell.measured(metric) and _measured(cell, metric, last_rounds) is None for cell in lacking for metric in metrics
-    ):
-        parts.append("empty: the evaluations do not cover these rounds")
-    shared = {
-        known.among for cell in cells for metric in metrics if (known := printed_for(cell.labels, metric, numbers))
-    }
-    parts += [
-        f"*: one number for {' and '.join(among)} in our copy; whose it is, is not known" for among in shared if among
-    ]
-    return "; ".join(parts)
+    parts.append("mean ± standard deviation over seeds")
+    measured = [(cell, metric) for cell in ran for metric in metrics if not cell.is_analysis and cell.measured(metric)]
+    if any(cell.number(metric, last_rounds) is None for cell, metric in measured):
+        parts.append("empty: the evaluations do not cover these rounds (--last-rounds N averages fewer)")
+    return parts

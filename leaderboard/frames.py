@@ -1,0 +1,62 @@
+"""Results as DataFrames, for notebooks and figures of one's own."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.text import parsed
+from rollcall.leaderboard.ranking import axes
+from rollcall.leaderboard.runs import Run, own, unarchive
+
+
+def runs(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.DataFrame:
+    """The runs of an experiment that finished or diverged, kept ones included: a row for each.
+
+    Args:
+        stores: one or more folders of run folders.
+        experiment: a name from `rollcall list`, or a YAML file.
+
+    Returns:
+        columns `trial` (its digest), `source` (own or kept), `state`, `seed`, `rounds`; each axis of the grid, with its
+        label; each other setting by its dotted name; and each metric, with its last value.
+
+    Raises:
+        SettingError: the experiment does not exist.
+    """
+    rows = []
+    for run, labels in _labelled(stores, experiment):
+        settings = {name: parsed(text) for name, text in run.settings.items()}
+        last = {name: values.dropna().iloc[-1] for name, values in run.history.items() if values.notna().any()}
+        rows.append(_ids(run) | {"rounds": run.rounds} | {**settings, **labels, "seed": int(run.tags["seed"])} | last)
+    return pd.DataFrame(rows)
+
+
+def history(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.DataFrame:
+    """The evaluations of the same runs, as a long table: a row for each run, round and metric.
+
+    Returns:
+        columns `trial`, `source`, `state`, each axis of the grid, `seed`, `round`, `metric` and `value`.
+    """
+    tables = []
+    for run, labels in _labelled(stores, experiment):
+        long = run.history.rename_axis("round").reset_index().melt("round", var_name="metric").dropna()
+        tables.append(long.assign(**_ids(run), **labels, seed=int(run.tags["seed"])))
+    whole = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["round", "metric", "value"])
+    return whole[[*(name for name in whole if name not in ("round", "metric", "value")), "round", "metric", "value"]]
+
+
+def _labelled(stores: Path | str | Iterable[Path | str], experiment: str) -> list[tuple[Run, dict[str, str | None]]]:
+    """The runs of all stores and the kept ones, each with its label on the axes of the grid; None if it has none."""
+    chosen = Experiment.read(experiment)
+    folders = [stores] if isinstance(stores, str | Path) else stores
+    found = [*unarchive(chosen.home), *(run for folder in folders for run in own(Path(folder), chosen.home))]
+    grid = [axis for axis in axes(chosen) if {*axis.labels.values()} != {""}]  # without the panel of a single one
+    return [(run, {axis.name: axis.label(run.settings) for axis in grid}) for run in found]
+
+
+def _ids(run: Run) -> dict[str, Any]:
+    state = "diverged" if run.diverged else "finished"
+    return {"trial": run.tags["rollcall.trial"], "source": run.source, "state": state}
