@@ -78,5 +78,6 @@ def test_results(tmp_path, monkeypatch):
     result = simulate(trial, folder=tmp_path / "runs" / "quickstart" / "mifa-seed0-3f2a91c07d")
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    exec(code("results.md", blocks=2), names)
+    exec(code("results.md", blocks=3), names)
+    assert names["means"]["mifa"].iloc[-1] == result.history["test/accuracy"].iloc[-1]
     assert names["accuracy"].item() == pytest.approx(result.history["test/accuracy"].iloc[-1])
