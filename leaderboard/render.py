@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,10 @@ from rich import box
 from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
+
+TEX = {letter: f"\\{letter}" for letter in "%&_#${}"}
+TEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+"""The characters that have a meaning in LaTeX, as text."""
 
 PADDING = 3
 """Spaces between two columns in a terminal."""
@@ -143,7 +148,7 @@ def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
         column = table.columns[index]
         justify: Literal["left", "right"] = "left" if column.words else "right"
         least = _widest(table, index) if fits else None
-        grid.add_column(column.title, justify=justify, overflow="fold", min_width=least)
+        grid.add_column(Text(column.title), justify=justify, overflow="fold", min_width=least)
     for row in table.rows:
         grid.add_row(*(_cell(row[index], table.marks_best) for index in indices))
     return grid
@@ -185,18 +190,31 @@ def _widest(table: Table, index: int) -> int:
 def markdown(table: Table) -> str:
     """A GitHub table, the best values bold, the columns aligned in the source too."""
     rule = ["---" if column.words else "---:" for column in table.columns]
-    lines = [table.titles, rule, *table.texts("**{}**")]
+    head, *body = [[marked_down(text) for text in line] for line in (table.titles, *table.texts("**{}**"))]
+    lines = [head, rule, *body]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
     ]
-    return "\n".join([*text, "", _caption(table, "bold: best"), ""])
+    return "\n".join([*text, "", marked_down(_caption(table, "bold: best")), ""])
+
+
+def marked_down(text: str) -> str:
+    """Text that a Markdown file shows as it is: without tags of HTML, and in one cell of a table."""
+    return escape(text, quote=False).replace("|", r"\|").replace("&gt;", ">")
 
 
 def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Long rows, as `--json` has them, as CSV: numbers with all digits, a column for each axis of the labels."""
+    """Long rows, as `--json` has them, as CSV: numbers with all digits, a column for each axis of the labels.
+
+    A label that a spreadsheet would take for a formula has an apostrophe before it.
+    """
+
+    def plain(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
+
     flat = [row["labels"] | {key: value for key, value in row.items() if key != "labels"} for row in rows]
-    return pd.DataFrame(flat).to_csv(index=False, lineterminator="\n")
+    return pd.DataFrame(flat).map(plain).to_csv(index=False, lineterminator="\n")
 
 
 def latex(table: Table) -> str:
@@ -228,14 +246,14 @@ def _caption(table: Table, legend: str) -> str:
     return f"{table.caption}; {legend}" if table.marks_best else table.caption
 
 
-def _cell(entry: Entry, marks_best: bool) -> str | Text:
+def _cell(entry: Entry, marks_best: bool) -> Text:
     if not isinstance(entry, Number) or not marks_best:
-        return str(entry)
+        return Text(str(entry))
     return Text(f"{entry} *", "bold green") if entry.best else Text(f"{entry}  ")  # room for the star
 
 
 def _escaped(text: str) -> str:
-    special = "".join(f"\\{letter}" if letter in "%&_#$" else letter for letter in text)
+    special = "".join(TEX.get(letter, letter) for letter in text)
     if special.startswith("-"):
         return f"$-${special[1:]}"
     return special.replace("±", r"$\pm$").replace(" -", " $-$")

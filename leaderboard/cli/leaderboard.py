@@ -150,11 +150,11 @@ def _with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: in
 
 def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
     """The text of the files by their ending."""
-    claims = f"\n{board.claims}\n" if board.claims else ""
+    claims = f"\n{render.marked_down(board.claims)}\n" if board.claims else ""
     versions, commits = (", ".join(board.data["provenance"][name]) for name in ("version", "commit"))
     origin = f"Rollcall {versions}, commit {commits}"
     return {
-        "md": f"# {experiment.title}\n\n{render.markdown(board.table)}{claims}",
+        "md": f"# {render.marked_down(experiment.title)}\n\n{render.markdown(board.table)}{claims}",
         "csv": render.comma_separated(board.data["rows"]),
         "tex": render.latex(board.table),
         "html": render.html(board.table, board.title, experiment.about, svg(board.figure), origin),
@@ -164,10 +164,15 @@ def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
 def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
     """Write the files: the texts, by their ending, and the figure."""
     folder.mkdir(parents=True, exist_ok=True)
-    for end, text in texts.items():
-        (folder / f"leaderboard.{end}").write_text(text, encoding="utf-8")
-    for name in board.figure_files:
-        board.figure.savefig(folder / name, dpi=150)
+    files = [folder / f"leaderboard.{end}" for end in texts]
+    figures = [folder / name for name in board.figure_files]
+    for file in (*files, *figures):
+        if file.is_symlink():  # it may lead out of the store
+            file.unlink()
+    for file, text in zip(files, texts.values(), strict=True):
+        file.write_text(text, encoding="utf-8")
+    for file in figures:
+        board.figure.savefig(file, dpi=150)
 
 
 def _ranking(experiment: Experiment, store: Path, conditions: dict[str, list[Any]], best_by: str = "") -> Board:

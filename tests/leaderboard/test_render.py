@@ -118,6 +118,25 @@ def test_html_is_one_file_and_escaped():
     assert "http" not in page
 
 
+HOSTILE = [r"\input{/etc/passwd}", "=cmd|'/C calc'!A0", "<script>alert(1)</script>", "[/] [red]x"]
+
+
+def test_a_hostile_label_is_text_in_every_form():
+    table = Table([Column("[/]", words=True)], [[label] for label in HOSTILE], "[/]")
+    assert [line for line in shown(table, 100) if line[0].startswith(("[/]", "<script"))] == [
+        ["[/]"], ["<script>alert(1)</script>"], ["[/]", "[red]x"], ["[/]"],
+    ]  # fmt: skip
+    tex = render.latex(table)
+    assert r"\input" not in tex
+    assert r"\textbackslash{}input\{/etc/passwd\}" in tex
+    rows = [line for line in render.markdown(table).splitlines() if line.startswith("|")]
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 2 for row in rows)
+    assert "&lt;script>" in rows[4]
+    csv = render.comma_separated([{"labels": {"algorithm": label}, "mean": -0.5} for label in HOSTILE])
+    assert csv.splitlines()[2] == "'=cmd|'/C calc'!A0,-0.5"
+    assert "<script>" not in render.html(table, "t", "a", "<svg></svg>", "c")
+
+
 @pytest.mark.parametrize("form", [render.markdown, render.latex])
 def test_an_empty_table(form):
     assert form(Table(COLUMNS, [], "how"))

@@ -99,3 +99,13 @@ def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, 
     assert code == 2
     assert "1. **undecided**: FedPBC ends nearer" in out
     assert err == "error: taken: the files cannot be written (File exists); choose a folder with --to DIR\n"
+
+
+def test_a_link_in_the_store_is_not_followed(file, tmp_path, capsys):
+    folder, other = tmp_path / "runs" / "mine", tmp_path / "other.md"
+    folder.mkdir(parents=True)
+    other.write_text("before")
+    (folder / "leaderboard.md").symlink_to(other)
+    assert rollcall(capsys, "leaderboard", file)[0] == 0
+    assert other.read_text() == "before"
+    assert (folder / "leaderboard.md").read_text().startswith("# Tiny")
