@@ -57,18 +57,17 @@ class Trace(Participation):
         elif round_length is not None:
             raise ValueError(f"round_length: {round_length:g} is not allowed with a mask; must be null")
         if mask.ndim != 2 or mask.shape[1] != m or len(mask) == 0:
-            raise ValueError(
-                f"mask: shape {mask.shape} is not allowed; must be [rounds, {m}], one column for each client"
-            )
+            must = f"must be [rounds, {m}], one column for each client"
+            raise ValueError(f"mask: shape {mask.shape} is not allowed; {must}")
         if not np.isin(mask, (0, 1)).all():
             raise ValueError("mask: values other than 0 and 1 are not allowed; must be 1 where the uplink is on")
         T = len(mask)
         self.mask = mask.astype(bool)
         self.wrap = wrap
         self._probability = checked("probability", probability, [(m,), (T, m)], 0, 1)
-        if self._probability is not None and (self.mask & (self._probability == 0)).any():
-            client = int(np.flatnonzero((self.mask & (self._probability == 0)).any(axis=0))[0])
-            raise ValueError(f"probability: 0 (client {client}) is not allowed; the mask has this client on")
+        impossible = np.flatnonzero((self.mask & (self._probability == 0)).any(axis=0))
+        if len(impossible):
+            raise ValueError(f"probability: 0 (client {impossible[0]}) is not allowed; the mask has this client on")
         self._stationary = checked("stationary", stationary, [(m,)], 0, 1)
         self._correlation = checked("correlation", correlation, [(m,)], -1, 1)
         self._share = checked("share", share, [(m,)], 0, 1)

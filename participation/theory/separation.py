@@ -29,7 +29,7 @@ rounds that each unit still waits. Large cases with one R are simulated.
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -37,6 +37,7 @@ from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from rollcall.participation.base import check
 from rollcall.participation.theory.chains import long_run_distribution
 
 STATES = 20_000
@@ -73,16 +74,13 @@ def stationary_separation(p: Float[np.ndarray, "M"], R: int, B: int = 1) -> Floa
 
 def _check(p: np.ndarray, R: int, B: int = 1) -> None:
     """Raise unless every round can draw B units in proportion to p."""
-    if R < 0:
-        raise ValueError(f"R: {R} is not allowed; must be at least 0")
+    check("R", R, 0, math.inf)
     if not np.isfinite(p).all() or (p < 0).any() or not (p > 0).any():
         raise ValueError("p: must be finite, at least 0 and not all 0")
     units = int((p > 0).sum())
     if units < B * (R + 1):
-        raise ValueError(
-            f"R: {R} is not allowed for {units} units of positive weight and B = {B}; "
-            f"must be at most {units // B - 1}, so that every round finds {B} available"
-        )
+        must = f"must be at most {units // B - 1}, so that every round finds {B} available"
+        raise ValueError(f"R: {R} is not allowed for {units} units of positive weight and B = {B}; {must}")
 
 
 def _inclusion(p: Float[np.ndarray, "M"], n: int) -> Float[np.ndarray, "M"]:
@@ -176,7 +174,7 @@ def simulated_separation(
     Raises:
         ValueError: as `stationary_separation`; rounds below 1.
     """
-    _check_rounds("rounds", rounds)
+    check("rounds", rounds, 1, math.inf)
     counts = np.zeros((chains, len(p)))
     # Chains that start in the same state stay synchronous for long: a heavy unit returns every R + 1 rounds exactly.
     # If all chains counted the same rounds, all would miss or gain the same draw, and the spread would not show it.
@@ -202,7 +200,7 @@ def separation_shares(
     Raises:
         ValueError: as `stationary_separation`; a horizon below 1.
     """
-    _check_rounds("horizon", horizon)
+    check("horizon", horizon, 1, math.inf)
     pi = stationary_separation(p, R)
     counts = np.zeros((chains, len(p)))
     distance = np.empty(horizon)
@@ -210,11 +208,6 @@ def separation_shares(
         counts[np.arange(chains), drawn] += 1
         distance[t] = (np.abs(counts / (t + 1) - pi).sum(axis=1) / 2).mean()
     return distance
-
-
-def _check_rounds(name: str, rounds: int) -> None:
-    if rounds < 1:
-        raise ValueError(f"{name}: {rounds} is not allowed; must be at least 1")
 
 
 def _walk(p: np.ndarray, R: int, chains: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -243,8 +236,7 @@ def _walk(p: np.ndarray, R: int, chains: int, seed: int) -> Iterator[tuple[np.nd
         waiting.append(unit)
 
 
-@dataclass(frozen=True)
-class Mixing:
+class Mixing(NamedTuple):
     """Distance of the law of the drawn unit from its stationary law, round by round ([Sun] Fig. 5).
 
     Attributes:
@@ -282,33 +274,19 @@ def separation_mixing(
     Raises:
         ValueError: as `stationary_separation`; a horizon below 1.
     """
-    _check_rounds("horizon", horizon)
-    pi = stationary_separation(p, R)
-    units = int((p > 0).sum())
+    check("horizon", horizon, 1, math.inf)
+    pi, M = stationary_separation(p, R), len(p)
+    eta, error, floor = np.empty((horizon, M)), np.zeros(horizon), np.zeros(horizon)
     # The states are the ordered lists of the last R units drawn, and the shorter lists of the first R rounds.
-    if sum(math.perm(units, k) for k in range(R + 1)) <= limit:
-        return _exact(p, R, horizon, pi)
-    return _simulated(p, R, horizon, pi, seed, chains)
-
-
-def _exact(p: np.ndarray, R: int, horizon: int, pi: np.ndarray) -> Mixing:
-    """By powers of the chain's transition matrix."""
-    transition, draw = separation_chain(p, R)
-    back = transition.T.tocsr()
-    x = np.zeros(len(draw))  # the distribution over states
-    x[0] = 1.0
-    eta = np.empty((horizon, len(p)))
-    for t in range(horizon):
-        eta[t] = x @ draw
-        x = np.asarray(back @ x).ravel()
-    zero = np.zeros(horizon)
-    return Mixing(eta, np.abs(eta - pi).sum(axis=1) / 2, zero, zero)
-
-
-def _simulated(p: np.ndarray, R: int, horizon: int, pi: np.ndarray, seed: int, chains: int) -> Mixing:
-    """By the mean over simulated chains."""
-    M = len(p)
-    eta, error, floor = np.empty((horizon, M)), np.empty(horizon), np.empty(horizon)
+    if sum(math.perm(int((p > 0).sum()), k) for k in range(R + 1)) <= limit:
+        transition, draw = separation_chain(p, R)
+        back = transition.T.tocsr()
+        x = np.zeros(len(draw))  # the distribution over states
+        x[0] = 1.0
+        for t in range(horizon):
+            eta[t] = x @ draw
+            x = np.asarray(back @ x).ravel()
+        return Mixing(eta, np.abs(eta - pi).sum(axis=1) / 2, error, floor)
     for t, (weight, _) in zip(range(horizon), _walk(p, R, chains, seed), strict=False):
         chance = weight / weight.sum(axis=1, keepdims=True)
         eta[t] = chance.mean(axis=0)

@@ -5,6 +5,7 @@ an array whose entry k is the probability of k. The expected weight of client i 
 An empty round contributes 0 to every client, so the c_i sum to 1 - P(a = 0).
 """
 
+from functools import reduce
 from typing import Literal
 
 import numpy as np
@@ -35,10 +36,7 @@ def active_distribution_groups(
     reading: Reading = "collision",
 ) -> Float[np.ndarray, "n"]:
     """P(a = k), k = 0..sum(sizes), for the group events of [HAR]; see `effective_weights_groups`."""
-    law = np.ones(1)
-    for count in _group_counts(sizes, event_probability, member_probability, max_active, reading):
-        law = np.convolve(law, count)
-    return law
+    return reduce(np.convolve, _group_counts(sizes, event_probability, member_probability, max_active, reading))
 
 
 def effective_weights_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
@@ -96,10 +94,7 @@ def effective_weights_groups(
     counts = _group_counts(sizes, event_probability, member_probability, max_active, reading)
     c = []
     for g, size in enumerate(sizes):
-        others = np.ones(1)
-        for h, count in enumerate(counts):
-            if h != g:
-                others = np.convolve(others, count)
+        others = reduce(np.convolve, counts[:g] + counts[g + 1 :], np.ones(1))
         k = np.arange(1, size + 1)[:, None]
         joint = counts[g][1:, None] * others
         c.append(np.full(size, (joint * (k / size) / (k + np.arange(len(others)))).sum()))

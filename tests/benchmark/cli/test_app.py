@@ -70,7 +70,7 @@ def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):
         (("leaderboard", "FILE", "--archive", "DIR"), "--archive is not allowed with an experiment of no paper; "),
         (("status", "--follow", "--json"), "--follow is not allowed with --json; "),
         (("participation", "ROLL", "--only", "panel=x"), "--only is not allowed with a file of a participation model; "),
-        (("participation", "ROLL", "--picture", "separation"), "--picture is not allowed without --plot; "),
+        (("participation", "ROLL", "--picture", "probabilities"), "--picture is not allowed without --plot; "),
         # values of options
         (("leaderboard", "quickstart", "--metric", "test/loss"), "metric: 'test/loss' is not allowed; must be NAME=max, NAME=min or NAME=zero\n"),
         (("leaderboard", "quickstart", "--only", ""), "only: '' is not allowed; must be SETTING=VALUE"),
