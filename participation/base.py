@@ -125,8 +125,7 @@ class Chain(Participation):
 def members(option: str, population: Population, count: int, *, shuffled: bool = False) -> Int[np.ndarray, "m"]:
     """The unit [m] of each client, 0..count-1: contiguous in the order of ids, or assigned at random by the seed.
 
-    Raises:
-        ValueError: the count does not divide the number of clients; `option` is its name in the error.
+    ValueError if the count, the option of this name, does not divide the number of clients.
     """
     m = population.clients
     if count < 1 or m % count:

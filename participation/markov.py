@@ -137,9 +137,6 @@ class MarkovPiLambda(TwoStates):
         nu: lambda of the correlated clients.
         eps: standard deviation of lambda of the other clients.
         lasting: which halves have clients with lambda = nu: `both`, or only the rarely available half (`rare`).
-
-    Raises:
-        ValueError: (pi, lambda) that no chain can have.
     """
 
     def __init__(
@@ -180,9 +177,6 @@ class ClusteredMarkov(TwoStates):
         probability: pi_c as one number, one for each cluster, or a source (for which clusters are the clients).
             Default: 0.9 in the first half of the clusters, 0.1 in the second.
         correlation: lambda_c as one number, or one for each cluster. Default: 0 in the first half, c/C in the second.
-
-    Raises:
-        ValueError: clusters of unequal size, not one value for each cluster, or (pi, lambda) that no chain can have.
     """
 
     def __init__(

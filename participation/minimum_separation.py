@@ -32,9 +32,6 @@ class MinimumSeparation(Chain):
         per_round: B, the number of units drawn in each round.
         law: law of a set of B > 1 units: `product`, proportional to the product of p over the set ([Sun] Proposition
             1), or `successive`, one unit after the other in proportion to p.
-
-    Raises:
-        ValueError: groups of unequal size, R out of range, or an R that can leave fewer than B units available.
     """
 
     def __init__(

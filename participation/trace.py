@@ -27,9 +27,6 @@ class Trace(Participation):
             first round following the last, and 0 for clients that never change.
         share: c [m] for an oracle, in [0, 1]. Default: each client's mean of 1{i in A} / |A| in the recording.
         wrap: start again at round 0 after round T - 1; otherwise no client is active after that.
-
-    Raises:
-        ValueError: a shape that does not fit the clients, a value out of range, or a wrong row of a table.
     """
 
     def __init__(

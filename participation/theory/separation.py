@@ -23,7 +23,7 @@ For B = 1 this is p at R = 0 and uniform at R = M - 1. At n = M the chain is per
 order, but all classes have the same shares.
 
 Where this does not apply (R differs by unit, laws over time), small cases are computed from the Markov chain over the
-rounds that each unit still waits. Large cases with one R are simulated.
+rounds that each unit still waits. Large cases with one R are simulated. ValueError: an argument out of range.
 """
 
 import math
@@ -50,20 +50,12 @@ GROUPS = 20
 def stationary_separation(p: Float[np.ndarray, "M"], R: int, B: int = 1) -> Float[np.ndarray, "M"]:
     """Long-run share of rounds pi_R in which each unit is drawn, exact to rounding for any M and R.
 
-    The module's docstring has the derivation. Time and memory are O(M R B). If R differs by unit there is no closed
-    form; use `chain_separation`.
+    Time and memory are O(M R B). If R differs by unit there is no closed form; use `chain_separation`.
 
     Args:
         p: weights [M], at least 0, of any sum. A unit of weight 0 is never drawn.
         R: minimum separation, at least 0.
-        B: units drawn in each round, by the product law.
-
-    Returns:
-        pi_R [M], which sums to B.
-
-    Raises:
-        ValueError: a negative weight, R below 0, or fewer than B (R + 1) units of positive weight, so that some round
-            would find fewer than B units available.
+        B: units drawn in each round, by the product law. At least B (R + 1) units must have positive weight.
     """
     _check(p, R, B)
     drawable = np.flatnonzero(p > 0)
@@ -121,9 +113,6 @@ def separation_chain(
 
     Returns:
         The transition matrix, sparse [S, S], and the probability that each unit is drawn in the coming round [S, M].
-
-    Raises:
-        ValueError: more than `STATES` states, or R_i that can leave a round without an available unit.
     """
     separation = np.broadcast_to(np.asarray(R), p.shape)
     weight = p / p.max()  # a common factor changes nothing, but products of small p could underflow
@@ -156,8 +145,8 @@ def separation_chain(
 def chain_separation(p: Float[np.ndarray, "M"], R: int | Int[np.ndarray, "M"]) -> Float[np.ndarray, "M"]:
     """Long-run share of rounds pi_R [M] in which each unit is drawn, from the Markov chain; R_i may differ by unit.
 
-    Only for small cases; errors of `separation_chain` and `long_run_distribution`. If the chain can end in more than
-    one class, each class counts with the probability that the start leads to it.
+    Only for small cases. If the chain can end in more than one class, each class counts with the probability that the
+    start leads to it.
     """
     transition, draw = separation_chain(p, R)
     return long_run_distribution(transition) @ draw
@@ -170,9 +159,6 @@ def simulated_separation(
 
     The error is from the spread between chains. Each chain first runs for a tenth of `rounds`, or 10 R if that is more,
     and up to R more rounds at random; then `rounds` rounds are counted.
-
-    Raises:
-        ValueError: as `stationary_separation`; rounds below 1.
     """
     check("rounds", rounds, 1, math.inf)
     counts = np.zeros((chains, len(p)))
@@ -192,13 +178,8 @@ def separation_shares(
 ) -> Float[np.ndarray, "T"]:
     """Mean total variation distance between pi_R and the shares of the first t + 1 draws of one roll call, B = 1.
 
-    This is not the law of one draw, but the record of one roll call. At R = M - 1 the shares are even after each cycle.
-
-    Returns:
-        The distances [T] for t = 0..T-1, T = horizon, averaged over simulated roll calls.
-
-    Raises:
-        ValueError: as `stationary_separation`; a horizon below 1.
+    The mean is over simulated roll calls, for t = 0..T-1, T = horizon. At R = M - 1 the shares are even after each
+    cycle.
     """
     check("horizon", horizon, 1, math.inf)
     pi = stationary_separation(p, R)
@@ -270,9 +251,6 @@ def separation_mixing(
         seed: of the simulation.
         chains: number of simulated chains, a multiple of 20.
         limit: the largest number of states to treat exactly.
-
-    Raises:
-        ValueError: as `stationary_separation`; a horizon below 1.
     """
     check("horizon", horizon, 1, math.inf)
     pi, M = stationary_separation(p, R), len(p)

@@ -12,6 +12,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import roots_legendre
 
+from rollcall.participation.base import check
+
 Reading = Literal["collision", "cap"]
 
 
@@ -50,12 +52,9 @@ def effective_weights_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray
     The integrand is a polynomial of degree m - 1, which Gauss-Legendre quadrature with ceil(m / 2) nodes integrates
     exactly. All its terms are non-negative; removing one client from the Poisson binomial by division would lose
     digits.
-
-    Raises:
-        ValueError: a probability outside [0, 1].
     """
-    if not ((p >= 0) & (p <= 1)).all():
-        raise ValueError(f"p: {p[~((p >= 0) & (p <= 1))][0]:g} is not allowed; must be in [0, 1]")
+    for p_i in p:
+        check("p", p_i)
     m = len(p)
     c = np.zeros(m)
     if m == 0:
@@ -125,13 +124,7 @@ def _group_counts(
 
 
 def normalised(weights: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
-    """Weights divided by their sum.
-
-    For example pi_R, p or c become the weights of the objective that an algorithm in fact minimises.
-
-    Raises:
-        ValueError: a weight that is negative or not finite, or none above zero.
-    """
+    """Weights divided by their sum, for example those of the objective that an algorithm in fact minimises."""
     if not np.isfinite(weights).all() or (weights < 0).any() or not (weights > 0).any():
         raise ValueError("weights: must be finite, at least 0 and not all 0")
     # First divided by the largest: weights near the smallest double would overflow the quotient.
@@ -140,11 +133,7 @@ def normalised(weights: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
 
 
 def l1_distance(target: Float[np.ndarray, "m"], weights: Float[np.ndarray, "m"]) -> float:
-    """L1 distance sum_i |target_i - weights_i| of two distributions, from 0 to 2: twice the total variation.
-
-    Raises:
-        ValueError: one of them is not a distribution; see `normalised`.
-    """
+    """L1 distance sum_i |target_i - weights_i| of two distributions, from 0 to 2: twice the total variation."""
     _check_distributions(target, weights)
     return float(np.abs(target - weights).sum())
 
@@ -155,9 +144,6 @@ def chi_square(target: Float[np.ndarray, "m"], weights: Float[np.ndarray, "m"]) 
     It is not symmetric. As in the paper, the realised weights are in the denominator: the paper's bound on the bias
     applies Cauchy-Schwarz to the q-weighted objective that is in fact minimised. So a client with small q_i costs much,
     and the value is infinite if q_i = 0 < alpha_i. A client with alpha_i = q_i = 0 adds nothing.
-
-    Raises:
-        ValueError: one of them is not a distribution; see `normalised`.
     """
     _check_distributions(target, weights)
     if ((weights == 0) & (target > 0)).any():
