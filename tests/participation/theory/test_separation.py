@@ -40,7 +40,7 @@ def brute_separation(p, R, B=1):
     return x @ draws
 
 
-@pytest.mark.parametrize(("N", "R"), [(N, R) for N in (4, 5, 6) for R in range(N)])
+@pytest.mark.parametrize(("N", "R"), [(N, R) for N in (4, 5) for R in range(N)])
 def test_stationary_separation_is_the_enumerated_one(N, R):
     p = np.arange(1, N + 1) ** -1.5
     expected = brute_separation(p, R)
