@@ -90,9 +90,8 @@ def test_bad_rows_are_named_by_their_line(tmp_path, text, complaint):
         Trace(Population(3), mask=str(tmp_path / "calls.csv"))
 
 
-@pytest.mark.parametrize("ending", ["npy", "npz"])
-def test_a_file_without_an_array(tmp_path, ending):
-    file = tmp_path / f"mask.{ending}"
+def test_a_file_without_an_array(tmp_path):
+    file = tmp_path / "mask.npz"
     file.write_text("hello")
-    with pytest.raises(ValueError, match=f"^'{file}' is not allowed; must be a .{ending} file of numbers$"):
+    with pytest.raises(ValueError, match=f"^'{file}' is not allowed; must be a .npz file of numbers$"):
         load(file)
