@@ -1,10 +1,7 @@
 """AdaFed: weights by inverse availability, normalised over the active clients.
 
-References:
-    Tan, Zhang, Zhou, Che, Hu, Chen, Wu, *AdaFed: Optimizing Participation-Aware Federated Learning With Adaptive
-    Aggregation Weights* (IEEE TNSE 2022), as the CA-Fed paper uses it (Rodio et al., ToN 2024, section V-A(c)).
-
-In each round::
+Tan, Zhang, Zhou, Che, Hu, Chen, Wu, *AdaFed: Optimizing Participation-Aware Federated Learning With Adaptive
+Aggregation Weights* (IEEE TNSE 2022), as the CA-Fed paper uses it (Rodio et al., ToN 2024, section V-A(c)).
 
     alpha_i [m]   weight of client i in the objective
     pi_i [m]      availability of client i, exact or estimated
@@ -12,8 +9,7 @@ In each round::
     D_i  = x_i(K) - x                                     for i in A
     q_i  = (alpha_i / pi_i) / sum over j in A of alpha_j / pi_j
     x   += eta_g * sum over A of q_i D_i
-
-If A is empty, x stays.
+    A empty: x stays
 
 Differences from the paper:
     Only the aggregation weights are implemented, as in the CA-Fed paper.
@@ -22,11 +18,8 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float
-from torch import Tensor
-
 from rollcall.algorithms.availability import AvailabilityWeighted, Watch, observed
-from rollcall.algorithms.base import LocalWork, Nothing, Properties, Round
+from rollcall.algorithms.base import LocalWork, Nothing, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -36,8 +29,8 @@ class AdaFed(AvailabilityWeighted):
     ends: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def round(
-        self, state: Watch | Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Watch | Nothing]:
+        self, state: Watch | Nothing, x: Vector, call: Round, work: LocalWork
+    ) -> tuple[Vector | None, Watch | Nothing]:
         A = call.active
         seen = observed(state, call)
         if len(A) == 0:

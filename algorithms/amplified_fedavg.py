@@ -18,17 +18,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, Setting
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, Setting, Vector
 
 
 @dataclass(frozen=True)
 class Interval:
     """u: the sum of the updates since the last amplification, [d]."""
 
-    u: Float[Tensor, "d"]
+    u: Vector
 
 
 @dataclass(frozen=True)
@@ -49,12 +47,10 @@ class AmplifiedFedAvg(Algorithm[Interval]):
     def check(self, setting: Setting) -> None:
         setting.need_no_server_optimizer("amplified_fedavg")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Interval:
+    def init(self, x: Vector, clients: int) -> Interval:
         return Interval(torch.zeros_like(x))
 
-    def round(
-        self, state: Interval, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Interval]:
+    def round(self, state: Interval, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Interval]:
         A, u = call.active, state.u
         step = torch.zeros_like(x)
         if len(A) > 0:

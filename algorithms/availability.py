@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, Nothing, Properties, Round
+from rollcall.algorithms.base import Algorithm, Nothing, Properties, Round, Vector
 
 PRIOR = 1.0  # n and n'
 
@@ -102,7 +102,7 @@ class AvailabilityWeighted(Algorithm[Watch | Nothing]):
     def properties(self) -> Properties:
         return replace(self.ends, step="mean" if self.oracle else "some", ages=("last", "from_on"))
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Watch | Nothing:
+    def init(self, x: Vector, clients: int) -> Watch | Nothing:
         return Nothing() if self.oracle else Watch.begin(clients, x.device)
 
     def availability(self, state: Watch | Nothing, call: Round) -> Float[Tensor, "m"]:

@@ -34,6 +34,9 @@ Positive: TypeAlias = Annotated[float, Gt(0)]
 NonNegative: TypeAlias = Annotated[float, Ge(0)]
 Fraction: TypeAlias = Annotated[float, Gt(0), Le(1)]
 
+Vector: TypeAlias = Float[Tensor, "d"]
+"""A model or an update, [d]."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -141,12 +144,7 @@ KNOWLEDGE = tuple(field.name for field in fields(Round) if field.default is None
 
 @dataclass(frozen=True)
 class Traffic:
-    """Number of vectors of the model's length that are sent in a round; single numbers are not counted.
-
-    Attributes:
-        up: from clients to the server.
-        down: from the server to clients.
-    """
+    """up: from clients to the server; down: from the server to clients."""
 
     up: int
     down: int
@@ -302,7 +300,7 @@ class Algorithm(ABC, Generic[State]):
         """
 
     @abstractmethod
-    def init(self, x: Float[Tensor, "d"], clients: int) -> State:
+    def init(self, x: Vector, clients: int) -> State:
         """The state before round 0.
 
         Args:
@@ -311,9 +309,7 @@ class Algorithm(ABC, Generic[State]):
         """
 
     @abstractmethod
-    def round(
-        self, state: State, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, State]:
+    def round(self, state: State, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, State]:
         """Run one round. Neither `state` nor `x` is changed in place.
 
         Args:
@@ -327,7 +323,7 @@ class Algorithm(ABC, Generic[State]):
             None means no server step: even an optimizer with momentum does not change x.
         """
 
-    def eval_models(self, state: State, x: Float[Tensor, "d"]) -> dict[str, Float[Tensor, "d"]]:
+    def eval_models(self, state: State, x: Vector) -> dict[str, Vector]:
         """The models to evaluate, by name; by default only the server's.
 
         The model with the empty name is the method's result: the one of the paper's theorem. The metrics of another
@@ -348,5 +344,5 @@ class Nothing:
 class Memoryless(Algorithm[Nothing]):
     """Base class of stateless methods: nothing but the server's model passes from round to round."""
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Nothing:
+    def init(self, x: Vector, clients: int) -> Nothing:
         return Nothing()

@@ -1,10 +1,7 @@
 """CA-Fed: leaves out rarely available or strongly correlated clients if that lowers a bound on the error.
 
-References:
-    Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
-    Availability* (CA-Fed; IEEE/ACM ToN 2024), Algorithm 1.
-
-In each round::
+Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
+Availability* (CA-Fed; IEEE/ACM ToN 2024), Algorithm 1.
 
     F_i [a]         loss of each active client at x on its first minibatch, before it trains
     Fh_i [m]        = (1 - beta) Fh_i + beta F_i for i in A
@@ -46,6 +43,7 @@ from rollcall.algorithms.base import (
     Round,
     Rounds,
     Traffic,
+    Vector,
 )
 
 
@@ -104,14 +102,12 @@ class CAFed(Algorithm[Losses]):
         step: Literal["mean", "some"] = "mean" if self.oracle else "some"
         return Properties(limit="elsewhere", step=step, ages=("Fh", "least", "q", "seen"))
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Losses:
+    def init(self, x: Vector, clients: int) -> Losses:
         unknown = x.new_full((clients,), inf)
         seen = Nothing() if self.oracle else Watch.begin(clients, x.device)
         return Losses(unknown, unknown, x.new_zeros(clients), seen)
 
-    def round(
-        self, state: Losses, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Losses]:
+    def round(self, state: Losses, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Losses]:
         A, seen = call.active, observed(state.seen, call)
         if len(A) == 0 or call.t < self.watch:
             return None, replace(state, seen=seen)

@@ -1,18 +1,14 @@
 """F3AST: selects the active clients that were selected least for their weight, and corrects by the selection rate.
 
-References:
-    Ribero, Vikalo, de Veciana, *Federated Learning Under Intermittent Client Availability and Time-Varying
-    Communication Constraints* (2022), Algorithm 1, as the FedPBC paper runs it.
-
-In each round::
+Ribero, Vikalo, de Veciana, *Federated Learning Under Intermittent Client Availability and Time-Varying
+Communication Constraints* (2022), Algorithm 1, as the FedPBC paper runs it.
 
     r_i [m]   running share of rounds in which client i was selected; `start` at first
     S         the `capacity` clients of A with the largest alpha_i / r_i (ties: lowest id); all of A if it has no more
 
     r    = (1 - beta) r + beta 1{i in S}
     x   += eta_g * sum over S of (alpha_i / r_i) D_i     with the updated r
-
-If A is empty, x stays and r decays.
+    A empty: x stays, r decays
 
 Differences from the paper:
     None. With equal weights alpha_i = 1/m the smallest r_i are selected, as the FedPBC paper states it. The released
@@ -26,16 +22,12 @@ from typing import ClassVar, Literal
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, Count, Fraction, LocalWork, Positive, Properties, Round, Traffic
+from rollcall.algorithms.base import Algorithm, Count, Fraction, LocalWork, Positive, Properties, Round, Traffic, Vector
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Selection rates.
-
-    Attributes:
-        r: [m], running share of rounds in which each client was selected.
-    """
+    """r: [m], running share of rounds in which each client was selected."""
 
     r: Float[Tensor, "m"]
 
@@ -58,12 +50,10 @@ class F3AST(Algorithm[Rates]):
 
     properties: ClassVar[Properties] = Properties(limit="elsewhere", ages=("r",))
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Rates:
+    def init(self, x: Vector, clients: int) -> Rates:
         return Rates(x.new_full((clients,), self.start))
 
-    def round(
-        self, state: Rates, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Rates]:
+    def round(self, state: Rates, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Rates]:
         m = call.clients
         relative = m * call.alpha  # 1 for every client if the objective has equal weights
         S = self._select(state.r / relative, call.active)

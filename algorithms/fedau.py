@@ -1,10 +1,7 @@
 """FedAU: weights each active client by its average interval between participations.
 
-References:
-    Wang, Ji, *A Lightweight Method for Tackling Unknown Participation Statistics in Federated Averaging* (ICLR 2024),
-    Algorithms 1 and 2.
-
-In each round::
+Wang, Ji, *A Lightweight Method for Tackling Unknown Participation Statistics in Federated Averaging* (ICLR 2024),
+Algorithms 1 and 2.
 
     w_i [m]   mean length, in rounds, of client i's intervals closed before this round; 1 if there are none
 
@@ -21,10 +18,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, Count, LocalWork, Properties, Round
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -60,13 +57,11 @@ class FedAU(Algorithm[Intervals]):
 
     properties: ClassVar[Properties] = Properties(ages=("length", "closed", "total"))
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Intervals:
+    def init(self, x: Vector, clients: int) -> Intervals:
         none = torch.zeros(clients, dtype=torch.int64, device=x.device)
         return Intervals(none, none, none)
 
-    def round(
-        self, state: Intervals, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Intervals]:
+    def round(self, state: Intervals, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Intervals]:
         A, m = call.active, call.clients
         length = state.length + 1
         closing = (length >= self.cutoff).index_fill(0, A, True)

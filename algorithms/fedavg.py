@@ -1,15 +1,11 @@
 """FedAvg: averages the updates of the active clients.
 
-References:
-    McMahan, Moore, Ramage, Hampson, Agüera y Arcas, *Communication-Efficient Learning of Deep Networks from
-    Decentralized Data* (AISTATS 2017), Algorithm 1.
-
-In each round::
+McMahan, Moore, Ramage, Hampson, Agüera y Arcas, *Communication-Efficient Learning of Deep Networks from
+Decentralized Data* (AISTATS 2017), Algorithm 1.
 
     D_i = x_i(K) - x                   for i in A: the change by K local SGD steps from x
     x  += eta_g * mean over A of D_i
-
-If A is empty, x stays.
+    A empty: x stays
 
 Differences from the paper:
     The average over A is uniform, not weighted by data size, as in all five participation papers.
@@ -18,10 +14,7 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float
-from torch import Tensor
-
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -30,9 +23,7 @@ class FedAvg(Memoryless):
 
     properties: ClassVar[Properties] = Properties(limit="shares")
 
-    def round(
-        self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Nothing]:
+    def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:
         A = call.active
         if len(A) == 0:
             return None, state

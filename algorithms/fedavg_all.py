@@ -1,15 +1,11 @@
 """FedAvg over all clients: averages over all m clients and counts an inactive client as a zero update.
 
-References:
-    Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the
-    baseline "FedAvg over all clients" of section VII.
-
-In each round::
+Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the
+baseline "FedAvg over all clients" of section VII.
 
     D_i = x_i(K) - x                        for i in A
     x  += eta_g * (1/m) sum over A of D_i   divided by m, not by a
-
-If A is empty, x stays.
+    A empty: x stays
 
 Differences from the paper:
     None.
@@ -18,10 +14,7 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float
-from torch import Tensor
-
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -30,9 +23,7 @@ class FedAvgAll(Memoryless):
 
     properties: ClassVar[Properties] = Properties(limit="probabilities")
 
-    def round(
-        self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Nothing]:
+    def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:
         A, m = call.active, call.clients
         if len(A) == 0:
             return None, state

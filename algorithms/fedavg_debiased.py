@@ -1,10 +1,7 @@
 """Debiased FedAvg: scales each client's local steps by the inverse of how often it has participated.
 
-References:
-    Sun, Zhang, Xu, Joshi, Sharma, Wei, *Debiasing Federated Learning with Correlated Client Participation* (ICLR 2025),
-    Algorithm 1.
-
-In each round::
+Sun, Zhang, Xu, Joshi, Sharma, Wei, *Debiasing Federated Learning with Correlated Client Participation* (ICLR 2025),
+Algorithm 1.
 
     n_i [m]    rounds in which client i has participated
     nu_i [a]   factor of client i's local steps
@@ -13,8 +10,7 @@ In each round::
     nu_i  = (t + 1) a / (n_i m)
     x_i  -= eta nu_i g_i(x_i)              K times from x
     x     = mean over A of x_i
-
-If A is empty, x stays and the round counts.
+    A empty: x stays; the round counts
 
 Differences from the paper:
     None. The authors' released code takes nu_i = T / n_i over a horizon of T rounds: `horizon`.
@@ -24,19 +20,15 @@ from dataclasses import dataclass
 from math import inf
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Round
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Round, Vector
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Participation counts.
-
-    Attributes:
-        n: [m], number of rounds in which each client has participated.
-    """
+    """n: [m], number of rounds in which each client has participated."""
 
     n: Int[Tensor, "m"]
 
@@ -53,12 +45,10 @@ class FedAvgDebiased(Algorithm[Counts]):
     cap: Positive | None = None
     horizon: Count | None = None
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Counts:
+    def init(self, x: Vector, clients: int) -> Counts:
         return Counts(torch.zeros(clients, dtype=torch.int64, device=x.device))
 
-    def round(
-        self, state: Counts, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Counts]:
+    def round(self, state: Counts, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Counts]:
         A, a, m = call.active, len(call.active), call.clients
         if a == 0:
             return None, state

@@ -1,17 +1,13 @@
 """FedAvg with known probabilities: divides each update by the client's participation probability.
 
-References:
-    Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the
-    baseline "FedAvg with known p_i^t" of section VII.
-
-In each round::
+Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the
+baseline "FedAvg with known p_i^t" of section VII.
 
     p_i^t [m]   true probability that client i is active in this round
 
     D_i = x_i(K) - x                                for i in A
     x  += eta_g * (1/m) sum over A of D_i / p_i^t
-
-If A is empty, x stays.
+    A empty: x stays
 
 Differences from the paper:
     None. The authors' released code divides every D_i by the p of the last client: `probability: last_client`.
@@ -20,10 +16,7 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from jaxtyping import Float
-from torch import Tensor
-
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -42,9 +35,7 @@ class FedAvgKnown(Memoryless):
     def requires(self) -> tuple[str, ...]:
         return ("probability",)
 
-    def round(
-        self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Nothing]:
+    def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:
         A, m = call.active, call.clients
         assert call.probability is not None, "declared in requires"
         if len(A) == 0:

@@ -16,17 +16,15 @@ from typing import Annotated, ClassVar
 
 import torch
 from annotated_types import Ge, Lt
-from jaxtyping import Float
-from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, Vector
 
 
 @dataclass(frozen=True)
 class Velocity:
     """v: the sum of past moves, each discounted by beta for every later one, [d]."""
 
-    v: Float[Tensor, "d"]
+    v: Vector
 
 
 @dataclass(frozen=True)
@@ -46,12 +44,10 @@ class FedAvgM(Algorithm[Velocity]):
     def check(self, setting: Setting) -> None:
         setting.need_no_server_optimizer("fedavgm")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Velocity:
+    def init(self, x: Vector, clients: int) -> Velocity:
         return Velocity(torch.zeros_like(x))
 
-    def round(
-        self, state: Velocity, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Velocity]:
+    def round(self, state: Velocity, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Velocity]:
         A = call.active
         if len(A) == 0:
             return None, state

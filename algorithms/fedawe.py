@@ -1,10 +1,7 @@
 """FedAWE: a client resumes from its own last model and takes a longer step for each round it missed.
 
-References:
-    Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Efficient Federated Learning against Heterogeneous and Non-stationary Client
-    Unavailability* (NeurIPS 2024), Algorithm 1.
-
-In each round::
+Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Efficient Federated Learning against Heterogeneous and Non-stationary Client
+Unavailability* (NeurIPS 2024), Algorithm 1.
 
     x_i [m, d]    the model that client i holds; x^0 at first
     tau_i [m]     the last round in which client i was active; -1 at first
@@ -12,8 +9,7 @@ In each round::
     x_i^ = x_i + eta_g (t - tau_i) (x_i(K) - x_i)   for i in A, from its own stale x_i
     x    = mean over A of x_i^
     x_i  = x, tau_i = t                             for i in A; the other clients do nothing
-
-If A is empty, x stays.
+    A empty: x stays
 
 Differences from the paper:
     None. The authors' released code clips the averaged update to norm 0.5 (`clip`) and evaluates the mean of all m
@@ -23,21 +19,16 @@ Differences from the paper:
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, Vector
 from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
 class StaleModels:
-    """The clients' models and when they were last active.
-
-    Attributes:
-        models: [m, d], x_i.
-        tau: [m], the last round in which each client was active; -1 at first.
-    """
+    """models: [m, d], x_i; tau: [m], the last round in which each client was active; -1 at first."""
 
     models: Rows
     tau: Int[Tensor, "m"]
@@ -62,12 +53,10 @@ class FedAWE(Algorithm[StaleModels]):
     def check(self, setting: Setting) -> None:
         setting.need_shared_model("fedawe")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> StaleModels:
+    def init(self, x: Vector, clients: int) -> StaleModels:
         return StaleModels(Rows.begin(x, clients), torch.full((clients,), -1, dtype=torch.int64, device=x.device))
 
-    def round(
-        self, state: StaleModels, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, StaleModels]:
+    def round(self, state: StaleModels, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, StaleModels]:
         A = call.active
         if len(A) == 0:
             return None, state
@@ -78,5 +67,5 @@ class FedAWE(Algorithm[StaleModels]):
         broadcast = (x + update).expand(len(A), -1)
         return update, StaleModels(state.models.put(A, broadcast), state.tau.index_fill(0, A, call.t))
 
-    def eval_models(self, state: StaleModels, x: Float[Tensor, "d"]) -> dict[str, Float[Tensor, "d"]]:
+    def eval_models(self, state: StaleModels, x: Vector) -> dict[str, Vector]:
         return {"": x, "clients": state.models.mean()}

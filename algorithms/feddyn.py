@@ -22,10 +22,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, local_steps
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, Vector, local_steps
 from rollcall.algorithms.rows import Rows
 
 
@@ -34,7 +32,7 @@ class Duals:
     """g: the linear term of each client, [m, d]; h: their mean, [d]."""
 
     g: Rows
-    h: Float[Tensor, "d"]
+    h: Vector
 
 
 @dataclass(frozen=True)
@@ -55,12 +53,10 @@ class FedDyn(Algorithm[Duals]):
         setting.need_plain_sgd("feddyn")
         setting.need_no_server_optimizer("feddyn")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Duals:
+    def init(self, x: Vector, clients: int) -> Duals:
         return Duals(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x))
 
-    def round(
-        self, state: Duals, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Duals]:
+    def round(self, state: Duals, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Duals]:
         A, m, alpha = call.active, call.clients, self.alpha
         if len(A) == 0:
             return None, state
@@ -73,5 +69,5 @@ class FedDyn(Algorithm[Duals]):
         h = state.h - alpha * moved.sum(dim=0) / m
         return moved.mean(dim=0) - h / alpha, Duals(state.g.put(A, g - alpha * moved), h)
 
-    def eval_models(self, state: Duals, x: Float[Tensor, "d"]) -> dict[str, Float[Tensor, "d"]]:
+    def eval_models(self, state: Duals, x: Vector) -> dict[str, Vector]:
         return {"": x, "active": x + state.h / self.alpha}

@@ -26,7 +26,7 @@ from annotated_types import Ge, Lt
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting, Vector
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,7 @@ class FedNova(Memoryless):
                 "must be the same number"
             )
 
-    def round(
-        self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Nothing]:
+    def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:
         A = call.active
         if len(A) == 0:
             return None, state

@@ -22,10 +22,10 @@ from typing import Annotated, ClassVar
 
 import torch
 from annotated_types import Ge, Lt
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, Vector
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Moments:
         n: rounds with a server step so far.
     """
 
-    m: Float[Tensor, "d"]
-    v: Float[Tensor, "d"]
+    m: Vector
+    v: Vector
     n: Int[Tensor, ""]
 
 
@@ -64,13 +64,11 @@ class FedOpt(Algorithm[Moments]):
     def check(self, setting: Setting) -> None:
         setting.need_no_server_optimizer(type(self).__name__.lower())
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Moments:
+    def init(self, x: Vector, clients: int) -> Moments:
         n = torch.zeros((), dtype=torch.int64, device=x.device)
         return Moments(torch.zeros_like(x), torch.full_like(x, self.tau**2), n)
 
-    def round(
-        self, state: Moments, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Moments]:
+    def round(self, state: Moments, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Moments]:
         A = call.active
         if len(A) == 0:
             return None, state
@@ -79,11 +77,11 @@ class FedOpt(Algorithm[Moments]):
         after = Moments(m, self._second_moment(state.v, Delta.square()), state.n + 1)
         return self._step(after), after
 
-    def _step(self, state: Moments) -> Float[Tensor, "d"]:
+    def _step(self, state: Moments) -> Vector:
         return self.eta_g * state.m / (state.v.sqrt() + self.tau)
 
     @abstractmethod
-    def _second_moment(self, v: Float[Tensor, "d"], square: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
+    def _second_moment(self, v: Vector, square: Vector) -> Vector:
         """The next v, given Delta^2."""
 
 
@@ -97,14 +95,14 @@ class FedAdam(FedOpt):
 
     bias_correction: bool = False
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Moments:
+    def init(self, x: Vector, clients: int) -> Moments:
         first = super().init(x, clients)
         return Moments(first.m, torch.zeros_like(x), first.n) if self.bias_correction else first
 
-    def _second_moment(self, v: Float[Tensor, "d"], square: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
+    def _second_moment(self, v: Vector, square: Vector) -> Vector:
         return self.beta_2 * v + (1 - self.beta_2) * square
 
-    def _step(self, state: Moments) -> Float[Tensor, "d"]:
+    def _step(self, state: Moments) -> Vector:
         if not self.bias_correction:
             return super()._step(state)
         n = state.n.to(state.m.dtype)  # a number to the power of integers would be float32
@@ -115,5 +113,5 @@ class FedAdam(FedOpt):
 class FedYogi(FedOpt):
     """FedYogi (Algorithm 2): the server applies Yogi to the mean update."""
 
-    def _second_moment(self, v: Float[Tensor, "d"], square: Float[Tensor, "d"]) -> Float[Tensor, "d"]:
+    def _second_moment(self, v: Vector, square: Vector) -> Vector:
         return v - (1 - self.beta_2) * square * (v - square).sign()

@@ -1,10 +1,7 @@
 """FedPBC: all clients train in every round, and the server broadcasts to the active ones after averaging.
 
-References:
-    Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC),
-    Algorithm 1. Postponing the broadcast lets an inactive client keep its own progress (implicit gossiping).
-
-In each round::
+Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC),
+Algorithm 1. Postponing the broadcast lets an inactive client keep its own progress (implicit gossiping).
 
     x_i [m, d]   the model that client i holds; x^0 at first
 
@@ -26,16 +23,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Vector
 
 
 @dataclass(frozen=True)
 class LocalModels:
-    """The clients' models.
-
-    Attributes:
-        models: [m, d], x_i.
-    """
+    """models: [m, d], x_i."""
 
     models: Float[Tensor, "m d"]
 
@@ -55,12 +48,10 @@ class FedPBC(Algorithm[LocalModels]):
     def check(self, setting: Setting) -> None:
         setting.need_shared_model("fedpbc")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> LocalModels:
+    def init(self, x: Vector, clients: int) -> LocalModels:
         return LocalModels(x.repeat(clients, 1))
 
-    def round(
-        self, state: LocalModels, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, LocalModels]:
+    def round(self, state: LocalModels, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, LocalModels]:
         A = call.active
         all_clients = torch.arange(call.clients, device=x.device)
         x_star = state.models.lerp(work.sgd(all_clients, state.models), self.eta_g)
@@ -69,5 +60,5 @@ class FedPBC(Algorithm[LocalModels]):
         mean = x_star[A].mean(dim=0)
         return mean - x, LocalModels(x_star.index_copy(0, A, mean.expand(len(A), -1)))
 
-    def eval_models(self, state: LocalModels, x: Float[Tensor, "d"]) -> dict[str, Float[Tensor, "d"]]:
+    def eval_models(self, state: LocalModels, x: Vector) -> dict[str, Vector]:
         return {"": state.models.mean(dim=0), "server": x}

@@ -1,15 +1,11 @@
 """FedProx: FedAvg with a proximal term that pulls local steps towards the server's model.
 
-References:
-    Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, *Federated Optimization in Heterogeneous Networks* (MLSys 2020),
-    Algorithm 2.
-
-In each round::
+Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, *Federated Optimization in Heterogeneous Networks* (MLSys 2020),
+Algorithm 2.
 
     x_i -= eta (g_i(x_i) + mu (x_i - x))      K times from x, for i in A: SGD on f_i(x_i) + (mu/2) ||x_i - x||^2
     x   += eta_g * mean over A of x_i - x
-
-If A is empty, x stays.
+    A empty: x stays
 
 Differences from the paper:
     K SGD steps replace its gamma-inexact local solver. The average over A is uniform, as for FedAvg here.
@@ -17,9 +13,6 @@ Differences from the paper:
 
 from dataclasses import dataclass
 from typing import ClassVar
-
-from jaxtyping import Float
-from torch import Tensor
 
 from rollcall.algorithms.base import (
     LocalWork,
@@ -29,6 +22,7 @@ from rollcall.algorithms.base import (
     Properties,
     Round,
     Setting,
+    Vector,
     local_steps,
 )
 
@@ -48,9 +42,7 @@ class FedProx(Memoryless):
     def check(self, setting: Setting) -> None:
         setting.need_plain_sgd("fedprox")
 
-    def round(
-        self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Nothing]:
+    def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:
         A = call.active
         if len(A) == 0:
             return None, state

@@ -1,14 +1,10 @@
 """FedSGD: averages one minibatch gradient of each active client.
 
-References:
-    Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
-    Participation* (2025), equations 4 and 5.
-
-In each round::
+Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
+Participation* (2025), equations 4 and 5.
 
     x -= eta * mean over A of g_i(x)
-
-If A is empty, x stays.
+    A empty: x stays
 
 Differences from the paper:
     None.
@@ -17,10 +13,7 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float
-from torch import Tensor
-
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting, Vector
 
 
 @dataclass(frozen=True)
@@ -33,9 +26,7 @@ class FedSGD(Memoryless):
         setting.need_one_step("fedsgd")
         setting.need_plain_sgd("fedsgd")
 
-    def round(
-        self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Nothing]:
+    def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:
         A = call.active
         if len(A) == 0:
             return None, state

@@ -1,10 +1,7 @@
 """Importance-weighted FedSGD: divides each gradient by its client's mean weight in the averages so far.
 
-References:
-    Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
-    Participation* (2025), section IV, equation 11.
-
-In each round::
+Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
+Participation* (2025), section IV, equation 11.
 
     Z_i [m]   sum of client i's weights 1/a in the averages so far
     c_i [m]   estimate of E[1{i in A} / a], at least delta
@@ -12,8 +9,7 @@ In each round::
     Z_i += 1/a                                     for i in A
     c_i  = max(Z_i / (t + 1), delta)               t + 1 rounds so far, with this one
     x   -= eta * mean over A of g_i(x) / (m c_i)
-
-If A is empty, x stays and the round counts.
+    A empty: x stays; the round counts
 
 Differences from the paper:
     None. `oracle: true` takes the exact c_i from the participation model.
@@ -24,16 +20,12 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, NonNegative, Nothing, Round, Setting
+from rollcall.algorithms.base import Algorithm, LocalWork, NonNegative, Nothing, Round, Setting, Vector
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Each client's weight in the averages so far.
-
-    Attributes:
-        Z: [m], sum over rounds of 1{i in A} / a.
-    """
+    """Z: [m], sum over rounds of 1{i in A} / a."""
 
     Z: Float[Tensor, "m"]
 
@@ -58,12 +50,12 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
         setting.need_one_step("fedsgd_iw")
         setting.need_plain_sgd("fedsgd_iw")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Shares | Nothing:
+    def init(self, x: Vector, clients: int) -> Shares | Nothing:
         return Nothing() if self.oracle else Shares(x.new_zeros(clients))
 
     def round(
-        self, state: Shares | Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Shares | Nothing]:
+        self, state: Shares | Nothing, x: Vector, call: Round, work: LocalWork
+    ) -> tuple[Vector | None, Shares | Nothing]:
         A, a, m = call.active, len(call.active), call.clients
         if a == 0:
             return None, state

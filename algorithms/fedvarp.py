@@ -1,10 +1,7 @@
 """FedVARP: uses the last known update of each inactive client to reduce the variance of partial participation.
 
-References:
-    Jhunjhunwala, Sharma, Nagarkatti, Joshi, *FedVARP: Tackling the Variance Due to Partial Client Participation in
-    Federated Learning* (UAI 2022), Algorithm 1.
-
-In each round::
+Jhunjhunwala, Sharma, Nagarkatti, Joshi, *FedVARP: Tackling the Variance Due to Partial Client Participation in
+Federated Learning* (UAI 2022), Algorithm 1.
 
     y_i [m, d]   the last known update of each client; 0 at first
     ybar [d]     the mean of y_i over all m clients
@@ -24,24 +21,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Vector
 from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
 class Updates:
-    """The last known updates.
-
-    Attributes:
-        y: [m, d], last update of each client; 0 at first.
-        ybar: [d], the mean of y over all clients.
-    """
+    """y: [m, d], last update of each client; 0 at first; ybar: [d], the mean of y over all clients."""
 
     y: Rows
-    ybar: Float[Tensor, "d"]
+    ybar: Vector
 
 
 @dataclass(frozen=True)
@@ -50,12 +40,10 @@ class FedVARP(Algorithm[Updates]):
 
     properties: ClassVar[Properties] = Properties(limit="optimum")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Updates:
+    def init(self, x: Vector, clients: int) -> Updates:
         return Updates(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x))
 
-    def round(
-        self, state: Updates, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Updates]:
+    def round(self, state: Updates, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Updates]:
         A, m = call.active, call.clients
         if len(A) == 0:
             return None, state

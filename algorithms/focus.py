@@ -1,10 +1,7 @@
 """FOCUS: gradient tracking by push and pull, which converges to the optimum under any participation.
 
-References:
-    *Exact and Linear Convergence for Federated Learning under Arbitrary Client Participation is Attainable* (FOCUS),
-    Algorithms 1 and 2 (with minibatches: SG-FOCUS), equations 13 to 22.
-
-In each round::
+*Exact and Linear Convergence for Federated Learning under Arbitrary Client Participation is Attainable* (FOCUS),
+Algorithms 1 and 2 (with minibatches: SG-FOCUS), equations 13 to 22.
 
     y [d]        the server's tracker; 0 at first
     h_i [m, d]   the last gradient that client i has computed; 0 at first
@@ -27,23 +24,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Vector, local_steps
 from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
 class Tracking:
-    """The tracked gradients.
+    """y: [d], the server's tracker; h: [m, d], last gradient of each client."""
 
-    Attributes:
-        y: [d], the server's tracker.
-        h: [m, d], last gradient of each client.
-    """
-
-    y: Float[Tensor, "d"]
+    y: Vector
     h: Rows
 
 
@@ -62,12 +52,10 @@ class Focus(Algorithm[Tracking]):
     def check(self, setting: Setting) -> None:
         setting.need_plain_sgd("focus")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Tracking:
+    def init(self, x: Vector, clients: int) -> Tracking:
         return Tracking(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))
 
-    def round(
-        self, state: Tracking, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Tracking]:
+    def round(self, state: Tracking, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Tracking]:
         A, eta = call.active, call.lr
         if len(A) == 0 and self.empty == "skip":
             return None, state

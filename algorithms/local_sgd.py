@@ -1,9 +1,6 @@
 """Local SGD: FedAvg with full participation, whatever the participation model says.
 
-References:
-    Stich, *Local SGD Converges Fast and Communicates Little* (ICLR 2019), Algorithm 1.
-
-In each round::
+Stich, *Local SGD Converges Fast and Communicates Little* (ICLR 2019), Algorithm 1.
 
     D_i = x_i(K) - x                        for all i
     x  += eta_g * (1/m) sum over all i of D_i
@@ -17,10 +14,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Traffic
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Traffic, Vector
 
 
 @dataclass(frozen=True)
@@ -29,9 +24,7 @@ class LocalSGD(Memoryless):
 
     properties: ClassVar[Properties] = Properties(limit="optimum", asks_all=True)
 
-    def round(
-        self, state: Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"], Nothing]:
+    def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector, Nothing]:
         all_clients = torch.arange(call.clients, device=x.device)
         D = work.sgd(all_clients, x.expand(call.clients, -1)) - x
         return D.mean(dim=0), state

@@ -1,17 +1,13 @@
 """MIFA: averages the last known update of every client in each round.
 
-References:
-    Gu, Huang, Zhang, Huang, *Fast Federated Learning in the Presence of Arbitrary Device Unavailability* (NeurIPS
-    2021), Algorithm 1.
-
-In each round::
+Gu, Huang, Zhang, Huang, *Fast Federated Learning in the Presence of Arbitrary Device Unavailability* (NeurIPS
+2021), Algorithm 1.
 
     G_i [m, d]   the last known update of each client, divided by eta; 0 at first
 
     G_i  = (x - x_i(K)) / eta              for i in A
     x   -= eta_g * eta * mean over all i of G_i
-
-If A is empty, the step is still made.
+    A empty: the step is still made
 
 Differences from the paper:
     In the paper every client is active in the first round. Here G_i starts at zero, or, with `wait_for_all`, x stays
@@ -22,10 +18,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round
+from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round, Vector
 from rollcall.algorithms.rows import Rows
 
 
@@ -59,13 +53,11 @@ class MIFA(Algorithm[Memory]):
 
     properties: ClassVar[Properties] = Properties(limit="optimum")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Memory:
+    def init(self, x: Vector, clients: int) -> Memory:
         zeros = Rows.begin(torch.zeros_like(x), clients)
         return Memory(zeros, zeros if self.memory == "differences" else Nothing())
 
-    def round(
-        self, state: Memory, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Memory]:
+    def round(self, state: Memory, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Memory]:
         A = call.active
         eta = call.lr if self.memory == "gradients" else 1.0
         ended, before, ends = work.sgd(A, x.expand(len(A), -1)), x, state.ends

@@ -1,10 +1,7 @@
 """More available: only clients of above-average availability train, weighted by inverse availability.
 
-References:
-    Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
-    Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "More available" of section V-A(c).
-
-In each round::
+Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
+Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "More available" of section V-A(c).
 
     alpha_i [m]   weight of client i in the objective
     pi_i [m]      availability of client i, exact or estimated
@@ -12,8 +9,7 @@ In each round::
 
     D_i  = x_i(K) - x                                  for i in A and M
     x   += eta_g * sum over A and M of (alpha_i / pi_i) D_i
-
-If no client of M is active, x stays.
+    A and M empty: x stays
 
 Differences from the paper:
     The paper's clients have two levels of availability. The mean of pi separates them here, and also works for more
@@ -27,7 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from rollcall.algorithms.availability import AvailabilityWeighted, Watch, observed
-from rollcall.algorithms.base import LocalWork, Nothing, Properties, Round, Traffic
+from rollcall.algorithms.base import LocalWork, Nothing, Properties, Round, Traffic, Vector
 
 
 @dataclass(frozen=True)
@@ -37,8 +33,8 @@ class MoreAvailable(AvailabilityWeighted):
     ends: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def round(
-        self, state: Watch | Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Watch | Nothing]:
+        self, state: Watch | Nothing, x: Vector, call: Round, work: LocalWork
+    ) -> tuple[Vector | None, Watch | Nothing]:
         seen = observed(state, call)
         pi = self.availability(seen, call)
         A = call.active[_more_available(pi)[call.active]]

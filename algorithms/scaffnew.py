@@ -1,10 +1,7 @@
 """Scaffnew: local steps with gradient shifts, which are corrected by the change that averaging made.
 
-References:
-    Mishchenko, Malinovsky, Stich, Richtárik, *ProxSkip: Yes! Local Gradient Steps Provably Lead to Communication
-    Acceleration! Finally!* (ICML 2022), Algorithm 2; under partial participation as the FOCUS paper runs it.
-
-In each round::
+Mishchenko, Malinovsky, Stich, Richtárik, *ProxSkip: Yes! Local Gradient Steps Provably Lead to Communication
+Acceleration! Finally!* (ICML 2022), Algorithm 2; under partial participation as the FOCUS paper runs it.
 
     h_i [m, d]    shifts; 0 at first
     xh_i [m, d]   where the local steps of client i ended
@@ -30,7 +27,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, local_steps
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Vector, local_steps
 from rollcall.algorithms.rows import Rows
 
 
@@ -69,13 +66,11 @@ class Scaffnew(Algorithm[Shifts]):
         setting.need_shared_model("scaffnew")
         setting.need_plain_sgd("scaffnew")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Shifts:
+    def init(self, x: Vector, clients: int) -> Shifts:
         none = Rows.begin(torch.zeros_like(x), clients)
         return Shifts(none, none, x.new_full((clients,), inf))
 
-    def round(
-        self, state: Shifts, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Shifts]:
+    def round(self, state: Shifts, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Shifts]:
         A = call.active
         if len(A) == 0:
             return None, state

@@ -1,10 +1,7 @@
 """SCAFFOLD: control variates correct the drift of each client's local steps.
 
-References:
-    Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, *SCAFFOLD: Stochastic Controlled Averaging for Federated Learning*
-    (ICML 2020), Algorithm 1.
-
-In each round::
+Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, *SCAFFOLD: Stochastic Controlled Averaging for Federated Learning*
+(ICML 2020), Algorithm 1.
 
     c [d], c_i [m, d]   control variates of the server and of each client; 0 at first
 
@@ -14,8 +11,7 @@ In each round::
     x   += eta_g * mean over A of y_i - x
     c   += (1/m) sum over A of c_i' - c_i      divided by m, not by a
     c_i  = c_i'                                for i in A
-
-If A is empty, nothing changes.
+    A empty: nothing changes
 
 Differences from the paper:
     Option I takes g_i(x) as the mean over the round's K_i minibatches, which the client sees in this round anyway.
@@ -25,23 +21,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Traffic, local_steps
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Traffic, Vector, local_steps
 from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
 class Controls:
-    """The control variates.
+    """c: [d], of the server; c_i: [m, d], of each client."""
 
-    Attributes:
-        c: [d], of the server.
-        c_i: [m, d], of each client.
-    """
-
-    c: Float[Tensor, "d"]
+    c: Vector
     c_i: Rows
 
 
@@ -60,12 +49,10 @@ class Scaffold(Algorithm[Controls]):
     def check(self, setting: Setting) -> None:
         setting.need_plain_sgd("scaffold")
 
-    def init(self, x: Float[Tensor, "d"], clients: int) -> Controls:
+    def init(self, x: Vector, clients: int) -> Controls:
         return Controls(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))
 
-    def round(
-        self, state: Controls, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Controls]:
+    def round(self, state: Controls, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Controls]:
         A, m = call.active, call.clients
         if len(A) == 0:
             return None, state

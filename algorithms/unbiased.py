@@ -1,18 +1,14 @@
 """Unbiased: weights each update by the client's inverse long-run availability, without normalising.
 
-References:
-    Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
-    Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "Unbiased" of section V-A(c).
-
-In each round::
+Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
+Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "Unbiased" of section V-A(c).
 
     alpha_i [m]   weight of client i in the objective
     pi_i [m]      availability of client i, exact or estimated
 
     D_i  = x_i(K) - x                                  for i in A
     x   += eta_g * sum over A of (alpha_i / pi_i) D_i
-
-If A is empty, x stays.
+    A empty: x stays
 
 Differences from the paper:
     None.
@@ -20,11 +16,8 @@ Differences from the paper:
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-from torch import Tensor
-
 from rollcall.algorithms.availability import AvailabilityWeighted, Watch, observed
-from rollcall.algorithms.base import LocalWork, Nothing, Round
+from rollcall.algorithms.base import LocalWork, Nothing, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -32,8 +25,8 @@ class Unbiased(AvailabilityWeighted):
     """ "Unbiased" ([CAF] section V-A(c)): updates weighted by alpha_i / pi_i."""
 
     def round(
-        self, state: Watch | Nothing, x: Float[Tensor, "d"], call: Round, work: LocalWork
-    ) -> tuple[Float[Tensor, "d"] | None, Watch | Nothing]:
+        self, state: Watch | Nothing, x: Vector, call: Round, work: LocalWork
+    ) -> tuple[Vector | None, Watch | Nothing]:
         A = call.active
         seen = observed(state, call)
         if len(A) == 0:

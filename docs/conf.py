@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 # The tutorial calls the `rollcall` command of this environment, in a folder of its own.
@@ -16,15 +18,7 @@ for name in ("ROLLCALL_STORE", "MLFLOW_TRACKING_URI"):
 project = "Rollcall"
 author = "The Rollcall developers"
 copyright = author
-extensions = [
-    "extension",
-    "myst_nb",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
-    "sphinx_copybutton",
-    "sphinx_design",
-]
+extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["_build"]
 
 # Pages: MyST Markdown. The tutorial is a notebook in Markdown that runs when the site is built.
@@ -36,22 +30,7 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 
-# API: docstrings are plain text with single backticks around code.
-default_role = "code"
-autodoc_typehints = "signature"
-autodoc_preserve_defaults = True
-autodoc_inherit_docstrings = False  # Lightning's are not for this site
-python_use_unqualified_type_names = True
-napoleon_google_docstring = True
-napoleon_numpy_docstring = False
-napoleon_use_ivar = True
-napoleon_preprocess_types = False
-
 highlight_language = "text"  # of formulas in docstrings
-nitpicky = True
-suppress_warnings = ["ref.python"]  # two attributes of one name, in a type that autodoc links
-# There is no network to look other projects up; only links into this project must resolve.
-nitpick_ignore_regex = [(r"py:.*", r"(?!rollcall\.).*")]
 
 html_theme = "furo"
 html_title = "Rollcall"
@@ -59,3 +38,23 @@ html_show_sphinx = False
 html_theme_options = {"source_edit_link": "", "top_of_page_buttons": []}
 copybutton_prompt_text = r"\$ |>>> "
 copybutton_prompt_is_regexp = True
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write the reference pages whose text has changed to `docs/reference/generated`, and remove the others."""
+    from reference_pages import pages
+
+    folder, written = Path(app.srcdir) / "reference" / "generated", pages()
+    for file in folder.rglob("*.*"):
+        if str(file.relative_to(folder)) not in written:
+            file.unlink()
+    for name, text in written.items():
+        file = folder / name
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("builder-inited", write_pages, priority=100)
+    return {"parallel_read_safe": True}

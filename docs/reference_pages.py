@@ -1,23 +1,21 @@
-"""Writes the reference pages of the site from the code: experiment files, choices, commands and modules.
+"""The reference pages of the site, written from signatures and docstrings: settings, choices, commands, Python API.
 
 Types and default values are in words, as a person writes them in an experiment file.
 """
 
 import inspect
-import pkgutil
+import re
 import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum
+from dataclasses import is_dataclass
 from functools import partial
-from importlib import import_module
-from typing import Annotated, Any, Literal
+from pkgutil import resolve_name
+from typing import Annotated, Any, Literal, NamedTuple
 
-import annotated_types
 import numpy as np
 import typer
-from docstrings import markdown, parse, summary
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from typer.cli import get_docs_for_click
@@ -31,7 +29,16 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.trial import Trial
 
 ROOTS: dict[str, type[BaseModel]] = {"experiment": Experiment, "trial": Trial, "analysis": Analysis}
-
+API = {
+    "Runs": "rollcall:simulate rollcall:Result rollcall:load rollcall:tune rollcall:RayOptions rollcall:SettingError",
+    "Algorithms": "rollcall.algorithms:Algorithm rollcall.algorithms:Memoryless rollcall.algorithms:Round "
+    "rollcall.algorithms:LocalWork rollcall.algorithms:local_steps rollcall.algorithms:Rows "
+    "rollcall.algorithms:Properties rollcall.algorithms:Setting rollcall.algorithms:Traffic",
+    "Participation": "rollcall.participation:Participation rollcall.participation:Population "
+    "rollcall.participation:Chain",
+    "Tasks": "rollcall.tasks:supervised rollcall.tasks:Task rollcall.tasks:ClientData",
+}
+"""The public names of the Python API, by heading."""
 
 ABOUT = {
     "task": "What is learned: the data, the model and how samples are split among clients. The key `task` of a trial.",
@@ -49,17 +56,6 @@ ABOUT = {
     "server_optimizer": "What applies the update of a method to the server's model. The key `optimizer` of `server`.",
     "analysis": "A computation without training. The key `analysis` of a panel.",
 }
-PACKAGES = {
-    "rollcall.participation": "Which clients are available in each round",
-    "rollcall.algorithms": "The methods, and what they are made of",
-    "rollcall.tasks": "Data, models, partitions",
-    "rollcall.benchmark": "Settings, engines, the federated loop, sweeps",
-    "rollcall.leaderboard": "Tables and figures from results",
-}
-LEFT_OUT = ("rollcall.benchmark.cli", "rollcall.leaderboard.cli")
-"""The command line has a page of its own."""
-
-OPTIONS = [":members:", ":show-inheritance:", ":ignore-module-all:", ":member-order: bysource"]
 PLAIN = {
     bool: "true or false",
     int: "whole number",
@@ -70,12 +66,70 @@ PLAIN = {
     np.ndarray: "array (in the file, or the path of a `.npy` file)",
 }
 WRITTEN = {"None": "null", "True": "true", "False": "false"}
-BOUNDS = {
-    annotated_types.Gt: ("gt", "above"),
-    annotated_types.Ge: ("ge", "at least"),
-    annotated_types.Lt: ("lt", "below"),
-    annotated_types.Le: ("le", "at most"),
-}
+BOUNDS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"))
+
+SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields")
+PROSE = ("References", "Differences from the paper")
+"""Sections of a method's file that hold sentences."""
+CODE = re.compile(r"(``.+?``|`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*[A-Z][^*]*\w\*(?!\w))", re.DOTALL)
+"""Text that is not escaped: code, bold text, and titles of papers in italics."""
+
+
+class Docstring(NamedTuple):
+    """A docstring in parts.
+
+    Attributes:
+        body: the text before the first section.
+        meanings: the text about each parameter or attribute.
+        ends: the text of the sections about results and errors, by title.
+    """
+
+    body: str
+    meanings: dict[str, str]
+    ends: dict[str, str]
+
+
+def parse(text: str | None) -> Docstring:
+    """Split a docstring, as `inspect.getdoc` returns it."""
+    body: list[str] = []
+    meanings: dict[str, str] = {}
+    ends: dict[str, str] = {}
+    section, names = "", []
+    for line in (text or "").splitlines():
+        if line.endswith(":") and line.removesuffix(":") in SECTIONS:
+            section = line.removesuffix(":")
+        elif not section:
+            body.append(line)
+        elif section not in ("Args", "Attributes"):
+            ends[section] = f"{ends.get(section, '')} {line.strip()}".strip()
+        elif entry := re.match(r" {4}(\w+(?:, \w+)*): (.*)", line):
+            names = entry[1].split(", ")
+            meanings |= dict.fromkeys(names, entry[2])
+        elif line.strip():
+            meanings |= {name: f"{meanings[name]} {line.strip()}" for name in names}
+    return Docstring("\n".join(body).strip(), meanings, ends)
+
+
+def markdown(text: str) -> str:
+    """Plain text as Markdown: indented blocks are literal, and signs of Markdown are escaped."""
+    lines: list[str] = []
+    prose = False
+    for line in text.split("\n"):
+        if line.removesuffix(":") in PROSE:
+            lines += [f"**{line.removesuffix(':')}**", ""]
+            prose = True
+            continue
+        prose = prose and (not line or line.startswith("    "))
+        lines.append(line.removeprefix("    ") if prose else line.removesuffix(":") if line.endswith("::") else line)
+    blocks = []
+    for block in re.split(r"\n{2,}", "\n".join(lines)):
+        if block and all(line.startswith("    ") for line in block.splitlines()):
+            blocks.append(f"```text\n{block}\n```")
+        else:
+            parts = CODE.split(block)
+            parts[::2] = [re.sub(r"[\\*_<\[\]{}$|]", r"\\\g<0>", part) for part in parts[::2]]
+            blocks.append("".join(parts))
+    return "\n\n".join(blocks)
 
 
 def pages() -> dict[str, str]:
@@ -87,16 +141,24 @@ def pages() -> dict[str, str]:
         written |= set(models)
         result[f"settings/{name}.md"] = "\n".join(model_section(model, first=model is root) for model in models)
     result |= {f"choices/{slug(kind)}.md": choices_page(kind) for kind in KINDS}
-    return result | command_pages() | module_pages()
+    return result | {"commands.md": command_page(), "api.md": api_page()}
 
 
 def reachable(model: type[BaseModel]) -> list[type[BaseModel]]:
     """The model and all models in its fields, in the order in which they are met."""
-    found = [model]
-    for one in found:  # grows while it is gone through
+    models = [model]
+    for one in models:  # grows while it is gone through
         for field in one.model_fields.values():
-            found += [inner for inner in dict.fromkeys(_models(field.annotation)) if inner not in found]
-    return found
+            models += [inner for inner in dict.fromkeys(models_of(field.annotation)) if inner not in models]
+    return models
+
+
+def models_of(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The pydantic models inside a type."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in typing.get_args(annotation):
+        yield from models_of(inner)
 
 
 def model_section(model: type[BaseModel], first: bool = False) -> str:
@@ -105,28 +167,18 @@ def model_section(model: type[BaseModel], first: bool = False) -> str:
     heading = "#" if first else "##"
     text = [f"(settings-{slug(model.__name__)})=", f"{heading} {model.__name__}", "", markdown(said.body), ""]
     for key, field in model.model_fields.items():
-        text += entry(key, type_in_words(field, key), default(field), field.description or said.meanings.get(key, ""))
+        default = "required"
+        if not field.is_required():
+            value = field.get_default(call_default_factory=True)
+            default = "optional" if any(models_of(field.annotation)) and value else f"default {shown(value)}"
+        meaning = field.description or said.meanings.get(key, "")
+        text += entry(key, meaning, f"{type_in_words(field, key)}; {default}")
     return "\n".join(text)
 
 
-def entry(key: str, kind: str, default: str, meaning: str) -> list[str]:
-    """One key as an item of a definition list."""
-    return [f"`{key}`", f": {kind}; {default}", *([f": {markdown(meaning)}"] if meaning else []), ""]
-
-
-def default(field: FieldInfo) -> str:
-    """A field's default in words."""
-    if field.is_required():
-        return "required"
-    value = field.get_default(call_default_factory=True)
-    return "optional" if next(_models(field.annotation), None) and value else f"default {shown(value)}"
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in typing.get_args(annotation):
-        yield from _models(inner)
+def entry(key: str, meaning: str, values: str = "") -> list[str]:
+    """A key as an item of a definition list: its values, then its meaning."""
+    return [f"`{key}`", *([f": {values}"] if values else []), *([f": {markdown(meaning)}"] if meaning else []), ""]
 
 
 def choices_page(kind: str) -> str:
@@ -139,43 +191,51 @@ def choices_page(kind: str) -> str:
         text += [f"(choice-{slug(kind)}-{slug(name)})=", f"## `{name}`", "", markdown(body(factory)), ""]
         for key, parameter in options(factory, KINDS[kind].supplied).items():
             default = "required" if parameter.default is parameter.empty else f"default {shown(parameter.default)}"
-            text += entry(key, type_in_words(parameter.annotation, key), default, said.meanings.get(key, ""))
+            values = f"{type_in_words(parameter.annotation, key)}; {default}"
+            text += entry(key, said.meanings.get(key, ""), values)
     return "\n".join(text)
 
 
 def body(factory: Callable[..., Any]) -> str:
     """The text about a choice: of a method, its file's docstring; of a data set, that of the data set."""
     if isinstance(factory, partial):
-        return summary(parse(inspect.getdoc(factory.args[0])).body)
+        return " ".join(parse(inspect.getdoc(factory.args[0])).body.split("\n\n")[0].split())
     if isinstance(factory, type) and issubclass(factory, algorithms.Algorithm):
         return parse(sys.modules[factory.__module__].__doc__).body
     return parse(inspect.getdoc(factory)).body
 
 
-def command_pages() -> dict[str, str]:
-    """One page with all commands, their arguments and options."""
+def command_page() -> str:
+    """All commands with their arguments and options."""
     command = TyperGroup(help=app.help, params=app.params, commands={name: imported(name) for name in COMMANDS})
     context = typer.Context(command, info_name="rollcall")
-    return {"commands.md": get_docs_for_click(obj=command, ctx=context, name="rollcall", title="Commands")}
+    return get_docs_for_click(obj=command, ctx=context, name="rollcall", title="Commands")
 
 
-def module_pages() -> dict[str, str]:
-    """A page for each package and one for each of its modules."""
-    result = {}
-    for package, about in PACKAGES.items():
-        infos = pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
-        names = [info.name for info in infos if not info.name.startswith(LEFT_OUT) and import_module(info.name).__doc__]
-        listed = "\n".join(f"   {name}" for name in names)
-        title = f"{package}: {about}"
-        toctree = f".. toctree::\n   :maxdepth: 1\n\n{listed}\n"
-        result[f"api/{package}.rst"] = f"{title}\n{'=' * len(title)}\n\n{toctree}"
-        for name in names:
-            parent, _, last = name.rpartition(".")
-            # The package may have something else under the module's name, such as a function.
-            is_module = isinstance(getattr(import_module(parent), last, None), types.ModuleType | None)
-            lines = [f".. automodule:: {name}", *OPTIONS, *([] if is_module else [":no-index:"])]
-            result[f"api/{name}.rst"] = f"{name}\n{'=' * len(name)}\n\n" + "\n   ".join(lines) + "\n"
-    return result
+def api_page() -> str:
+    """The public names of the Python API."""
+    text = ["# Python API", ""]
+    for title, addresses in API.items():
+        text += [f"## {title}", ""]
+        for address in addresses.split():
+            thing, name = resolve_name(address), address.replace(":", ".")
+            text += [f"(api-{slug(thing.__name__)})=", f"### `{name}`", "", *described(thing.__name__, thing)]
+            for key, member in vars(thing).items() if isinstance(thing, type) else ():
+                member = getattr(member, "__func__", getattr(member, "fget", member))  # of a class method, a property
+                if inspect.isfunction(member) and member.__doc__ and not key.startswith("_"):
+                    text += [f"#### `{key}`", "", *described(key, member)]
+    return "\n".join(text)
+
+
+def described(name: str, thing: Any) -> list[str]:
+    """The signature of a function or class without the modules of its types, and its docstring."""
+    built = not isinstance(thing, type) or is_dataclass(thing) or "__init__" in vars(thing)
+    signature = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[a-zA-Z])", "", str(inspect.signature(thing))) if built else ""
+    said = parse(inspect.getdoc(thing))
+    text = ["```python", f"{name}{signature}", "```", "", markdown(said.body), ""]
+    for key, meaning in said.meanings.items():
+        text += entry(key, meaning)
+    return text + [f"**{title}**: {markdown(meaning)}\n" for title, meaning in said.ends.items()]
 
 
 def type_in_words(annotation: Any, key: str = "") -> str:
@@ -207,15 +267,11 @@ def type_in_words(annotation: Any, key: str = "") -> str:
         return PLAIN[np.ndarray]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"[{annotation.__name__}](#settings-{slug(annotation.__name__)})"
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return _listed([shown(one) for one in annotation])
     return PLAIN.get(annotation) or getattr(annotation, "__name__", str(annotation))
 
 
 def shown(value: Any) -> str:
     """A value as it is written in a file."""
-    if isinstance(value, Enum):
-        value = value.value
     if value == "":
         return "empty"
     if isinstance(value, Choice):
@@ -233,12 +289,7 @@ def slug(name: str) -> str:
 
 
 def _bounds(metadata: Any) -> str:
-    limits = [
-        f"{word} {getattr(mark, field):g}"
-        for mark in metadata
-        for kind, (field, word) in BOUNDS.items()
-        if isinstance(mark, kind)
-    ]
+    limits = [f"{word} {getattr(mark, field):g}" for mark in metadata for field, word in BOUNDS if hasattr(mark, field)]
     return f" {' and '.join(limits)}" if limits else ""
 
 

@@ -7,7 +7,7 @@ A model raises ValueError for an option out of range; probabilities must be in [
 
 from collections.abc import Callable
 
-from rollcall.participation.base import Participation, Population
+from rollcall.participation.base import Chain, Participation, Population
 from rollcall.participation.cyclic import Cyclic, CyclicReset
 from rollcall.participation.function import FromFunction, FromObject
 from rollcall.participation.independent import Active, Bernoulli, Copula, Full, GroupEvents, Uniform, Weighted
@@ -42,6 +42,7 @@ __all__ = [
     "VARIATIONS",
     "Active",
     "Bernoulli",
+    "Chain",
     "ClusteredMarkov",
     "Copula",
     "Cyclic",

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from rollcall.participation.base import Participation, Population
+from rollcall.participation.base import Participation, Population, check
 from rollcall.participation.probabilities import Source, class_weights
 from rollcall.participation.streams import stream
 from rollcall.participation.theory import separation as theory
@@ -83,13 +83,8 @@ def uplink(
     client: int = 0,
     rounds: int = 80,
 ) -> pd.DataFrame:
-    """p_i^t as an oracle knows it, and whether the uplink of a client is on, 1 or 0, round by round ([PBC] Fig. 6).
-
-    Raises:
-        ValueError: there is no such client, or the model does not know p_i^t.
-    """
-    if not 0 <= client < clients:
-        raise ValueError(f"client: {client} is not allowed; must be in [0, {clients - 1}]")
+    """p_i^t as an oracle knows it, and whether the uplink of a client is on, 1 or 0, round by round ([PBC] Fig. 6)."""
+    check("client", client, 0, clients - 1)
     model = participation(Population(clients, seed))
     p = [now for now in map(model.probability, range(rounds)) if now is not None]
     if len(p) < rounds:

@@ -1,7 +1,10 @@
-"""The interface of a participation model, and its knowledge of the clients."""
+"""The interface of a participation model, its knowledge of the clients, and models with memory."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -33,11 +36,11 @@ class Population:
             unit: [m], the unit of each client, 0..count-1.
             count: number of units.
         """
-        classes, histogram = self.classes, self.histogram
-        if classes is not None:
-            classes = np.stack([classes[unit == u].mean(axis=0) for u in range(count)])
-        if histogram is not None:
-            histogram = np.stack([histogram[unit == u].sum(axis=0) for u in range(count)])
+
+        def over_members(table: np.ndarray | None, combine: Callable[..., Any]) -> np.ndarray | None:
+            return None if table is None else np.stack([combine(table[unit == u], axis=0) for u in range(count)])
+
+        classes, histogram = over_members(self.classes, np.mean), over_members(self.histogram, np.sum)
         return replace(self, clients=count, classes=classes, histogram=histogram)
 
 
@@ -88,11 +91,41 @@ class Participation(ABC):
         return None
 
 
+class Chain(Participation):
+    """Base class of Markov chains: the state of a round depends on that of the previous round.
+
+    The last state is stored. Rounds in order cost one step each. An earlier round is reached by replaying from round 0,
+    which is exact because each draw depends on its round only.
+    """
+
+    def __init__(self, population: Population) -> None:
+        super().__init__(population)
+        self._last: tuple[int, np.ndarray] | None = None
+
+    @abstractmethod
+    def start(self) -> np.ndarray:
+        """The state of round 0."""
+
+    @abstractmethod
+    def step(self, state: np.ndarray, t: int) -> np.ndarray:
+        """The state of round t > 0 from that of round t - 1, which must not be changed in place."""
+
+    def emit(self, state: np.ndarray, t: int) -> Int[np.ndarray, "a"]:
+        """The ids of the clients that are active in round t, ascending. By default the state is their mask [m]."""
+        return np.flatnonzero(state)
+
+    def active(self, t: int) -> Int[np.ndarray, "a"]:
+        now, state = (0, self.start()) if self._last is None or self._last[0] > t else self._last
+        for s in range(now + 1, t + 1):
+            state = self.step(state, s)
+        self._last = (t, state)
+        return self.emit(state, t)
+
+
 def members(option: str, population: Population, count: int, *, shuffled: bool = False) -> Int[np.ndarray, "m"]:
     """The unit [m] of each client, 0..count-1: contiguous in the order of ids, or assigned at random by the seed.
 
-    Raises:
-        ValueError: the count does not divide the number of clients; `option` is its name in the error.
+    ValueError if the count, the option of this name, does not divide the number of clients.
     """
     m = population.clients
     if count < 1 or m % count:
@@ -106,7 +139,13 @@ def spread(name: str, value: float | np.ndarray, n: int, unit: str = "client") -
     """An array [n] from one number, or from one number for each unit; ValueError for another shape."""
     values = np.asarray(value, dtype=np.float64)
     if values.shape not in ((), (n,)):
-        raise ValueError(
-            f"{name}: shape {values.shape} is not allowed; must be one number or [{n}], one for each {unit}"
-        )
+        must = f"must be one number or [{n}], one for each {unit}"
+        raise ValueError(f"{name}: shape {values.shape} is not allowed; {must}")
     return np.broadcast_to(values, (n,))
+
+
+def check(name: str, value: float, low: float = 0, high: float = 1) -> None:
+    """ValueError unless the option `name` is in [low, high]."""
+    if not low <= value <= high:
+        allowed = f"at least {low}" if high == inf else f"in [{low}, {high}]"
+        raise ValueError(f"{name}: {value:g} is not allowed; must be {allowed}")

@@ -3,22 +3,19 @@
 Neither model has a correlation lambda: a client's state is determined by its offset.
 """
 
+from math import inf
+
 import numpy as np
 from jaxtyping import Float, Int
 
-from rollcall.participation.base import Participation, Population
+from rollcall.participation.base import Participation, Population, check
 from rollcall.participation.probabilities import Probability, resolve
 from rollcall.participation.streams import stream
 
 
 def stretches(p: Float[np.ndarray, "m"], length: int) -> tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"]]:
-    """Active and inactive rounds [m] of a cycle of L rounds: on = round(L p), half to even, and off, each at least one.
-
-    Raises:
-        ValueError: L below 2.
-    """
-    if length < 2:
-        raise ValueError(f"length: {length} is not allowed; must be at least 2 rounds")
+    """Active and inactive rounds [m] of a cycle of L >= 2 rounds: on = round(L p), half to even; both at least one."""
+    check("length", length, 2, inf)
     on = np.maximum(1, np.rint(length * p).astype(np.int64))
     return on, np.maximum(1, length - on)
 
@@ -77,8 +74,7 @@ class CyclicReset(Participation):
     ) -> None:
         super().__init__(population)
         self.length = length
-        if not 0 <= gamma <= 1:
-            raise ValueError(f"gamma: {gamma:g} is not allowed; must be in [0, 1]")
+        check("gamma", gamma)
         p = resolve(probability, population)
         self.on, self.off = stretches((1 - gamma) * p if frozen_duty else p, length)
 

@@ -29,9 +29,6 @@ class FromObject(Participation):
     Args:
         model: its `active(t)` returns a mask [m] of true and false, or the ids of the active clients in any order.
         name: of the part that returns active clients, for errors.
-
-    Raises:
-        ValueError: `active(t)` returns something else, or knowledge has a wrong shape or is out of range.
     """
 
     def __init__(self, population: Population, model: Any, name: str = "active") -> None:
@@ -79,9 +76,6 @@ class FromFunction(FromObject):
         stationary: pi [m] for an oracle, in [0, 1]. Default: unknown.
         correlation: lambda [m] for an oracle, in [-1, 1]. Default: unknown.
         share: c [m] for an oracle, in [0, 1]. Default: unknown.
-
-    Raises:
-        ValueError: knowledge of a wrong shape or out of range; or the function returns something else.
     """
 
     def __init__(
@@ -119,11 +113,7 @@ def is_draw(value: Any) -> bool:
 
 
 def active_ids(name: str, answer: Any, m: int, t: int) -> Int[np.ndarray, "a"]:
-    """The ids of the active clients, ascending, from a mask or from ids.
-
-    Raises:
-        ValueError: the answer of `name` in round t is neither a mask [m] nor different ids of clients.
-    """
+    """The ids of the active clients, ascending, from a mask [m] or from ids: the answer of `name` in round t."""
     values = np.asarray(answer)
     must = f"must be a mask of {m} values true or false, or ids from 0 to {m - 1}"
     if values.dtype == bool:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from rollcall.participation.base import Participation, Population, members
+from rollcall.participation.base import Participation, Population, check, members
 from rollcall.participation.probabilities import Probability, resolve
 from rollcall.participation.streams import stream
 from rollcall.participation.theory.weights import effective_weights_groups, effective_weights_independent
@@ -62,8 +62,7 @@ class Uniform(IndependentRounds):
     def __init__(self, population: Population, *, per_round: int) -> None:
         super().__init__(population)
         self.per_round = per_round
-        if not 1 <= per_round <= self.clients:
-            raise ValueError(f"per_round: {per_round} is not allowed; must be in [1, {self.clients}]")
+        check("per_round", per_round, 1, self.clients)
         self.p = np.full(self.clients, per_round / self.clients)
 
     @property
@@ -92,9 +91,8 @@ class Weighted(Participation):
         self.q = resolve(probability, population)
         possible = int((self.q > 0).sum())
         if not 1 <= per_round <= possible:
-            raise ValueError(
-                f"per_round: {per_round} is not allowed; must be in [1, {possible}], the clients with weight above 0"
-            )
+            must = f"must be in [1, {possible}], the clients with weight above 0"
+            raise ValueError(f"per_round: {per_round} is not allowed; {must}")
 
     def active(self, t: int) -> Int[np.ndarray, "B"]:
         return np.sort(successive(self.q, self.per_round, stream(self.seed, "participation", t)))
@@ -105,11 +103,9 @@ class Weighted(Participation):
 
 
 def successive(q: Float[np.ndarray, "n"], B: int, rng: np.random.Generator) -> Int[np.ndarray, "B"]:
-    """Draw B different positions of q [n] one after another, in proportion to the remaining q; in no order.
-
-    These are the first B arrivals of exponential clocks with rates q_i. As the clocks are memoryless, the next arrival
-    is i with probability q_i over the sum of the remaining rates.
-    """
+    """Draw B different positions of q [n] one after another, in proportion to the remaining q; in no order."""
+    # The first B arrivals of exponential clocks with rates q_i. As the clocks are memoryless, the next arrival is i
+    # with probability q_i over the sum of the remaining rates.
     with np.errstate(divide="ignore", over="ignore"):
         arrival = rng.standard_exponential(len(q)) / q
     return np.argpartition(arrival, B - 1)[:B]
@@ -162,9 +158,9 @@ class Active(IndependentRounds):
         super().__init__(population)
         self.p_draw = self.p = resolve(probability, population)
         self.redraw = redraw_if_empty
+        if redraw_if_empty and not self.p_draw.any():
+            raise ValueError("redraw_if_empty: True is not allowed; a probability must be above 0")
         if redraw_if_empty:
-            if not self.p_draw.any():
-                raise ValueError("redraw_if_empty: True is not allowed; a probability must be above 0")
             self.p = np.minimum(self.p_draw / self._occupancy, 1.0)
 
     @property
@@ -227,26 +223,21 @@ class GroupEvents(IndependentRounds):
     ) -> None:
         super().__init__(population)
         if min(sizes, default=0) < 1 or sum(sizes) != self.clients:
-            raise ValueError(
-                f"sizes: {list(sizes)} is not allowed; must be numbers above 0 that add up to {self.clients}"
-            )
+            must = f"must be numbers above 0 that add up to {self.clients}"
+            raise ValueError(f"sizes: {list(sizes)} is not allowed; {must}")
         if len(events) != len(sizes):
             raise ValueError(f"events: {list(events)} is not allowed; must be {len(sizes)} numbers, one for each group")
-        for g, event in enumerate(events):
-            if not 0 <= event <= 1:
-                raise ValueError(f"events: {event:g} (group {g}) is not allowed; must be in [0, 1]")
-        if not 0 <= inside <= 1:
-            raise ValueError(f"inside: {inside:g} is not allowed; must be in [0, 1]")
-        if max_active is not None and max_active < 1:
-            raise ValueError(f"max_active: {max_active} is not allowed; must be at least 1, or null for all")
+        for event in events:
+            check("events", event)
+        check("inside", inside)
+        check("max_active", 1 if max_active is None else max_active, 1, math.inf)
         self.sizes = list(sizes)
         self.group = np.repeat(np.arange(len(sizes)), sizes)
         self.events = np.array(events, dtype=np.float64)
         self.inside = inside
         self.max_active = max(sizes) if max_active is None else max_active
         self.reading: Literal["collision", "cap"] = reading
-        p = [e * self._active_given_event(n) for e, n in zip(events, sizes, strict=True)]
-        self.p = np.array(p, dtype=np.float64)[self.group]
+        self.p = np.array([e * self._active_given_event(n) for e, n in zip(events, sizes, strict=True)])[self.group]
 
     @property
     def share(self) -> Float[np.ndarray, "m"]:
@@ -297,17 +288,12 @@ class Copula(IndependentRounds):
         self.cluster = members("clusters", population, clusters)
         self.count = clusters
         values, which = np.unique(self.p, return_inverse=True)
-        self.threshold = np.array([_quantile(float(p)) for p in values])[which]
+        quantile = NormalDist().inv_cdf  # without 0 and 1
+        ends = {0.0: -math.inf, 1.0: math.inf}
+        self.threshold = np.array([ends[p] if p in ends else quantile(p) for p in values.tolist()])[which]
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         rng = stream(self.seed, "participation", t)
         common = rng.standard_normal(self.count)[self.cluster]
         individual = rng.standard_normal(self.clients)
         return np.flatnonzero(math.sqrt(self.rho) * common + math.sqrt(1 - self.rho) * individual < self.threshold)
-
-
-def _quantile(p: float) -> float:
-    """Phi^-1(p), infinite at 0 and 1."""
-    if p in (0.0, 1.0):
-        return math.inf if p else -math.inf
-    return NormalDist().inv_cdf(p)

@@ -1,12 +1,12 @@
 """Participation with memory: two-state Markov chains ([PBC] Table III, [CAF] sections II and V-A)."""
 
+from math import inf
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from rollcall.participation.base import Population, members, spread
-from rollcall.participation.chain import Chain
+from rollcall.participation.base import Chain, Population, check, members, spread
 from rollcall.participation.probabilities import Probability, first_half, resolve, two_level
 from rollcall.participation.streams import stream
 from rollcall.participation.variations import Variation, sine
@@ -34,9 +34,6 @@ class TwoStates(Chain):
 
     def step(self, state: Bool[np.ndarray, "n"], t: int) -> Bool[np.ndarray, "n"]:
         return switch(state, self.on_on, self.off_on, stream(self.seed, "participation", t))
-
-    def emit(self, state: Bool[np.ndarray, "n"], t: int) -> Int[np.ndarray, "a"]:
-        return np.flatnonzero(state)
 
     def probability(self, t: int) -> Float[np.ndarray, "m"]:
         return self.pi
@@ -114,9 +111,6 @@ class MarkovVarying(Chain):
         rng = stream(self.seed, "participation", t)
         return rng.random(self.clients) < self.probability(t) if self.restart else self._transition(state, t, rng)
 
-    def emit(self, state: Bool[np.ndarray, "m"], t: int) -> Int[np.ndarray, "a"]:
-        return np.flatnonzero(state)
-
     def probability(self, t: int) -> Float[np.ndarray, "m"]:
         return self.variation(self.p, t)
 
@@ -143,9 +137,6 @@ class MarkovPiLambda(TwoStates):
         nu: lambda of the correlated clients.
         eps: standard deviation of lambda of the other clients.
         lasting: which halves have clients with lambda = nu: `both`, or only the rarely available half (`rare`).
-
-    Raises:
-        ValueError: (pi, lambda) that no chain can have.
     """
 
     def __init__(
@@ -160,8 +151,7 @@ class MarkovPiLambda(TwoStates):
     ) -> None:
         super().__init__(population)
         m = self.clients
-        if eps < 0:
-            raise ValueError(f"eps: {eps:g} is not allowed; must be at least 0")
+        check("eps", eps, 0, inf)
         self.pi = resolve(probability, population)
         if correlation is None:
             drawn = eps * stream(self.seed, "probabilities", 1).standard_normal(m)
@@ -187,9 +177,6 @@ class ClusteredMarkov(TwoStates):
         probability: pi_c as one number, one for each cluster, or a source (for which clusters are the clients).
             Default: 0.9 in the first half of the clusters, 0.1 in the second.
         correlation: lambda_c as one number, or one for each cluster. Default: 0 in the first half, c/C in the second.
-
-    Raises:
-        ValueError: clusters of unequal size, not one value for each cluster, or (pi, lambda) that no chain can have.
     """
 
     def __init__(
@@ -251,9 +238,7 @@ def transitions(
 ) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
     """P(on|on) and P(on|off), each [n], of two-state chains with stationary pi and second eigenvalue lambda.
 
-    Raises:
-        ValueError: (pi, lambda) that no chain can have: lambda must be at least max(1 - 1/pi, 1 - 1/(1 - pi)) and
-            below 1.
+    ValueError for (pi, lambda) that no chain has: lambda must be in [max(1 - 1/pi, 1 - 1/(1 - pi)), 1).
     """
     with np.errstate(divide="ignore", over="ignore"):
         least = np.maximum(1 - 1 / pi, 1 - 1 / (1 - pi))
@@ -261,19 +246,14 @@ def transitions(
     wrong = np.flatnonzero(~((correlation >= least - 1e-12) & (correlation < 1)))
     if len(wrong):
         i = int(wrong[0])
-        raise ValueError(
-            f"correlation: {correlation[i]:g} ({who} {i}, whose pi is {pi[i]:g}) is not allowed; "
-            f"must be in [{least[i]:g}, 1)"
-        )
+        owner = f"{who} {i}, whose pi is {pi[i]:g}"
+        raise ValueError(f"correlation: {correlation[i]:g} ({owner}) is not allowed; must be in [{least[i]:g}, 1)")
     # In this form pi = 1 and pi = 0 give exact probabilities without rounding.
     return 1 - (1 - correlation) * (1 - pi), (1 - correlation) * pi
 
 
 def switch(
-    on: Bool[np.ndarray, "n"],
-    on_on: Float[np.ndarray, "n"],
-    off_on: Float[np.ndarray, "n"],
-    rng: np.random.Generator,
+    on: Bool[np.ndarray, "n"], on_on: Float[np.ndarray, "n"], off_on: Float[np.ndarray, "n"], rng: np.random.Generator
 ) -> Bool[np.ndarray, "n"]:
     """One transition of n independent two-state chains with on_on = P(on|on) and off_on = P(on|off)."""
     return rng.random(len(on)) < np.where(on, on_on, off_on)

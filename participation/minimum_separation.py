@@ -6,8 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from rollcall.participation.base import Population, members, spread
-from rollcall.participation.chain import Chain
+from rollcall.participation.base import Chain, Population, members, spread
 from rollcall.participation.independent import successive
 from rollcall.participation.probabilities import Probability, resolve
 from rollcall.participation.streams import stream
@@ -33,9 +32,6 @@ class MinimumSeparation(Chain):
         per_round: B, the number of units drawn in each round.
         law: law of a set of B > 1 units: `product`, proportional to the product of p over the set ([Sun] Proposition
             1), or `successive`, one unit after the other in proportion to p.
-
-    Raises:
-        ValueError: groups of unequal size, R out of range, or an R that can leave fewer than B units available.
     """
 
     def __init__(
@@ -59,10 +55,8 @@ class MinimumSeparation(Chain):
         self.law = law
         possible = self.p > 0
         if not 1 <= per_round <= possible.sum():
-            raise ValueError(
-                f"per_round: {per_round} is not allowed; must be in [1, {possible.sum()}], the {unit}s with "
-                "probability above 0"
-            )
+            must = f"must be in [1, {possible.sum()}], the {unit}s with probability above 0"
+            raise ValueError(f"per_round: {per_round} is not allowed; {must}")
         left = int(possible.sum()) - _most_waiting(self.R[possible], per_round)
         if left < per_round:
             raise ValueError(

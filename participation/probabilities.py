@@ -5,12 +5,13 @@ raises ValueError for an option out of range, and if it needs the classes of a p
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from rollcall.participation.base import Population, spread
+from rollcall.participation.base import Population, check, spread
 from rollcall.participation.streams import stream
 
 Source: TypeAlias = Callable[[Population], Float[np.ndarray, "m"]]
@@ -42,8 +43,7 @@ def class_coupled(
         delta: smallest probability, in [0, 1].
         realised: use the clients' actual label histograms for nu, as the authors' released code does.
     """
-    if not 0 <= delta <= 1:
-        raise ValueError(f"probability.delta: {delta} is not allowed; must be in [0, 1]")
+    check("probability.delta", delta)
     # Clipped because rounding can put a convex combination of distributions just above 1.
     return np.clip(_class_scores("class_coupled", population, sigma0, realised), delta, 1.0)
 
@@ -70,12 +70,9 @@ def coupling(
         delta: smallest probability, in [0, mean].
         realised: use the clients' actual label histograms for nu.
     """
-    if not 0 <= strength <= 1:
-        raise ValueError(f"probability.strength: {strength} is not allowed; must be in [0, 1]")
-    if not 0 <= mean <= 1:
-        raise ValueError(f"probability.mean: {mean} is not allowed; must be in [0, 1]")
-    if not 0 <= delta <= mean:
-        raise ValueError(f"probability.delta: {delta} is not allowed; must be in [0, {mean}]")
+    check("probability.strength", strength)
+    check("probability.mean", mean)
+    check("probability.delta", delta, 0, mean)
     scores = _class_scores("coupling", population, sigma0, realised)
     away = scores - scores.mean()
     # Scores of equal clients may differ by rounding. That must not be scaled up.
@@ -92,10 +89,8 @@ def power_law(population: Population, *, s: float = 1.5, largest: float = 1.0) -
         s: the exponent, at least 0.
         largest: p of the first client, in [0, 1].
     """
-    if s < 0:
-        raise ValueError(f"probability.s: {s} is not allowed; must be at least 0")
-    if not 0 <= largest <= 1:
-        raise ValueError(f"probability.largest: {largest} is not allowed; must be in [0, 1]")
+    check("probability.s", s, 0, inf)
+    check("probability.largest", largest)
     return largest * np.arange(1, population.clients + 1, dtype=np.float64) ** -s
 
 
@@ -106,8 +101,7 @@ def halves(population: Population, *, p0: float, p1: float) -> Float[np.ndarray,
 
 def two_level(population: Population, *, g: float = 0.4) -> Float[np.ndarray, "m"]:
     """1/2 + g for the first half of the clients, 1/2 - g for the second half, g in [0, 1/2] ([CAF] section V-A)."""
-    if not 0 <= g <= 0.5:
-        raise ValueError(f"probability.g: {g} is not allowed; must be in [0, 0.5]")
+    check("probability.g", g, 0, 0.5)
     return halves(population, p0=0.5 + g, p1=0.5 - g)
 
 
@@ -140,8 +134,7 @@ def _class_scores(name: str, population: Population, sigma0: float, realised: bo
     nu, histogram = population.classes, population.histogram
     if nu is None or (realised and histogram is None):
         raise ValueError(f"probability: {name} is not allowed here; the task's data must have classes")
-    if sigma0 < 0:
-        raise ValueError(f"probability.sigma0: {sigma0} is not allowed; must be at least 0")
+    check("probability.sigma0", sigma0, 0, inf)
     if realised and histogram is not None:
         nu = histogram / histogram.sum(axis=1, keepdims=True)
     return nu @ class_weights(population.seed, nu.shape[1], sigma0)
@@ -155,11 +148,7 @@ def class_weights(seed: int, classes: int, sigma0: float) -> Float[np.ndarray, "
 
 
 def resolve(probability: Probability, population: Population, unit: str = "client") -> Float[np.ndarray, "m"]:
-    """p [m], read-only. `unit` is the owner of a probability, for errors.
-
-    Raises:
-        ValueError: the wrong number of probabilities, or one outside [0, 1].
-    """
+    """p [m], read-only; ValueError for one outside [0, 1]. `unit` is the owner of a probability, for errors."""
     given = probability(population) if callable(probability) else probability
     p = spread("probability", given, population.clients, unit)
     outside = ~((p >= 0) & (p <= 1))

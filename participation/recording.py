@@ -30,15 +30,7 @@ def record(model: Participation, rounds: int) -> Bool[np.ndarray, "T m"]:
 
 
 def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
-    """Write a mask, so that `trace` replays the same rounds.
-
-    Args:
-        mask: [T, m], true where a client is active.
-        path: the file; its ending gives the format.
-
-    Raises:
-        ValueError: another ending than .npy, .npz, .csv or .parquet.
-    """
+    """Write a mask, true where a client is active, so that `trace` replays it; the ending of the path is the format."""
     path = Path(path)
     if path.suffix == ".npy":
         np.save(path, mask)
@@ -47,16 +39,10 @@ def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
     elif path.suffix in (".csv", ".parquet"):
         t, client = np.nonzero(mask)
         empty = np.flatnonzero(~mask.any(axis=1))
-        table = pd.DataFrame(
-            {
-                "round": np.concatenate([t, empty]),
-                "client": pd.array([*client, *([pd.NA] * len(empty))], dtype="Int64"),
-            }
-        ).sort_values(["round", "client"], kind="stable")
-        if path.suffix == ".csv":
-            table.to_csv(path, index=False)
-        else:
-            table.to_parquet(path, index=False)
+        clients = pd.array([*client, *([pd.NA] * len(empty))], dtype="Int64")
+        table = pd.DataFrame({"round": np.concatenate([t, empty]), "client": clients})
+        table = table.sort_values(["round", "client"], kind="stable")
+        (table.to_csv if path.suffix == ".csv" else table.to_parquet)(path, index=False)
     else:
         raise _unknown(path)
 
@@ -163,39 +149,27 @@ def _affordable(rounds: int, clients: int, option: str) -> int:
 
 def _rows(table: pd.DataFrame, place: Callable[[int], str], path: Path) -> np.ndarray:
     """The checked rows of a table; `place` names a row for errors."""
-    by_columns = {kind.names: kind for kind in (VISITS, INTERVALS)}
-    kind = by_columns.get(tuple(str(column).strip() for column in table.columns))
-    if kind is None or kind.names is None:
-        raise ValueError(
-            f"the columns {','.join(map(str, table.columns))} of {str(path)!r} are not allowed; "
-            "must be round,client or client,start,end"
-        )
-    rows = np.empty(len(table), dtype=kind)
-    for position, name in enumerate(kind.names):
-        column = table.iloc[:, position]
+    names = tuple(str(column).strip() for column in table.columns)
+    if names not in (VISITS.names, INTERVALS.names):
+        columns = ",".join(map(str, table.columns))
+        must = "must be round,client or client,start,end"
+        raise ValueError(f"the columns {columns} of {str(path)!r} are not allowed; {must}")
+    rows = np.empty(len(table), dtype=VISITS if names == VISITS.names else INTERVALS)
+    for name, (_, column) in zip(names, table.items(), strict=True):
         values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        whole = name in ("round", "client")
-        if name == "client" and kind is VISITS:
-            blank = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy() & (rows["round"] >= 0)
-            values = np.where(blank, NO_CLIENT, values)
-        else:
-            blank = np.zeros(len(values), dtype=bool)
-        wrong = ~np.isfinite(values)
-        if whole:
-            wrong |= ~blank & ((values < 0) | (values != np.floor(values)))
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            allowed = "a whole number from 0" if whole else "a number of seconds"
-            raise ValueError(
-                f"{name} {str(column.iloc[row])!r} ({place(row)} of {str(path)!r}) is not allowed; must be {allowed}"
-            )
+        right, must = np.isfinite(values), "a number of seconds"
+        if name in ("round", "client"):
+            right, must = right & (values >= 0) & (values == np.floor(values)), "a whole number from 0"
+        if names == VISITS.names and name == "client":
+            blank = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy()
+            values, right = np.where(blank, NO_CLIENT, values), right | blank
+        if name == "end":
+            right, must = right & ~(values < rows["start"]), f"{must}, not before its start"
+        if not right.all():
+            row = int(np.flatnonzero(~right)[0])
+            where = f"{place(row)} of {str(path)!r}"
+            raise ValueError(f"{name} {str(column.iloc[row])!r} ({where}) is not allowed; must be {must}")
         rows[name] = values
-    if kind is INTERVALS and (rows["end"] < rows["start"]).any():
-        row = int(np.flatnonzero(rows["end"] < rows["start"])[0])
-        raise ValueError(
-            f"end {rows['end'][row]:g} ({place(row)} of {str(path)!r}) is not allowed; must not be before its "
-            f"start, {rows['start'][row]:g}"
-        )
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Statistics of a recorded roll call, and a summary of a model's first rounds.
+"""Statistics of a recorded roll call, compared with the statements of its model.
 
 A roll call is a mask [T, m], true if client i is active in round t.
 """
@@ -9,60 +9,35 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rollcall.participation.base import Participation
-from rollcall.participation.minimum_separation import MinimumSeparation
-from rollcall.participation.theory.separation import separation_mixing, stationary_separation
 from rollcall.participation.theory.weights import chi_square, l1_distance, normalised
 
 BATCHES = 20
 
 
-def batch_means(
-    series: Float[np.ndarray, "T m"], batches: int = BATCHES
-) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m"]]:
-    """The mean over rounds of each column, and its standard error, which accounts for correlation in time.
-
-    The rounds are divided into consecutive batches. If a batch is much longer than the correlation time, the batch
-    means are nearly independent, and their spread gives the error. The mean uses all rounds. The error leaves out the
-    first T mod `batches` rounds.
-    """
-    T, m = series.shape
-    means = series[T % batches :].reshape(batches, -1, m).mean(axis=1)
-    return series.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(batches)
-
-
-def empirical_autocorrelation(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m"]:
-    """Lag-1 autocorrelation [m] of each client: lambda_i of a two-state chain; nan if a client never changes.
+def correlations(mask: Bool[np.ndarray, "T m"]) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m m"]]:
+    """Lag-1 autocorrelation of each client, and correlation of clients in a round; nan for clients that never change.
 
     The lag-1 products are averaged over the T - 1 pairs and divided by the variance over all T rounds.
     """
     centred = mask - mask.mean(axis=0)
     variance = (centred**2).mean(axis=0)
     variance[~mask.any(axis=0) | mask.all(axis=0)] = np.nan
-    return (centred[1:] * centred[:-1]).mean(axis=0) / variance
+    few = slice(1000)  # half a million pairs are enough
+    between = (centred[:, few].T @ centred[:, few]) / len(mask)
+    deviation = np.sqrt(variance[few])
+    return (centred[1:] * centred[:-1]).mean(axis=0) / variance, between / np.outer(deviation, deviation)
 
 
-def empirical_correlation(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m m"]:
-    """Correlation [m, m] between clients in the same round; nan for clients that never change."""
-    centred = mask - mask.mean(axis=0)
-    deviation = np.sqrt((centred**2).mean(axis=0))
-    deviation[~mask.any(axis=0) | mask.all(axis=0)] = np.nan
-    return (centred.T @ centred) / len(mask) / np.outer(deviation, deviation)
+def waits(mask: Bool[np.ndarray, "T m"]) -> tuple[Int[np.ndarray, "n"], Int[np.ndarray, "k"]]:
+    """Rounds from each participation to the next of that client, and in each round since its last one, 0 if active.
 
-
-def empirical_intervals(mask: Bool[np.ndarray, "T m"]) -> list[Int[np.ndarray, "..."]]:
-    """For each client, the numbers of rounds from one participation to the next, in order.
-
-    A client has one interval fewer than participations. The rounds before its first and after its last participation
-    are left out, so long intervals are under-represented in a short record.
+    Rounds before the first participation of a client are left out, so long intervals are under-represented in a short
+    record.
     """
-    return [np.diff(np.flatnonzero(column)) for column in mask.T]
-
-
-def empirical_staleness(mask: Bool[np.ndarray, "T m"]) -> Int[np.ndarray, "T m"]:
-    """Rounds [T, m] since each client's last participation: 0 if it is active, -1 before its first."""
     t = np.arange(len(mask))[:, None]
     last = np.maximum.accumulate(np.where(mask, t, -1), axis=0)
-    return np.where(last < 0, -1, t - last)
+    intervals = [np.diff(np.flatnonzero(column)) for column in mask.T]
+    return np.concatenate(intervals), (t - last)[last >= 0]
 
 
 @dataclass(frozen=True)
@@ -101,12 +76,10 @@ def summarise(model: Participation, mask: Bool[np.ndarray, "T m"]) -> Summary:
     """The statistics of a model's first rounds, T of at least 2."""
     T, m = mask.shape
     a = mask.sum(axis=1)
-    share, error = batch_means(mask.astype(np.float64), batches=min(BATCHES, T))
+    share = mask.mean(axis=0)
+    autocorrelation, together = correlations(mask)
     stated, eigenvalues = model.stationary, model.correlation
-    few = mask[:, : min(m, 1000)]  # half a million pairs are enough
-    between = empirical_correlation(few)[np.triu_indices(few.shape[1], 1)]
-    intervals = np.concatenate([np.zeros(0, dtype=np.int64), *empirical_intervals(mask)])
-    staleness = empirical_staleness(mask)
+    intervals, staleness = waits(mask)
     uniform = np.full(m, 1 / m)
     c = (mask / np.maximum(a, 1)[:, None]).mean(axis=0)
     q = normalised(c) if c.any() else uniform
@@ -117,11 +90,11 @@ def summarise(model: Participation, mask: Bool[np.ndarray, "T m"]) -> Summary:
         empty=float((a == 0).mean()),
         active=(float(a.mean()), int(a.min()), int(a.max())),
         availability=tuple(np.quantile(share, (0, 0.5, 1)).tolist()),
-        stationary=None if stated is None else _standard_errors(share, error, stated, T),
-        memory=(_mean(empirical_autocorrelation(mask)), None if eigenvalues is None else float(eigenvalues.mean())),
-        together=_mean(between),
+        stationary=None if stated is None else standard_errors(mask, stated),
+        memory=(_mean(autocorrelation), None if eigenvalues is None else float(eigenvalues.mean())),
+        together=_mean(together[np.triu_indices(len(together), 1)]),
         interval=_quantiles(intervals),
-        staleness=_quantiles(staleness[staleness >= 0]),
+        staleness=_quantiles(staleness),
         weights={"l1": distance, "total_variation": distance / 2, "chi_square": chi_square(uniform, q)},
     )
 
@@ -132,34 +105,20 @@ def probabilities(model: Participation, rounds: int) -> Float[np.ndarray, "T m"]
     return None if any(p is None for p in known) else np.array(known)
 
 
-def separation_curves(model: Participation) -> tuple[dict[int, float], dict[int, Float[np.ndarray, "T"]]]:
-    """Curves of minimum separation for the units and weights of a model.
-
-    Returns:
-        ||pi_R - 1/M||_1 for each R, and TV(eta_R(t), pi_R) over t [T] for a few R.
-
-    Raises:
-        ValueError: another model than `minimum_separation`, or several units in each round.
-    """
-    if not isinstance(model, MinimumSeparation) or model.B != 1:
-        raise ValueError("picture: 'separation' is not allowed here; must be uplinks or probabilities")
-    M = len(model.p)
-    p = normalised(model.p)
-    uniform = np.full(M, 1 / M)
-    Rs = sorted({round(R) for R in np.linspace(0, M - 1, min(M, 41))})
-    distance = {R: l1_distance(uniform, stationary_separation(p, R)) for R in Rs}
-    shown = sorted({0, M // 4, M // 2, 3 * M // 4})
-    return distance, {R: separation_mixing(p, R, horizon=3 * M).distance for R in shown}
-
-
-def _standard_errors(share: np.ndarray, error: np.ndarray, stated: np.ndarray, T: int) -> float:
+def standard_errors(mask: Bool[np.ndarray, "T m"], stated: Float[np.ndarray, "m"]) -> float:
     """The largest distance between measured and stated availability in standard errors.
 
-    A client that was always or never active has a measured error of 0; its error is that of T independent rounds with
-    the stated value. If this is 0 too, a distance of more than a round in T is infinite.
+    The error is the spread of the means of consecutive batches of rounds, which are nearly independent if a batch is
+    much longer than the correlation time. The first T mod 20 rounds are left out. A client that was always or never
+    active has a measured error of 0; its error is that of T independent rounds with the stated value. If this is 0 too,
+    a distance of more than a round in T is infinite.
     """
-    away = np.abs(share - stated)
+    T, m = mask.shape
+    batches = min(BATCHES, T)
+    means = mask[T % batches :].reshape(batches, -1, m).mean(axis=1)
+    error = means.std(axis=0, ddof=1) / np.sqrt(batches)
     error = np.where(error > 0, error, np.sqrt(stated * (1 - stated) / T))
+    away = np.abs(mask.mean(axis=0) - stated)
     certain = np.where(away * T > 1, np.inf, 0.0)
     return float(np.divide(away, error, out=certain, where=error > 0).max())
 

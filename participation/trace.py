@@ -27,9 +27,6 @@ class Trace(Participation):
             first round following the last, and 0 for clients that never change.
         share: c [m] for an oracle, in [0, 1]. Default: each client's mean of 1{i in A} / |A| in the recording.
         wrap: start again at round 0 after round T - 1; otherwise no client is active after that.
-
-    Raises:
-        ValueError: a shape that does not fit the clients, a value out of range, or a wrong row of a table.
     """
 
     def __init__(
@@ -57,18 +54,17 @@ class Trace(Participation):
         elif round_length is not None:
             raise ValueError(f"round_length: {round_length:g} is not allowed with a mask; must be null")
         if mask.ndim != 2 or mask.shape[1] != m or len(mask) == 0:
-            raise ValueError(
-                f"mask: shape {mask.shape} is not allowed; must be [rounds, {m}], one column for each client"
-            )
+            must = f"must be [rounds, {m}], one column for each client"
+            raise ValueError(f"mask: shape {mask.shape} is not allowed; {must}")
         if not np.isin(mask, (0, 1)).all():
             raise ValueError("mask: values other than 0 and 1 are not allowed; must be 1 where the uplink is on")
         T = len(mask)
         self.mask = mask.astype(bool)
         self.wrap = wrap
         self._probability = checked("probability", probability, [(m,), (T, m)], 0, 1)
-        if self._probability is not None and (self.mask & (self._probability == 0)).any():
-            client = int(np.flatnonzero((self.mask & (self._probability == 0)).any(axis=0))[0])
-            raise ValueError(f"probability: 0 (client {client}) is not allowed; the mask has this client on")
+        impossible = np.flatnonzero((self.mask & (self._probability == 0)).any(axis=0))
+        if len(impossible):
+            raise ValueError(f"probability: 0 (client {impossible[0]}) is not allowed; the mask has this client on")
         self._stationary = checked("stationary", stationary, [(m,)], 0, 1)
         self._correlation = checked("correlation", correlation, [(m,)], -1, 1)
         self._share = checked("share", share, [(m,)], 0, 1)

@@ -12,6 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float
 
+from rollcall.participation.base import check
+
 Variation: TypeAlias = Callable[[Float[np.ndarray, "m"], int], Float[np.ndarray, "m"]]
 
 
@@ -23,8 +25,11 @@ def sine(p: Float[np.ndarray, "m"], t: int, *, gamma: float = 0.4, period: int =
     Args:
         gamma: depth of the variation, in [0, 1]. Above 1/2 clients are inactive for a part of each period.
     """
-    _check("gamma", gamma, period)
-    return np.clip(p * _swing(t, gamma, period), 0.0, 1.0)
+    check("variation.gamma", gamma)
+    check("variation.period", period, 1, math.inf)
+    # The angle is taken within the period, so that p^t repeats exactly.
+    factor = (1 - gamma) + gamma * math.sin(2 * math.pi * (t % period) / period)
+    return np.clip(p * factor, 0.0, 1.0)
 
 
 def staircase(p: Float[np.ndarray, "m"], t: int, *, low: float = 0.4, period: int = 40) -> Float[np.ndarray, "m"]:
@@ -34,7 +39,8 @@ def staircase(p: Float[np.ndarray, "m"], t: int, *, low: float = 0.4, period: in
         low: factor of p_i in the second half, in [0, 1].
         period: P, in rounds. If odd, the first half is the longer one.
     """
-    _check("low", low, period)
+    check("variation.low", low)
+    check("variation.period", period, 1, math.inf)
     return p * (1.0 if 2 * (t % period) < period else low)
 
 
@@ -47,8 +53,7 @@ def interleaved_sine(
         gamma: depth of the variation, in [0, 1].
         cut: smallest probability that is not set to 0, in [0, 1].
     """
-    if not 0 <= cut <= 1:
-        raise ValueError(f"variation.cut: {cut:g} is not allowed; must be in [0, 1]")
+    check("variation.cut", cut)
     moved = sine(p, t, gamma=gamma, period=period)
     return np.where(moved >= cut, moved, 0.0)
 
@@ -67,15 +72,3 @@ def mean_over_period(variation: Variation, p: Float[np.ndarray, "m"]) -> Float[n
         return None
     # Rounding may put the mean just above 1.
     return np.minimum(sum((variation(p, t) for t in range(option.default)), np.zeros_like(p)) / option.default, 1.0)
-
-
-def _swing(t: int, gamma: float, period: int) -> float:
-    # The angle is taken within the period, so that p^t repeats exactly.
-    return (1 - gamma) + gamma * math.sin(2 * math.pi * (t % period) / period)
-
-
-def _check(name: str, value: float, period: int) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"variation.{name}: {value:g} is not allowed; must be in [0, 1]")
-    if period < 1:
-        raise ValueError(f"variation.period: {period} is not allowed; must be a whole number of rounds above 0")

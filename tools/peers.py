@@ -1,11 +1,11 @@
 """Compares Rollcall's speed with the alternatives: pfl-research, Flower, and a plain loop.
 
-    python tools/peers.py --environment FOLDER
+    pip install 'pfl[pytorch]' 'flwr[simulation]' .
+    python tools/peers.py
 
-The first run installs the peers and this checkout's dependencies into FOLDER. All contestants train the same networks
-by FedAvg on the same random data: five local steps of SGD with batches of 16, ten active clients in a round. Each
-measurement is a process of its own, and the contestants alternate. The first rounds are not timed. Memory is the peak
-of the largest process.
+All contestants train the same networks by FedAvg on the same random data: five local steps of SGD with batches of 16,
+ten active clients in a round. Each measurement is a process of its own, and the contestants alternate. The first rounds
+are not timed. Memory is the peak of the largest process.
 """
 
 import argparse
@@ -15,12 +15,9 @@ import resource
 import statistics
 import subprocess
 import sys
-import venv
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from lightning.pytorch import Callback
@@ -29,8 +26,6 @@ from torch.nn.functional import cross_entropy
 from rollcall import simulate
 from rollcall.tasks import MODELS, supervised
 
-CHECKOUT = Path(__file__).resolve().parents[1]
-PEERS = ["pfl[pytorch]", "flwr[simulation]"]
 STEPS, BATCH, ACTIVE, LR = 5, 16, 10, 0.01
 UNTIMED = 3
 """The first rounds, which contain one-time work."""
@@ -39,21 +34,13 @@ Tick: TypeAlias = Callable[[], None]
 """A contestant calls it at the end of each round."""
 
 
-@dataclass(frozen=True)
-class Work:
-    """A training problem.
+class Work(NamedTuple):
+    """A training problem. Each client holds STEPS * BATCH samples, so that one epoch is STEPS steps everywhere."""
 
-    Attributes:
-        shape: of an input.
-        model: a network of Rollcall, with ten classes.
-        clients: their number. Each holds STEPS * BATCH samples, so that one epoch is STEPS steps everywhere.
-        rounds: timed rounds of one measurement.
-    """
-
-    shape: tuple[int, ...]
-    model: str
+    shape: tuple[int, ...]  # of an input
+    model: str  # a network of Rollcall, with ten classes
     clients: int
-    rounds: int
+    rounds: int  # timed rounds of one measurement
 
     def network(self) -> Any:
         """A new network with random parameters."""
@@ -213,23 +200,13 @@ def measure(name: str, work: Work) -> dict[str, float]:
     return {"round_ms": 1000 * (timed[-1] - timed[0]) / (len(timed) - 1), "memory_mb": max(usage) / 1024}
 
 
-def install(environment: Path) -> Path:
-    """The Python of an environment with the peers and this checkout's dependencies."""
-    python = environment / "bin" / "python"
-    if not (environment / "installed").exists():
-        venv.create(environment, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PEERS, str(CHECKOUT)], check=True)
-        (environment / "installed").touch()
-    return python
-
-
-def compare(python: Path, work: str, repeat: int) -> str:
+def compare(work: str, repeat: int) -> str:
     """A table in Markdown, median (least to most). Contestants alternate; each measurement is a process of its own."""
     quiet = os.environ | {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     results: dict[str, list[dict[str, float]]] = {name: [] for name in CONTESTANTS}
     for i in range(repeat):
         for name, rows in results.items():
-            command = [python, __file__, "--measure", name, "--work", work]
+            command = [sys.executable, __file__, "--measure", name, "--work", work]
             run = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
             if run.returncode:
                 sys.exit(f"{name} failed:\n{run.stderr[-2000:]}")
@@ -248,7 +225,6 @@ def compare(python: Path, work: str, repeat: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--environment", type=Path, default=Path("peers-environment"), help="folder to install into")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions")
     parser.add_argument("--work", default="cnn,softmax", help=f"of {', '.join(WORKS)}")
     parser.add_argument("--measure", choices=CONTESTANTS, help=argparse.SUPPRESS)  # how this script calls itself
@@ -256,9 +232,8 @@ def main() -> None:
     if options.measure:
         print(json.dumps(measure(options.measure, WORKS[options.work])))
         return
-    python = install(options.environment)
     for work in options.work.split(","):
-        print(compare(python, work, options.repeat), end="\n\n")
+        print(compare(work, options.repeat), end="\n\n")
 
 
 if __name__ == "__main__":

@@ -24,13 +24,12 @@ from rollcall.benchmark.config.trial import ParticipationChoice, Trial
 from rollcall.leaderboard.plots import participation as pictures
 from rollcall.participation import Participation, Population, recording
 from rollcall.participation.streams import stream
-from rollcall.participation.summary import Summary, probabilities, separation_curves, summarise
+from rollcall.participation.summary import Summary, probabilities, summarise
 
 
 class Picture(StrEnum):
     uplinks = "uplinks"
     probabilities = "probabilities"
-    separation = "separation"
 
 
 class Classes(Settings):
@@ -145,12 +144,7 @@ def _figure(picture: Picture, model: Participation, mask: Bool[np.ndarray, "T m"
     if picture is Picture.uplinks:
         shown = mask[:400]  # four of the longest cycles in the papers
         return pictures.uplinks(shown, probabilities(model, len(shown)))
-    if picture is Picture.probabilities:
-        return pictures.probabilities(mask.mean(axis=0) if model.stationary is None else model.stationary)
-    try:
-        return pictures.separation(*separation_curves(model))
-    except ValueError as error:
-        raise SettingError(str(error)) from None
+    return pictures.probabilities(mask.mean(axis=0) if model.stationary is None else model.stationary)
 
 
 def _table(name: str, summary: Summary) -> Grid:

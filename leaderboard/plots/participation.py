@@ -1,6 +1,5 @@
-"""Figures of clients: when they take part, by which probabilities, how far apart; and the data that they hold."""
+"""Figures of clients: their active rounds, their probabilities, and their data."""
 
-from collections.abc import Mapping
 from itertools import cycle
 
 import numpy as np
@@ -45,25 +44,6 @@ def probabilities(p: Float[np.ndarray, "m"]) -> Figure:
     right.step(np.arange(len(p)), np.sort(p), color=COLOURS[1], where="mid")
     right.set_ylim(0, 1.02)
     _label(right, "clients, sorted by probability", "probability")
-    return figure
-
-
-def separation(distance: Mapping[int, float], mixing: Mapping[int, Float[np.ndarray, "T"]]) -> Figure:
-    """The stationary law's distance to uniform, and how fast it is reached, by minimum separation ([Sun] Fig. 1, 5).
-
-    Args:
-        distance: ||pi_R - 1/M||_1 by R.
-        mixing: TV(eta_R(t), pi_R) for t = 0, 1, ... by R.
-    """
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.plot(list(distance), list(distance.values()), color=COLOURS[0], marker="o", markersize=3)
-    _label(left, "minimum separation R", "L1 distance of $\\pi_R$ to uniform")
-    left.set_ylim(bottom=0)
-    for index, (R, curve) in enumerate(mixing.items()):
-        right.plot(curve, color=COLOURS[index % len(COLOURS)], label=f"R = {R}")
-    _label(right, "round", "TV($\\eta_R(t)$, $\\pi_R$)")
-    right.legend(frameon=False)
     return figure
 
 

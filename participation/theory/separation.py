@@ -23,13 +23,13 @@ For B = 1 this is p at R = 0 and uniform at R = M - 1. At n = M the chain is per
 order, but all classes have the same shares.
 
 Where this does not apply (R differs by unit, laws over time), small cases are computed from the Markov chain over the
-rounds that each unit still waits. Large cases with one R are simulated.
+rounds that each unit still waits. Large cases with one R are simulated. ValueError: an argument out of range.
 """
 
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -37,6 +37,7 @@ from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from rollcall.participation.base import check
 from rollcall.participation.theory.chains import long_run_distribution
 
 STATES = 20_000
@@ -49,20 +50,12 @@ GROUPS = 20
 def stationary_separation(p: Float[np.ndarray, "M"], R: int, B: int = 1) -> Float[np.ndarray, "M"]:
     """Long-run share of rounds pi_R in which each unit is drawn, exact to rounding for any M and R.
 
-    The module's docstring has the derivation. Time and memory are O(M R B). If R differs by unit there is no closed
-    form; use `chain_separation`.
+    Time and memory are O(M R B). If R differs by unit there is no closed form; use `chain_separation`.
 
     Args:
         p: weights [M], at least 0, of any sum. A unit of weight 0 is never drawn.
         R: minimum separation, at least 0.
-        B: units drawn in each round, by the product law.
-
-    Returns:
-        pi_R [M], which sums to B.
-
-    Raises:
-        ValueError: a negative weight, R below 0, or fewer than B (R + 1) units of positive weight, so that some round
-            would find fewer than B units available.
+        B: units drawn in each round, by the product law. At least B (R + 1) units must have positive weight.
     """
     _check(p, R, B)
     drawable = np.flatnonzero(p > 0)
@@ -73,16 +66,13 @@ def stationary_separation(p: Float[np.ndarray, "M"], R: int, B: int = 1) -> Floa
 
 def _check(p: np.ndarray, R: int, B: int = 1) -> None:
     """Raise unless every round can draw B units in proportion to p."""
-    if R < 0:
-        raise ValueError(f"R: {R} is not allowed; must be at least 0")
+    check("R", R, 0, math.inf)
     if not np.isfinite(p).all() or (p < 0).any() or not (p > 0).any():
         raise ValueError("p: must be finite, at least 0 and not all 0")
     units = int((p > 0).sum())
     if units < B * (R + 1):
-        raise ValueError(
-            f"R: {R} is not allowed for {units} units of positive weight and B = {B}; "
-            f"must be at most {units // B - 1}, so that every round finds {B} available"
-        )
+        must = f"must be at most {units // B - 1}, so that every round finds {B} available"
+        raise ValueError(f"R: {R} is not allowed for {units} units of positive weight and B = {B}; {must}")
 
 
 def _inclusion(p: Float[np.ndarray, "M"], n: int) -> Float[np.ndarray, "M"]:
@@ -123,9 +113,6 @@ def separation_chain(
 
     Returns:
         The transition matrix, sparse [S, S], and the probability that each unit is drawn in the coming round [S, M].
-
-    Raises:
-        ValueError: more than `STATES` states, or R_i that can leave a round without an available unit.
     """
     separation = np.broadcast_to(np.asarray(R), p.shape)
     weight = p / p.max()  # a common factor changes nothing, but products of small p could underflow
@@ -158,8 +145,8 @@ def separation_chain(
 def chain_separation(p: Float[np.ndarray, "M"], R: int | Int[np.ndarray, "M"]) -> Float[np.ndarray, "M"]:
     """Long-run share of rounds pi_R [M] in which each unit is drawn, from the Markov chain; R_i may differ by unit.
 
-    Only for small cases; errors of `separation_chain` and `long_run_distribution`. If the chain can end in more than
-    one class, each class counts with the probability that the start leads to it.
+    Only for small cases. If the chain can end in more than one class, each class counts with the probability that the
+    start leads to it.
     """
     transition, draw = separation_chain(p, R)
     return long_run_distribution(transition) @ draw
@@ -172,11 +159,8 @@ def simulated_separation(
 
     The error is from the spread between chains. Each chain first runs for a tenth of `rounds`, or 10 R if that is more,
     and up to R more rounds at random; then `rounds` rounds are counted.
-
-    Raises:
-        ValueError: as `stationary_separation`; rounds below 1.
     """
-    _check_rounds("rounds", rounds)
+    check("rounds", rounds, 1, math.inf)
     counts = np.zeros((chains, len(p)))
     # Chains that start in the same state stay synchronous for long: a heavy unit returns every R + 1 rounds exactly.
     # If all chains counted the same rounds, all would miss or gain the same draw, and the spread would not show it.
@@ -194,15 +178,10 @@ def separation_shares(
 ) -> Float[np.ndarray, "T"]:
     """Mean total variation distance between pi_R and the shares of the first t + 1 draws of one roll call, B = 1.
 
-    This is not the law of one draw, but the record of one roll call. At R = M - 1 the shares are even after each cycle.
-
-    Returns:
-        The distances [T] for t = 0..T-1, T = horizon, averaged over simulated roll calls.
-
-    Raises:
-        ValueError: as `stationary_separation`; a horizon below 1.
+    The mean is over simulated roll calls, for t = 0..T-1, T = horizon. At R = M - 1 the shares are even after each
+    cycle.
     """
-    _check_rounds("horizon", horizon)
+    check("horizon", horizon, 1, math.inf)
     pi = stationary_separation(p, R)
     counts = np.zeros((chains, len(p)))
     distance = np.empty(horizon)
@@ -210,11 +189,6 @@ def separation_shares(
         counts[np.arange(chains), drawn] += 1
         distance[t] = (np.abs(counts / (t + 1) - pi).sum(axis=1) / 2).mean()
     return distance
-
-
-def _check_rounds(name: str, rounds: int) -> None:
-    if rounds < 1:
-        raise ValueError(f"{name}: {rounds} is not allowed; must be at least 1")
 
 
 def _walk(p: np.ndarray, R: int, chains: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -243,8 +217,7 @@ def _walk(p: np.ndarray, R: int, chains: int, seed: int) -> Iterator[tuple[np.nd
         waiting.append(unit)
 
 
-@dataclass(frozen=True)
-class Mixing:
+class Mixing(NamedTuple):
     """Distance of the law of the drawn unit from its stationary law, round by round ([Sun] Fig. 5).
 
     Attributes:
@@ -278,37 +251,20 @@ def separation_mixing(
         seed: of the simulation.
         chains: number of simulated chains, a multiple of 20.
         limit: the largest number of states to treat exactly.
-
-    Raises:
-        ValueError: as `stationary_separation`; a horizon below 1.
     """
-    _check_rounds("horizon", horizon)
-    pi = stationary_separation(p, R)
-    units = int((p > 0).sum())
+    check("horizon", horizon, 1, math.inf)
+    pi, M = stationary_separation(p, R), len(p)
+    eta, error, floor = np.empty((horizon, M)), np.zeros(horizon), np.zeros(horizon)
     # The states are the ordered lists of the last R units drawn, and the shorter lists of the first R rounds.
-    if sum(math.perm(units, k) for k in range(R + 1)) <= limit:
-        return _exact(p, R, horizon, pi)
-    return _simulated(p, R, horizon, pi, seed, chains)
-
-
-def _exact(p: np.ndarray, R: int, horizon: int, pi: np.ndarray) -> Mixing:
-    """By powers of the chain's transition matrix."""
-    transition, draw = separation_chain(p, R)
-    back = transition.T.tocsr()
-    x = np.zeros(len(draw))  # the distribution over states
-    x[0] = 1.0
-    eta = np.empty((horizon, len(p)))
-    for t in range(horizon):
-        eta[t] = x @ draw
-        x = np.asarray(back @ x).ravel()
-    zero = np.zeros(horizon)
-    return Mixing(eta, np.abs(eta - pi).sum(axis=1) / 2, zero, zero)
-
-
-def _simulated(p: np.ndarray, R: int, horizon: int, pi: np.ndarray, seed: int, chains: int) -> Mixing:
-    """By the mean over simulated chains."""
-    M = len(p)
-    eta, error, floor = np.empty((horizon, M)), np.empty(horizon), np.empty(horizon)
+    if sum(math.perm(int((p > 0).sum()), k) for k in range(R + 1)) <= limit:
+        transition, draw = separation_chain(p, R)
+        back = transition.T.tocsr()
+        x = np.zeros(len(draw))  # the distribution over states
+        x[0] = 1.0
+        for t in range(horizon):
+            eta[t] = x @ draw
+            x = np.asarray(back @ x).ravel()
+        return Mixing(eta, np.abs(eta - pi).sum(axis=1) / 2, error, floor)
     for t, (weight, _) in zip(range(horizon), _walk(p, R, chains, seed), strict=False):
         chance = weight / weight.sum(axis=1, keepdims=True)
         eta[t] = chance.mean(axis=0)

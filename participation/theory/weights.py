@@ -5,11 +5,14 @@ an array whose entry k is the probability of k. The expected weight of client i 
 An empty round contributes 0 to every client, so the c_i sum to 1 - P(a = 0).
 """
 
+from functools import reduce
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import roots_legendre
+
+from rollcall.participation.base import check
 
 Reading = Literal["collision", "cap"]
 
@@ -35,10 +38,7 @@ def active_distribution_groups(
     reading: Reading = "collision",
 ) -> Float[np.ndarray, "n"]:
     """P(a = k), k = 0..sum(sizes), for the group events of [HAR]; see `effective_weights_groups`."""
-    law = np.ones(1)
-    for count in _group_counts(sizes, event_probability, member_probability, max_active, reading):
-        law = np.convolve(law, count)
-    return law
+    return reduce(np.convolve, _group_counts(sizes, event_probability, member_probability, max_active, reading))
 
 
 def effective_weights_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
@@ -52,12 +52,9 @@ def effective_weights_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray
     The integrand is a polynomial of degree m - 1, which Gauss-Legendre quadrature with ceil(m / 2) nodes integrates
     exactly. All its terms are non-negative; removing one client from the Poisson binomial by division would lose
     digits.
-
-    Raises:
-        ValueError: a probability outside [0, 1].
     """
-    if not ((p >= 0) & (p <= 1)).all():
-        raise ValueError(f"p: {p[~((p >= 0) & (p <= 1))][0]:g} is not allowed; must be in [0, 1]")
+    for p_i in p:
+        check("p", p_i)
     m = len(p)
     c = np.zeros(m)
     if m == 0:
@@ -96,10 +93,7 @@ def effective_weights_groups(
     counts = _group_counts(sizes, event_probability, member_probability, max_active, reading)
     c = []
     for g, size in enumerate(sizes):
-        others = np.ones(1)
-        for h, count in enumerate(counts):
-            if h != g:
-                others = np.convolve(others, count)
+        others = reduce(np.convolve, counts[:g] + counts[g + 1 :], np.ones(1))
         k = np.arange(1, size + 1)[:, None]
         joint = counts[g][1:, None] * others
         c.append(np.full(size, (joint * (k / size) / (k + np.arange(len(others)))).sum()))
@@ -130,13 +124,7 @@ def _group_counts(
 
 
 def normalised(weights: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
-    """Weights divided by their sum.
-
-    For example pi_R, p or c become the weights of the objective that an algorithm in fact minimises.
-
-    Raises:
-        ValueError: a weight that is negative or not finite, or none above zero.
-    """
+    """Weights divided by their sum, for example those of the objective that an algorithm in fact minimises."""
     if not np.isfinite(weights).all() or (weights < 0).any() or not (weights > 0).any():
         raise ValueError("weights: must be finite, at least 0 and not all 0")
     # First divided by the largest: weights near the smallest double would overflow the quotient.
@@ -145,11 +133,7 @@ def normalised(weights: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
 
 
 def l1_distance(target: Float[np.ndarray, "m"], weights: Float[np.ndarray, "m"]) -> float:
-    """L1 distance sum_i |target_i - weights_i| of two distributions, from 0 to 2: twice the total variation.
-
-    Raises:
-        ValueError: one of them is not a distribution; see `normalised`.
-    """
+    """L1 distance sum_i |target_i - weights_i| of two distributions, from 0 to 2: twice the total variation."""
     _check_distributions(target, weights)
     return float(np.abs(target - weights).sum())
 
@@ -160,9 +144,6 @@ def chi_square(target: Float[np.ndarray, "m"], weights: Float[np.ndarray, "m"]) 
     It is not symmetric. As in the paper, the realised weights are in the denominator: the paper's bound on the bias
     applies Cauchy-Schwarz to the q-weighted objective that is in fact minimised. So a client with small q_i costs much,
     and the value is infinite if q_i = 0 < alpha_i. A client with alpha_i = q_i = 0 adds nothing.
-
-    Raises:
-        ValueError: one of them is not a distribution; see `normalised`.
     """
     _check_distributions(target, weights)
     if ((weights == 0) & (target > 0)).any():

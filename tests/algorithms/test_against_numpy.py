@@ -105,19 +105,11 @@ def follow(path, name, options, u, h, mask, K, alpha, p, **known):
 
 
 EQUAL = np.full(M, 1 / M)
-UNEVEN_STEPS = [(name, {}) for name in ALGORITHMS if name not in ONE_STEP] + [("scaffold", {"option": "I"})]
-
-
-@pytest.mark.parametrize(("name", "options"), UNEVEN_STEPS, ids=str)
-def test_clients_that_take_different_numbers_of_steps(problem, name, options):
-    u, h, mask, p = problem
-    K_i = np.array([3, 1, 5, 2, 1, 4])
-    path, _ = expected(name, problem, K=K_i, **options)
-    assert np.abs(path - expected(name, problem, **options)[0]).max() > 1e-3
-    follow(path, name, options, u, h, mask, K_i, EQUAL, p, stationary=PI, correlation=LAMBDA)
-
-
-UNEVEN_WEIGHTS = [*((name, {}) for name in ALGORITHMS), ("f3ast", {"capacity": 2, "beta": 0.2})]
+UNEVEN_WEIGHTS = [
+    *((name, {}) for name in ALGORITHMS),
+    ("f3ast", {"capacity": 2, "beta": 0.2}),
+    ("scaffold", {"option": "I"}),
+]
 UNEVEN_WEIGHTS += [(name, {"oracle": False}) for name in ("unbiased", "adafed", "more_available", "ca_fed")]
 UNEVEN_WEIGHTS += [("ca_fed", {"kappa2": 0.01}), ("ca_fed", {"kappa2": 0.03, "beta": 0.7, "tau": 0.01})]
 

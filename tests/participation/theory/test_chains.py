@@ -37,21 +37,12 @@ def test_long_run_from_a_transient_start():
 @given(st.sampled_from([0.0, 1.0]) | st.floats(0, 1), st.sampled_from([0.0, 1.0]) | st.floats(0, 1))
 def test_intervals_and_staleness_by_powers_of_the_chain(on, off):
     K = 7
-    # Avoiding "on": from off stay off with 1 - on.
-    expected = [1 - off]
-    waiting = off
-    for _ in range(K - 1):
-        expected.append(waiting * on)
-        waiting *= 1 - on
-    np.testing.assert_allclose(theory.interval_distribution(on, off, K), expected, atol=1e-14)
+    # Off after a round on, and still off k rounds later.
+    waiting = off * np.cumprod([1.0] + [1 - on] * (K - 1))
+    np.testing.assert_allclose(theory.interval_distribution(on, off, K), [1 - off, *(waiting * on)[:-1]], atol=1e-14)
     if on == off == 0:
         with pytest.raises(ValueError, match="first state for ever"):
             theory.staleness_distribution(on, off, K)
         return
     pi = on / (on + off)
-    expected = [pi]
-    waiting = pi * off
-    for _ in range(K):
-        expected.append(waiting)
-        waiting *= 1 - on
-    np.testing.assert_allclose(theory.staleness_distribution(on, off, K), expected, atol=1e-14)
+    np.testing.assert_allclose(theory.staleness_distribution(on, off, K), [pi, *(pi * waiting)], atol=1e-14)

@@ -40,7 +40,7 @@ def brute_separation(p, R, B=1):
     return x @ draws
 
 
-@pytest.mark.parametrize(("N", "R"), [(N, R) for N in (4, 5, 6) for R in range(N)])
+@pytest.mark.parametrize(("N", "R"), [(N, R) for N in (4, 5) for R in range(N)])
 def test_stationary_separation_is_the_enumerated_one(N, R):
     p = np.arange(1, N + 1) ** -1.5
     expected = brute_separation(p, R)
@@ -98,11 +98,7 @@ def test_separation_by_unit():
     P = np.array([[0.5, 0.3, 0.2], [5 / 7, 0, 2 / 7], [5 / 8, 3 / 8, 0]])
     x = np.linalg.solve(np.vstack([(P.T - np.eye(3))[:2], np.ones(3)]), np.array([0, 0, 1.0]))
     expected = np.array([0.5 * x[0] + 5 / 7 * x[1] + 5 / 8 * x[2], x[1], x[2]])
-    R = np.array([0, 1, 1])
-    np.testing.assert_allclose(theory.chain_separation(p, R), expected, atol=1e-13)
-    np.testing.assert_allclose(
-        theory.chain_separation(p, np.array([1, 1, 1])), theory.stationary_separation(p, 1), atol=1e-13
-    )
+    np.testing.assert_allclose(theory.chain_separation(p, np.array([0, 1, 1])), expected, atol=1e-13)
 
 
 def test_separation_refuses_what_it_cannot_do():
@@ -154,10 +150,7 @@ def test_mixing_is_exact_where_it_can_be():
     pi = np.array([25, 21, 16]) / 62
     np.testing.assert_allclose(
         found.distance,
-        [
-            max(abs(sum(e[list(s)]) - sum(pi[list(s)])) for k in (1, 2) for s in itertools.combinations(range(3), k))
-            for e in expected
-        ],
+        [max(abs(e[s].sum() - pi[s].sum()) for s in (0, 1, 2)) for e in expected],  # of three: one, or the other two
         atol=1e-14,
     )
     # Cyclic: never settles. Memoryless: settled from the start.
@@ -178,10 +171,3 @@ def test_simulated_mixing_agrees_with_the_exact_one():
     spread = np.std([found.distance[1:] for found in repeated], axis=0, ddof=1)
     stated = np.sqrt(np.mean([found.error[1:] ** 2 for found in repeated], axis=0))
     assert (np.abs(np.log(stated / spread)) < np.log(1.6)).all()
-
-
-def test_the_floor_is_the_distance_that_noise_shows():
-    p = np.array([0.4, 0.3, 0.2, 0.1])
-    assert theory.separation_mixing(p, 1, 800).distance[40:].max() < 1e-6
-    noise = theory.separation_mixing(p, 1, 800, seed=1, chains=40, limit=1)
-    assert noise.distance[40:].mean() == pytest.approx(noise.floor[40:].mean(), rel=0.1)
