@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 from rollcall import SettingError, simulate
 from rollcall.benchmark.config.choice import Choice, _model
 from rollcall.tasks import supervised
-from rollcall.tasks.partitions import natural
+from rollcall.tasks.partitions import iid
 
 RNG = np.random.default_rng(5)
 X, Z = RNG.normal(size=(60, 3)), RNG.normal(size=(11, 3))
@@ -102,9 +102,9 @@ def test_options_of_a_call_replace_those_of_the_parts():
     parts = supervised(*REGRESSION, lambda seed: line(), clients=4)
     model = _model(parts, 1)  # what an experiment file may set
     assert set(model.model_fields) == {"clients", "partition", "validation"}
-    options = dict(model.model_validate({"clients": 5, "partition": "natural", "validation": 0.3}))
+    options = dict(model.model_validate({"clients": 5, "partition": "iid", "validation": 0.3}))
     _, data = Choice("own", options, parts).build(2)
-    rows = natural(np.zeros(60, dtype=int), 5, 2).rows
+    rows = iid(np.zeros(60, dtype=int), 5, 2).rows
     sizes = np.array([len(mine) for mine in rows])
     held_out = np.bincount(data.owner("validation"), minlength=5)
     assert held_out.tolist() == [min(round(0.3 * n), n - 1) for n in sizes]
@@ -117,7 +117,7 @@ def test_options_of_a_call_replace_those_of_the_parts():
 
 
 def test_a_client_with_one_sample_trains_on_it():
-    partition = {"name": "by_sizes", "sizes": np.array([1, 59])}
+    partition = {"name": "from_file", "assignment": np.repeat([0, 1], [1, 59])}
     _, data = supervised(*REGRESSION, line(), clients=2, partition=partition, validation=0.9)(0)
     assert data.parts.sizes.tolist() == [1, 59 - 53]
     assert data.owner("validation").tolist() == [1] * 53
