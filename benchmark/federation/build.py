@@ -9,19 +9,19 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from rollcall.algorithms import KNOWLEDGE, Algorithm
+from rollcall.algorithms import KNOWLEDGE, Algorithm, Rows
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import Adam, LocalTraining
-from rollcall.benchmark.federation.checked import check_task
+from rollcall.benchmark.federation.checked import check_init, check_task, located
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.server_optimizers import OPTIMIZERS
-from rollcall.benchmark.federation.state import Need, refuse_what_cannot_fit
+from rollcall.benchmark.federation.state import refuse_what_cannot_fit
 from rollcall.benchmark.federation.trainer import PRECISIONS
 from rollcall.participation import Participation, Population
 from rollcall.tasks import ClientData, Minibatches, Task
@@ -63,10 +63,12 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     if metrics.over_clients:
         groups += client_groups(groups, evaluated_splits(trial, data), data)
     d = sum(parameter.numel() for parameter in task.parameters())
-    need = Need.of(algorithm, d, data.clients, dtype)
-    if trial.local.keep_momentum:
-        need = Need(need.fixed, need.row + d * dtype.itemsize)
-    refuse_what_cannot_fit(need, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
+    x = torch.empty(d, dtype=dtype, device="meta")
+    state = algorithm.init(x, data.clients)
+    with located(algorithm):
+        check_init(algorithm, state)
+    states = [state, Rows.begin(x, data.clients)] if trial.local.keep_momentum else [state]
+    refuse_what_cannot_fit(states, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
     minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
     schedule = trial.local.schedule.bound()
     return Federation(
