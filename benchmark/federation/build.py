@@ -26,6 +26,9 @@ from rollcall.benchmark.federation.trainer import PRECISIONS
 from rollcall.participation import Participation, Population
 from rollcall.tasks import ClientData, Minibatches, Task
 
+MEMBERS = {"least_loss": "least_losses(data)", "probability": "probability(t)"}
+"""The methods that provide knowledge; otherwise it is a property of its name."""
+
 
 def build(trial: Trial, workers: int = 1) -> Federation:
     """The federation of a trial.
@@ -94,42 +97,26 @@ def build(trial: Trial, workers: int = 1) -> Federation:
 
 def check_knowledge(trial: Trial, task: Task, participation: Participation, algorithm: Algorithm[Any]) -> None:
     """Refuse an algorithm that requires knowledge which neither the task nor the participation model provides."""
-    check_names(trial.algorithm, algorithm.requires)
+    unknown = [name for name in algorithm.requires if name not in KNOWLEDGE]
+    if unknown or isinstance(algorithm.requires, str):
+        raise SourceError(
+            f"{definition(trial.algorithm.factory)}: requires: {algorithm.requires!r} is not allowed; must be a tuple "
+            f"of names, such as ('probability',), out of {', '.join(KNOWLEDGE)}"
+        )
     for knowledge in algorithm.requires:
+        choice, provided = trial.participation, getattr(participation, knowledge, None) is not None
         if knowledge == "least_loss":
-            source, provided = trial.task.label, type(task).least_losses is not Task.least_losses
+            choice, provided = trial.task, type(task).least_losses is not Task.least_losses
         elif knowledge == "probability":
-            source, provided = trial.participation.label, participation.probability(0) is not None
-        else:
-            source, provided = trial.participation.label, getattr(participation, knowledge) is not None
+            provided = participation.probability(0) is not None
         if not provided:
+            hint = "" if choice.source is None else f". Or define {MEMBERS.get(knowledge, knowledge)} in {choice.label}"
+            if knowledge in choice.options:
+                hint = f". Or set participation.{knowledge}"
             raise SettingError(
-                f"algorithm.name: {trial.algorithm.label!r} is not allowed with {source}, which does not provide "
-                f"{knowledge}; must be a method that does not need it{what_to_add(trial, knowledge)}"
+                f"algorithm.name: {trial.algorithm.label!r} is not allowed with {choice.label}, which does not provide "
+                f"{knowledge}; must be a method that does not need it{hint}"
             )
-
-
-def check_names(choice: Choice, requires: Any) -> None:
-    """Refuse `requires` of a class if it is not a tuple of names of oracle knowledge."""
-    listed = isinstance(requires, tuple | list)
-    wrong = [name for name in requires if name not in KNOWLEDGE] if listed else [requires]
-    if wrong:
-        must = "one of" if listed else "a tuple of names, such as ('probability',), out of"
-        names = ", ".join(KNOWLEDGE)
-        place = definition(choice.factory)
-        raise SourceError(f"{place}: requires: {wrong[0]!r} is not allowed; must be {must} {names}")
-
-
-def what_to_add(trial: Trial, knowledge: str) -> str:
-    """How the participation model, or the task, could provide this knowledge; empty if it cannot."""
-    if knowledge == "least_loss":
-        return "" if trial.task.source is None else f". Or define least_losses(data) in {trial.task.label}"
-    if knowledge in trial.participation.options:
-        return f". Or set participation.{knowledge}"
-    if trial.participation.source is None:
-        return ""
-    member = "the method probability(t)" if knowledge == "probability" else f"the property {knowledge}"
-    return f". Or define {member} in {trial.participation.label}"
 
 
 def sample_groups(trial: Trial, data: ClientData, participation: Participation) -> list[Groups]:

@@ -259,10 +259,15 @@ def test_undefined_values_are_left_out():
 
 
 def test_metrics_that_a_task_does_not_allow():
-    with pytest.raises(SettingError, match=r"evaluation\.metrics: auroc needs predictions, which this task does not"):
+    with pytest.raises(
+        SettingError,
+        match=r"evaluation\.metrics: auroc cannot be computed from the predictions of this task: .*missing the required .forward",
+    ):
         build(Trial.read(QUADRATIC | {"evaluation": {"metrics": ["auroc"]}}))
     for task, metric in (("diabetes", "auroc"), ("breast_cancer", "mae")):
-        with pytest.raises(SettingError, match=rf"evaluation\.metrics: {metric} cannot be computed from predictions"):
+        with pytest.raises(
+            SettingError, match=rf"evaluation\.metrics: {metric} cannot be computed from the predictions"
+        ):
             build(Trial.read(TRIAL | {"task": task, "evaluation": {"metrics": [metric]}}))
     with pytest.raises(SettingError, match=r"evaluation\.metrics: client_variance needs the accuracy of each sample"):
         build(Trial.read(QUADRATIC | {"evaluation": {"metrics": ["client_variance"]}}))
