@@ -127,16 +127,9 @@ class UnitWork:
     """
 
     def __init__(self, work: Work, lr: float) -> None:
-        self.work = work
+        self.steps, self.steps_of = work.steps, work.steps_of
         self.lr = lr
         self._losses = iter(work.loss_calls)
-
-    @property
-    def steps(self) -> int:
-        return self.work.steps
-
-    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
-        return self.work.steps_of(clients)
 
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a m"], split: str) -> Float[Tensor, "a"]:
         return next(self._losses)

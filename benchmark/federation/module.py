@@ -2,7 +2,7 @@
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, Literal
 
@@ -21,17 +21,6 @@ from rollcall.benchmark.federation.evaluation import Costs, Groups, Metrics, Tal
 from rollcall.benchmark.federation.state import StateBuffers
 from rollcall.participation import Participation
 from rollcall.tasks import Batches, ClientData, Minibatches, Samples, Task
-
-
-class Rounds:
-    """Lightning's training batches: 0, 1, 2, ... without end.
-
-    The content of a round follows from `Federation.t`. There is no last batch, so that a finished run can be continued
-    from its checkpoint.
-    """
-
-    def __iter__(self) -> Iterator[int]:
-        return count()
 
 
 class Federation(LightningModule):
@@ -187,7 +176,8 @@ class Federation(LightningModule):
         return batch if isinstance(batch, int) else super().transfer_batch_to_device(batch, device, dataloader_idx)
 
     def train_dataloader(self) -> Iterable[int]:
-        return Rounds()
+        # The content of a round follows from `t`. Without a last batch, a finished run can be continued.
+        return count()
 
     @property
     def evaluated_splits(self) -> list[str]:
