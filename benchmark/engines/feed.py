@@ -61,11 +61,7 @@ class Feed:
     def stacked(self, clients: Int[Tensor, "a"], ids: list[int], first_steps: list[int], steps: int) -> "Stacked":
         """The minibatches of several clients in K steps.
 
-        Args:
-            clients: ids [a], on the device.
-            ids: the same, on the host.
-            first_steps: of each client, counted from the start of the trial.
-            steps: K.
+        The ids are needed on the device and on the host. First steps are counted from the start of the trial.
         """
         rows, lengths = self.minibatches.stacked(ids, first_steps, 1 if self.always_same else steps)
         K, a, b = rows.shape

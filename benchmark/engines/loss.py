@@ -55,12 +55,10 @@ class PerClientGradients:
         self.buffer_names = buffer_names
 
     def __call__(self, *tensors: Tensor, padded: bool, losses: bool) -> list[Tensor]:
-        """Gradients, losses and next buffers, clients first. A flat list of tensors, as recording needs it.
+        """Gradients, and losses and next buffers if they are needed, clients first.
 
-        Args:
-            tensors: parameters, buffers, columns of the minibatches; if these are padded, the weights of the samples.
-            padded: whether the minibatches are padded; only for a loss without buffers.
-            losses: whether losses and buffers are needed; False for the gradients alone.
+        Flat lists of tensors, as recording needs them: parameters, buffers, and columns of the minibatches. Padded
+        minibatches, only for a loss without buffers, are followed by the weights of the samples.
         """
         n, b = len(self.names), len(self.buffer_names)
         parameters = dict(zip(self.names, tensors[:n], strict=True))

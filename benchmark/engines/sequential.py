@@ -42,9 +42,7 @@ class Sequential:
     """
 
     def __init__(self, model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1) -> None:
-        self.model = model
-        self.feed = feed
-        self.local = local
+        self.model, self.feed, self.local = model, feed, local
         self.channels_last = self.draws = False
         self.threads = 1
         if model.parameters_[0].device.type == "cpu":

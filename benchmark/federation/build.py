@@ -15,7 +15,8 @@ from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines import Adam, LocalTraining
+from rollcall.benchmark.engines import LocalTraining, local_training
+from rollcall.benchmark.engines.local_training import ClientOptimizer
 from rollcall.benchmark.federation.checked import check_init, check_task, located
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
@@ -80,7 +81,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         participation,
         algorithm,
         minibatches=minibatches,
-        local=local_training(trial.local, minibatches),
+        local=local_steps(trial.local, minibatches),
         lr=lambda t: trial.local.lr * schedule(t),
         alpha=alpha,
         optimizer=server_optimizer(trial.server),
@@ -153,13 +154,13 @@ def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.opt
     return lambda parameters: make(parameters, server.lr)
 
 
-def local_training(local: Local, minibatches: Minibatches) -> LocalTraining:
+def local_steps(local: Local, minibatches: Minibatches) -> LocalTraining:
     """The clients' local training; epochs become steps. The engines compute SGD themselves."""
-    optimizer = None
+    optimizer: ClientOptimizer | None = None
     if isinstance(local.optimizer, Choice):
         optimizer = local.optimizer.bound()
     elif local.optimizer != "sgd":
-        optimizer = Adam(**local.options(), decoupled=local.optimizer == "adamw")
+        optimizer = partial(local_training.OPTIMIZERS[local.optimizer], **local.options())
     return LocalTraining(
         steps=local.steps or (local.epochs or 1) * minibatches.per_epoch,
         momentum=local.momentum,

@@ -58,18 +58,15 @@ def classes(
     m = len(alpha)
     if m > MOST_CLIENTS:
         raise ValueError(f"weights: can be measured for at most {MOST_CLIENTS:,} clients; this task has {m:,}")
-    labels_by: dict[Alike, Sequence[str] | None] = {
-        "client": [f"client{i}" for i in range(m)],
-        "availability": None if availability is None else np.where(is_often(availability), "often", "rare").tolist(),
-        "correlation": None if correlation is None else np.where(correlation > 0.5, "lasting", "fleeting").tolist(),
-    }
-    columns = []
-    for property_ in alike:
-        column = labels_by[property_]
-        if column is None:
-            raise ValueError(f"weights: {property_!r} is not allowed; this participation model does not provide it")
-        columns.append(column)
-    labels = ["-".join(parts) for parts in zip(*columns, strict=True)]
+    columns: dict[Alike, Sequence[str]] = {"client": [f"client{i}" for i in range(m)]}
+    if availability is not None:
+        columns["availability"] = np.where(is_often(availability), "often", "rare").tolist()
+    if correlation is not None:
+        columns["correlation"] = np.where(correlation > 0.5, "lasting", "fleeting").tolist()
+    missing = [name for name in alike if name not in columns]
+    if missing:
+        raise ValueError(f"weights: {missing[0]!r} is not allowed; this participation model does not provide it")
+    labels = ["-".join(parts) for parts in zip(*(columns[name] for name in alike), strict=True)]
     numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     of = np.array([numbers[label] for label in labels])
     return Classes(list(numbers), of, np.bincount(of, alpha))

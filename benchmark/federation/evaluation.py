@@ -173,14 +173,7 @@ class Tally:
         }
 
     def take(self, split: str, first: int, size: int, metrics: Mapping[str, Tensor]) -> None:
-        """Take in a batch.
-
-        Args:
-            split: of the batch.
-            first: the position of the batch's first sample in the split.
-            size: how many samples.
-            metrics: by name: of each sample [size], or their mean [].
-        """
+        """Take in a batch of a split from its first sample on: metrics of each sample [size], or their mean []."""
         for name, values in metrics.items():
             values = values.detach().to(torch.float64)
             total = values.sum() if values.ndim else values * size
@@ -251,14 +244,7 @@ class Tally:
 def _by_group(
     name: str, metric: Accumulated, group: Groups, parts: Sequence[tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
-    """A metric of each group; of a score of classes, the score of each class on the whole split.
-
-    Args:
-        name: `split/metric`.
-        metric: of the whole split.
-        group: of its samples.
-        parts: the predictions and targets of each group.
-    """
+    """A metric of each group, from its predictions and targets; for a score of classes, that of each class."""
     values: dict[str, float] = {}
     if group.by == "class" and isinstance(metric, ClassScores):
         for number, score in enumerate(metric.per_class()):

@@ -111,11 +111,7 @@ def matrix_products(precision: str) -> Iterator[None]:
 
 
 class Evaluations(Callback):
-    """Tells Lightning after which rounds to evaluate.
-
-    Args:
-        due: whether to evaluate the model after t rounds.
-    """
+    """Tells Lightning to evaluate the model after the rounds that are due."""
 
     def __init__(self, due: Callable[[int], bool]) -> None:
         self.due = due
@@ -127,12 +123,7 @@ class Evaluations(Callback):
 
 
 class Diverged(Exception):
-    """A parameter or a metric is NaN or infinite.
-
-    Args:
-        t: rounds done.
-        quantity: that is not finite.
-    """
+    """A parameter or a metric is NaN or infinite after t rounds."""
 
     def __init__(self, t: int, quantity: str) -> None:
         super().__init__(f"diverged: {quantity} not finite after round {t}")

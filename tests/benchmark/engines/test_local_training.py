@@ -1,6 +1,7 @@
 """Local training in trials: epochs, momentum, Adam, clipped gradients, optimizers from outside; against loops by hand."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from rollcall import SettingError, simulate
 from rollcall.algorithms import ALGORITHMS, Setting
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines import Adam, LocalTraining, Sequential, Vectorised, fastest
+from rollcall.benchmark.engines import LocalTraining, Sequential, Vectorised, fastest
+from rollcall.benchmark.engines.local_training import adam
 from rollcall.benchmark.federation.build import build
 
 ROLL_CALL = np.array(
@@ -189,7 +191,7 @@ def test_an_optimizer_from_outside():
 
 def test_auto_computes_an_optimizer_from_outside_one_client_after_another():
     work = rigs()[0]
-    for optimizer, engine in ((SignDescent, Sequential), (Adam(), Vectorised)):
+    for optimizer, engine in ((SignDescent, Sequential), (partial(adam), Vectorised)):
         assert isinstance(fastest(work.model, work.engine.feed, LocalTraining(5, optimizer=optimizer)), engine)
 
 

@@ -1,5 +1,7 @@
 """The vectorised engine against the sequential one, which has tests of its own."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,8 @@ from engine_rigs import CROP, STEPS, WRAPS, Normalising, Peeking, Standardising,
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rollcall import SettingError, simulate
-from rollcall.benchmark.engines import Adam, Feed, LocalTraining
+from rollcall.benchmark.engines import Feed, LocalTraining
+from rollcall.benchmark.engines.local_training import adam
 from rollcall.benchmark.engines.vectorised import next_round_number
 from rollcall.tasks import Minibatches, ridge
 
@@ -75,7 +78,7 @@ K = np.array([1, 4, 2, 7, 3, 1])
         LocalTraining(K),
         LocalTraining(K, momentum=0.9, weight_decay=0.01),
         LocalTraining(K, clip_norm=0.1),
-        LocalTraining(K, optimizer=Adam()),
+        LocalTraining(K, optimizer=partial(adam)),
     ],
     ids=["sgd", "momentum", "clipped", "adam"],
 )

@@ -55,20 +55,6 @@ def test_a_folder_that_can_only_be_read(tmp_path, monkeypatch):
     assert [finding.problem for finding in examine(tmp_path / "run")] == ["not a YAML mapping"]
 
 
-@pytest.mark.parametrize("evaluation", [{"evaluation": {"every": 5}}, {}], ids=["written", "default"])
-def test_a_missing_row_in_the_middle_is_found(evaluation, tmp_path):
-    folder, every = tmp_path / "run", 5 if evaluation else 10
-    plain = {key: value for key, value in TRIAL.items() if key != "evaluation"}
-    simulate(plain | evaluation | {"rounds": 40}, folder=folder)
-    assert examine(folder) == []
-    lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
-    (folder / "metrics.jsonl").write_text("".join(lines[:1] + lines[3:]))
-    (finding,) = examine(folder)
-    assert finding.problem == f"metrics.jsonl: the evaluation after round {every} is missing, and 1 more"
-    set_aside(finding.path)
-    assert is_whole(folder)
-
-
 @pytest.mark.parametrize("name", ["status.json", "trial.yaml", "last.ckpt"])
 def test_a_damaged_file_is_found_and_set_aside(name, tmp_path):
     folder = tmp_path / "run"
