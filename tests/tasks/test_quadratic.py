@@ -30,12 +30,6 @@ def test_loss_gradient_and_optimum():
     )
 
 
-def test_one_number_a_client_is_a_scalar_problem():
-    task, data = quadratic(0, targets=np.array([0.0, 100.0]))
-    assert task.optimum.tolist() == [50.0]
-    assert data.splits["train"][0].shape == (2, 1)
-
-
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

@@ -116,13 +116,6 @@ def test_options_of_a_call_replace_those_of_the_parts():
     assert parts(2)[1].clients == 4
 
 
-def test_a_client_with_one_sample_trains_on_it():
-    partition = {"name": "from_file", "assignment": np.repeat([0, 1], [1, 59])}
-    _, data = supervised(*REGRESSION, line(), clients=2, partition=partition, validation=0.9)(0)
-    assert data.parts.sizes.tolist() == [1, 59 - 53]
-    assert data.owner("validation").tolist() == [1] * 53
-
-
 def test_a_function_makes_the_network_of_each_seed():
     parts = supervised(*REGRESSION, lambda seed: nn.Linear(3, 1))
     weights = [parts(seed)[0].network.weight for seed in (0, 0, 1)]

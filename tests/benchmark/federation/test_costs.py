@@ -60,11 +60,6 @@ def test_one_gradient_each():
         assert simulate(trial | {"algorithm": name}).history["cost/gradients"].tolist() == [0, 2, 2, 3]
 
 
-def test_option_I_of_scaffold_costs_a_second_pass():
-    history = simulate(TRIAL | {"algorithm": {"name": "scaffold", "option": "I"}}).history
-    assert history["cost/gradients"].tolist() == [0, 8, 8, 12]
-
-
 def test_every_method_is_counted():
     counted = {*EXPECTED, "fedsgd", "fedsgd_iw"}
     plain = {

@@ -189,22 +189,6 @@ def test_a_full_disk_during_a_run(tmp_path, monkeypatch):
     assert np.array_equal(RunFolder(tmp_path).models()[0], simulate(TRIAL).model)
 
 
-def test_buffers_that_do_not_fit_leave_the_file_as_it_was(tmp_path, monkeypatch):
-    run, vector = RunFolder(tmp_path), np.zeros(1)
-    run.save_models(vector, vector, {"mean": np.array([1.0, 2.0])})
-
-    def half(file, **_):
-        stream = file.open("wb") if isinstance(file, Path) else file
-        stream.write(b"PK")
-        full()
-
-    monkeypatch.setattr(np, "savez", half)
-    with pytest.raises(OSError, match="No space left"):
-        run.save_models(vector, vector, {"mean": np.array([3.0, 4.0])})
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["buffers.npz", "model.npz"]
-    assert run.buffers()["mean"].tolist() == [1, 2]
-
-
 def test_a_file_that_cannot_be_replaced_stays(tmp_path):
     file = tmp_path / "status.json"
     file.write_text("old")

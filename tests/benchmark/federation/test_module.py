@@ -7,7 +7,6 @@ import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.loggers import CSVLogger
-from lightning.pytorch.profilers import PassThroughProfiler
 from runs import DIGITS, TRAINER
 from torch import nn
 
@@ -93,23 +92,6 @@ def test_who_reads_metrics_finds_them(tmp_path):
     simulate(trial, logger=CSVLogger(tmp_path, name="", version=""))
     logged = pd.read_csv(tmp_path / "metrics.csv")
     assert logged["train/distance"].dropna().tolist()[:4] == [2.0, 1.0, 0.5, 0.25]
-
-
-HALVING = {
-    "task": {"name": "quadratic", "targets": [[1.0], [3.0]]},
-    "participation": "full",
-    "algorithm": "fedavg",
-    "local": {"steps": 1, "lr": 0.5},
-    "rounds": 3,
-}
-
-
-def test_no_round_enters_a_context_of_lightnings_profiler(monkeypatch):
-    entered = []
-    monkeypatch.setattr(PassThroughProfiler, "profile", lambda self, name: entered.append(name))
-    # The mean target is 2, and each round halves the distance to it.
-    assert simulate(HALVING).server.tolist() == [2 * (1 - 0.5**3)]
-    assert entered == []
 
 
 TRIAL = {
