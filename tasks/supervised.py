@@ -25,15 +25,10 @@ Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
 class SupervisedTask(Task):
-    """A network and a loss.
+    """A network and a loss: see `supervised`.
 
-    Args:
-        network: maps the inputs to predictions: logits [n, C] for classification.
-        loss: the mean over samples, from predictions and targets.
-        classes: C, for classification; None for regression.
-        per_sample: metrics by name, [n] from predictions and targets.
-        accumulated: metrics by name that are computed over a whole split.
-        lr: learning rate of central training.
+    `classes` is C for classification and None for regression. `per_sample` metrics give [n] from predictions and
+    targets; `accumulated` ones are computed over a whole split.
     """
 
     def __init__(

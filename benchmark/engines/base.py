@@ -65,15 +65,9 @@ class Work(ABC):
     It holds the clients' momentum and buffers (BatchNorm statistics), and counts what the clients compute. An engine
     adds how gradients and local steps are computed.
 
-    Args:
-        engine: with the task, the clients' samples and their local training.
-        t: the round.
-        lr: eta of the round.
-        momentum: the clients' momentum before the round; None if it is not kept over rounds.
-
     Attributes:
-        momentum: after the clients' work so far. Each call of `sgd` in a round starts from the momentum before the
-            round; the last call of a client counts.
+        momentum: after the clients' work so far; None if it is not kept over rounds. Each call of `sgd` in a round
+            starts from the momentum before the round; the last call of a client counts.
         gradient_count: how many minibatch gradients the clients have computed.
         loss_calls: the losses [a] that each call of `gradients` or `losses` returned, in order.
     """

@@ -31,17 +31,10 @@ def held_out_splits(data: ClientData, device: torch.device) -> HeldOut:
 
 
 class Feed:
-    """The minibatches of all clients.
+    """The minibatches of all clients, augmented by the task.
 
-    Args:
-        task: augments the minibatches.
-        samples: the training samples of all clients, on the device of the work.
-        minibatches: the rows of each client's minibatch in each step.
-        held_out: see `HeldOut`.
-
-    Attributes:
-        augments: whether the task augments samples.
-        always_same: whether a client's minibatch is the same in all steps.
+    The training samples of all clients are on the device of the work. `always_same`: a client's minibatch is the same
+    in all steps.
     """
 
     def __init__(self, task: Task, samples: Samples, minibatches: Minibatches, held_out: HeldOut | None = None) -> None:

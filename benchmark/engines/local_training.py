@@ -112,12 +112,7 @@ def is_adam(optimizer: ClientOptimizer | None) -> bool:
 
 
 class AdamRows:
-    """Adam for n clients at once, one row for each.
-
-    Args:
-        optimizer: `adam` or `adamw` with options.
-        y: the models before the first step, for their shape.
-    """
+    """Adam for n clients at once, one row for each as in the models `y`; by `adam` or `adamw` with options."""
 
     def __init__(self, optimizer: "partial[torch.optim.Optimizer]", y: Float[Tensor, "n d"]) -> None:
         self.decoupled = optimizer.func is adamw

@@ -24,12 +24,7 @@ FEW = 64
 
 
 class Loss(nn.Module):
-    """A task's loss as a module, as `torch.func.functional_call` needs it.
-
-    Args:
-        task: its parameters are named `task.` and their name.
-        context: in which the loss is computed.
-    """
+    """A task's loss, computed in a context, as a module, as `torch.func.functional_call` needs it."""
 
     def __init__(self, task: Task, context: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
         super().__init__()
@@ -42,12 +37,7 @@ class Loss(nn.Module):
 
 
 class PerClientGradients:
-    """The gradients of many clients, each at its own parameters and minibatch, in one batch of kernels.
-
-    Args:
-        loss: the task's.
-        buffer_names: of the buffers that the loss updates.
-    """
+    """The gradients of many clients, each at its own parameters and minibatch, in one batch of kernels."""
 
     def __init__(self, loss: Loss, buffer_names: list[str]) -> None:
         self.loss = loss

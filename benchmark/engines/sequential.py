@@ -167,11 +167,7 @@ class SequentialWork(Work):
 
 
 class Replica:
-    """A copy of a task, used by one thread at a time.
-
-    Args:
-        model: of the task.
-    """
+    """A copy of a task, used by one thread at a time."""
 
     def __init__(self, model: FlatTask) -> None:
         self.model = model

@@ -198,13 +198,7 @@ class VectorisedWork(Work):
 
 
 class Descent:
-    """The local steps of the clients of a chunk.
-
-    Args:
-        work: of the round.
-        clients, ids: the clients on the device and on the host, those with the most steps first.
-        moving: see `Moving`.
-    """
+    """The local steps of the clients of a chunk, those with the most steps first."""
 
     def __init__(self, work: VectorisedWork, clients: Int[Tensor, "n"], ids: list[int], moving: Moving) -> None:
         self.work = work
@@ -286,11 +280,7 @@ class Descent:
 
 
 class ClientBuffers:
-    """The buffers of the clients that have computed so far in a round.
-
-    Args:
-        server: the server's buffers, repeated for a number of clients.
-    """
+    """The buffers of the clients that have computed so far in a round; `server` repeats the server's for a number."""
 
     def __init__(self, server: Callable[[int], NamedTensors]) -> None:
         self.server = server

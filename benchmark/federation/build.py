@@ -32,11 +32,7 @@ MEMBERS = {"least_loss": "least_losses(data)", "probability": "probability(t)"}
 
 
 def build(trial: Trial, workers: int = 1) -> Federation:
-    """The federation of a trial.
-
-    Args:
-        trial: the settings.
-        workers: threads that compute side by side.
+    """The federation of a trial, in which `workers` threads compute side by side.
 
     Raises:
         SettingError: a setting that its task, participation model or algorithm does not allow.

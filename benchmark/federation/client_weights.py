@@ -75,14 +75,8 @@ def classes(
 class Weights(nn.Module):
     """The second run. Its state is buffers and a parameter, so that checkpoints contain it.
 
-    Args:
-        algorithm: the method.
-        classes: of the clients.
-        dtype: of the run.
-
-    Attributes:
-        cumulative: [m], the server's model of the second run: the clients' cumulative weights. A client whose update is
-            added to the server's model in full gains 1.
+    `cumulative` [m] is the server's model of the second run: the clients' cumulative weights. A client whose update is
+    added to the server's model in full gains 1.
     """
 
     def __init__(self, algorithm: Algorithm[Any], classes: Classes, dtype: torch.dtype) -> None:
@@ -116,12 +110,7 @@ class Weights(nn.Module):
 
 
 class UnitWork:
-    """K local steps of client i move its model by 1 along coordinate i: see `rollcall.algorithms.LocalWork`.
-
-    Args:
-        work: the local work of the run in this round.
-        lr: eta.
-    """
+    """K local steps of client i move its model by 1 along coordinate i: see `rollcall.algorithms.LocalWork`."""
 
     def __init__(self, work: Work, lr: float) -> None:
         self.steps, self.steps_of = work.steps, work.steps_of
