@@ -72,7 +72,7 @@ def test_batchnorm_statistics_are_averaged_over_the_active_clients():
         lr=lambda t: 0.0,
         alpha=np.full(3, 1 / 3),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
-        splits=lambda t: ["train"],
+        splits_at=lambda t: ["train"],
         seed=0,
     )
     with quiet():
