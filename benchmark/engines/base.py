@@ -43,11 +43,10 @@ class Moving(NamedTuple):
 
 
 class Engine(Protocol):
-    """Computes the clients' local work of a trial.
+    """Computes the clients' local work of a trial, for which it is made once. All tensors are on one device.
 
-    An engine is made once per trial from the task, the clients' minibatches, their local training and the number of
-    threads. All tensors are on one device. Each thread runs its kernels on one thread (`kernels_of_one_thread`), so
-    that results do not depend on the number of threads.
+    Each thread runs its kernels on one thread (`kernels_of_one_thread`), so that results do not depend on the number of
+    threads.
     """
 
     model: FlatTask
@@ -56,7 +55,6 @@ class Engine(Protocol):
 
     def round(self, t: int, lr: float, momentum: Rows | None = None) -> "Work":
         """The local work of round t at learning rate eta, with the clients' momentum if it is kept over rounds."""
-        ...
 
 
 class Work(ABC):

@@ -66,17 +66,11 @@ class Result:
         Each call builds a new one, for which it loads the data set.
 
         Raises:
-            SettingError: the buffers are unknown, or the task cannot be built here.
+            SettingError: the task cannot be built here.
         """
         with at("task"):
             task: Task = self.trial.task.build(self.trial.seed)[0]
         flat = FlatTask(task.to(PRECISIONS[self.trial.numerics.dtype].dtype))
-        missing = [name for name in flat.buffer_names if name not in self.buffers]
-        if missing:
-            raise SettingError(
-                f"the buffer {missing[0]} of the model was not saved, because the run is of an earlier version. "
-                "Run the trial again in another folder"
-            )
         flat.move(torch.from_numpy(self.model))
         for name, buffer in zip(flat.buffer_names, flat.buffers_(), strict=True):
             buffer.copy_(torch.from_numpy(self.buffers[name]))

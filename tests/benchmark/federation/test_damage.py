@@ -36,12 +36,6 @@ def is_whole(folder):
     return rounds_in(folder) == [0, 5, 10, 15, 20] and np.array_equal(result.model, simulate(TRIAL).model)
 
 
-def test_a_whole_folder_has_no_findings(tmp_path):
-    stopped(tmp_path / "run")
-    assert run_folders(tmp_path) == [tmp_path / "run"]
-    assert examine(tmp_path / "run") == []
-
-
 def test_a_folder_that_can_only_be_read(tmp_path, monkeypatch):
     """The lock cannot be tried there; a trial that runs would hold it and write."""
     stopped(tmp_path / "run")
@@ -187,23 +181,6 @@ def test_a_full_disk_during_a_run(tmp_path, monkeypatch):
     assert carried_out(tmp_path).state == "finished"
     assert rounds_in(tmp_path) == [0, 5, 10, 15, 20]
     assert np.array_equal(RunFolder(tmp_path).models()[0], simulate(TRIAL).model)
-
-
-def test_a_file_that_cannot_be_replaced_stays(tmp_path):
-    file = tmp_path / "status.json"
-    file.write_text("old")
-
-    def write():
-        with run_folder.replacing(file) as scratch:
-            scratch.write_text("ne")
-            full()
-
-    with pytest.raises(OSError, match="No space left") as raised:
-        write()
-    assert run_folder.is_full_disk(raised.value)
-    assert not run_folder.is_full_disk(OSError(errno.EACCES, "denied"))
-    assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
-    assert file.read_text() == "old"
 
 
 def test_a_full_disk_at_a_checkpoint(tmp_path, monkeypatch):

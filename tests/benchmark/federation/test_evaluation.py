@@ -206,30 +206,6 @@ def batches_of(size, init):
     return with_size
 
 
-def test_client_means_leave_out_clients_without_samples():
-    """Client 1 holds out no sample: it has no value, and the mean is over the three others."""
-    trial = {"task": {"name": "leaf_synthetic", "clients": 4}, "evaluation": {"metrics": ["f1"], "by": ["client"]}}
-    federation = build(Trial.read(TRIAL | trial))
-    owner = federation.data.owners["test"]
-    kept = np.flatnonzero(owner != 1)
-    groups = [Groups("test", ["a", "b", "c", "d"], torch.from_numpy(owner[kept]), "mean", by="client")]
-    scores = Tally({"test": len(kept)}, groups, federation.metrics)
-    predictions, labels = federation.model.task.outputs(
-        tuple(column[kept] for column in federation.data.splits["test"])
-    )
-    scores.take_outputs("test", predictions, labels)
-    values = scores.scores()
-    guesses, mine = predictions.argmax(dim=1).numpy(), [owner[kept] == client for client in (0, 2, 3)]
-    expected = [f1_of_occurring(labels.numpy()[rows], guesses[rows]) for rows in mine]
-    assert [values[f"test/f1/{name}"] for name in "acd"] == pytest.approx(expected, rel=1e-6)
-    assert values["test/f1/mean"] == pytest.approx(np.mean(expected), rel=1e-6)
-    assert "test/f1/b" not in values
-
-
-def f1_of_occurring(labels, guesses):
-    return f1_score(labels, guesses, labels=np.unique(labels), average="macro")
-
-
 def test_a_chosen_metric_replaces_that_of_the_task():
     own = supervised((np.eye(4), np.array([0, 1, 0, 1])), None, torch.nn.Linear(4, 2), metrics=["auroc"], clients=2)
     metrics = [{"name": "auroc", "average": "weighted"}, "f1"]
@@ -239,12 +215,6 @@ def test_a_chosen_metric_replaces_that_of_the_task():
         "auroc": "weighted",
         "f1": "macro",
     }
-
-
-def test_a_client_that_is_not_listed_serves_statistics_only():
-    row = simulate(TRIAL | {"rounds": 1}).history.iloc[-1]
-    assert 0 <= row["train/worst_10_accuracy"] < row["train/accuracy"]
-    assert not [name for name in row.index if "client" in name]
 
 
 def test_undefined_values_are_left_out():

@@ -10,7 +10,7 @@ from lightning.pytorch.loggers import CSVLogger
 from runs import DIGITS, TRAINER
 from torch import nn
 
-from rollcall import SettingError, simulate
+from rollcall import simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
@@ -130,8 +130,3 @@ def test_tf32_holds_for_the_trial_only():
     before = torch.get_float32_matmul_precision()
     assert [run(dtype)[1] for dtype in ("tf32", "float32")] == ["high", "highest"]
     assert torch.get_float32_matmul_precision() == before
-
-
-def test_other_names_are_refused():
-    with pytest.raises(SettingError, match=r"numerics.dtype: 'float16' is not allowed; must be .*'bf16_mixed'"):
-        run("float16")
