@@ -17,7 +17,6 @@ from rollcall.tasks.minibatches import Minibatches
 from rollcall.tasks.models import MODELS
 from rollcall.tasks.partitions import PARTITIONS
 from rollcall.tasks.supervised import Supervised, SupervisedTask, supervised
-from rollcall.tasks.tabular import breast_cancer, diabetes
 
 TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "quadratic": quadratic,
@@ -25,8 +24,6 @@ TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "ridge": ridge,
     "sun_synthetic": sun_synthetic,
     "leaf_synthetic": leaf_synthetic,
-    "diabetes": diabetes,
-    "breast_cancer": breast_cancer,
     "digits": digits,
     "mnist": mnist,
     "fashion_mnist": fashion_mnist,
@@ -49,12 +46,10 @@ __all__ = [
     "Supervised",
     "SupervisedTask",
     "Task",
-    "breast_cancer",
     "cifar10",
     "cifar100",
     "cinic10",
     "cinic10_enlarged",
-    "diabetes",
     "digits",
     "fashion_mnist",
     "fedpbc_quadratic",

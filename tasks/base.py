@@ -69,10 +69,7 @@ class Task(LightningModule, ABC):
     def augment(self, batch: Samples, keys: Int[Tensor, "n 3"]) -> Samples:
         """Augment n training samples before a local step.
 
-        Args:
-            batch: the samples.
-            keys: [n, 3], client, step and position in the minibatch of each sample. Random draws may only depend on
-                these and the seed.
+        Random draws may only depend on the seed and `keys`: client, step and position in the minibatch of each sample.
         """
         return batch
 
@@ -98,12 +95,7 @@ class Task(LightningModule, ABC):
 class Classifier(Task):
     """Base class of tasks that minimise the cross-entropy of logits, plus ridge/2 ||x||^2 over all parameters x.
 
-    `forward` maps inputs to logits [n, C].
-
-    Args:
-        lr: learning rate of central training.
-        ridge: weight of the penalty, at least 0. Its gradient is ridge * x, as with torch's `weight_decay`, also on
-            biases.
+    `forward` maps inputs to logits [n, C]. The gradient of the penalty is ridge * x, as with torch's `weight_decay`.
     """
 
     def __init__(self, lr: float, ridge: float) -> None:

@@ -20,13 +20,7 @@ from rollcall.tasks.streams import stream, torch_stream
 class Classification(Classifier):
     """Cross-entropy of a network's logits on normalised images, plus ridge/2 ||x||^2 over all parameters x.
 
-    Args:
-        network: maps images [n, channels, height, width] to logits [n, classes].
-        mean: of each channel, for pixels scaled to [0, 1].
-        std: of each channel, for pixels scaled to [0, 1].
-        lr: learning rate of central training.
-        augmentation: of training images. Default: none.
-        ridge: weight of the penalty.
+    `mean` and `std` are those of each channel, for pixels scaled to [0, 1].
     """
 
     mean: Tensor

@@ -52,9 +52,6 @@ def quadratic(seed: int, *, targets: np.ndarray, curvature: np.ndarray | float =
         seed: not used, nothing is drawn.
         targets: [m, d], u, or [m] for d = 1.
         curvature: [m], h, or one number for all clients; positive.
-
-    Raises:
-        ValueError: a shape or value that is not allowed.
     """
     u = np.asarray(targets, dtype=np.float64)
     u = u[:, None] if u.ndim == 1 else u
@@ -164,11 +161,8 @@ def ridge(
 class SunSynthetic(KnownOptimum):
     """Robust regression f_i(x) = mean_j log((<A_ij, x> + b_ij)^2 / 2 + 1) over a client's rows j ([Sun] Fig. 2).
 
-    The plus sign is as printed in the paper, so a client's minimiser is near -theta_i.
-
-    Args:
-        optimum: [d], x*, the best minimiser found of the mean of all f_i.
-        least: the mean of all f_i at x*.
+    The plus sign is as printed in the paper, so a client's minimiser is near -theta_i. `least` is the mean of all f_i
+    at the best minimiser found, x*.
     """
 
     def __init__(self, optimum: Float[Tensor, "d"], least: float) -> None:

@@ -3,7 +3,7 @@
 The rule is that of `rollcall.participation.streams`. The two packages are independent, and use different purposes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from zlib import crc32
 
@@ -80,20 +80,18 @@ class Seed(ISeedSequence):
         return self.words
 
 
-class Hash:
-    """The multiplicative hash, whose constant changes with each use."""
+def multiplicative_hash(constant: int, factor: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The multiplicative hash of words, whose constant changes with each use."""
 
-    def __init__(self, constant: int, factor: int) -> None:
-        self.constant = constant
-        self.factor = factor
-
-    def __call__(self, words: UInt32[np.ndarray, "n"]) -> UInt32[np.ndarray, "n"]:
-        """Hashed words."""
-        words = words ^ np.uint32(self.constant)
-        self.constant = self.constant * self.factor & 0xFFFFFFFF
-        words *= np.uint32(self.constant)
+    def hashed(words: UInt32[np.ndarray, "n"]) -> UInt32[np.ndarray, "n"]:
+        nonlocal constant
+        words = words ^ np.uint32(constant)
+        constant = constant * factor & 0xFFFFFFFF
+        words *= np.uint32(constant)
         words ^= words >> SHIFT
         return words
+
+    return hashed
 
 
 def seeds(keys: UInt32[np.ndarray, "n 4"]) -> list[Seed]:
@@ -101,7 +99,7 @@ def seeds(keys: UInt32[np.ndarray, "n 4"]) -> list[Seed]:
 
     NumPy computes one at a time, which takes several times as long as the draw that follows.
     """
-    entropy, hashed = np.ascontiguousarray(keys.T), Hash(INIT_A, MULT_A)
+    entropy, hashed = np.ascontiguousarray(keys.T), multiplicative_hash(INIT_A, MULT_A)
     pool = [hashed(words) for words in entropy]
     for source in range(POOL):
         for target in range(POOL):
@@ -110,6 +108,6 @@ def seeds(keys: UInt32[np.ndarray, "n 4"]) -> list[Seed]:
                 mixed -= MIX_R * hashed(pool[source])
                 mixed ^= mixed >> SHIFT
                 pool[target] = mixed
-    hashed = Hash(INIT_B, MULT_B)
+    hashed = multiplicative_hash(INIT_B, MULT_B)
     state = np.stack([hashed(pool[word % POOL]) for word in range(8)], axis=1)
     return [Seed(words) for words in state.astype("<u4", copy=False).view("<u8").astype(np.uint64, copy=False)]

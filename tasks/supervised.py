@@ -4,8 +4,6 @@ The parts are checked on two samples; error messages state the requirement.
 """
 
 import copy
-import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +11,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.utils.data import Dataset, TensorDataset, default_collate
@@ -28,15 +25,10 @@ Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
 class SupervisedTask(Task):
-    """A network and a loss.
+    """A network and a loss: see `supervised`.
 
-    Args:
-        network: maps the inputs to predictions: logits [n, C] for classification.
-        loss: the mean over samples, from predictions and targets.
-        classes: C, for classification; None for regression.
-        per_sample: metrics by name, [n] from predictions and targets.
-        accumulated: metrics by name that are computed over a whole split.
-        lr: learning rate of central training.
+    `classes` is C for classification and None for regression. `per_sample` metrics give [n] from predictions and
+    targets; `accumulated` ones are computed over a whole split.
     """
 
     def __init__(
@@ -203,29 +195,36 @@ def supervised(
     """
     samples = _columns(train, "train")
     targets = samples[-1]
-    classes = None if targets.is_floating_point() else _classes(targets)
+    classes = None
+    if not targets.is_floating_point():
+        if targets.ndim != 1 or targets.min() < 0:
+            raise ValueError(
+                f"train: labels of shape {list(targets.shape)} from {int(targets.min())} are not allowed; "
+                "must be [n], whole numbers from 0. For regression make the targets floating point"
+            )
+        classes = int(targets.max()) + 1
     if loss is None:
         loss = mse_loss if classes is None else cross_entropy
     per_sample, accumulated = _metrics(metrics)
-    made = _check_network(network)
+    made = None if isinstance(network, type) or not callable(network) else _network(network, 0)
+    if not isinstance(made, nn.Module) or not any(parameter.requires_grad for parameter in made.parameters()):
+        raise ValueError(
+            f"network: {network!r} is not allowed; must be a torch module with parameters to train, or a function from "
+            "the seed to one"
+        )
     dtype = next(made.parameters()).dtype
-    samples = _cast(samples, dtype)
-    test_samples = None if test is None else _cast(_columns(test, "test"), dtype)
-    if test_samples is not None:
-        _check_test(samples, test_samples, classes)
+    splits = {"train": _cast(samples, dtype)}
+    if test is not None:
+        splits["test"] = _cast(_columns(test, "test"), dtype)
+        _check_test(splits["train"], splits["test"], classes)
     task = SupervisedTask(made, loss, classes, per_sample).eval()
-    first = tuple(column[:2] for column in samples)
-    _check_task(task, first)
-    for split, inspected in (("train", samples), ("test", test_samples)):
-        if inspected is not None and (bad := not_finite(task, split, inspected)):
+    _check_task(task, tuple(column[:2] for column in splits["train"]))
+    for split, inspected in splits.items():
+        if bad := not_finite(task, split, inspected):
             raise ValueError(f"{bad}; remove or replace them")
-    with torch.no_grad():
-        value = task.loss(first)
-    if not value.isfinite():
-        raise ValueError(f"loss: gives {value.item()} for the first samples; must be finite. Look for log(0) or 1 / 0")
     return Supervised(
-        train=samples,
-        test=test_samples,
+        train=splits["train"],
+        test=splits.get("test"),
         network=network,
         loss=loss,
         per_sample=per_sample,
@@ -238,14 +237,37 @@ def supervised(
     )
 
 
-def _classes(targets: Tensor) -> int:
-    """C, one more than the largest label."""
-    if targets.ndim != 1 or targets.min() < 0:
+def _columns(source: Any, name: str) -> Samples:
+    """The columns of a split: inputs, and targets last. A data set is read once, so a random transform acts once."""
+    try:
+        if isinstance(source, TensorDataset):
+            source = source.tensors
+        elif isinstance(source, Dataset):
+            source = default_collate([source[i] for i in range(len(source))])  # type: ignore[arg-type]
+        if not isinstance(source, tuple | list) or len(source) < 2:
+            raise TypeError(type(source).__name__)
+        columns = [
+            column.detach().clone() if isinstance(column, Tensor) else torch.from_numpy(np.array(column))
+            for column in source
+        ]
+    except (TypeError, RuntimeError) as error:
         raise ValueError(
-            f"train: labels of shape {list(targets.shape)} from {int(targets.min())} are not allowed; "
-            "must be [n], whole numbers from 0. For regression make the targets floating point"
-        )
-    return int(targets.max()) + 1
+            f"{name}: {_line(error)}: must be a tuple (inputs, targets) of tensors or arrays of numbers, or a torch "
+            "Dataset whose items are such pairs"
+        ) from error
+    lengths = [len(column) if column.ndim else 0 for column in columns]
+    if len(set(lengths)) > 1 or not lengths[0]:
+        raise ValueError(f"{name}: columns of lengths {lengths} are not allowed; must be equal and at least 1")
+    pixels = [column.dtype == torch.uint8 for column in columns[:-1]] + [False]  # targets are no pixels
+    return tuple(
+        column if column.is_floating_point() or kept else column.long()
+        for column, kept in zip(columns, pixels, strict=True)
+    )
+
+
+def _cast(samples: Samples, dtype: torch.dtype) -> Samples:
+    """Floating-point columns in the type of the network's parameters."""
+    return tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)
 
 
 def _metrics(metrics: Mapping[str, Any] | Sequence[Any]) -> tuple[dict[str, Loss], dict[str, Accumulated]]:
@@ -280,11 +302,6 @@ def _partition(partition: Any) -> Partition:
     return partial(PARTITIONS[name], **options)
 
 
-def _cast(samples: Samples, dtype: torch.dtype) -> Samples:
-    """Floating-point columns in the type of the network's parameters."""
-    return tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)
-
-
 def _check_test(train: Samples, test: Samples, classes: int | None) -> None:
     """Raise unless test samples have the shapes, types and labels of the training samples."""
     of_train, of_test = ([(list(column.shape[1:]), column.dtype) for column in samples] for samples in (train, test))
@@ -294,98 +311,12 @@ def _check_test(train: Samples, test: Samples, classes: int | None) -> None:
         raise ValueError(f"test: labels are not allowed that train does not have; must be in [0, {classes - 1}]")
 
 
-def _columns(source: Any, name: str) -> Samples:
-    """The columns of a split: inputs, and targets last. A data set is read once, so a random transform acts once."""
-    if isinstance(source, TensorDataset):
-        source = source.tensors
-    elif isinstance(source, Dataset):
-        source = _items(source, name)
-    if not isinstance(source, tuple | list) or len(source) < 2:
-        raise ValueError(
-            f"{name}: {type(source).__name__} is not allowed; must be a tuple (inputs, targets) of tensors or arrays, "
-            "or a torch Dataset whose items are such pairs"
-        )
-    tensors = tuple(_tensor(column, name) for column in source)
-    if not tensors[-1].is_floating_point():
-        tensors = (*tensors[:-1], tensors[-1].long())
-    lengths = [len(column) if column.ndim else 0 for column in tensors]
-    if len(set(lengths)) > 1 or not lengths[0]:
-        raise ValueError(f"{name}: columns of lengths {lengths} are not allowed; must be equal and at least 1")
-    return tensors
-
-
-def _items(dataset: Dataset[Any], name: str) -> Sequence[Any]:
-    if not hasattr(dataset, "__len__"):
-        raise ValueError(f"{name}: a data set without length is not allowed; must have __len__ and __getitem__")
-    try:
-        collated: Sequence[Any] = default_collate([dataset[i] for i in range(len(dataset))])
-    except (TypeError, RuntimeError) as error:
-        raise ValueError(
-            f"{name}: the items of this data set do not fit into tensors ({error}); "
-            "a transform must make tensors of equal shape from them"
-        ) from error
-    return collated
-
-
-def _tensor(column: Any, name: str) -> Tensor:
-    try:
-        tensor = column.detach().clone() if isinstance(column, Tensor) else torch.from_numpy(np.array(column))
-    except TypeError:
-        raise ValueError(f"{name}: a column of {np.array(column).dtype} is not allowed; must be numbers") from None
-    return tensor if tensor.is_floating_point() or tensor.dtype == torch.uint8 else tensor.long()
-
-
-def _check_network(network: nn.Module | Callable[[int], nn.Module]) -> nn.Module:
-    """A copy of the network, or the network for seed 0, if clients can train it."""
-    if isinstance(network, type) or not callable(network):
-        what = f"the class {network.__name__}" if isinstance(network, type) else repr(network)
-        raise ValueError(f"network: {what} is not allowed; must be a torch module, or a function from the seed to one")
-    made = _network(network, 0)
-    if not isinstance(made, nn.Module):
-        raise ValueError(f"network: the function gives {type(made).__name__}; must give a torch module")
-    if not any(parameter.requires_grad for parameter in made.parameters()):
-        raise ValueError(f"network: {type(made).__name__} has no parameters to train")
-    if isinstance(made, LightningModule):
-        _check_lightning(made)
-    return made
-
-
-def _check_lightning(module: LightningModule) -> None:
-    """Raise if a LightningModule has no `forward`, or optimizes manually."""
-    name = type(module).__name__
-    if type(module).forward is LightningModule.forward:
-        raise ValueError(
-            f"network: {name} has no forward. The loss is computed from its predictions, for each client: move the "
-            "computation of predictions from training_step to forward(inputs), and pass the loss as loss=..."
-        )
-    if not module.automatic_optimization:
-        raise ValueError(
-            f"network: {name} optimizes manually, which clients cannot do; pass the network itself and loss=..., "
-            "or write a rollcall.tasks.Task"
-        )
-
-
 def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None:
-    """Raise unless a network gives C logits for images of a shape, and clients can train it.
-
-    Raises:
-        ValueError: it gives no logits; or a LightningModule has no `forward`, optimizes manually, or computes another
-            loss than the cross-entropy in training_step.
-    """
-    if isinstance(module, LightningModule):
-        _check_lightning(module)
-    batch = torch.randn(2, *shape, generator=torch.Generator().manual_seed(0)), torch.arange(2) % classes
-    module = copy.deepcopy(module).eval()
+    """Raise ValueError unless a network gives C logits for images of a shape; or the error of the network."""
+    generator = torch.Generator().manual_seed(0)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        logits = module(batch[0])
-        _check_predictions(logits, batch[1], classes)
-        loss = cross_entropy(logits, batch[1])
-        if isinstance(module, LightningModule) and (own := _other_loss(module, batch, loss)) is not None:
-            raise ValueError(
-                f"model: the clients of this task minimise the cross-entropy of forward, {loss:.4g} on two "
-                f"inputs, and training_step of {type(module).__name__} gives {own:.4g}; make a task with "
-                "rollcall.tasks.supervised(train, test, module, loss=...)"
-            )
+        logits = copy.deepcopy(module).eval()(torch.randn(2, *shape, generator=generator))
+    _check_predictions(logits, torch.arange(2) % classes, classes)
 
 
 def _check_task(task: SupervisedTask, batch: Samples) -> None:
@@ -397,17 +328,11 @@ def _check_task(task: SupervisedTask, batch: Samples) -> None:
             shapes = [list(column.shape) for column in batch[:-1]]
             raise ValueError(f"network: cannot be computed for inputs of shape {shapes}: {_line(error)}") from error
         _check_predictions(predictions, targets, task.classes)
-        loss = _check_loss(task.loss_function, predictions, targets)
+        _check_loss(task.loss_function, predictions, targets)
         for name, function in task.per_sample.items():
             values = function(predictions, targets)
             if not isinstance(values, Tensor) or values.shape != (len(targets),):
                 raise ValueError(f"metrics: {name} gives {_shape(values)} for {len(targets)} samples; must give [n]")
-        if isinstance(task.network, LightningModule) and (own := _other_loss(task.network, batch, loss)) is not None:
-            raise ValueError(
-                f"loss: gives {loss:.4g} on the first samples, and training_step of "
-                f"{type(task.network).__name__} {own:.4g}; pass as loss=... what training_step computes from "
-                "forward and targets"
-            )
         try:
             task.metrics(batch)
         except RuntimeError as error:
@@ -429,8 +354,8 @@ def _check_predictions(predictions: Any, targets: Tensor, classes: int | None) -
         raise ValueError(f"{gives} [{n}, {classes}], a logit for each class")
 
 
-def _check_loss(loss: Callable[[Tensor, Tensor], Tensor], predictions: Tensor, targets: Tensor) -> Tensor:
-    """The loss of the samples, which must be the mean of their losses."""
+def _check_loss(loss: Loss, predictions: Tensor, targets: Tensor) -> None:
+    """Raise unless the loss is the mean of the samples' losses."""
     try:
         whole = loss(predictions, targets)
         if not isinstance(whole, Tensor) or whole.ndim:
@@ -441,36 +366,11 @@ def _check_loss(loss: Callable[[Tensor, Tensor], Tensor], predictions: Tensor, t
             f"loss: cannot be computed from predictions {list(predictions.shape)} and targets {list(targets.shape)}: "
             f"{_line(error)}"
         ) from error
-    if not torch.allclose(whole, single.mean(), rtol=1e-4, atol=1e-6, equal_nan=True):  # NaN: refused by `supervised`
+    if not torch.allclose(whole, single.mean(), rtol=1e-4, atol=1e-6, equal_nan=True):
         raise ValueError(
             f"loss: gives {whole:.4g} for samples whose own losses are {', '.join(f'{one:.4g}' for one in single)}; "
             "must be their mean, without sums or class weights"
         )
-    return whole
-
-
-def _other_loss(module: LightningModule, batch: Samples, loss: Tensor) -> Tensor | None:
-    """The loss of training_step for a batch, if it is another; a warning if it does not run without a Trainer."""
-    step = type(module).training_step
-    if not inspect.isfunction(step) or step is LightningModule.training_step:
-        return None
-    own: Any = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # self.log without a Trainer
-        try:
-            own = copy.deepcopy(module).training_step(batch, 0)
-        except Exception as error:
-            reason = f"fails without a Trainer ({_line(error)})"
-        else:
-            own = own.get("loss") if isinstance(own, dict) else own
-            reason = "gives no loss"
-    if isinstance(own, Tensor):
-        return None if torch.allclose(own.to(loss.dtype), loss, rtol=1e-4, atol=1e-6) else own
-    warnings.warn(
-        f"training_step of {type(module).__name__} {reason}; it is not compared with loss, which clients minimise",
-        stacklevel=4,
-    )
-    return None
 
 
 def _shape(value: Any) -> str:

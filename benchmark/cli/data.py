@@ -41,8 +41,8 @@ def status(names: Names = None, as_json: Json = False) -> None:
 
 @data.command()
 def fetch(names: Names = None) -> None:
-    """Download what is missing. Rerun the command to resume an interrupted download."""
-    from rollcall.tasks.datasets.fetch import fetch as download
+    """Download what is missing."""
+    from rollcall.tasks.datasets import fetch as download
 
     root, sources = _chosen(names)
     for source in sources:
@@ -92,11 +92,11 @@ def _status(source: "Source", root: Path) -> dict[str, Any]:
     return {
         "name": source.name,
         "present": not missing,
-        "files": len(source.files(root)),
+        "files": len(source.files),
         "missing": len(missing),
         "folder": str(root.resolve()),
-        "bytes": sum(_size(root / path) for path in source.places()),
-        "urls": [url for archive in source.archives() for url in archive.urls],
+        "bytes": sum(_size(root / path) for path in source.files),
+        "urls": source.urls,
         "download_bytes": source.download_bytes,
     }
 

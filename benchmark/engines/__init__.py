@@ -6,7 +6,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.engines.base import Engine, Work
 from rollcall.benchmark.engines.feed import Feed, held_out_splits
 from rollcall.benchmark.engines.flat_task import Evaluator, FlatTask, kernels_of_one_thread
-from rollcall.benchmark.engines.local_training import Adam, LocalTraining
+from rollcall.benchmark.engines.local_training import LocalTraining
 from rollcall.benchmark.engines.sequential import Sequential
 from rollcall.benchmark.engines.vectorised import Vectorised
 
@@ -52,7 +52,6 @@ ENGINES: dict[str, Callable[[FlatTask, Feed, LocalTraining, int], Engine]] = {
 
 __all__ = [
     "ENGINES",
-    "Adam",
     "Engine",
     "Evaluator",
     "Feed",

@@ -43,11 +43,10 @@ class Moving(NamedTuple):
 
 
 class Engine(Protocol):
-    """Computes the clients' local work of a trial.
+    """Computes the clients' local work of a trial, for which it is made once. All tensors are on one device.
 
-    An engine is made once per trial from the task, the clients' minibatches, their local training and the number of
-    threads. All tensors are on one device. Each thread runs its kernels on one thread (`kernels_of_one_thread`), so
-    that results do not depend on the number of threads.
+    Each thread runs its kernels on one thread (`kernels_of_one_thread`), so that results do not depend on the number of
+    threads.
     """
 
     model: FlatTask
@@ -56,7 +55,6 @@ class Engine(Protocol):
 
     def round(self, t: int, lr: float, momentum: Rows | None = None) -> "Work":
         """The local work of round t at learning rate eta, with the clients' momentum if it is kept over rounds."""
-        ...
 
 
 class Work(ABC):
@@ -65,15 +63,9 @@ class Work(ABC):
     It holds the clients' momentum and buffers (BatchNorm statistics), and counts what the clients compute. An engine
     adds how gradients and local steps are computed.
 
-    Args:
-        engine: with the task, the clients' samples and their local training.
-        t: the round.
-        lr: eta of the round.
-        momentum: the clients' momentum before the round; None if it is not kept over rounds.
-
     Attributes:
-        momentum: after the clients' work so far. Each call of `sgd` in a round starts from the momentum before the
-            round; the last call of a client counts.
+        momentum: after the clients' work so far; None if it is not kept over rounds. Each call of `sgd` in a round
+            starts from the momentum before the round; the last call of a client counts.
         gradient_count: how many minibatch gradients the clients have computed.
         loss_calls: the losses [a] that each call of `gradients` or `losses` returned, in order.
     """

@@ -31,17 +31,10 @@ def held_out_splits(data: ClientData, device: torch.device) -> HeldOut:
 
 
 class Feed:
-    """The minibatches of all clients.
+    """The minibatches of all clients, augmented by the task.
 
-    Args:
-        task: augments the minibatches.
-        samples: the training samples of all clients, on the device of the work.
-        minibatches: the rows of each client's minibatch in each step.
-        held_out: see `HeldOut`.
-
-    Attributes:
-        augments: whether the task augments samples.
-        always_same: whether a client's minibatch is the same in all steps.
+    The training samples of all clients are on the device of the work. `always_same`: a client's minibatch is the same
+    in all steps.
     """
 
     def __init__(self, task: Task, samples: Samples, minibatches: Minibatches, held_out: HeldOut | None = None) -> None:
@@ -61,11 +54,7 @@ class Feed:
     def stacked(self, clients: Int[Tensor, "a"], ids: list[int], first_steps: list[int], steps: int) -> "Stacked":
         """The minibatches of several clients in K steps.
 
-        Args:
-            clients: ids [a], on the device.
-            ids: the same, on the host.
-            first_steps: of each client, counted from the start of the trial.
-            steps: K.
+        The ids are needed on the device and on the host. First steps are counted from the start of the trial.
         """
         rows, lengths = self.minibatches.stacked(ids, first_steps, 1 if self.always_same else steps)
         K, a, b = rows.shape

@@ -78,7 +78,7 @@ class Evaluator:
         if pieces is None:
             return self.task.metrics(batch)
         metrics = self._computed(self.task.metrics, pieces)
-        sizes = [len(piece[0]) for piece in pieces]
+        sizes = torch.tensor([len(piece[0]) for piece in pieces])
         return {name: joined([piece[name] for piece in metrics], sizes) for name in metrics[0]}
 
     def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
@@ -109,11 +109,9 @@ class Evaluator:
         return list(map(of_piece, pieces) if self.workers == 1 else self.pool.map(of_piece, pieces))
 
 
-def joined(values: list[Tensor], sizes: list[int]) -> Tensor:
+def joined(values: list[Tensor], sizes: Tensor) -> Tensor:
     """Per-sample values of all pieces, concatenated; or the mean over samples of per-piece values."""
-    if values[0].ndim:
-        return torch.cat(values)
-    return torch.stack(values) @ torch.tensor(sizes, dtype=values[0].dtype, device=values[0].device) / sum(sizes)
+    return torch.cat(values) if values[0].ndim else torch.stack(values) @ sizes.to(values[0].dtype) / sizes.sum()
 
 
 def in_channels_last(batch: Samples) -> Samples:
@@ -124,10 +122,7 @@ def in_channels_last(batch: Samples) -> Samples:
 
 
 def accepts_channels_last(function: Callable[[Samples], object], batch: Samples) -> bool:
-    """Whether there are images, and a function accepts them in `channels_last`, which convolutions prefer.
-
-    `Tensor.view` may fail.
-    """
+    """Whether there are images, and a function accepts them in `channels_last`, which `Tensor.view` may not."""
     if not any(column.dim() == 4 for column in batch):
         return False
     try:
@@ -145,9 +140,6 @@ def kernels_of_one_thread() -> Iterator[int]:
     number of threads is restored at the end.
     """
     threads = torch.get_num_threads()
-    if threads == 1:
-        yield 1
-        return
     torch.set_num_threads(1)
     try:
         yield threads

@@ -5,7 +5,8 @@ The engines compute SGD themselves. Other steps are those of Adam, of AdamW or o
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -105,53 +106,35 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"sgd": sgd, "adam
 """The optimizers of local steps. Each takes the client's model and eta first; keyword arguments are options."""
 
 
-@dataclass(frozen=True)
-class Adam:
-    """Adam, or AdamW if the weight decay is decoupled, for one client or for many.
-
-    Attributes:
-        betas: decay rates of the two moments.
-        eps: added to the denominator.
-        weight_decay: w. Coupled, w x is added to the gradient. Decoupled, x shrinks by the factor 1 - lr w.
-        decoupled: whether it is AdamW.
-    """
-
-    betas: tuple[float, float] = (0.9, 0.999)
-    eps: float = 1e-8
-    weight_decay: float = 0.0
-    decoupled: bool = False
-
-    def __call__(self, parameters: list[Tensor], lr: float) -> torch.optim.Optimizer:
-        """The optimizer of one client."""
-        make = adamw if self.decoupled else adam
-        return make(parameters, lr, betas=self.betas, eps=self.eps, weight_decay=self.weight_decay)
+def is_adam(optimizer: ClientOptimizer | None) -> bool:
+    """Whether it is `adam` or `adamw` with options, whose steps `AdamRows` takes for many clients."""
+    return isinstance(optimizer, partial) and optimizer.func in (adam, adamw)
 
 
 class AdamRows:
-    """Adam for n clients at once, one row for each.
+    """Adam for n clients at once, one row for each as in the models `y`; by `adam` or `adamw` with options."""
 
-    Args:
-        settings: of Adam.
-        y: the models before the first step, for their shape.
-    """
-
-    def __init__(self, settings: Adam, y: Float[Tensor, "n d"]) -> None:
-        self.settings = settings
+    def __init__(self, optimizer: "partial[torch.optim.Optimizer]", y: Float[Tensor, "n d"]) -> None:
+        self.decoupled = optimizer.func is adamw
+        options: dict[str, Any] = {"betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0} | optimizer.keywords
+        self.betas: tuple[float, float] = options["betas"]
+        self.eps: float = options["eps"]
+        self.decay: float = options["weight_decay"]
         self.m, self.v = torch.zeros_like(y), torch.zeros_like(y)
         self.k = 0
 
     def step(self, y: Float[Tensor, "a d"], gradients: Float[Tensor, "a d"], lrs: Float[Tensor, "a 1"]) -> None:
         """One step of the first a clients; `y` and `gradients` are changed in place. Call it once for each step."""
         self.k += 1
-        (beta_1, beta_2), decay = self.settings.betas, self.settings.weight_decay
+        (beta_1, beta_2), decay = self.betas, self.decay
         m, v = self.m[: len(y)], self.v[: len(y)]
-        if decay and self.settings.decoupled:
+        if decay and self.decoupled:
             y.mul_(1 - lrs * decay)
         elif decay:
             gradients.add_(y, alpha=decay)
         m.lerp_(gradients, 1 - beta_1)
         v.mul_(beta_2).addcmul_(gradients, gradients, value=1 - beta_2)
-        denominator = (v.sqrt() / (1 - beta_2**self.k) ** 0.5).add_(self.settings.eps)
+        denominator = (v.sqrt() / (1 - beta_2**self.k) ** 0.5).add_(self.eps)
         y.addcdiv_(m * lrs, denominator, value=-1 / (1 - beta_1**self.k))
 
 

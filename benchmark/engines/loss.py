@@ -24,12 +24,7 @@ FEW = 64
 
 
 class Loss(nn.Module):
-    """A task's loss as a module, as `torch.func.functional_call` needs it.
-
-    Args:
-        task: its parameters are named `task.` and their name.
-        context: in which the loss is computed.
-    """
+    """A task's loss, computed in a context, as a module, as `torch.func.functional_call` needs it."""
 
     def __init__(self, task: Task, context: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
         super().__init__()
@@ -42,12 +37,7 @@ class Loss(nn.Module):
 
 
 class PerClientGradients:
-    """The gradients of many clients, each at its own parameters and minibatch, in one batch of kernels.
-
-    Args:
-        loss: the task's.
-        buffer_names: of the buffers that the loss updates.
-    """
+    """The gradients of many clients, each at its own parameters and minibatch, in one batch of kernels."""
 
     def __init__(self, loss: Loss, buffer_names: list[str]) -> None:
         self.loss = loss
@@ -55,12 +45,10 @@ class PerClientGradients:
         self.buffer_names = buffer_names
 
     def __call__(self, *tensors: Tensor, padded: bool, losses: bool) -> list[Tensor]:
-        """Gradients, losses and next buffers, clients first. A flat list of tensors, as recording needs it.
+        """Gradients, and losses and next buffers if they are needed, clients first.
 
-        Args:
-            tensors: parameters, buffers, columns of the minibatches; if these are padded, the weights of the samples.
-            padded: whether the minibatches are padded; only for a loss without buffers.
-            losses: whether losses and buffers are needed; False for the gradients alone.
+        Flat lists of tensors, as recording needs them: parameters, buffers, and columns of the minibatches. Padded
+        minibatches, only for a loss without buffers, are followed by the weights of the samples.
         """
         n, b = len(self.names), len(self.buffer_names)
         parameters = dict(zip(self.names, tensors[:n], strict=True))

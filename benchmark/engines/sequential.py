@@ -42,9 +42,7 @@ class Sequential:
     """
 
     def __init__(self, model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1) -> None:
-        self.model = model
-        self.feed = feed
-        self.local = local
+        self.model, self.feed, self.local = model, feed, local
         self.channels_last = self.draws = False
         self.threads = 1
         if model.parameters_[0].device.type == "cpu":
@@ -169,11 +167,7 @@ class SequentialWork(Work):
 
 
 class Replica:
-    """A copy of a task, used by one thread at a time.
-
-    Args:
-        model: of the task.
-    """
+    """A copy of a task, used by one thread at a time."""
 
     def __init__(self, model: FlatTask) -> None:
         self.model = model

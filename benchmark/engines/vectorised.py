@@ -13,7 +13,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.engines.base import Moving, Work
 from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import FlatTask
-from rollcall.benchmark.engines.local_training import Adam, AdamRows, LocalTraining, clip_rows
+from rollcall.benchmark.engines.local_training import AdamRows, LocalTraining, clip_rows, is_adam
 from rollcall.benchmark.engines.loss import (
     FastCrossEntropy,
     Loss,
@@ -55,21 +55,17 @@ class Vectorised:
     """
 
     def __init__(
-        self,
-        model: FlatTask,
-        feed: Feed,
-        local: LocalTraining,
-        workers: int = 1,
-        memory: int | None = None,
+        self, model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1, memory: int | None = None
     ) -> None:
-        self.model = model
-        self.feed = feed
-        self.local = local
-        if local.optimizer is not None and not isinstance(local.optimizer, Adam):
+        self.model, self.feed, self.local = model, feed, local
+        if local.optimizer is not None and not is_adam(local.optimizer):
             raise SettingError(
                 "numerics.engine: 'vectorised' is not allowed with a local optimizer from outside; must be sequential"
             )
-        loss, few = Loss(model.task, FastCrossEntropy), spread_samples(feed.samples)
+        # Eight samples from all over the data. Neighbours may share a label, which could hide how samples interact.
+        rows = torch.linspace(0, len(feed.samples[0]) - 1, 8).long()
+        few = tuple(column[rows.to(column.device)] for column in feed.samples)
+        loss = Loss(model.task, FastCrossEntropy)
         self.shapes = [parameter.shape for parameter in model.parameters_]
         self.per_client = PerClientGradients(loss, [f"task.{name}" for name in model.buffer_names])
         self.padding = not model.buffer_names and is_mean_of_samples(loss, few)
@@ -81,7 +77,14 @@ class Vectorised:
             for padded in (False, True)
             for losses in (False, True)
         }
-        self._try(few)
+        try:
+            batch = tuple(column.expand(2, *column.shape) for column in few)
+            self.differentiate(model.vector().expand(2, -1), self.per_client.server_buffers(2), batch)
+        except RuntimeError as error:
+            raise SettingError(
+                "numerics.engine: 'vectorised' is not allowed with this model; must be sequential. torch.func.vmap "
+                f"cannot vectorise its loss: {str(error).splitlines()[0]}"
+            ) from error
 
     def round(self, t: int, lr: float, momentum: Rows | None = None) -> "VectorisedWork":
         return VectorisedWork(self, t, lr, momentum)
@@ -89,12 +92,7 @@ class Vectorised:
     def gradients_of_steps(self, pieces: list[Tensor], minibatches: Stacked, losses: bool) -> ResultsAt:
         """The gradients of clients in each step, in the shapes of the parameters, then their losses if asked for.
 
-        For models without buffers.
-
-        Args:
-            pieces: the clients' models, as `split` gives them, which may change between steps.
-            minibatches: of all steps.
-            losses: whether losses are needed.
+        For models without buffers, in pieces as `split` gives them, which may change between steps.
         """
         weights = minibatches.weights
         data = minibatches.samples if weights is None else (*minibatches.samples, weights)
@@ -135,17 +133,6 @@ class Vectorised:
         """The rows as views in the shapes of the parameters, clients first."""
         pieces = torch.split(x, self.model.sizes, dim=1)
         return [piece.view(-1, *shape) for piece, shape in zip(pieces, self.shapes, strict=True)]
-
-    def _try(self, samples: Samples) -> None:
-        """Refuse, before the first round, a loss that cannot be vectorised."""
-        batch = tuple(column.expand(2, *column.shape) for column in samples)
-        try:
-            self.differentiate(self.model.vector().expand(2, -1), self.per_client.server_buffers(2), batch)
-        except RuntimeError as error:
-            raise SettingError(
-                "numerics.engine: 'vectorised' is not allowed with this model; must be sequential. torch.func.vmap "
-                f"cannot vectorise its loss: {str(error).splitlines()[0]}"
-            ) from error
 
 
 class VectorisedWork(Work):
@@ -211,13 +198,7 @@ class VectorisedWork(Work):
 
 
 class Descent:
-    """The local steps of the clients of a chunk.
-
-    Args:
-        work: of the round.
-        clients, ids: the clients on the device and on the host, those with the most steps first.
-        moving: see `Moving`.
-    """
+    """The local steps of the clients of a chunk, those with the most steps first."""
 
     def __init__(self, work: VectorisedWork, clients: Int[Tensor, "n"], ids: list[int], moving: Moving) -> None:
         self.work = work
@@ -227,7 +208,7 @@ class Descent:
         self.moving = moving
         self.positions, self.buffers = work.client_buffers.get(ids, clients.device)
         self.optimizer: AdamRows | None = None
-        if isinstance(self.local.optimizer, Adam):
+        if isinstance(self.local.optimizer, partial):
             self.optimizer = AdamRows(self.local.optimizer, pad_clients(moving.y, self.engine.padded_number(len(ids))))
 
     def run(self, K: Int[np.ndarray, "n"]) -> None:
@@ -299,11 +280,7 @@ class Descent:
 
 
 class ClientBuffers:
-    """The buffers of the clients that have computed so far in a round.
-
-    Args:
-        server: the server's buffers, repeated for a number of clients.
-    """
+    """The buffers of the clients that have computed so far in a round; `server` repeats the server's for a number."""
 
     def __init__(self, server: Callable[[int], NamedTensors]) -> None:
         self.server = server
@@ -364,12 +341,6 @@ class ChunkSize:
         each = self.bytes_per_client + length * (self.bytes_per_sample + steps * self.bytes_per_step_sample)
         fitting = max(1, self.memory // each)
         return fitting - fitting % _spacing(fitting)
-
-
-def spread_samples(samples: Samples) -> Samples:
-    """Eight samples from all over the data. Neighbours may share a label, which could hide how samples interact."""
-    rows = torch.linspace(0, len(samples[0]) - 1, 8).long()
-    return tuple(column[rows.to(column.device)] for column in samples)
 
 
 def next_round_number(n: int, most: int) -> int:

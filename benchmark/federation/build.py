@@ -9,30 +9,30 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from rollcall.algorithms import KNOWLEDGE, Algorithm
+from rollcall.algorithms import KNOWLEDGE, Algorithm, Rows
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines import Adam, LocalTraining
-from rollcall.benchmark.federation.checked import check_task
+from rollcall.benchmark.engines import LocalTraining, local_training
+from rollcall.benchmark.engines.local_training import ClientOptimizer
+from rollcall.benchmark.federation.checked import check_init, check_task, located
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.server_optimizers import OPTIMIZERS
-from rollcall.benchmark.federation.state import Need, refuse_what_cannot_fit
+from rollcall.benchmark.federation.state import refuse_what_cannot_fit
 from rollcall.benchmark.federation.trainer import PRECISIONS
 from rollcall.participation import Participation, Population
 from rollcall.tasks import ClientData, Minibatches, Task
 
+MEMBERS = {"least_loss": "least_losses(data)", "probability": "probability(t)"}
+"""The methods that provide knowledge; otherwise it is a property of its name."""
+
 
 def build(trial: Trial, workers: int = 1) -> Federation:
-    """The federation of a trial.
-
-    Args:
-        trial: the settings.
-        workers: threads that compute side by side.
+    """The federation of a trial, in which `workers` threads compute side by side.
 
     Raises:
         SettingError: a setting that its task, participation model or algorithm does not allow.
@@ -63,10 +63,12 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     if metrics.over_clients:
         groups += client_groups(groups, evaluated_splits(trial, data), data)
     d = sum(parameter.numel() for parameter in task.parameters())
-    need = Need.of(algorithm, d, data.clients, dtype)
-    if trial.local.keep_momentum:
-        need = Need(need.fixed, need.row + d * dtype.itemsize)
-    refuse_what_cannot_fit(need, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
+    x = torch.empty(d, dtype=dtype, device="meta")
+    state = algorithm.init(x, data.clients)
+    with located(algorithm):
+        check_init(algorithm, state)
+    states = [state, Rows.begin(x, data.clients)] if trial.local.keep_momentum else [state]
+    refuse_what_cannot_fit(states, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
     minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
     schedule = trial.local.schedule.bound()
     return Federation(
@@ -75,15 +77,15 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         participation,
         algorithm,
         minibatches=minibatches,
-        local=local_training(trial.local, minibatches),
+        local=local_steps(trial.local, minibatches),
         lr=lambda t: trial.local.lr * schedule(t),
         alpha=alpha,
         optimizer=server_optimizer(trial.server),
-        splits=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),
+        splits_at=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),
         seed=trial.seed,
         groups=groups,
         metrics=metrics,
-        engine=trial.numerics.engine,
+        engine_name=trial.numerics.engine,
         client_memory=trial.numerics.client_memory,
         classes=client_classes,
         workers=workers,
@@ -92,42 +94,26 @@ def build(trial: Trial, workers: int = 1) -> Federation:
 
 def check_knowledge(trial: Trial, task: Task, participation: Participation, algorithm: Algorithm[Any]) -> None:
     """Refuse an algorithm that requires knowledge which neither the task nor the participation model provides."""
-    check_names(trial.algorithm, algorithm.requires)
+    unknown = [name for name in algorithm.requires if name not in KNOWLEDGE]
+    if unknown or isinstance(algorithm.requires, str):
+        raise SourceError(
+            f"{definition(trial.algorithm.factory)}: requires: {algorithm.requires!r} is not allowed; must be a tuple "
+            f"of names, such as ('probability',), out of {', '.join(KNOWLEDGE)}"
+        )
     for knowledge in algorithm.requires:
+        choice, provided = trial.participation, getattr(participation, knowledge, None) is not None
         if knowledge == "least_loss":
-            source, provided = trial.task.label, type(task).least_losses is not Task.least_losses
+            choice, provided = trial.task, type(task).least_losses is not Task.least_losses
         elif knowledge == "probability":
-            source, provided = trial.participation.label, participation.probability(0) is not None
-        else:
-            source, provided = trial.participation.label, getattr(participation, knowledge) is not None
+            provided = participation.probability(0) is not None
         if not provided:
+            hint = "" if choice.source is None else f". Or define {MEMBERS.get(knowledge, knowledge)} in {choice.label}"
+            if knowledge in choice.options:
+                hint = f". Or set participation.{knowledge}"
             raise SettingError(
-                f"algorithm.name: {trial.algorithm.label!r} is not allowed with {source}, which does not provide "
-                f"{knowledge}; must be a method that does not need it{what_to_add(trial, knowledge)}"
+                f"algorithm.name: {trial.algorithm.label!r} is not allowed with {choice.label}, which does not provide "
+                f"{knowledge}; must be a method that does not need it{hint}"
             )
-
-
-def check_names(choice: Choice, requires: Any) -> None:
-    """Refuse `requires` of a class if it is not a tuple of names of oracle knowledge."""
-    listed = isinstance(requires, tuple | list)
-    wrong = [name for name in requires if name not in KNOWLEDGE] if listed else [requires]
-    if wrong:
-        must = "one of" if listed else "a tuple of names, such as ('probability',), out of"
-        names = ", ".join(KNOWLEDGE)
-        place = definition(choice.factory)
-        raise SourceError(f"{place}: requires: {wrong[0]!r} is not allowed; must be {must} {names}")
-
-
-def what_to_add(trial: Trial, knowledge: str) -> str:
-    """How the participation model, or the task, could provide this knowledge; empty if it cannot."""
-    if knowledge == "least_loss":
-        return "" if trial.task.source is None else f". Or define least_losses(data) in {trial.task.label}"
-    if knowledge in trial.participation.options:
-        return f". Or set participation.{knowledge}"
-    if trial.participation.source is None:
-        return ""
-    member = "the method probability(t)" if knowledge == "probability" else f"the property {knowledge}"
-    return f". Or define {member} in {trial.participation.label}"
 
 
 def sample_groups(trial: Trial, data: ClientData, participation: Participation) -> list[Groups]:
@@ -164,13 +150,13 @@ def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.opt
     return lambda parameters: make(parameters, server.lr)
 
 
-def local_training(local: Local, minibatches: Minibatches) -> LocalTraining:
+def local_steps(local: Local, minibatches: Minibatches) -> LocalTraining:
     """The clients' local training; epochs become steps. The engines compute SGD themselves."""
-    optimizer = None
+    optimizer: ClientOptimizer | None = None
     if isinstance(local.optimizer, Choice):
         optimizer = local.optimizer.bound()
     elif local.optimizer != "sgd":
-        optimizer = Adam(**local.options(), decoupled=local.optimizer == "adamw")
+        optimizer = partial(local_training.OPTIMIZERS[local.optimizer], **local.options())
     return LocalTraining(
         steps=local.steps or (local.epochs or 1) * minibatches.per_epoch,
         momentum=local.momentum,

@@ -47,17 +47,21 @@ def located(part: Any) -> Iterator[None]:
         raise SourceError(f"{definition(getattr(type(part), error.method))}: {error}") from None
 
 
+def _need(part: Any, method: str, fits: bool, expected: str, seen: str) -> None:
+    if not fits:
+        raise WrongReturnError(part, method, expected, seen)
+
+
 def check_init(algorithm: Any, state: Any, method: str = "init") -> None:
     """The state is a dataclass whose fields are tensors or dataclasses of tensors."""
-    if not _is_dataclass(state):
-        raise WrongReturnError(algorithm, method, "a dataclass of tensors", _in_words(state))
+    _need(algorithm, method, _is_dataclass(state), "a dataclass of tensors", _in_words(state))
     for field in dataclasses.fields(state):
         value = getattr(state, field.name)
         if _is_dataclass(value):
             check_init(algorithm, value, method)
-        elif not isinstance(value, Tensor):
+        else:
             seen = f"a {type(state).__name__} whose {field.name} is {_in_words(value)}"
-            raise WrongReturnError(algorithm, method, "a dataclass of tensors, such as torch.tensor(0)", seen)
+            _need(algorithm, method, isinstance(value, Tensor), "a dataclass of tensors, such as torch.tensor(0)", seen)
 
 
 def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
@@ -66,53 +70,45 @@ def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
     Numbers that are not finite are not looked for.
     """
     update, after = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
-    if not isinstance(update, Tensor | None) or type(after) is not type(state):
-        kind = type(state).__name__
-        pair = f"(update, state): {_like(x)} or None, and the state, of class {kind} as from init"
-        raise WrongReturnError(algorithm, "round", pair, _in_words(returned))
-    if update is not None:
-        _check_alike(algorithm, "round", "an update", update, x)
+    kind = type(state).__name__
+    pair = f"(update, state): {_in_words(x)} or None, and the state, of class {kind} as from init"
+    fits = (update is None or _alike(update, x)) and type(after) is type(state)
+    _need(algorithm, "round", fits, pair, _in_words(returned))
     check_init(algorithm, after, "round")
 
 
 def check_eval_models(algorithm: Any, models: Any, x: Tensor) -> None:
-    """The models to evaluate are a mapping of names to models [d] like x; one name is ""."""
-    expected = f'the models to evaluate by name, such as {{"": x}}: each {_like(x)}'
-    if not isinstance(models, dict):
-        raise WrongReturnError(algorithm, "eval_models", expected, _in_words(models))
+    """The models to evaluate are a mapping of names, of which one is "", to models [d] like x."""
+    expected = f'the models to evaluate by name, such as {{"": x}}: each {_in_words(x)}; the name "" is the result'
+    _need(algorithm, "eval_models", isinstance(models, dict), expected, _in_words(models))
+    _need(algorithm, "eval_models", "" in models, expected, f"only {[*models]}")
     for name, model in models.items():
-        if not isinstance(name, str) or not isinstance(model, Tensor):
-            raise WrongReturnError(algorithm, "eval_models", expected, f"{name!r}: {_in_words(model)}")
-        if not MODEL_NAME.fullmatch(name):
-            raise WrongReturnError(algorithm, "eval_models", "names of letters, digits and _", f"the name {name!r}")
-        _check_alike(algorithm, "eval_models", "a model", model, x)
-    if "" not in models:
-        raise WrongReturnError(algorithm, "eval_models", f'{expected}; the name "" is the result', f"only {[*models]}")
+        _need(algorithm, "eval_models", _alike(model, x), expected, f"{name!r}: {_in_words(model)}")
+        plain = MODEL_NAME.fullmatch(str(name)) is not None
+        _need(algorithm, "eval_models", plain, "names of letters, digits and _", f"the name {name!r}")
 
 
 def check_traffic(algorithm: Any, traffic: Any) -> None:
     """The traffic is a `Traffic`."""
-    if not isinstance(traffic, Traffic):
-        raise WrongReturnError(algorithm, "traffic", "an algorithms.Traffic(up, down)", _in_words(traffic))
+    _need(algorithm, "traffic", isinstance(traffic, Traffic), "an algorithms.Traffic(up, down)", _in_words(traffic))
 
 
 def check_loss(task: Task, loss: Any, batch: Samples) -> None:
     """The loss of a batch is one number."""
-    if not isinstance(loss, Tensor) or loss.ndim:
-        must = "one number, the mean over the samples: a tensor [], such as loss.mean()"
-        raise WrongReturnError(task, "loss", must, _in_words(loss))
+    must = "one number, the mean over the samples: a tensor [], such as loss.mean()"
+    _need(task, "loss", isinstance(loss, Tensor) and not loss.ndim, must, _in_words(loss))
 
 
 def check_metrics(task: Task, metrics: Any, batch: Samples) -> None:
     """The metrics of a batch of n samples are tensors [n] or [] by name, and one is the loss."""
     n = len(batch[0])
-    if not isinstance(metrics, dict) or "loss" not in metrics:
-        seen = f"the keys {', '.join(metrics) or 'none'}" if isinstance(metrics, dict) else _in_words(metrics)
-        raise WrongReturnError(task, "metrics", "a dict of tensors with the key `loss`", seen)
+    seen = f"the keys {', '.join(metrics) or 'none'}" if isinstance(metrics, dict) else _in_words(metrics)
+    has_loss = isinstance(metrics, dict) and "loss" in metrics
+    _need(task, "metrics", has_loss, "a dict of tensors with the key `loss`", seen)
     for name, values in metrics.items():
-        if not isinstance(values, Tensor) or values.shape not in ((n,), ()):
-            must = f"{name!r}: a tensor [{n}] with a value for each sample, or [] for the batch"
-            raise WrongReturnError(task, "metrics", must, f"{name!r}: {_in_words(values)}")
+        must = f"{name!r}: a tensor [{n}] with a value for each sample, or [] for the batch"
+        fits = isinstance(values, Tensor) and values.shape in ((n,), ())
+        _need(task, "metrics", fits, must, f"{name!r}: {_in_words(values)}")
 
 
 def check_task(task: Task, batch: Samples) -> None:
@@ -135,36 +131,25 @@ def check_task(task: Task, batch: Samples) -> None:
     task.train(training)
 
 
-def _check_alike(algorithm: Any, method: str, what: str, vector: Tensor, x: Tensor) -> None:
-    """A vector has the shape, type and device of x."""
-    d = list(x.shape)
-    if vector.shape != x.shape:
-        hint = ". Take the mean over the clients: .mean(dim=0)" if vector.shape[1:] == x.shape else ""
-        raise WrongReturnError(algorithm, method, f"{what} {d}, as x is{hint}", f"{what} {list(vector.shape)}")
-    if vector.dtype != x.dtype:
-        raise WrongReturnError(algorithm, method, f"{what} of {_dtype(x)}, as x is", f"{what} of {_dtype(vector)}")
-    if vector.device != x.device:
-        raise WrongReturnError(algorithm, method, f"{what} on {x.device}, as x is", f"{what} on {vector.device}")
+def _alike(vector: Any, x: Tensor) -> bool:
+    """Whether a value is a vector of the shape, type and device of x."""
+    if not isinstance(vector, Tensor):
+        return False
+    return (vector.shape, vector.dtype, vector.device) == (x.shape, x.dtype, x.device)
 
 
 def _is_dataclass(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
-def _like(x: Tensor) -> str:
-    return f"a {_dtype(x)} tensor {list(x.shape)}"
-
-
-def _dtype(x: Tensor) -> str:
-    return str(x.dtype).removeprefix("torch.")
-
-
 def _in_words(value: Any) -> str:
-    """A returned value in words, with the shape of a tensor."""
+    """A returned value in words, with the type and shape of a tensor."""
     if value is None:
         return "None"
     if isinstance(value, tuple):
         return f"({', '.join(map(_in_words, value))})"
+    if isinstance(value, Tensor):
+        place = "" if value.device.type == "cpu" else f" on {value.device}"
+        return f"a {str(value.dtype).removeprefix('torch.')} tensor {list(value.shape)}{place}"
     name = type(value).__name__
-    shape = f" {list(value.shape)}" if hasattr(value, "shape") else ""
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}{shape}"
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

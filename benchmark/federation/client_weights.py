@@ -58,18 +58,15 @@ def classes(
     m = len(alpha)
     if m > MOST_CLIENTS:
         raise ValueError(f"weights: can be measured for at most {MOST_CLIENTS:,} clients; this task has {m:,}")
-    labels_by: dict[Alike, Sequence[str] | None] = {
-        "client": [f"client{i}" for i in range(m)],
-        "availability": None if availability is None else np.where(is_often(availability), "often", "rare").tolist(),
-        "correlation": None if correlation is None else np.where(correlation > 0.5, "lasting", "fleeting").tolist(),
-    }
-    columns = []
-    for property_ in alike:
-        column = labels_by[property_]
-        if column is None:
-            raise ValueError(f"weights: {property_!r} is not allowed; this participation model does not provide it")
-        columns.append(column)
-    labels = ["-".join(parts) for parts in zip(*columns, strict=True)]
+    columns: dict[Alike, Sequence[str]] = {"client": [f"client{i}" for i in range(m)]}
+    if availability is not None:
+        columns["availability"] = np.where(is_often(availability), "often", "rare").tolist()
+    if correlation is not None:
+        columns["correlation"] = np.where(correlation > 0.5, "lasting", "fleeting").tolist()
+    missing = [name for name in alike if name not in columns]
+    if missing:
+        raise ValueError(f"weights: {missing[0]!r} is not allowed; this participation model does not provide it")
+    labels = ["-".join(parts) for parts in zip(*(columns[name] for name in alike), strict=True)]
     numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     of = np.array([numbers[label] for label in labels])
     return Classes(list(numbers), of, np.bincount(of, alpha))
@@ -78,14 +75,8 @@ def classes(
 class Weights(nn.Module):
     """The second run. Its state is buffers and a parameter, so that checkpoints contain it.
 
-    Args:
-        algorithm: the method.
-        classes: of the clients.
-        dtype: of the run.
-
-    Attributes:
-        cumulative: [m], the server's model of the second run: the clients' cumulative weights. A client whose update is
-            added to the server's model in full gains 1.
+    `cumulative` [m] is the server's model of the second run: the clients' cumulative weights. A client whose update is
+    added to the server's model in full gains 1.
     """
 
     def __init__(self, algorithm: Algorithm[Any], classes: Classes, dtype: torch.dtype) -> None:
@@ -119,24 +110,12 @@ class Weights(nn.Module):
 
 
 class UnitWork:
-    """K local steps of client i move its model by 1 along coordinate i: see `rollcall.algorithms.LocalWork`.
-
-    Args:
-        work: the local work of the run in this round.
-        lr: eta.
-    """
+    """K local steps of client i move its model by 1 along coordinate i: see `rollcall.algorithms.LocalWork`."""
 
     def __init__(self, work: Work, lr: float) -> None:
-        self.work = work
+        self.steps, self.steps_of = work.steps, work.steps_of
         self.lr = lr
         self._losses = iter(work.loss_calls)
-
-    @property
-    def steps(self) -> int:
-        return self.work.steps
-
-    def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
-        return self.work.steps_of(clients)
 
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a m"], split: str) -> Float[Tensor, "a"]:
         return next(self._losses)

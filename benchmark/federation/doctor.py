@@ -1,28 +1,18 @@
 """The faults of a run folder."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from yaml import YAMLError
 
-from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.text import parsed
-from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, fault_of_archive
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault of a run folder.
-
-    Attributes:
-        path: the file or folder.
-        problem: the fault.
-        advice: the next step.
-        aside: whether the path must be set aside; otherwise nothing needs to be done to it.
-    """
+    """A fault of a file or folder, the next step, and whether the path must be set aside."""
 
     path: Path
     problem: str
@@ -40,7 +30,7 @@ def examine(folder: Path) -> list[Finding]:
         return [Finding(folder, f"metrics.jsonl: {reason}", "lost evaluations; the trial runs again from round 0")]
 
     try:
-        evaluated = {int(row["round"]) for row in run.rows()}
+        last = max((int(row["round"]) for row in run.rows()), default=0)
     except Damaged as damage:
         return lost(damage.reason)
     findings, settings, status = [], _settings(folder), None
@@ -57,19 +47,10 @@ def examine(folder: Path) -> list[Finding]:
             findings.append(Finding(file, fault, advice))
     if status is None:
         return findings
-    finished, last = int(status.get("finished", 0)), max(evaluated, default=0)
+    finished = int(status.get("finished", 0))
     if "analysis" not in (settings or {}):  # an analysis has no rounds, checkpoints and models
         if last < finished:
             return lost(f"evaluations end at round {last} of {finished}")
-        due: set[int] = set()
-        with suppress(ValueError, KeyError, TypeError):  # the settings are of another version
-            written = {key: one for key, one in (settings or {}).get("evaluation", {}).items() if key != "metrics"}
-            evaluation, rounds = validated(Evaluation, written), int((settings or {})["rounds"])
-            due = {t for t in range(last) if evaluation.due(t, rounds)}
-        missing = sorted(due - evaluated)
-        if missing:
-            more = f", and {len(missing) - 1} more" if missing[1:] else ""
-            return lost(f"the evaluation after round {missing[0]} is missing{more}")
         model = folder / "model.npz"
         fault = fault_of_archive(model) if model.exists() else "missing"
         if finished and fault:

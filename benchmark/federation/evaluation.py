@@ -20,9 +20,9 @@ from torch import Tensor
 from rollcall.algorithms import Traffic
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.source import contributed_line
+from rollcall.benchmark.config.source import contributed_line, told
 from rollcall.benchmark.config.trial import By
-from rollcall.tasks import ClientData, Samples, Task
+from rollcall.tasks import ClientData, Task
 from rollcall.tasks.metrics import Accumulated, ClassScores, OverClients
 
 
@@ -125,40 +125,23 @@ def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Metri
             chosen[next(name for name in names if name not in measured and name not in chosen)] = choice.build()
         metrics = {**task.accumulated, **chosen}
         for name, metric in metrics.items():
-            _try(name, metric, task, sample, measured)
+            if isinstance(metric, OverClients):
+                if metric.of not in measured or not measured[metric.of].ndim:
+                    raise SettingError(
+                        f"evaluation.metrics: {name} needs the {metric.of} of each sample, which this task does not "
+                        "measure"
+                    )
+                continue
+            try:
+                _fresh(metric).update(*task.outputs(sample))
+            except Exception as error:
+                raise SettingError(
+                    f"evaluation.metrics: {name} cannot be computed from the predictions of this task: "
+                    f"{contributed_line(error)}{told(error)}"
+                ) from error
     task.train(training)
     over_clients = {name: metric for name, metric in metrics.items() if isinstance(metric, OverClients)}
     return Metrics({name: metric for name, metric in metrics.items() if name not in over_clients}, over_clients)
-
-
-def _try(name: str, metric: Any, task: Task, sample: Samples, measured: Mapping[str, Tensor]) -> None:
-    """Raise unless this is a metric that can be computed for the task."""
-    if isinstance(metric, OverClients):
-        if metric.of not in measured or not measured[metric.of].ndim:
-            raise SettingError(
-                f"evaluation.metrics: {name} needs the {metric.of} of each sample, which this task does not measure"
-            )
-        return
-    if not isinstance(metric, Accumulated):
-        raise SettingError(
-            f"evaluation.metrics: {name} is a {type(metric).__name__}; must have update, compute and reset, "
-            "as a torchmetrics.Metric has"
-        )
-    try:
-        predictions, targets = task.outputs(sample)
-    except NotImplementedError:
-        raise SettingError(
-            f"evaluation.metrics: {name} needs predictions, which this task does not give; "
-            "a task gives them by `forward` or by `outputs`"
-        ) from None
-    try:
-        _fresh(metric).update(predictions, targets)
-    except Exception as error:
-        raise SettingError(
-            f"evaluation.metrics: {name} cannot be computed from predictions {list(predictions.shape)} and targets "
-            f"{list(targets.shape)} ({targets.dtype}): {contributed_line(error)}"
-            f"{type(error).__name__}: {' '.join(str(error).split())}"
-        ) from error
 
 
 def named(measured: Mapping[str, float], model: str) -> dict[str, float]:
@@ -190,14 +173,7 @@ class Tally:
         }
 
     def take(self, split: str, first: int, size: int, metrics: Mapping[str, Tensor]) -> None:
-        """Take in a batch.
-
-        Args:
-            split: of the batch.
-            first: the position of the batch's first sample in the split.
-            size: how many samples.
-            metrics: by name: of each sample [size], or their mean [].
-        """
+        """Take in a batch of a split from its first sample on: metrics of each sample [size], or their mean []."""
         for name, values in metrics.items():
             values = values.detach().to(torch.float64)
             total = values.sum() if values.ndim else values * size
@@ -268,14 +244,7 @@ class Tally:
 def _by_group(
     name: str, metric: Accumulated, group: Groups, parts: Sequence[tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
-    """A metric of each group; of a score of classes, the score of each class on the whole split.
-
-    Args:
-        name: `split/metric`.
-        metric: of the whole split.
-        group: of its samples.
-        parts: the predictions and targets of each group.
-    """
+    """A metric of each group, from its predictions and targets; for a score of classes, that of each class."""
     values: dict[str, float] = {}
     if group.by == "class" and isinstance(metric, ClassScores):
         for number, score in enumerate(metric.per_class()):

@@ -1,8 +1,8 @@
 """The federated loop as a LightningModule: one round is one training step."""
 
-import dataclasses
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, InitVar, asdict, dataclass, field
 from itertools import count
 from typing import Any, Literal
 
@@ -23,24 +23,14 @@ from rollcall.participation import Participation
 from rollcall.tasks import Batches, ClientData, Minibatches, Samples, Task
 
 
-class Rounds:
-    """Lightning's training batches: 0, 1, 2, ... without end.
-
-    The content of a round follows from `Federation.t`. There is no last batch, so that a finished run can be continued
-    from its checkpoint.
-    """
-
-    def __iter__(self) -> Iterator[int]:
-        return count()
-
-
+@dataclass(eq=False, repr=False)
 class Federation(LightningModule):
     """A server, its clients and one algorithm.
 
     The server's model is the trained parameter. The negative of the algorithm's update is its gradient, and a torch
     optimizer applies it. The rest of a checkpoint is buffers and the number of the round.
 
-    Args:
+    Attributes:
         task: its parameters are the initial model.
         data: the clients' samples, and the splits to evaluate on.
         participation: which clients are active in each round.
@@ -50,70 +40,50 @@ class Federation(LightningModule):
         lr: eta of round t.
         alpha: [m], the clients' weights in the objective.
         optimizer: makes the server's optimizer from its parameters.
-        splits: the splits of the data to evaluate after t rounds.
+        splits_at: the splits of the data to evaluate after t rounds.
         seed: of the algorithm's random numbers.
         groups: of samples whose metrics are also computed separately.
         metrics: besides the means of the task's own.
-        engine: a name of `rollcall.benchmark.engines.ENGINES`.
+        engine_name: in `rollcall.benchmark.engines.ENGINES`.
         client_memory: where the stored rows of clients are: in the memory of the module's device or of the host.
         classes: of clients, to measure their cumulative weights; None for no measurement.
         workers: threads that compute side by side; see `rollcall.benchmark.engines.kernels_of_one_thread`.
-
-    Attributes:
         t: rounds done, which is also the number of the next round.
         costs: of these rounds.
         measured: the last evaluation, `split/metric` to value.
     """
 
-    server: nn.Parameter
+    task: InitVar[Task]
+    data: ClientData
+    participation: Participation
+    algorithm: Algorithm[Any]
+    _: KW_ONLY
+    minibatches: Minibatches
+    local: LocalTraining
+    lr: Callable[[int], float]
+    alpha: Float[np.ndarray, "m"]
+    optimizer: Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+    splits_at: Callable[[int], Sequence[str]]
+    seed: int
+    groups: Sequence[Groups] = ()
+    metrics: Metrics = field(default_factory=Metrics)
+    engine_name: str = "auto"
+    client_memory: Literal["device", "host"] = "device"
+    classes: Classes | None = None
+    workers: int = 1
 
-    def __init__(
-        self,
-        task: Task,
-        data: ClientData,
-        participation: Participation,
-        algorithm: Algorithm[Any],
-        *,
-        minibatches: Minibatches,
-        local: LocalTraining,
-        lr: Callable[[int], float],
-        alpha: Float[np.ndarray, "m"],
-        optimizer: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
-        splits: Callable[[int], Sequence[str]],
-        seed: int,
-        groups: Sequence[Groups] = (),
-        metrics: Metrics | None = None,
-        engine: str = "auto",
-        client_memory: Literal["device", "host"] = "device",
-        classes: Classes | None = None,
-        workers: int = 1,
-    ) -> None:
+    def __post_init__(self, task: Task) -> None:
         super().__init__()
         self.automatic_optimization = False
         self.model = FlatTask(task)
-        self.data = data
-        self.participation = participation
-        self.algorithm = algorithm
-        self.minibatches = minibatches
-        self.local = local
-        self.lr = lr
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.engine_name = engine
-        self.groups = groups
-        self.metrics = metrics or Metrics()
-        self.splits_at = splits
-        self.seed = seed
-        self.workers = workers
-        self.evaluator = Evaluator(task, workers)
-        self.server = nn.Parameter(self.model.vector())
-        on_host = client_memory == "host"
-        self.state = StateBuffers(algorithm.init(self.server.detach(), data.clients), host=on_host)
+        self.evaluator = Evaluator(task, self.workers)
+        self.server: nn.Parameter = nn.Parameter(self.model.vector())
+        x, clients, on_host = self.server.detach(), self.data.clients, self.client_memory == "host"
+        self.state = StateBuffers(self.algorithm.init(x, clients), host=on_host)
         self.momentum: StateBuffers | None = None
-        if local.keep_momentum:
-            at_rest = Rows.begin(torch.zeros_like(self.server.detach()), data.clients)
-            self.momentum = StateBuffers(at_rest, host=on_host)
-        self.weights = None if classes is None else Weights(algorithm, classes, self.server.dtype)
+        if self.local.keep_momentum:
+            self.momentum = StateBuffers(Rows.begin(torch.zeros_like(x), clients), host=on_host)
+        self.weights = None if self.classes is None else Weights(self.algorithm, self.classes, x.dtype)
         self.t = 0
         self.costs = Costs()
         self.measured: dict[str, float] = {}
@@ -187,7 +157,8 @@ class Federation(LightningModule):
         return batch if isinstance(batch, int) else super().transfer_batch_to_device(batch, device, dataloader_idx)
 
     def train_dataloader(self) -> Iterable[int]:
-        return Rounds()
+        # The content of a round follows from `t`. Without a last batch, a finished run can be continued.
+        return count()
 
     @property
     def evaluated_splits(self) -> list[str]:
@@ -228,7 +199,7 @@ class Federation(LightningModule):
             self.log_dict(self.measured)
 
     def get_extra_state(self) -> dict[str, Any]:
-        return {"t": self.t, "costs": dataclasses.asdict(self.costs)}
+        return {"t": self.t, "costs": asdict(self.costs)}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self.t = state["t"]

@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 State = Literal["absent", "running", "finished", "interrupted", "failed", "diverged"]
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""The error numbers of a full disk and of an exhausted quota."""
-
 ASIDE = ".damaged"
 """Part of the name of a file or folder that was set aside."""
 
@@ -79,6 +76,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.status_file = path / "status.json"
         self.metrics = path / "metrics.jsonl"
         self.checkpoint = path / "last.ckpt"
         self.previous_checkpoint = path / "previous.ckpt"
@@ -91,24 +89,20 @@ class RunFolder:
         Raises:
             Damaged: the file has no JSON object.
         """
-        file = self.path / "status.json"
         try:
-            status = json.loads(file.read_text())
+            status = json.loads(self.status_file.read_text())
         except FileNotFoundError:
             return {}
         except ValueError:
-            raise Damaged(file, "not valid JSON") from None
+            raise Damaged(self.status_file, "not valid JSON") from None
         if not isinstance(status, dict):
-            raise Damaged(file, "not a JSON object")
+            raise Damaged(self.status_file, "not a JSON object")
         return status
 
     @property
     def changed(self) -> int:
         """The time of the last change of status.json, in nanoseconds; 0 if there is none."""
-        try:
-            return (self.path / "status.json").stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0
+        return self.status_file.stat().st_mtime_ns if self.status_file.exists() else 0
 
     @property
     def state(self) -> State:
@@ -196,10 +190,7 @@ class RunFolder:
     def fail(self, error: str, trace: str, trial: "Spec | None" = None) -> None:
         """Record a failure: the error in the status, and the traceback in error.txt.
 
-        Args:
-            error: in a line.
-            trace: the traceback.
-            trial: of a run that failed before it started, to give it a status.
+        A run that failed before it started gets a status if its trial is passed.
         """
         with suppress(OSError):  # a full disk must not hide the error itself
             self.path.mkdir(parents=True, exist_ok=True)
@@ -226,7 +217,8 @@ class RunFolder:
     def append(self, row: dict[str, float], seconds: float = 0.0) -> None:
         """Add an evaluation, and the seconds that it took."""
         self._evaluating += seconds
-        append_line(self.metrics, json.dumps(row))
+        with self.metrics.open("a") as file:  # a line that a full disk cuts off is removed by `resume_at`
+            file.write(f"{json.dumps(row)}\n")
         self.reached(row["round"])
 
     def reached(self, t: float, every: float = 1.0) -> None:
@@ -240,9 +232,10 @@ class RunFolder:
 
     def save_models(self, model: np.ndarray, server: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
         """Write the final model (as evaluated) and the server's model, each [d], and the buffers by name."""
-        if buffers:
-            self._save_arrays("buffers.npz", buffers)
-        self._save_arrays("model.npz", {"model": model, "server": server})
+        for name, arrays in {"buffers.npz": buffers, "model.npz": {"model": model, "server": server}}.items():
+            if arrays:
+                with replacing(self.path / name) as scratch, scratch.open("wb") as file:
+                    np.savez(file, **arrays)  # type: ignore[arg-type, unused-ignore]
 
     def resumable(self) -> Path | None:
         """The last good checkpoint; None if there is no checkpoint. A damaged later one is set aside.
@@ -337,10 +330,6 @@ class RunFolder:
                 else:
                     file.replace(target)
 
-    def _save_arrays(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
-        with replacing(self.path / name) as scratch, scratch.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type, unused-ignore]
-
     def _update(self, **changes: Any) -> None:
         clocks = {
             "seconds": round(time.monotonic() - self._started, 3),
@@ -352,7 +341,7 @@ class RunFolder:
 
     def _write(self, **status: Any) -> None:
         # Written elsewhere and renamed, so that a reader never sees half a file.
-        with replacing(self.path / "status.json") as scratch:
+        with replacing(self.status_file) as scratch:
             scratch.write_text(json.dumps(status, indent=1))
         self._written = time.monotonic()
 
@@ -361,7 +350,7 @@ def run_folders(folder: Path, *, below: bool = True, begun: bool = True) -> list
     """The run folders in a folder, sorted, without those that were set aside.
 
     Args:
-        folder: a store, or the folder of an experiment; there is none in a folder that does not exist.
+        folder: a store, or the folder of an experiment.
         below: also those in folders of this folder, and this folder itself.
         begun: only those with a status; otherwise also those that have only a lock.
     """
@@ -382,19 +371,6 @@ def replacing(file: Path) -> Iterator[Path]:
         raise
 
 
-def append_line(file: Path, line: str) -> None:
-    """Add a line to a file. If writing fails, the file keeps its former length."""
-    size = file.stat().st_size if file.exists() else 0
-    try:
-        with file.open("a") as stream:
-            stream.write(f"{line}\n")
-    except OSError:
-        if file.exists():
-            with file.open("r+b") as stream:
-                stream.truncate(size)
-        raise
-
-
 def fault_of_archive(file: Path) -> str:
     """The fault of a checkpoint or of model.npz, which are zip files; empty if there is none."""
     try:
@@ -406,11 +382,7 @@ def fault_of_archive(file: Path) -> str:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file or folder to NAME.damaged, with a number if there is one already.
-
-    Returns:
-        the new path.
-    """
+    """Rename a file or folder to NAME.damaged, with a number if there is one already; returns the new path."""
     names = (path.with_name(f"{path.name}{ASIDE}{number or ''}") for number in count())
     return path.rename(next(aside for aside in names if not aside.exists()))
 
@@ -418,7 +390,7 @@ def set_aside(path: Path) -> Path:
 def is_full_disk(error: BaseException | None) -> bool:
     """Whether an error, or one of its causes, says that the disk is full."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in FULL:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
         error = error.__cause__ or error.__context__
     return False

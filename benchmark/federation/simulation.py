@@ -66,26 +66,19 @@ class Result:
         Each call builds a new one, for which it loads the data set.
 
         Raises:
-            SettingError: the buffers are unknown, or the task cannot be built here.
+            SettingError: the task cannot be built here.
         """
         with at("task"):
             task: Task = self.trial.task.build(self.trial.seed)[0]
         flat = FlatTask(task.to(PRECISIONS[self.trial.numerics.dtype].dtype))
-        missing = [name for name in flat.buffer_names if name not in self.buffers]
-        if missing:
-            raise SettingError(
-                f"the buffer {missing[0]} of the model was not saved, because the run is of an earlier version. "
-                "Run the trial again in another folder"
-            )
         flat.move(torch.from_numpy(self.model))
         for name, buffer in zip(flat.buffer_names, flat.buffers_(), strict=True):
             buffer.copy_(torch.from_numpy(self.buffers[name]))
         return task.eval()
 
-    def state_dict(self) -> dict[str, torch.Tensor]:
+    def state_dict(self) -> dict[str, Any]:
         """The parameters and buffers of `module()` by name, as torch saves them."""
-        state: dict[str, torch.Tensor] = self.module().state_dict()
-        return state
+        return dict(self.module().state_dict())
 
 
 def simulate(
@@ -188,20 +181,11 @@ def _has_result(run: RunFolder, trial: Trial) -> bool:
         return True
     for file in (run.checkpoint, run.previous_checkpoint):
         with suppress(OSError, RuntimeError, UnpicklingError):
-            saved = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-            _check_rounds(int(saved["global_step"]), trial)
+            done = int(torch.load(file, map_location="cpu", weights_only=True, mmap=True)["global_step"])
+            if done > trial.rounds:
+                raise Refused(f"rounds: {trial.rounds} is not allowed; must be at least {done}, already done")
             break
     return False
-
-
-def _check_rounds(done: int, trial: Trial) -> None:
-    """Refuse a trial of fewer rounds than are done.
-
-    Raises:
-        Refused: it has fewer.
-    """
-    if done > trial.rounds:
-        raise Refused(f"rounds: {trial.rounds} is not allowed; must be at least {done}, already done")
 
 
 def _stored(run: RunFolder, trial: Trial) -> Result:
@@ -225,12 +209,10 @@ def _train(
 ) -> Diverged | None:
     """All rounds, with an evaluation before the first and after the last, and of a round whose evaluation was lost.
 
-    Returns:
-        why the run ended early, if it diverged.
+    Returns the reason if the run ended early because it diverged.
     """
     if resume is not None:
         federation.load_state_dict(torch.load(resume, map_location="cpu", weights_only=True)["state_dict"])
-        _check_rounds(federation.t, trial)
     recorder.resume_at(federation.t)
     try:
         if trial.evaluation.due(federation.t, trial.rounds) and not recorder.has(federation.t):

@@ -2,18 +2,16 @@
 
 import dataclasses
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rollcall.algorithms import Algorithm, Rows
+from rollcall.algorithms import Rows
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.trial import Numerics
-from rollcall.benchmark.federation.checked import check_init, located
 from rollcall.participation import Participation
 
 
@@ -80,106 +78,46 @@ def stored_rows(state: nn.Module) -> list[Tensor]:
     return [part.get_buffer("values") for part in parts if part._kind is Rows]
 
 
-@dataclass(frozen=True)
-class Need:
-    """Bytes of a state, or of the part of it that one memory holds.
-
-    Attributes:
-        fixed: independent of which clients take part.
-        row: for each client that has taken part, and once for all others.
-    """
-
-    fixed: int
-    row: int
-
-    @classmethod
-    def of(cls, algorithm: Algorithm[Any], d: int, clients: int, dtype: torch.dtype) -> "Need":
-        """Computed with tensors on the `meta` device, which take no memory."""
-        state = algorithm.init(torch.empty(d, dtype=dtype, device="meta"), clients)
-        with located(algorithm):
-            check_init(algorithm, state)
-        buffers = StateBuffers(state)
-        row = sum(buffer.numel() * buffer.element_size() for buffer in stored_rows(buffers))
-        return cls(sum(buffer.numel() * buffer.element_size() for buffer in buffers.buffers()) - row, row)
-
-    def twice(self, clients: int) -> int:
-        """Bytes for two states: a round computes the next state while it still needs the last."""
-        return 2 * (self.fixed + self.row * (1 + clients))
-
-    def room(self, size: int, clients: int) -> int:
-        """How many of the clients may take part in a memory of `size` bytes; -1 if not even the fixed part fits."""
-        if self.twice(clients) <= size:
-            return clients
-        return max(-1, (size // 2 - self.fixed) // self.row - 1) if self.row else -1
-
-
-def tightest(need: Need, numerics: Numerics, clients: int) -> tuple[int, str, int, Need]:
-    """The memory with room for the fewest clients: this number, its name, its bytes and its part of the need."""
-    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    memories = [("the machine", host, need)]
-    if numerics.device != "cpu" and torch.cuda.is_available():
-        gpu = torch.cuda.get_device_properties(0).total_memory
-        memories = [("the GPU", gpu, need)]
-        if numerics.client_memory == "host":
-            memories = [("the GPU", gpu, Need(need.fixed, 0)), ("the machine", host, Need(0, need.row))]
-    return min(((part.room(size, clients), name, size, part) for name, size, part in memories), key=lambda one: one[0])
-
-
-def taking_part(participation: Participation, rounds: int, most: int) -> tuple[int, int]:
-    """How many different clients take part, and in how many rounds; counted until there are more than `most`.
-
-    The active sets depend only on (seed, t), so the count is exact for the run.
-    """
-    seen = np.zeros(participation.clients, dtype=bool)
-    count, t = 0, 0
-    while count <= most and t < rounds:
-        active = participation.active(t)
-        count += int(np.count_nonzero(~seen[active]))
-        seen[active] = True
-        t += 1
-    return count, t
-
-
 def refuse_what_cannot_fit(
-    need: Need,
-    label: str,
-    d: int,
-    participation: Participation,
-    rounds: int,
-    numerics: Numerics,
+    states: Sequence[Any], label: str, d: int, participation: Participation, rounds: int, numerics: Numerics
 ) -> None:
-    """Refuse a run whose state will not fit in memory.
+    """Refuse a run whose state will not fit in the memory of the GPU, or without a GPU in that of the machine.
+
+    A round computes the next state while it still needs the last.
 
     Args:
-        need: of the state.
+        states: at first, of the method and of momentum that is kept; on the `meta` device they take no memory.
         label: of the method.
         d: parameters of the model.
-        participation: the participation model.
+        participation: decides which clients have a row; the active sets depend only on (seed, t).
         rounds: T.
         numerics: decides where the state will be.
 
     Raises:
         SettingError: the state will not fit.
     """
-    m = participation.clients
-    room, name, size, part = tightest(need, numerics, m)
-    if room == m:
+    buffers, m = nn.ModuleList(map(StateBuffers, states)), participation.clients
+    row = sum(buffer.numel() * buffer.element_size() for buffer in stored_rows(buffers))
+    fixed = sum(buffer.numel() * buffer.element_size() for buffer in buffers.buffers()) - row
+    name, size = "the machine", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    hint = ""
+    if numerics.device != "cpu" and torch.cuda.is_available():
+        name, size = "the GPU", torch.cuda.get_device_properties(0).total_memory
+        if numerics.client_memory == "host":
+            row = 0
+        elif row:
+            hint = ", or `numerics.client_memory: host`"
+    if 2 * (fixed + row * (1 + m)) <= size:
         return
-    count, t = taking_part(participation, rounds, room)
-    if count <= room:
-        return
-    has = f"{name} has {size / 2**30:,.1f} GiB"
-    if room < 0:
-        why = f"its state takes {part.twice(0) / 2**30:,.1f} GiB (for two rounds); {has}"
-    else:
-        why = (
-            f"{has}, enough for the rows of {room:,} clients (for two rounds), but {count:,} take part by round "
-            f"{t:,} of {rounds:,}"
+    seen = np.zeros(m, dtype=bool)
+    for t in range(rounds if row else 0):
+        seen[participation.active(t)] = True
+    count = int(seen.sum())
+    need = 2 * (fixed + row * (1 + count))
+    if need > size:
+        rows = f", with rows of the {count:,} clients that take part," if row else ""
+        raise SettingError(
+            f"algorithm.name: {label!r} is not allowed with {m:,} clients and {d:,} parameters: its state{rows} needs "
+            f"{need / 2**30:,.1f} GiB (for two rounds), and {name} has {size / 2**30:,.1f} GiB; must be a method that "
+            f"stores less, fewer rounds or fewer clients{hint}"
         )
-    must = "a method that stores less, fewer rounds or fewer clients"
-    room_with_host = tightest(need, numerics.model_copy(update={"client_memory": "host"}), m)[0]
-    if room_with_host > room:
-        must += f", or `numerics.client_memory: host`, which has room for {room_with_host:,} clients"
-    raise SettingError(
-        f"algorithm.name: {label!r} is not allowed with {m:,} clients and {d:,} parameters: {why}; must be {must}"
-    )

@@ -5,10 +5,9 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import pandas as pd
 import torch
@@ -24,15 +23,8 @@ from rollcall.benchmark.federation.run_folder import RunFolder, replacing
 ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu"}
 
 
-@dataclass(frozen=True)
-class Precision:
-    """One value of `numerics.dtype`.
-
-    Attributes:
-        dtype: of models, states and samples.
-        lightning: the trainer's `precision`.
-        products: see `torch.set_float32_matmul_precision`.
-    """
+class Precision(NamedTuple):
+    """One value of `numerics.dtype`; for `products` see `torch.set_float32_matmul_precision`."""
 
     dtype: torch.dtype
     lightning: Literal["32-true", "64-true", "bf16-mixed"]
@@ -50,13 +42,7 @@ PRECISIONS = {
 def trainer_of(
     trial: Trial, callbacks: Sequence[Callback], logger: Logger | bool = False, evaluation_batches: int | None = None
 ) -> Trainer:
-    """A Lightning trainer whose steps are the trial's rounds.
-
-    Args:
-        trial: the settings.
-        callbacks, logger: Lightning's.
-        evaluation_batches: the most batches of each split that are evaluated; None for all.
-    """
+    """A Lightning trainer whose steps are the trial's rounds; it evaluates so many batches of each split, or all."""
     return Trainer(
         max_epochs=1,
         max_steps=trial.rounds,
@@ -111,11 +97,7 @@ def matrix_products(precision: str) -> Iterator[None]:
 
 
 class Evaluations(Callback):
-    """Tells Lightning after which rounds to evaluate.
-
-    Args:
-        due: whether to evaluate the model after t rounds.
-    """
+    """Tells Lightning to evaluate the model after the rounds that are due."""
 
     def __init__(self, due: Callable[[int], bool]) -> None:
         self.due = due
@@ -127,12 +109,7 @@ class Evaluations(Callback):
 
 
 class Diverged(Exception):
-    """A parameter or a metric is NaN or infinite.
-
-    Args:
-        t: rounds done.
-        quantity: that is not finite.
-    """
+    """A parameter or a metric is NaN or infinite after t rounds."""
 
     def __init__(self, t: int, quantity: str) -> None:
         super().__init__(f"diverged: {quantity} not finite after round {t}")
@@ -144,9 +121,6 @@ class Recorder(Callback):
 
     It raises `Diverged` after the first round, or the first evaluation, that gives NaN or infinity. So it comes before
     the callbacks of the user and before `Checkpoints`, which then see finite numbers only.
-
-    Args:
-        run: the run folder.
     """
 
     def __init__(self, run: RunFolder | None) -> None:
@@ -193,13 +167,8 @@ class Checkpoints(Callback):
     """Saves a checkpoint after the last round, at intervals of time before it, and when the run is asked to stop.
 
     Intervals of rounds would not do: a state of m models takes longer to write than most rounds take. Lightning's own
-    ModelCheckpoint ignores its time interval under manual optimization (2.6.6).
-
-    Args:
-        run: the run folder; without one nothing is saved.
-        rounds: T.
-        every: time between two checkpoints.
-        requested: whether to stop, asked after every round. The run then ends with `Interrupted`.
+    ModelCheckpoint ignores its time interval under manual optimization (2.6.6). Without a run folder nothing is saved.
+    A run that is `requested` to stop ends with `Interrupted`.
     """
 
     def __init__(self, run: RunFolder | None, rounds: int, every: timedelta, requested: Callable[[], bool]) -> None:

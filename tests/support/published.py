@@ -88,10 +88,9 @@ class Publisher:
             self.monkeypatch.setattr(theirs, name, value)
         return splits
 
-    def cinic10(self, per_class: int = 2, top: str = "") -> Arrays:
-        """With the splits at the archive's top, or in a folder `top`."""
+    def cinic10(self, per_class: int = 2) -> Arrays:
         rng = np.random.default_rng(3)
-        splits, files = {}, {f"{top}README.md": b"CINIC-10"}
+        splits, files = {}, {"README.md": b"CINIC-10"}
         for split in ("train", "valid", "test"):
             images, labels = pixels(rng, 10 * per_class, 3, 32), np.repeat(np.arange(10), per_class)
             for index in rng.permutation(len(images)):
@@ -100,7 +99,7 @@ class Publisher:
                 name = "cifar10-train-10.png" if row == 0 else f"n0{2690373 + row}_{row}.png"
                 file = io.BytesIO()
                 Image.fromarray(images[index].transpose(1, 2, 0)).save(file, "PNG")
-                files[f"{top}{split}/{CLASSES[labels[index]]}/{name}"] = file.getvalue()
+                files[f"{split}/{CLASSES[labels[index]]}/{name}"] = file.getvalue()
             splits[split] = (images, labels)
         archive = self._put("CINIC-10.tar.gz", tarred(files))
         source = replace(SOURCES["cinic10"], url=f"{self.server.url}CINIC-10.tar.gz", md5=archive, per_class=per_class)

@@ -14,8 +14,6 @@ PLAIN = {
     "ridge": {"clients": 4, "samples": 20, "dimension": 5},
     "sun_synthetic": {"clients": 4, "samples": 20, "dimension": 3},
     "leaf_synthetic": {"clients": 4},
-    "diabetes": {"clients": 4},
-    "breast_cancer": {"clients": 4},
     "digits": {"clients": 4, "model": "linear"},
 }
 SMALL = {"fashion_mnist": "fashion_mnist", "svhn": "svhn", "cifar100": "cifar100"}

@@ -1,13 +1,10 @@
 """Networks: layers from the papers, parameters counted by hand, initialisation by its moments."""
 
-from functools import partial
-
 import pytest
 import torch
-from real_data import needs_cifar10, needs_mnist
 from torch import nn
 
-from rollcall.tasks import MODELS, TASKS
+from rollcall.tasks import MODELS
 from rollcall.tasks.models import fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp, sun_mnist
 
 BLOCK = ["Conv2d", "ReLU", "MaxPool2d"]
@@ -145,44 +142,3 @@ def test_other_networks_start_as_pytorch_has_it(name):
             assert layer.weight.abs().max() <= bound
             spread = layer.weight.std().item()
             assert spread == pytest.approx(bound / 3**0.5, rel=4 / layer.weight.numel() ** 0.5)
-
-
-def test_convolutions_pad_where_the_papers_sizes_ask_for_it():
-    for name, (size, padding) in {
-        "fedpbc_svhn": (3, 1),
-        "sun_cifar10": (3, 1),
-        "focus_cifar10": (3, 1),
-        "ca_fed_cifar10": (5, 0),
-    }.items():
-        for layer in build(name):
-            if isinstance(layer, nn.Conv2d):
-                assert (layer.kernel_size, layer.padding) == ((size, size), (padding, padding))
-
-
-@pytest.mark.parametrize(
-    ("name", "task"),
-    [
-        pytest.param(name, task, marks=needs)
-        for needs, task, ending in (
-            (needs_mnist, "mnist", "mnist"),
-            (needs_cifar10, "cifar10", "0"),
-            (needs_cifar10, "cifar10", "svhn"),
-        )
-        for name in PAPERS
-        if name.endswith(ending)
-    ],
-)
-def test_gradient_steps_on_real_images_lower_the_loss(name, task):
-    labels = [0, 1, 2] if name == "harrak_mnist" else None
-    model = partial(MODELS[name], dropout=0.0) if name == "fedpbc_cinic10" else MODELS[name]
-    network, data = TASKS[task](0, clients=10, model=model, labels=labels)
-    batch = tuple(column[:32] for column in data.splits["train"])
-    before = network.loss(batch)
-    # A step against the gradient lowers the loss by lr ||g||^2 to first order.
-    gradients = torch.autograd.grad(before, list(network.parameters()))
-    square = sum((gradient**2).sum() for gradient in gradients).item()
-    lr = 1e-3 * before.item() / square
-    with torch.no_grad():
-        for parameter, gradient in zip(network.parameters(), gradients, strict=True):
-            parameter -= lr * gradient
-        assert (before - network.loss(batch)).item() == pytest.approx(lr * square, rel=0.1)

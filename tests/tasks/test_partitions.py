@@ -10,12 +10,10 @@ from rollcall import SettingError, Trial
 from rollcall.tasks.partitions import (
     PARTITIONS,
     by_label,
-    by_sizes,
     dirichlet,
     dirichlet_by_class,
     from_file,
     iid,
-    natural,
     read_assignment,
     shards,
     summarise,
@@ -25,9 +23,7 @@ SHARE = np.array([0.5, 0.125, 0.0625, 0.3125])
 LABELS = np.random.default_rng(1).permutation(np.repeat(np.arange(4), [400, 100, 50, 250]))
 SEEDED = {
     "iid": {},
-    "natural": {},
     "shards": {},
-    "by_sizes": {"sizes": np.array([10, 20, 30, 40, 50])},
     "dirichlet": {"alpha": 1.0},
     "dirichlet_by_class": {"alpha": 1.0},
     "by_label": {"sizes": [2, 1, 1, 1]},
@@ -65,43 +61,15 @@ def test_iid_deals_everything_out_in_equal_hands(clients, seed):
     assert np.allclose(parts.classes, SHARE)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=20), st.integers(0, 2**32))
-def test_sizes_are_as_given(sizes, seed):
-    parts = by_sizes(LABELS, len(sizes), seed, sizes=np.array(sizes))
-    assert [len(rows) for rows in parts.rows] == sizes
-    assert np.allclose(parts.classes, SHARE)
-
-
-@pytest.mark.parametrize(
-    "partition", [iid, lambda labels, m, seed: by_sizes(labels, m, seed, sizes=np.array([200, 300, 100])), natural]
-)
-def test_every_sample_is_as_likely_to_go_anywhere(partition):
+def test_every_sample_is_as_likely_to_go_anywhere():
     # The classes of a random hand of n_i out of n are hypergeometric; over seeds the counts add up.
     held, due = np.zeros((3, 4)), np.zeros((3, 4))
     for seed in range(100):
-        for client, rows in enumerate(partition(LABELS, 3, seed).rows):
+        for client, rows in enumerate(iid(LABELS, 3, seed).rows):
             held[client] += np.bincount(LABELS[rows], minlength=4)
             due[client] += len(rows) * SHARE
     # Hands are drawn without replacement, which only makes the statistic smaller.
     assert all(chisquare(mine, should).pvalue > 1e-3 for mine, should in zip(held, due, strict=True))
-
-
-def test_natural_sizes_are_lognormal():
-    labels = np.zeros(10**6, dtype=np.int64)
-    sizes = np.array([len(rows) for rows in natural(labels, 2000, 0, mean=8.0, sigma=0.7, offset=0).rows])
-    assert sizes.sum() == 10**6
-    assert np.log(sizes).std() == pytest.approx(0.7, rel=4 / 4000**0.5)
-    # The offset pulls sizes together: sd e^4.125 sqrt(e^0.25 - 1) over mean e^4.125 - 1/2 + 50.
-    sizes = np.array([len(rows) for rows in natural(labels, 2000, 0, sigma=0.5).rows])
-    assert sizes.std() / sizes.mean() == pytest.approx(32.98 / (61.87 - 0.5 + 50), rel=0.08)
-
-
-def test_natural_sizes_are_in_proportion_to_whole_numbers():
-    sizes = np.array([len(rows) for rows in natural(np.zeros(10**6), 60, 0, mean=1.0, sigma=1.0, offset=1).rows])
-    weights = sizes / sizes.min()  # the smallest is 0 + 1
-    assert weights == pytest.approx(np.rint(weights), abs=0.05)
-    assert len(set(np.rint(weights))) > 5
 
 
 @settings(max_examples=30, deadline=None)
@@ -194,7 +162,7 @@ def test_by_class_draws_proportions_over_clients():
 
 @pytest.mark.parametrize(
     ("partition", "minimum", "options"),
-    [(dirichlet, 25, {"alpha": 0.5}), (dirichlet_by_class, 25, {"alpha": 0.5}), (natural, 15, {})],
+    [(dirichlet, 25, {"alpha": 0.5}), (dirichlet_by_class, 25, {"alpha": 0.5})],
 )
 def test_draws_that_leave_a_client_too_small_are_repeated(partition, minimum, options):
     sizes = [min(map(len, partition(LABELS, 8, seed, **options).rows)) for seed in range(20)]
@@ -227,21 +195,6 @@ def test_shards_are_runs_of_the_samples_in_the_order_of_their_labels():
             seen.append(run[0] // 20)
         assert parts.classes[client].tolist() == [(LABELS[rows] == c).mean() for c in range(4)]
     assert sorted(seen) == list(range(40))
-
-
-def test_two_shards_of_a_balanced_set_are_two_labels_at_most():
-    labels = np.tile(np.arange(10), 60)
-    held = [len(np.unique(labels[rows])) for rows in shards(labels, 20, 0).rows]
-    assert set(held) == {1, 2}
-
-
-def test_shards_are_dealt_at_random():
-    labels = np.repeat(np.arange(10), 3)
-    owners = np.zeros((10, 5))
-    for seed in range(300):
-        for client, rows in enumerate(shards(labels, 5, seed).rows):
-            owners[labels[rows[[0, 3]]], client] += 1
-    assert all(chisquare(counts).pvalue > 1e-3 for counts in owners)
 
 
 def test_groups_hold_one_label_each():
@@ -328,18 +281,6 @@ SIX = {"labels": np.array([0, 1, 1, 0, 2, 2]), "clients": 3}
     ("name", "options", "complaint"),
     [
         ("iid", {"clients": 900}, "clients: 900 is not allowed; must be at most 800 with 800 training samples"),
-        ("natural", {"sigma": -1.0}, r"partition.sigma: -1.0 .*at least 0"),
-        ("natural", {"offset": -1}, r"partition.offset: -1 .*at least 0"),
-        ("natural", {"offset": 0, "mean": -10.0}, r"partition.mean: -10.0 .*offset 0; all clients would be empty"),
-        ("natural", {"offset": 0, "minimum": 190}, r"partition.offset: 0 with 4 clients .*client \d .*less than 190"),
-        ("by_sizes", {"sizes": np.array([1, 2, 3])}, r"partition.sizes: int64 of shape \(3,\) .*must be 4 whole"),
-        (
-            "by_sizes",
-            {"sizes": np.array([1, 2, 3, 0.5])},
-            r"partition.sizes: float64 of shape \(4,\) .*must be 4 whole",
-        ),
-        ("by_sizes", {"sizes": np.array([1, 2, 0, 3])}, r"partition.sizes: 0 of client 2 .*at least 1"),
-        ("by_sizes", {"sizes": np.array([1, 2, 300, 498])}, r"partition.sizes: a sum of 801 .*at most 800"),
         ("dirichlet", {"alpha": 0.01, "clients": 700}, r"alpha: 0.01 with 700.*client \d+ \(seed 0\) with 0 samp"),
         ("dirichlet_by_class", ALPHA | {"minimum": 200}, r"alpha: 0.5 with 4 .*client \d \(seed 0\).*less than 200"),
         ("dirichlet", {"alpha": -1.0}, r"partition.alpha: -1.0 .*greater than 0"),

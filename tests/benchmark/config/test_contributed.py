@@ -257,7 +257,7 @@ def test_a_method_that_needs_more_than_a_roll_call_knows_says_what_to_add(roll_c
     _, module = roll_calls
     for participation, what in (
         (module.lottery, r"Or set participation\.probability$"),
-        (module.Turns, r"Or define the method probability\(t\) in Turns$"),
+        (module.Turns, r"Or define probability\(t\) in Turns$"),
     ):
         with pytest.raises(
             SettingError, match=f"'fedavg_known' is not allowed .* does not provide probability; .*{what}"

@@ -95,7 +95,7 @@ def test_arrays_may_come_from_files_beside(tmp_path):
         ({"algorithm": {"name": "mifa", "memory": "x"}}, "algorithm.memory: 'x' is not allowed; must be 'gradients', 'updates' or 'differences'"),
         ({"task": {"name": "digits"}}, "task.clients: is missing"),
         ({"task": {"name": "digits", "clients": 3, "partition": {"name": "dirichlet", "beta": 1}}}, "task.partition.beta: is not an option of dirichlet; allowed: alpha"),
-        ({"task": {"name": "digits", "clients": 3, "partition": "slices"}}, "task.partition: 'slices' is not allowed; must be one of iid, by_sizes"),
+        ({"task": {"name": "digits", "clients": 3, "partition": "slices"}}, "task.partition: 'slices' is not allowed; must be one of iid, dirichlet"),
         ({"task": {"name": "quadratic", "targets": "none.npy"}}, "task.targets: 'none.npy' is not allowed; there is no file /.*/none.npy"),
         ({"task": {"name": "quadratic", "targets": "none"}}, "task.targets: 'none' is not allowed; must be numbers, or the path of a .npy file"),
         ({"participation": {"name": "trace", "mask": "none.csv"}}, "participation.mask: 'none.csv' is not allowed; there is no file /.*/none.csv"),

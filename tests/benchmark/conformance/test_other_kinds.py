@@ -22,7 +22,7 @@ SOUND = {
     "participation": ["full", "Halves"],
     "probability": ["power_law", "mixture"],
     "variation": ["staircase"],
-    "partition": ["iid", "natural"],
+    "partition": ["iid", "shards"],
     "model": ["linear", "mlp"],
     "task": ["slope", "patched"],
     "schedule": ["constant", "faded"],

@@ -10,7 +10,7 @@ from torch import nn
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, fastest
 from rollcall.benchmark.federation.build import build
-from rollcall.tasks import Minibatches, leaf_synthetic, quadratic, ridge
+from rollcall.tasks import Minibatches, quadratic, ridge
 from rollcall.tasks.images import Classification
 
 
@@ -57,15 +57,6 @@ def test_the_choice(case):
     for count in (1, 2):
         engine = fastest(FlatTask(task), Feed(task, samples, minibatches), LocalTraining(2), count)
         assert type(engine) is expected
-
-
-def test_the_longest_minibatch_decides():
-    task, data = leaf_synthetic(0, clients=30)
-    longest = max(len(part) for part in data.parts)
-    assert longest * 61 > 60_000 > 10 * 61
-    for batch_size, expected in ((10, Vectorised), ("full", Sequential)):
-        task, samples, minibatches = drawn(task, data, batch_size)
-        assert type(fastest(FlatTask(task), Feed(task, samples, minibatches), LocalTraining(1))) is expected
 
 
 def test_a_trial_computes_with_it_unless_told_otherwise():

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from rollcall.benchmark.engines import Evaluator, FlatTask, kernels_of_one_thread
-from rollcall.benchmark.engines.flat_task import in_channels_last, thread_pool
 from rollcall.tasks import Task
 from rollcall.tasks.images import Classification
 
@@ -36,14 +35,6 @@ def test_a_vector_goes_in_and_out():
 def test_learnt_buffers_are_those_of_batchnorm_not_constants():
     names = ["network.1.running_mean", "network.1.running_var", "network.1.num_batches_tracked"]
     assert FlatTask(Norm()).buffer_names == names
-
-
-def test_only_images_change_their_layout():
-    images, labels = torch.rand(2, 3, 4, 5), torch.arange(2)
-    converted, same = in_channels_last((images, labels))
-    assert converted.stride() == (60, 1, 15, 3)
-    assert torch.equal(converted, images)
-    assert same is labels
 
 
 class Viewing(nn.Module):
@@ -104,9 +95,3 @@ def test_the_number_of_threads_is_restored(threads):
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(1)
-
-
-def test_a_worker_thread_computes_no_gradients_on_one_thread():
-    state = thread_pool(1).submit(lambda: (torch.get_num_threads(), torch.is_grad_enabled()))
-    assert state.result() == (1, False)
-    assert torch.is_grad_enabled()

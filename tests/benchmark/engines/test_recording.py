@@ -149,18 +149,6 @@ def test_kernels_of_data_and_of_the_model_are_apart():
     assert same_bits(results, [y * (U.exp() + 4), U.abs()])
 
 
-def test_what_nobody_reads_and_what_changes_nothing_does_not_run():
-    def function(y, u):
-        y.sin()
-        return [(y.t().t() * 1).cos(), y.cos().mean().expand(2)]
-
-    split = Recording(function, [Y], [U])
-    with Kernels() as kernels:
-        results = split.of_model(Y, *split.of_data(U))
-    assert kernels.names == ["cos", "cos", "mean", "expand"]
-    assert same_bits(results, function(Y, U))
-
-
 def test_a_result_does_not_share_memory_with_an_input():
     split = Recording(lambda y, u: [y * 1, u.t()], [Y], [U])
     y = Y.clone()

@@ -80,10 +80,6 @@ def test_results_do_not_depend_on_the_number_of_threads(normalised, monkeypatch)
         assert all(torch.equal(a, b) for a, b in zip(found[0], others, strict=True))
 
 
-def test_a_short_step_stays_in_one_thread():
-    assert images(nn.Flatten(), nn.Linear(32, 3))[0].threads == 1
-
-
 def test_an_error_in_a_thread_comes_out(monkeypatch):
     monkeypatch.setattr("rollcall.benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
     engine, task, samples = images(nn.Flatten(), nn.Linear(32, 3), workers=2)

@@ -1,5 +1,7 @@
 """The vectorised engine against the sequential one, which has tests of its own."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,8 @@ from engine_rigs import CROP, STEPS, WRAPS, Normalising, Peeking, Standardising,
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rollcall import SettingError, simulate
-from rollcall.benchmark.engines import Adam, Feed, LocalTraining
-from rollcall.benchmark.engines.vectorised import next_round_number
-from rollcall.tasks import Minibatches, ridge
+from rollcall.benchmark.engines import LocalTraining
+from rollcall.benchmark.engines.local_training import adam
 
 
 @pytest.mark.parametrize("wrap", WRAPS)
@@ -47,12 +48,6 @@ def test_what_cannot_be_vectorised_is_refused_in_time():
             rigs(wrap=wrap)
 
 
-def test_round_numbers():
-    found = [next_round_number(n, 100) for n in range(1, 101)]
-    numbers = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 100]
-    assert found == [next(number for number in numbers if number >= n) for n in range(1, 101)]
-
-
 def test_as_many_at_once_as_fit_and_need_no_padding():
     _, work, _ = rigs()
     engine = work.engine
@@ -75,7 +70,7 @@ K = np.array([1, 4, 2, 7, 3, 1])
         LocalTraining(K),
         LocalTraining(K, momentum=0.9, weight_decay=0.01),
         LocalTraining(K, clip_norm=0.1),
-        LocalTraining(K, optimizer=Adam()),
+        LocalTraining(K, optimizer=partial(adam)),
     ],
     ids=["sgd", "momentum", "clipped", "adam"],
 )
@@ -117,20 +112,6 @@ def test_stacked_minibatches_are_those_of_the_feed_bit_for_bit(per):
                 expected = feed.batch(clients[row].item(), first + k)
                 assert all(torch.equal(column[i], values) for column, values in zip(alike, expected, strict=True))
     assert 4 < short < 12
-
-
-def test_full_batches_are_gathered_once_a_round():
-    task, data = ridge(0, clients=3, samples=7, dimension=2)
-    parts = [np.arange(3), np.arange(3, 10), np.arange(10, 21)]
-    feed = Feed(task.double(), data.splits["train"], Minibatches(parts, "full", seed=0))
-    stacked = feed.stacked(torch.tensor([2, 0]), [2, 0], [7, 7], 4)
-    assert all(len(column) == 4 and column.stride(0) == 0 for column in stacked.samples)
-    for k in range(4):
-        assert stacked.lengths[k].tolist() == [11, 3]
-        assert stacked.weights[k].tolist() == [[1 / 11] * 11, [1 / 3] * 3 + [0.0] * 8]
-        for row, client in enumerate((2, 0)):
-            for column, samples in zip(stacked.samples, data.splits["train"], strict=True):
-                assert torch.equal(column[k, row, : len(parts[client])], samples[parts[client]])
 
 
 class Waits(TorchDispatchMode):
@@ -200,20 +181,3 @@ def test_engines_are_equal(name):
     assert np.abs(vectorised.server - sequential.server).max() < 1e-10
     assert np.allclose(vectorised.history, sequential.history, rtol=0, atol=1e-10)
     assert vectorised.history.columns.equals(sequential.history.columns)
-
-
-def test_engines_learn_the_same_in_float32():
-    trial = TRIAL | {
-        "task": {"name": "digits", "clients": 6, "partition": TRIAL["task"]["partition"], "augmentation": CROP},
-        "participation": {"name": "bernoulli", "probability": 0.5},
-        "algorithm": "fedavg",
-        "local": {"steps": 5, "lr": 0.1, "batch_size": 16},
-        "rounds": 50,
-        "evaluation": {"every": 5, "splits": ["test"]},
-    }
-    sequential, vectorised = (
-        simulate(trial | {"numerics": {"engine": engine}}).history["test/accuracy"]
-        for engine in ("sequential", "vectorised")
-    )
-    assert sequential.max() > 0.5
-    assert np.abs(vectorised - sequential).max() <= 0.01

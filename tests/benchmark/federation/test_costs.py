@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from rollcall import simulate
-from rollcall.algorithms import ALGORITHMS
 
 TRIAL = {
     "task": {"name": "quadratic", "targets": np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0]])},
@@ -58,27 +57,3 @@ def test_one_gradient_each():
     trial = TRIAL | {"local": {"steps": 1, "lr": 0.1}}
     for name in ("fedsgd", "fedsgd_iw"):
         assert simulate(trial | {"algorithm": name}).history["cost/gradients"].tolist() == [0, 2, 2, 3]
-
-
-def test_option_I_of_scaffold_costs_a_second_pass():
-    history = simulate(TRIAL | {"algorithm": {"name": "scaffold", "option": "I"}}).history
-    assert history["cost/gradients"].tolist() == [0, 8, 8, 12]
-
-
-def test_every_method_is_counted():
-    counted = {*EXPECTED, "fedsgd", "fedsgd_iw"}
-    plain = {
-        "fedavg_all",
-        "fedavg_known",
-        "fedavg_debiased",
-        "unbiased",
-        "adafed",
-        "more_available",
-        "f3ast",
-        "fednova",
-    }
-    assert counted | plain == set(ALGORITHMS)
-    for name in plain - {"more_available"}:
-        history = simulate(TRIAL | {"algorithm": name}).history
-        assert history["cost/gradients"].tolist() == [0, 4, 4, 6]
-        assert history["cost/floats_up"].tolist() == [0, *BOTH_WAYS]

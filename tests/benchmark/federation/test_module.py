@@ -7,11 +7,10 @@ import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.loggers import CSVLogger
-from lightning.pytorch.profilers import PassThroughProfiler
 from runs import DIGITS, TRAINER
 from torch import nn
 
-from rollcall import SettingError, simulate
+from rollcall import simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
@@ -73,7 +72,7 @@ def test_batchnorm_statistics_are_averaged_over_the_active_clients():
         lr=lambda t: 0.0,
         alpha=np.full(3, 1 / 3),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
-        splits=lambda t: ["train"],
+        splits_at=lambda t: ["train"],
         seed=0,
     )
     with quiet():
@@ -93,23 +92,6 @@ def test_who_reads_metrics_finds_them(tmp_path):
     simulate(trial, logger=CSVLogger(tmp_path, name="", version=""))
     logged = pd.read_csv(tmp_path / "metrics.csv")
     assert logged["train/distance"].dropna().tolist()[:4] == [2.0, 1.0, 0.5, 0.25]
-
-
-HALVING = {
-    "task": {"name": "quadratic", "targets": [[1.0], [3.0]]},
-    "participation": "full",
-    "algorithm": "fedavg",
-    "local": {"steps": 1, "lr": 0.5},
-    "rounds": 3,
-}
-
-
-def test_no_round_enters_a_context_of_lightnings_profiler(monkeypatch):
-    entered = []
-    monkeypatch.setattr(PassThroughProfiler, "profile", lambda self, name: entered.append(name))
-    # The mean target is 2, and each round halves the distance to it.
-    assert simulate(HALVING).server.tolist() == [2 * (1 - 0.5**3)]
-    assert entered == []
 
 
 TRIAL = {
@@ -148,8 +130,3 @@ def test_tf32_holds_for_the_trial_only():
     before = torch.get_float32_matmul_precision()
     assert [run(dtype)[1] for dtype in ("tf32", "float32")] == ["high", "highest"]
     assert torch.get_float32_matmul_precision() == before
-
-
-def test_other_names_are_refused():
-    with pytest.raises(SettingError, match=r"numerics.dtype: 'float16' is not allowed; must be .*'bf16_mixed'"):
-        run("float16")

@@ -21,9 +21,3 @@ def test_two_steps_by_hand():
             v[i] -= 0.25 * g**2 * (1 if v[i] > g**2 else -1)
             expected[i] -= 0.5 * m[i] / (sqrt(v[i]) + 0.1)
         assert x.tolist() == pytest.approx(expected, rel=1e-12)
-
-
-def test_without_a_gradient_nothing_moves():
-    x = nn.Parameter(torch.ones(2))
-    Yogi([x], lr=0.5).step()
-    assert x.tolist() == [1.0, 1.0]

@@ -1,0 +1,196 @@
+"""Image data sets, from small files in the genuine formats and from real ones; downloads that fail; CINIC-10's cache."""
+
+import shutil
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from published import damage
+from real_data import needs_cifar10, needs_mnist
+from torchvision.datasets import ImageFolder
+
+from rollcall.tasks import cinic10, cinic10_enlarged, datasets
+from rollcall.tasks.datasets import SOURCES, fetch, load, root, splits
+from rollcall.tasks.partitions import iid
+
+SMALL = {
+    "fashion_mnist": ("FashionMNIST/raw/train-images-idx3-ubyte", False),
+    "svhn": ("test_32x32.mat", True),
+    "cifar100": ("cifar-100-python/test", True),
+    "cinic10": ("CINIC-10/test/ship/cifar10-train-10.png", False),
+}
+"""A file of each set, and whether its checksum is known."""
+
+
+@pytest.fixture(autouse=True)
+def _read_anew():
+    yield
+    datasets.cinic10.cache_clear()
+    datasets.cinic10_enlarged.cache_clear()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_set_is_what_was_published(name, publisher):
+    published = getattr(publisher, name)()
+    found = splits(SOURCES[name])
+    assert set(found) == set(published)
+    for split, (pixels, labels) in published.items():
+        assert (found[split][0].dtype, found[split][1].dtype) == (torch.uint8, torch.int64)
+        assert np.array_equal(found[split][0].numpy(), pixels)
+        assert found[split][1].tolist() == labels.tolist()
+    assert len(SOURCES[name].mean) == len(SOURCES[name].std) == pixels.shape[1]
+    assert False not in SOURCES[name].verify(root()).values()
+    asked = len(publisher.server.asked)
+    assert not fetch(SOURCES[name], root())
+    splits(SOURCES[name])
+    assert len(publisher.server.asked) == asked
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_damaged_file_is_named(name, publisher):
+    getattr(publisher, name)()
+    splits(SOURCES[name])
+    file, has_checksum = SMALL[name]
+    if has_checksum:
+        damage(root() / file)
+    else:
+        (root() / file).write_bytes((root() / file).read_bytes()[:-500])
+    assert [path for path, intact in SOURCES[name].verify(root()).items() if intact is False] == [file] * has_checksum
+    (root() / "CINIC-10.pt").unlink(missing_ok=True)
+    what = {"fashion_mnist": ".* is invalid for input of size", "cinic10": f".*{file} is damaged .*"}.get(name, file)
+    with pytest.raises(ValueError, match=rf"^name: {name} in .*data cannot be read: {what}.*; remove .* fetch {name}$"):
+        load(SOURCES[name])
+    (root() / file).unlink()  # as it says
+    load(SOURCES[name])
+
+
+@needs_mnist
+@needs_cifar10
+@pytest.mark.parametrize(
+    ("name", "folder", "file"),
+    [
+        ("mnist", "MNIST", "MNIST/raw/t10k-images-idx3-ubyte"),
+        ("cifar10", "cifar-10-batches-py", "cifar-10-batches-py/data_batch_3"),
+    ],
+)
+def test_real_files_have_their_checksums_and_damaged_ones_are_named(name, folder, file, tmp_path, monkeypatch):
+    assert set(SOURCES[name].verify(root()).values()) == {True}
+    shutil.copytree(root() / folder, tmp_path / folder, copy_function=lambda there, here: Path(here).symlink_to(there))
+    (tmp_path / file).unlink()
+    shutil.copy(root().resolve() / file, tmp_path / file)
+    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
+    load(SOURCES[name])
+    damage(tmp_path / file)
+    with pytest.raises(ValueError, match=f"^name: {name} in .* cannot be read: {file}; remove"):
+        load(SOURCES[name])
+
+
+@needs_mnist
+def test_mnist_is_normalised_by_its_own_moments():
+    pixels = load(SOURCES["mnist"]).train[0].double() / 255
+    assert SOURCES["mnist"].mean == (round(pixels.mean().item(), 4),)
+    assert SOURCES["mnist"].std == (round(pixels.std().item(), 4),)
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "std"),
+    [
+        # As printed in the released code of the FedPBC paper.
+        ("cifar10", (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
+        ("svhn", (0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)),
+        ("cinic10", (0.4789, 0.4723, 0.4305), (0.2421, 0.2383, 0.2587)),
+    ],
+)
+def test_the_papers_sets_are_normalised_as_in_the_paper(name, mean, std):
+    assert (SOURCES[name].mean, SOURCES[name].std) == (mean, std)
+
+
+def test_a_second_process_waits(publisher):
+    publisher.svhn()
+    threads = [Thread(target=fetch, args=(SOURCES["svhn"], root())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(publisher.server.asked) == ["test_32x32.mat", "train_32x32.mat"]
+
+
+def test_a_failed_download_says_why_and_is_repeated(publisher):
+    publisher.cifar100()
+    archive = publisher.server.folder / "cifar-100-python.tar.gz"
+    content = archive.read_bytes()
+    archive.unlink()
+    with pytest.raises(ValueError, match=r"^name: cifar100 is not in .*data and could not be downloaded \(.*404"):
+        fetch(SOURCES["cifar100"], root())
+    archive.write_bytes(content)
+    assert fetch(SOURCES["cifar100"], root())
+
+
+def test_unpacking_that_was_interrupted_is_repeated_from_the_archive(publisher):
+    publisher.cinic10()
+    fetch(SOURCES["cinic10"], root())
+    shutil.rmtree(root() / "CINIC-10" / "test")
+    assert len(SOURCES["cinic10"].missing(root())) == 10
+    fetch(SOURCES["cinic10"], root())
+    assert publisher.server.asked == ["CINIC-10.tar.gz"]
+
+
+def test_the_order_is_that_of_torchvision_and_grey_images_have_three_channels(publisher):
+    publisher.cinic10(per_class=12)
+    fetch(SOURCES["cinic10"], root())
+    (root() / "CINIC-10.pt").unlink()
+    grey = Image.fromarray(np.arange(1024, dtype=np.uint8).reshape(32, 32))
+    grey.save(root() / "CINIC-10" / "train" / "bird" / "cifar10-train-10.png")
+    found = splits(SOURCES["cinic10"])
+    for split in ("train", "valid", "test"):
+        theirs = ImageFolder(root() / "CINIC-10" / split)
+        assert found[split][1].tolist() == theirs.targets
+        assert np.array_equal(
+            found[split][0].permute(0, 2, 3, 1).numpy(), np.stack([np.asarray(image) for image, _ in theirs])
+        )
+
+
+@pytest.mark.parametrize(("task_of", "chosen"), [(cinic10, ["train"]), (cinic10_enlarged, ["train", "valid"])])
+def test_the_training_split_is_chosen(task_of, chosen, publisher):
+    published = publisher.cinic10(per_class=3)
+    task, data = task_of(0, clients=4, partition=iid)
+    pixels, labels = data.splits["train"]
+    assert np.array_equal(pixels.numpy(), np.concatenate([published[split][0] for split in chosen]))
+    assert labels.tolist() == np.concatenate([published[split][1] for split in chosen]).tolist()
+    assert np.array_equal(data.splits["test"][0].numpy(), published["test"][0])
+    assert task(pixels[:5]).shape == (5, 10)
+    assert sum(map(len, data.parts)) == 30 * len(chosen)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"damaged"])
+def test_tensors_are_decoded_once_unless_they_are_unreadable(content, publisher, monkeypatch):
+    published = publisher.cinic10()
+    splits(SOURCES["cinic10"])
+    decode = type(SOURCES["cinic10"])._decode
+    decoded = []
+    monkeypatch.setattr(
+        type(SOURCES["cinic10"]), "_decode", lambda self, folder: decoded.append(folder) or decode(self, folder)
+    )
+    if content is not None:
+        (root() / "CINIC-10.pt").write_bytes(content)
+    for _ in range(2):
+        assert np.array_equal(splits(SOURCES["cinic10"])["test"][0].numpy(), published["test"][0])
+    assert len(decoded) == (0 if content is None else 3)
+
+
+def test_a_full_disk_is_a_warning(publisher, monkeypatch):
+    publisher.cinic10()
+    fetch(SOURCES["cinic10"], root())
+    (root() / "CINIC-10.pt").unlink()
+
+    def full(_, file):
+        file.write_bytes(b"some of it")
+        raise RuntimeError("no space left")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.warns(UserWarning, match=r"CINIC-10.pt could not be written \(no space left\)"):
+        splits(SOURCES["cinic10"])
+    assert not [path.name for path in root().iterdir() if path.name.startswith((".CINIC-10", "CINIC-10.pt"))]

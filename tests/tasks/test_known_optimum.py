@@ -1,0 +1,233 @@
+"""Problems with a known minimiser: formulas, minimisers and the laws of their data, against NumPy and SciPy."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import approx_fprime, minimize
+
+from rollcall.tasks import fedpbc_quadratic, quadratic, ridge, sun_synthetic
+
+U, H = np.array([[1.0, -2.0], [3.0, 0.0], [-4.0, 8.0]]), np.array([0.5, 1.0, 2.0])
+
+
+def test_quadratic_loss_gradient_and_optimum():
+    task, data = quadratic(0, targets=U, curvature=H)
+    point = np.array([0.5, 2.0])
+    task.x.data = torch.tensor(point)
+    assert data.clients == 3
+    for i in range(3):
+        batch = tuple(column[data.parts[i]] for column in data.splits["train"])
+        loss = task.loss(batch)
+        assert loss.item() == pytest.approx(0.5 * H[i] * np.sum((point - U[i]) ** 2), rel=1e-15)
+        (gradient,) = torch.autograd.grad(loss, [task.x])
+        assert gradient.numpy() == pytest.approx(H[i] * (point - U[i]), rel=1e-15)
+    optimum = np.array([(0.5 + 3 - 8) / 3.5, (-1 + 0 + 16) / 3.5])
+    metrics = task.metrics(data.splits["train"])
+    assert metrics["distance"].item() == pytest.approx(np.linalg.norm(point - optimum), rel=1e-14)
+    # 1/2 + 9/7 and 2 - 30/7: of both signs, and their mean keeps it.
+    assert metrics["bias"].item() == pytest.approx((25 / 14 - 16 / 7) / 2)
+    assert metrics["loss"].item() == pytest.approx(
+        np.mean([0.5 * H[i] * np.sum((point - U[i]) ** 2) for i in range(3)])
+    )
+
+
+def targets(data):
+    u, h = (column.numpy() for column in data.splits["train"])
+    assert (h == 1).all()
+    return u
+
+
+def test_targets_follow_the_law():
+    task, data = fedpbc_quadratic(3, clients=50, dimension=2000)
+    u = targets(data)
+    assert u.shape == (50, 2000)
+    assert [rows.tolist() for rows in data.parts] == [[i] for i in range(50)]
+    # 2000 draws of sd 0.1: means within 4 standard errors, 0.009; client 0 is the paper's i = 1.
+    assert u.mean(axis=1) == pytest.approx(np.arange(1, 51) / 1000, abs=0.009)
+    assert u.std(axis=1) == pytest.approx(np.full(50, 0.1), rel=0.08)
+    assert abs(np.corrcoef(u)[np.triu_indices(50, 1)]).max() < 0.12  # clients are drawn apart
+    assert task.optimum.numpy() == pytest.approx(u.mean(axis=0), rel=1e-12)
+
+
+def test_without_spread_nothing_is_drawn():
+    _, data = fedpbc_quadratic(0, clients=3, dimension=2, slope=0.5, spread=0.0)
+    assert targets(data).tolist() == [[0.5, 0.5], [1.0, 1.0], [1.5, 1.5]]
+    first, again, other = (targets(fedpbc_quadratic(seed)[1]) for seed in (0, 0, 1))
+    assert (first == again).all()
+    assert (first != other).all()
+
+
+RIDGE = {"clients": 3, "samples": 7, "dimension": 4, "noise": 0.5, "ridge": 0.3}
+
+
+def arrays(data):
+    A, b = (column.numpy() for column in data.splits["train"])
+    return [(A[rows], b[rows]) for rows in data.parts]
+
+
+def ridge_loss(x, A, b, penalty):
+    return np.sum((A @ x - b) ** 2) / (2 * len(b)) + penalty / 2 * np.sum(x**2)
+
+
+def ridge_slope(x, A, b, penalty):
+    return A.T @ (A @ x - b) / len(b) + penalty * x
+
+
+def test_ridge_loss_and_gradient_of_a_client_are_the_formulas():
+    task, data = ridge(1, **RIDGE)
+    x = np.array([1.0, -2.0, 0.5, 3.0])
+    task.x.data = torch.tensor(x)
+    for rows, (A, b) in zip(data.parts, arrays(data), strict=True):
+        loss = task.loss(tuple(column[rows] for column in data.splits["train"]))
+        assert loss.item() == pytest.approx(ridge_loss(x, A, b, 0.3), rel=1e-14)
+        (gradient,) = torch.autograd.grad(loss, [task.x])
+        assert gradient.numpy() == pytest.approx(ridge_slope(x, A, b, 0.3), rel=1e-13)
+
+
+@pytest.mark.parametrize("options", [RIDGE, RIDGE | {"ridge": 0.0, "theta_spread": 2.0, "scale_spread": 1.0}])
+def test_the_ridge_optimum_minimises_the_mean_over_clients(options):
+    task, data = ridge(2, **options)
+    clients = arrays(data)
+
+    def mean(x):
+        return np.mean([ridge_loss(x, A, b, options["ridge"]) for A, b in clients])
+
+    found = minimize(mean, np.ones(4), method="BFGS", options={"gtol": 1e-9}).x
+    assert task.optimum.numpy() == pytest.approx(found, abs=1e-6)
+    whole = np.concatenate([A for A, _ in clients]), np.concatenate([b for _, b in clients])
+    assert np.abs(ridge_slope(task.optimum.numpy(), *whole, options["ridge"])).max() < 1e-13
+    assert task.metrics(data.splits["train"])["loss"].item() == pytest.approx(mean(np.zeros(4)), rel=1e-13)
+
+
+def test_ridge_metrics_are_distances_and_start_at_zero():
+    task, data = ridge(0)
+    assert data.clients == 16
+    assert data.splits["train"][0].shape == (8000, 50)
+    metrics = task.metrics(data.splits["train"])
+    assert metrics["relative_error"].item() == 1.0  # x = 0
+    assert metrics["distance"].item() == pytest.approx(np.linalg.norm(task.optimum.numpy()), rel=1e-14)
+    task.x.data = 1.1 * task.optimum
+    metrics = task.metrics(data.splits["train"])
+    assert metrics["relative_error"].item() == pytest.approx(0.1, rel=1e-12)  # not its square
+
+
+def test_ridge_data_follow_their_law():
+    task, data = ridge(5, clients=8, samples=4000, dimension=6, noise=0.1)
+    A, b = (column.numpy() for column in data.splits["train"])
+    # E[u^2] = 7/12 for u uniform in [0.5, 1]; rows are N(0, I) given u.
+    assert A.T @ A / len(A) == pytest.approx(7 / 12 * np.eye(6), abs=0.02)
+    norms = (A**2).sum(axis=1)
+    # E|row|^4 = E[u^4] d (d + 2) = 31/80 * 48
+    assert (norms**2).mean() == pytest.approx(31 / 80 * 48, rel=0.03)
+    residual = b - A @ task.optimum.numpy()
+    assert residual.std() == pytest.approx(0.1, rel=0.02)
+    one, same, other = (ridge(seed, **RIDGE)[1].splits["train"][0] for seed in (0, 0, 1))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_clients_differ_by_as_much_as_they_are_told_to():
+    def solutions(**spreads):
+        _, data = ridge(5, clients=200, samples=60, dimension=6, noise=0.01, **spreads)
+        clients = arrays(data)
+        theta = np.array([np.linalg.lstsq(A, b)[0] for A, b in clients])
+        return theta, np.log([A.std() for A, _ in clients])
+
+    theta, scale = solutions()
+    assert np.abs(theta - theta.mean(axis=0)).max() < 0.02
+    assert scale.std() < 0.06
+    apart, scale = solutions(theta_spread=1.5, scale_spread=0.8)
+    assert (apart - apart.mean(axis=0)).std() == pytest.approx(1.5, rel=0.1)
+    assert scale.std() == pytest.approx(0.8, rel=0.12)
+    # The same draws at twice the strength.
+    twice, _ = solutions(theta_spread=3.0, scale_spread=0.8)
+    assert twice - theta.mean(axis=0) == pytest.approx(2 * (apart - theta.mean(axis=0)), abs=0.1)
+
+
+def sun_loss(x, A, b):
+    return np.mean(np.log(0.5 * (A @ x + b) ** 2 + 1))
+
+
+def sun_slope(x, A, b):
+    r = A @ x + b
+    return A.T @ (r / (0.5 * r**2 + 1)) / len(r)
+
+
+def test_robust_loss_gradient_and_metrics_are_the_formulas():
+    task, data = sun_synthetic(1, clients=4, samples=6, dimension=3)
+    x = np.array([0.5, -1.0, 2.0])
+    task.x.data = torch.tensor(x)
+    for rows, (A, b) in zip(data.parts, arrays(data), strict=True):
+        loss = task.loss(tuple(column[rows] for column in data.splits["train"]))
+        assert loss.item() == pytest.approx(sun_loss(x, A, b), rel=1e-14)
+        (gradient,) = torch.autograd.grad(loss, [task.x])
+        assert gradient.numpy() == pytest.approx(approx_fprime(x, sun_loss, 1e-7, A, b), abs=1e-5)
+    metrics = task.metrics(data.splits["train"])
+    mean, optimum = np.mean([sun_loss(x, A, b) for A, b in arrays(data)]), task.optimum.numpy()
+    least = np.mean([sun_loss(optimum, A, b) for A, b in arrays(data)])
+    assert metrics["loss"].item() == pytest.approx(mean, rel=1e-14)
+    assert metrics["gap"].item() == pytest.approx(mean - least, rel=1e-12)
+    assert metrics["distance"].item() == pytest.approx(np.linalg.norm(x - optimum), rel=1e-14)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_descent_from_anywhere_beats_the_optimum(seed):
+    task, data = sun_synthetic(seed)
+    A, b = (column.numpy() for column in data.splits["train"])
+    optimum = task.optimum.numpy()
+    assert np.linalg.norm(sun_slope(optimum, A, b)) < 1e-14
+    assert task.least == pytest.approx(sun_loss(optimum, A, b), rel=1e-14)
+    draw = np.random.default_rng(seed)
+    for far in [0.5, 2, 10, 100] * 8:
+        start = optimum + far * draw.standard_normal(20)
+        assert minimize(sun_loss, start, (A, b), jac=sun_slope, method="L-BFGS-B").fun > task.least - 1e-12
+
+
+def test_robust_data_follow_their_law():
+    seeds, pairs = range(12), []
+    for seed in seeds:
+        task, data = sun_synthetic(seed, samples=200)
+        assert data.clients == 100
+        clients = arrays(data)
+        spread = np.array([A.std() for A, _ in clients])
+        assert spread == pytest.approx(2 / np.arange(1, 101), rel=0.06)
+        first = clients[:8]  # where entries are large enough to tell theta
+        theta = np.array([np.linalg.lstsq(A, b)[0] for A, b in first])
+        noise = [b - A @ x for (A, b), x in zip(first, theta, strict=True)]
+        assert np.std(noise) == pytest.approx(0.5 * (1 - 20 / 200) ** 0.5, rel=0.06)
+        pairs.append((theta.mean(), theta.mean(axis=1).std(ddof=1), theta.std(axis=1).mean()))
+        # With the plus sign the minimiser is on the other side.
+        assert np.sign(task.optimum.mean().item()) == -np.sign(theta.mean())
+    a, mu, within = np.array(pairs).T
+    assert within.mean() == pytest.approx(1, rel=0.1)  # theta_i ~ N(mu_i, I), error of the fit besides
+    assert (mu**2).mean() == pytest.approx(1 + 1 / 20, rel=0.4)  # 84 degrees of freedom
+    assert 4 < a.std() < 18  # deviation 10 from 12 draws
+
+
+def test_data_of_a_task_are_its_own():
+    one, two = (sun_synthetic(0, clients=2, samples=3, dimension=1) for _ in range(2))
+    one[1].splits["train"][0].zero_()
+    one[0].optimum.zero_()
+    assert two[1].splits["train"][0].all()
+    assert sun_synthetic(0, clients=2, samples=3, dimension=1)[0].optimum == two[0].optimum != 0
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "complaint"),
+    [
+        (quadratic, {"targets": np.zeros((2, 2, 2))}, "targets: shape"),
+        (quadratic, {"targets": np.array([[np.nan]])}, "targets: shape .* must be finite"),
+        (quadratic, {"targets": U, "curvature": np.ones(2)}, r"curvature: shape \(2,\).*\[3\]"),
+        (quadratic, {"targets": U, "curvature": np.array([1, 0.0, 1])}, "curvature: 0 is not allowed; must be greater"),
+        (fedpbc_quadratic, {"dimension": 0}, "dimension: 0 is not allowed; must be at least 1"),
+        (fedpbc_quadratic, {"spread": -0.1}, "spread: -0.1 is not allowed; must be at least 0"),
+        (ridge, {"clients": 0}, "clients: 0 is not allowed; must be at least 1"),
+        (ridge, {"theta_spread": float("nan")}, "theta_spread: nan is not allowed"),
+        (ridge, {"scale_spread": float("inf")}, "scale_spread: inf is not allowed"),
+        (ridge, {"clients": 2, "samples": 5, "dimension": 11}, "dimension: 11 is not allowed without .* at most 10"),
+        (sun_synthetic, {"dimension": 0}, "dimension: 0 is not allowed; must be at least 1"),
+    ],
+)
+def test_options_out_of_range_are_refused(task, options, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        task(0, **options)
