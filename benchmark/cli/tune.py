@@ -72,9 +72,6 @@ def tune(
     seeds: Annotated[str, typer.Option(metavar="SEED,...", help="Seeds of the search.")] = "1000",
     rounds: Rounds = None,
     per: Annotated[str, typer.Option(metavar="AXIS,...", help="Axes with a search of their own. Default: all.")] = "",
-    budget: Annotated[
-        str, typer.Option(metavar="BUDGET", help="Stop proposing after 90m or 2h, or 5e6gradients a cell.")
-    ] = "",
     variant: Variant = "",
     only: Only = None,
     settings: Set = None,
@@ -116,7 +113,6 @@ def tune(
         seeds=_seeds(seeds),
         rounds=rounds,
         per=[axis for axis in per.split(",") if axis],
-        budget=budget,
         store=store,
         executor=None if executor is None else executor.value,
         ray=options,
@@ -138,9 +134,9 @@ def tune(
         words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
         _tell(tuning, command(*words, store=store))
     if figures:
-        from rollcall.leaderboard.plots.search import best_so_far, expected_best, parallel, sensitivity
+        from rollcall.leaderboard.plots.search import best_so_far, expected_best, sensitivity
 
-        pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best, "parallel": parallel}
+        pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best}
         for name, picture in pictures.items():
             figure = picture(tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
             draw(f"search_{name}", figure, tuning.beside(f"{name}.png"))

@@ -5,6 +5,8 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
+from pydantic import Field
+
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Override, places
@@ -16,12 +18,7 @@ from rollcall.benchmark.search.study import Sample, best
 
 
 class How(Settings):
-    """How a search was made.
-
-    Attributes:
-        budget: the most that the search could cost; empty for no limit.
-        space: the domains that were searched, by dotted setting.
-    """
+    """How a search was made; `space` is as the user wrote it."""
 
     date: str
     metric: str
@@ -29,7 +26,7 @@ class How(Settings):
     search: str
     scheduler: str
     seeds: tuple[int, ...]
-    budget: str = ""
+    budget: str = Field("", exclude=True)  # of earlier versions
     space: dict[str, Any]
 
 
@@ -46,7 +43,6 @@ class Best(Settings):
         samples, failed: the samples of the cell, and those of them that failed or diverged.
         gradients: that the clients computed for all samples of the cell.
         at_edge: the settings whose value lies at the edge of the space.
-        cut: whether the budget ended the search of the cell.
         how: the search.
     """
 
@@ -59,7 +55,7 @@ class Best(Settings):
     failed: int = 0
     gradients: float
     at_edge: tuple[str, ...] = ()
-    cut: bool = False
+    cut: bool = Field(False, exclude=True)  # of earlier versions
     how: How
 
 
@@ -129,7 +125,10 @@ class Tuned(Settings):
         Raises:
             SettingError: the search was made for another experiment or another variant.
         """
-        searched, asked = _title(self.experiment, self.variant), _title(experiment.home, experiment.variant)
+        searched, asked = (
+            f"{name} --variant {variant}" if variant else name
+            for name, variant in ((self.experiment, self.variant), (experiment.home, experiment.variant))
+        )
         if searched != asked:
             raise SettingError(f"tuned: the file is of {searched}; must be of {asked}")
         return experiment.model_copy(update={"overrides": experiment.overrides + self.overrides(experiment)})
@@ -152,7 +151,7 @@ def seeds_of(experiment: Experiment) -> list[Any]:
     return list(dict.fromkeys(place.seed for place in places(experiment)))
 
 
-def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, cut: bool, how: How) -> Best | None:
+def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, how: How) -> Best | None:
     """The best sample of a cell; None if all failed."""
     chosen = best(samples, metric)
     if chosen is None:
@@ -168,7 +167,6 @@ def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, cut: bool, 
         failed=sum(bool(sample.error) for sample in samples),
         gradients=sum(sample.gradients for sample in samples),
         at_edge=tuple(path for path, value in chosen.settings.items() if cell.at_edge(path, value)),
-        cut=cut,
         how=how,
     )
 
@@ -176,21 +174,10 @@ def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, cut: bool, 
 def found(answers: Sequence[Best]) -> str:
     """How the settings of cells of one search, at least one, were found, in a sentence."""
     how = answers[0].how
-    samples, rounds = (_span([getattr(one, key) for one in answers]) for key in ("samples", "rounds"))
+    counts = ([getattr(one, key) for one in answers] for key in ("samples", "rounds"))
+    samples, rounds = (" to ".join(map(str, dict.fromkeys((min(own), max(own))))) for own in counts)
     stops = {"none": "", "asha": ", successive halving", "median": ", median stopping"}[how.scheduler]
     return (
         f"rollcall tune, {how.date}: best of {samples} samples by {how.metric}, {how.search} search{stops}, "
         f"{rounds} rounds, seed{'s' if len(how.seeds) > 1 else ''} {', '.join(map(str, how.seeds))}"
-        f"{f'; ended by the budget of {how.budget}' if any(one.cut for one in answers) else ''}"
     )
-
-
-def _title(experiment: str, variant: str) -> str:
-    """An experiment, with its variant if it is one."""
-    return f"{experiment} --variant {variant}" if variant else experiment
-
-
-def _span(counts: Sequence[int]) -> str:
-    """Counts as `3`, or `3 to 5` if they differ."""
-    low, high = min(counts, default=0), max(counts, default=0)
-    return f"{low}" if low == high else f"{low} to {high}"

@@ -39,6 +39,12 @@ def rates(experiment: Experiment) -> dict:
 def test_it_is_read_as_it_was_written(tmp_path):
     tuned().write(tmp_path / "tuned.yaml")
     assert Tuned.read(tmp_path / "tuned.yaml") == tuned()
+    written = yaml.safe_load((tmp_path / "tuned.yaml").read_text())
+    for one in written["best"].values():  # as earlier versions wrote it
+        one["cut"], one["how"]["budget"] = True, "2h"
+    (tmp_path / "earlier.yaml").write_text(yaml.safe_dump(written, sort_keys=False))
+    Tuned.read(tmp_path / "earlier.yaml").write(tmp_path / "again.yaml")
+    assert (tmp_path / "again.yaml").read_text() == (tmp_path / "tuned.yaml").read_text()
     (tmp_path / "other.yaml").write_text("best: {}")
     with pytest.raises(SettingError, match=r"other\.yaml: experiment: is missing"):
         Tuned.read(tmp_path / "other.yaml")

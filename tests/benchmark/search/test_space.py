@@ -17,6 +17,7 @@ from rollcall.benchmark.search.space import Options, Range, Space, assignments, 
         ("choice(sgd,adam)", Options(("sgd", "adam"))),
         ([1, 2], Options((1, 2))),
         ("1e-2", Options((0.01,))),
+        ("0.3,1", Options((0.3, 1))),
         (0.5, Options((0.5,))),
     ],
 )
@@ -48,7 +49,7 @@ def test_only_settings_of_the_method_and_its_optimizers_are_searched(path):
 def test_commas_in_parentheses_do_not_separate_settings():
     assert assignments("local.lr=loguniform(1e-3,1),server.lr=0.3,1") == {
         "local.lr": "loguniform(1e-3,1)",
-        "server.lr": "choice(0.3,1)",
+        "server.lr": "0.3,1",
     }
     with pytest.raises(SettingError, match=r"^space: '0\.1' is not allowed; must be SETTING=DOMAIN"):
         assignments("0.1")
