@@ -65,7 +65,6 @@ def run(
     redo_changed: Annotated[
         bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Show a row for each running trial.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
@@ -81,7 +80,7 @@ def run(
         failed = interrupted = False
         for plan, jobs in zip(plans, sweeps, strict=True):
             try:
-                todo, ends = _run(plan, jobs, pool, store, redo_changed, watch)
+                todo, ends = _run(plan, jobs, pool, store, redo_changed)
             except SettingError as error:
                 if len(plans) == 1:
                     raise
@@ -100,7 +99,7 @@ def run(
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool, watch: bool) -> tuple[list["Job"], "Ends"]:
+def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool) -> tuple[list["Job"], "Ends"]:
     """Run the jobs of an experiment that have not ended. Returns them, and how the sweep ended.
 
     Raises:
@@ -117,7 +116,7 @@ def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool, wat
         plan.check_metrics()
         plan.claim(store)
     tables = partial(write_tables, plan.experiment, store)
-    return todo, pool(jobs, watch=watch, metric=plan.experiment.metrics[0], tables=tables)
+    return todo, pool(jobs, tables)
 
 
 def _tell_changed(jobs: list["Job"], redo: bool) -> None:

@@ -58,7 +58,7 @@ class RayOptions:
 
 @dataclass
 class Pool:
-    """Runs jobs, some at a time. In a `with` block Ray stays up between the calls.
+    """Runs jobs, some at a time. In a `with` block, which checks the storage, Ray stays up between the calls.
 
     Attributes:
         executor: `ray` or `inline`.
@@ -90,9 +90,9 @@ class Pool:
             SettingError: Ray is needed and is not installed, or another executor was chosen.
         """
         console = console or Console(quiet=True)
-        if options.needed_by and asked == "inline":
-            raise SettingError(f"--executor inline is not allowed with {options.needed_by}; must be ray")
         if options.needed_by:
+            if asked == "inline":
+                raise SettingError(f"--executor inline is not allowed with {options.needed_by}; must be ray")
             asked = "ray"
         has_ray = find_spec("ray") is not None
         if asked == "ray" and not has_ray:
@@ -107,11 +107,6 @@ class Pool:
         return cls(executor, options, console, mlflow and find_spec("mlflow") is not None)
 
     def __enter__(self) -> "Pool":
-        """Check the storage, if there is one.
-
-        Raises:
-            SettingError: nothing can be written there.
-        """
         if self.options.storage:
             from rollcall.benchmark.sweep.ray_executor import checked_storage
 
@@ -135,20 +130,11 @@ class Pool:
 
             ray_start.begin(self.options.address, trials=0 if self.options.gpus_per_trial else trials)
 
-    def __call__(
-        self,
-        jobs: Sequence["Job"],
-        *,
-        watch: bool = False,
-        metric: str = "",
-        tables: Callable[[Path], None] | None = None,
-    ) -> "Ends":
+    def __call__(self, jobs: Sequence["Job"], tables: Callable[[Path], None] | None = None) -> "Ends":
         """Run the jobs of one experiment that have not ended. A job that fails does not stop the others.
 
         Args:
             jobs: all jobs of the sweep, those that have ended included.
-            watch: whether the progress has a row for each running trial.
-            metric: whose last value is shown in these rows.
             tables: writes files into a folder at the end; they become artifacts of the experiment in MLflow.
 
         Returns:
@@ -158,7 +144,7 @@ class Pool:
         from rollcall.benchmark.sweep.progress import View
 
         todo = [job for job in jobs if not job.ended]
-        with View(jobs, self.console, watch, metric) as view:
+        with View(jobs, self.console) as view:
             if not todo:
                 return Ends(jobs, {})
             mirror = None

@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import copyfile
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow
@@ -38,11 +38,13 @@ from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.interruption import stop_requests
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
 from rollcall.benchmark.sweep.jobs import Job, Outcome, carry_out
-from rollcall.benchmark.sweep.pool import RayOptions
 from rollcall.tasks.datasets import root
 
+if TYPE_CHECKING:
+    from rollcall.benchmark.sweep.pool import RayOptions
 
-def run_ray(jobs: Sequence[Job], options: RayOptions, say: Callable[[str], None]) -> dict[str, Outcome]:
+
+def run_ray(jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], None]) -> dict[str, Outcome]:
     """Run all jobs. A job that fails does not stop the others. Ray stays up; `ray_start.end` ends it.
 
     Each process of a job has one core and one torch thread.
@@ -259,7 +261,7 @@ class _Follower(tune.Callback, tune.Stopper):
     def __init__(
         self,
         jobs: Sequence[Job],
-        options: RayOptions,
+        options: "RayOptions",
         say: Callable[[str], None],
         requested: Callable[[], bool],
         stop: str,
