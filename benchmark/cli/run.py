@@ -52,7 +52,7 @@ def run(
     rounds: Rounds = None,
     methods: Methods = None,
     tuned: Tuned = None,
-    budget: Annotated[str, typer.Option(metavar="TIME", help="Reduce rounds, then seeds, to fit 30s, 90m or 2h.")] = "",
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Reduce rounds to fit 30s, 90m or 2h.")] = "",
     executor: Annotated[
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
     ] = None,

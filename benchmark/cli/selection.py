@@ -183,7 +183,7 @@ def plans_of(
 
 
 def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | None) -> list[Plan]:
-    """The plans reduced to a time budget. `budget.json` records the removed rounds and seeds.
+    """The plans reduced to a time budget. `budget.json` records the removed rounds.
 
     Args:
         plans: of all experiments that will be run.
@@ -194,29 +194,26 @@ def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | 
     Raises:
         SettingError: the budget is not a time.
     """
-    from rollcall.benchmark.sweep import budget as cutting
+    from rollcall.benchmark.sweep.budget import Record, fit, trials_of
     from rollcall.benchmark.sweep.estimate import INLINE, by_ray, estimates
     from rollcall.benchmark.sweep.times import read_time
 
     seconds = read_time(budget)
     machine = INLINE if gpus_per_trial is None else by_ray(gpus_per_trial)
     folders = [store / plan.experiment.home for plan in plans]
-    records = [cutting.Record.read(folder, plan.places, seconds) for folder, plan in zip(folders, plans, strict=True)]
+    records = [Record.read(folder, plan.places, seconds) for folder, plan in zip(folders, plans, strict=True)]
     if None in records:
-        all_trials = [place.trial for plan in plans for place in plan.places]
+        all_trials = [trial for plan in plans for trial in trials_of(plan.places)]
         costs = estimates(all_trials, machine, _probing)
-        items = [item for plan in plans for item in cutting.items(plan.places, costs)]
-        cut = cutting.fit(items, seconds, machine.at_once)
-        records = [cutting.Record.of(plan.places, costs, cut, seconds, machine.at_once) for plan in plans]
+        share = fit(all_trials, costs, seconds, machine.at_once)
+        records = [Record.of(plan.places, costs, share, seconds, machine.at_once) for plan in plans]
+    left = []
     for folder, plan, record in zip(folders, plans, records, strict=True):
         assert record is not None
         record.write(folder)
         print(record.told(plan.experiment.name), file=sys.stderr)
-    return [
-        Plan(plan.experiment, plan.whole, plan.file, cutting.apply(plan.places, record.cut))
-        for plan, record in zip(plans, records, strict=True)
-        if record is not None
-    ]
+        left.append(Plan(plan.experiment, plan.whole, plan.file, record.apply(plan.places)))
+    return left
 
 
 def how_long(places: list[Place]) -> str:

@@ -1,9 +1,8 @@
-"""Reduce experiments to a time budget. Every cell stays; rounds are reduced first, then seeds."""
+"""Reduce the rounds of experiments to a time budget. Every cell and every seed stays."""
 
 import json
-import sys
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.experiment import Place, distinct
-from rollcall.benchmark.config.trial import Evaluation, Trial
+from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.sweep.estimate import Estimate, wall
 from rollcall.benchmark.sweep.times import duration
 
@@ -19,135 +18,82 @@ LEAST = Fraction(1, 10)
 """The least share of its rounds that a trial keeps; it also keeps at least two evaluations."""
 
 
-@dataclass(frozen=True)
-class Item:
-    """A trial as a budget sees it.
-
-    Attributes:
-        rounds, evaluation: its settings.
-        rank: the position of its seed among the seeds of its panel, from 0.
-        estimate: of its duration.
-    """
-
-    rounds: int
-    evaluation: Evaluation
-    rank: int
-    estimate: Estimate
+def rounds_left(trial: Trial, share: Fraction) -> int:
+    """The rounds of a trial that a share leaves: a multiple of the distance between two evaluations."""
+    if share == 1:
+        return trial.rounds
+    every = trial.evaluation.step
+    least = max(-int(-trial.rounds * LEAST // every), 2) * every
+    return min(trial.rounds, max(int(share * trial.rounds // every) * every, least))
 
 
-@dataclass(frozen=True)
-class Cut:
-    """The part of the trials that a budget leaves.
-
-    Attributes:
-        factor: the share of the rounds.
-        seeds: how many of the first seeds of each panel.
-    """
-
-    factor: Fraction
-    seeds: int
-
-    def rounds(self, full: int, every: int) -> int:
-        """The rounds that are left: a multiple of `every`, at least a tenth of `full` and two evaluations."""
-        if self.factor == 1:
-            return full
-        least = max(-int(-full * LEAST // every), 2) * every
-        return min(full, max(int(self.factor * full // every) * every, least))
+def spent(trials: Sequence[Trial], costs: Mapping[str, Estimate], share: Fraction, at_once: int) -> float:
+    """The seconds that trials take with this share of their rounds, `at_once` at the same time."""
+    return wall([costs[one.digest].seconds(rounds_left(one, share), one.evaluation) for one in trials], at_once)
 
 
-WHOLE = Cut(Fraction(1), sys.maxsize)
-
-
-def fit(items: Sequence[Item], budget: float, at_once: int) -> Cut:
-    """The largest cut that fits: as many seeds as possible, then as many rounds. If none fits, the smallest one.
-
-    Args:
-        items: the trials.
-        budget: seconds.
-        at_once: trials at the same time.
-    """
-    # Between two of these factors no trial's rounds change.
-    lengths = {(item.rounds, item.evaluation.step) for item in items}
+def fit(trials: Sequence[Trial], costs: Mapping[str, Estimate], budget: float, at_once: int) -> Fraction:
+    """The largest share of the rounds with which the trials fit a budget in seconds; the least one if none does."""
+    # Between two of these shares no trial's rounds change.
+    lengths = {(trial.rounds, trial.evaluation.step) for trial in trials}
     steps = {Fraction(k * step, rounds) for rounds, step in lengths for k in range(1, rounds // step + 1)}
-    factors = sorted({LEAST, Fraction(1)} | {step for step in steps if step > LEAST})
-    for seeds in range(max((item.rank + 1 for item in items), default=1), 0, -1):
-        fitting = bisect_right(factors, budget, key=lambda factor: spent(items, Cut(factor, seeds), at_once))
-        if fitting:
-            return Cut(factors[fitting - 1], seeds)
-    return Cut(factors[0], 1)
+    shares = sorted({LEAST, Fraction(1)} | {step for step in steps if step > LEAST})
+    fitting = bisect_right(shares, budget, key=lambda share: spent(trials, costs, share, at_once))
+    return shares[max(fitting - 1, 0)]
 
 
-def spent(items: Sequence[Item], cut: Cut, at_once: int) -> float:
-    """The seconds that the remaining trials take."""
-    left = [item for item in items if item.rank < cut.seeds]
-    seconds = [item.estimate.seconds(cut.rounds(item.rounds, item.evaluation.step), item.evaluation) for item in left]
-    return wall(seconds, at_once)
-
-
-def items(places: Sequence[Place], estimates: dict[str, Estimate]) -> list[Item]:
+def trials_of(places: Sequence[Place]) -> list[Trial]:
     """The trials of an experiment, each once. Analyses are left out, since they take next to no time."""
-    ranks: dict[str, int] = {}
-    for place, rank in _ranked(places):
-        ranks[place.trial.digest] = min(rank, ranks.get(place.trial.digest, rank))
-    return [
-        Item(trial.rounds, trial.evaluation, ranks[trial.digest], estimates[trial.digest])
-        for trial in distinct(places)
-        if isinstance(trial, Trial)
-    ]
-
-
-def apply(places: Sequence[Place], cut: Cut) -> list[Place]:
-    """The places that a cut leaves of an experiment."""
-    left = []
-    for place, rank in _ranked(places):
-        trial = place.trial
-        if isinstance(trial, Analysis):
-            left.append(place)
-        elif rank < cut.seeds:
-            rounds = cut.rounds(trial.rounds, trial.evaluation.step)
-            left.append(Place(place.labels, place.spec | {"rounds": rounds}))
-    return left
+    return [trial for trial in distinct(places) if isinstance(trial, Trial)]
 
 
 @dataclass(frozen=True)
 class Record:
-    """The trials that `--budget` removed; the content of `budget.json` in the folder of an experiment.
+    """The rounds that `--budget` removed; the content of `budget.json` in the folder of an experiment.
 
     Attributes:
         budget: seconds for all experiments that were run together.
         estimated, full: seconds that this experiment takes after the cut and before it.
-        factor, seeds: see `Cut`.
-        panels: for each panel, `rounds` and `seeds` before the cut (`full`) and after it (`cut`).
+        share: of the rounds.
+        panels: the rounds of the trials of each panel before the cut (`full`) and after it (`cut`).
     """
 
     budget: float
     estimated: float
     full: float
-    factor: str
-    seeds: int
+    share: str
     panels: dict[str, Any]
 
     @classmethod
     def of(
-        cls, places: Sequence[Place], estimates: dict[str, Estimate], cut: Cut, budget: float, at_once: int
+        cls, places: Sequence[Place], costs: Mapping[str, Estimate], share: Fraction, budget: float, at_once: int
     ) -> "Record":
-        trials = items(places, estimates)
-        estimated, full = (round(spent(trials, each, at_once), 1) for each in (cut, WHOLE))
-        return cls(budget, estimated, full, str(cut.factor), cut.seeds, panels(places, cut))
+        trials = trials_of(places)
+        estimated, full = (round(spent(trials, costs, each, at_once), 1) for each in (share, Fraction(1)))
+        return cls(budget, estimated, full, str(share), panels(places, share))
 
     @classmethod
     def read(cls, folder: Path, places: Sequence[Place], budget: float) -> "Record | None":
         """The record of an earlier call with the same budget and places, so that a rerun resumes its trials."""
-        file = folder / "budget.json"
-        if not file.is_file():
+        try:
+            earlier = cls(**json.loads((folder / "budget.json").read_text()))
+        except (FileNotFoundError, TypeError):  # none, or of a version that removed seeds too
             return None
-        earlier = cls(**json.loads(file.read_text()))
-        same = earlier.budget == budget and earlier.panels == panels(places, earlier.cut)
+        same = earlier.budget == budget and earlier.panels == panels(places, Fraction(earlier.share))
         return earlier if same else None
 
-    @property
-    def cut(self) -> Cut:
-        return Cut(Fraction(self.factor), self.seeds)
+    def write(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "budget.json").write_text(json.dumps(vars(self), indent=1))
+
+    def apply(self, places: Sequence[Place]) -> list[Place]:
+        """The places with the rounds that are left."""
+        return [
+            place
+            if isinstance(trial := place.trial, Analysis)
+            else Place(place.labels, place.spec | {"rounds": rounds_left(trial, Fraction(self.share))})
+            for place in places
+        ]
 
     def told(self, name: str) -> str:
         """The changes as text."""
@@ -155,43 +101,23 @@ class Record:
         if self.estimated == self.full:
             return f"{taken}, nothing cut"
         lines = [f"{taken} instead of {duration(self.full)} (estimates)"]
-        for panel, ends in self.panels.items():
-            changes = [
-                f"{kind} " + " -> ".join(", ".join(f"{n:,}" for n in ends[kind][end]) for end in ("full", "cut"))
-                for kind in ("rounds", "seeds")
-                if ends[kind]["full"] != ends[kind]["cut"]
-            ]
-            lines.append(f"  {panel + ': ' if panel else ''}{'; '.join(changes) or 'nothing cut'}")
+        for panel, rounds in self.panels.items():
+            full, cut = (", ".join(f"{n:,}" for n in rounds[end]) for end in ("full", "cut"))
+            change = "nothing cut" if full == cut else f"rounds {full} -> {cut}"
+            lines.append(f"  {panel + ': ' if panel else ''}{change}")
         return "\n".join(lines)
 
-    def write(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "budget.json").write_text(json.dumps(vars(self), indent=1))
 
-
-def panels(places: Sequence[Place], cut: Cut) -> dict[str, Any]:
-    """Rounds and seeds of each panel with trials, before and after the cut."""
+def panels(places: Sequence[Place], share: Fraction) -> dict[str, Any]:
+    """The number of trials of each panel that has some, and their rounds before and after the cut."""
     trials: dict[str, list[Trial]] = {}
     for place in places:
         if isinstance(place.trial, Trial):
             trials.setdefault(place.labels["panel"], []).append(place.trial)
     result = {}
     for name, own in trials.items():
-        lengths = sorted({(trial.rounds, trial.evaluation.step) for trial in own})
-        seeds = list(dict.fromkeys(trial.seed for trial in own))
-        result[name] = {
-            "trials": len(own),
-            "rounds": {"full": [rounds for rounds, _ in lengths], "cut": [cut.rounds(*length) for length in lengths]},
-            "seeds": {"full": seeds, "cut": seeds[: cut.seeds]},
-        }
+        one_each = {(trial.rounds, trial.evaluation.step): trial for trial in own}
+        kinds = [one_each[length] for length in sorted(one_each)]
+        cut = [rounds_left(trial, share) for trial in kinds]
+        result[name] = {"trials": len(own), "full": [trial.rounds for trial in kinds], "cut": cut}
     return result
-
-
-def _ranked(places: Sequence[Place]) -> list[tuple[Place, int]]:
-    """Each place with the rank of its seed among the seeds of its panel."""
-    seeds: dict[str, list[int]] = {}
-    for place in places:
-        there = seeds.setdefault(place.labels["panel"], [])
-        if place.trial.seed not in there:
-            there.append(place.trial.seed)
-    return [(place, seeds[place.labels["panel"]].index(place.trial.seed)) for place in places]
