@@ -7,11 +7,10 @@ load of the machine.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
 from time import perf_counter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -42,15 +41,8 @@ LOOKED_AT = 200
 """Rounds of a participation model in which the active clients are counted."""
 
 
-@dataclass(frozen=True)
-class Machine:
-    """How trials are run on this machine.
-
-    Attributes:
-        at_once: trials at the same time.
-        threads: torch threads of each trial; None for all.
-        device: the meaning of `numerics.device: auto`.
-    """
+class Machine(NamedTuple):
+    """How trials run here: how many at once, on how many threads each (None: all), and what `device: auto` means."""
 
     at_once: int
     threads: int | None
@@ -68,8 +60,7 @@ def by_ray(gpus_per_trial: float = 0.0) -> Machine:
     return Machine(max(1, min(cores, int(torch.cuda.device_count() / gpus_per_trial))), 1, "auto")
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Seconds of a round with its clients' work, of an evaluation, and of an evaluation in the last rounds."""
 
     round: float
@@ -82,8 +73,7 @@ class Estimate:
         return rounds * self.round + before * self.evaluation + among * self.last_evaluation
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(NamedTuple):
     """Seconds of a round without active clients, of a client's round, and of evaluating a batch."""
 
     loop: float

@@ -1,28 +1,18 @@
-"""A sweep with a real MLflow server that is stopped and started in the middle, over SQLite and over PostgreSQL."""
-
-from contextlib import nullcontext
+"""A sweep with a real MLflow server that is stopped and started in the middle."""
 
 import numpy as np
-import pytest
 from command import TINY
-from mlflow_server import postgres, running, why_no_postgres
+from mlflow_server import running
 
 from rollcall import Trial
 from rollcall.benchmark.sweep.jobs import Job, run_inline
 from rollcall.benchmark.sweep.mlflow_runs import Mirror
 from rollcall.leaderboard.runs import load
 
-NO_POSTGRES = why_no_postgres()
 
-
-@pytest.mark.parametrize(
-    "database",
-    ["sqlite", pytest.param("postgresql", marks=pytest.mark.skipif(bool(NO_POSTGRES), reason=NO_POSTGRES))],
-)
-def test_a_server_is_stopped_and_started_in_the_middle(database, store, tmp_path, monkeypatch, capsys):
-    backend = postgres(tmp_path) if database == "postgresql" else nullcontext(f"sqlite:///{tmp_path / 'server.db'}")
+def test_a_server_is_stopped_and_started_in_the_middle(store, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with backend as address, running(tmp_path, address) as server:
+    with running(tmp_path, f"sqlite:///{tmp_path / 'server.db'}") as server:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
         trial = Trial.read(TINY["trial"] | {"algorithm": "fedpbc"})
         jobs = [Job(trial.model_copy(update={"seed": seed}), "tiny", store) for seed in range(6)]
@@ -57,16 +47,3 @@ def test_a_server_is_stopped_and_started_in_the_middle(database, store, tmp_path
                 np.testing.assert_array_equal(kept["model"], job.folder.models()[0])
         assert [file.path for file in client.list_artifacts(mirror.runs.parent)] == ["table.md"]
         assert client.get_experiment(mirror.runs.id).artifact_location.startswith("mlflow-artifacts:")
-
-
-@pytest.mark.skipif(bool(NO_POSTGRES), reason=NO_POSTGRES)
-def test_a_database_without_a_server(store, tmp_path, monkeypatch):
-    with postgres(tmp_path) as address:
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-        job = Job(Trial.read(TINY["trial"] | {"algorithm": "fedpbc"}), "tiny", store)
-        mirror = Mirror(store, "tiny", [job.folder])
-        run_inline([job])
-        mirror.end("finished")
-        (run,) = load(mirror.runs.client, "tiny")
-        assert run.history["train/distance"].tolist() == job.folder.history()["train/distance"].tolist()
-        assert (store / "artifacts").is_dir()
