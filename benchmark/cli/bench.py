@@ -32,7 +32,6 @@ def bench(
     ),
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     repeat: Annotated[int, typer.Option(min=1, help="Repetitions, shown as median, least and most.")] = 3,
-    augment: Annotated[bool, typer.Option("--augment", help="Crop and flip the images.")] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Short repetitions, by default of 100 clients, 10 active.")
     ] = False,
@@ -55,20 +54,17 @@ def bench(
         device = "cuda" if torch.cuda.is_available() else "cpu"
     cases = grid(task, engine.split(","), device, *counts)
     rows: list[Row] = []
-    for row in measure(cases, repeat=repeat, seconds=0.1 if quick else 1.0, augment=augment):
+    for row in measure(cases, repeat=repeat, seconds=0.1 if quick else 1.0):
         rows.append(row)
         print(f"{len(rows)} of {len(cases)} measured", file=sys.stderr)
     if as_json:
         print(strict_json(rows))
         return
     out.print(_table(rows))
-    for name, row in {str(row["engine"]): row for row in rows}.items():
-        print(f"whole rounds of 100 tiny quadratics, {name}: {_spread(row, 'loop_rounds_per_second')} per second")
     memory = "peak GPU memory of the engine" if device == "cuda" else "peak memory of this process so far"
     print(
         f"{task}, K {steps}, batch {batch}; on {rows[0]['device_name']}, {rows[0]['threads']} threads; "
-        f"median (least-most) of {repeat} repetitions; floor: the same arithmetic at the speed of large matrix "
-        f"products; MiB: {memory}"
+        f"median (least-most) of {repeat} repetitions; MiB: {memory}"
     )
 
 
@@ -77,15 +73,21 @@ def _table(rows: Sequence[Row]) -> Grid:
     settings = [name for name in COLUMNS if name in ("clients", "active") or len({row[name] for row in rows}) > 1]
     table = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     headings = (COLUMNS[name] for name in settings)
-    for name in ("engine", *headings, "ms/client-round", "plain loop", "faster", "floor", "MiB"):
+    for name in ("engine", *headings, "ms/client-round", "plain loop", "faster", "MiB"):
         table.add_column(name, justify="left" if name == "engine" else "right", no_wrap=True)
     for row in rows:
-        counts = (f"{row[name]:,}" for name in settings)
-        cost = _spread(row, "ms_per_client_round")
-        faster = row["reference_ms_per_client_round"] / row["ms_per_client_round"]
-        plain, floor = (_short(row[f"{of}_ms_per_client_round"]) for of in ("reference", "floor"))
-        memory = f"{row['peak_memory_mb']:,.0f}"
-        table.add_row(str(row["engine"]), *counts, cost, plain, f"{faster:.2f}x", floor, memory)
+        ours, least, most, plain = (
+            row[f"{name}ms_per_client_round{end}"]
+            for name, end in (("", ""), ("", "_min"), ("", "_max"), ("reference_", ""))
+        )
+        table.add_row(
+            str(row["engine"]),
+            *(f"{row[name]:,}" for name in settings),
+            f"{_short(ours)} ({_short(least)}-{_short(most)})",
+            _short(plain),
+            f"{plain / ours:.2f}x",
+            f"{row['peak_memory_mb']:,.0f}",
+        )
     return table
 
 
@@ -94,11 +96,6 @@ def _numbers(name: str, text: str) -> list[int]:
         return [int(number) for number in text.split(",")]
     except ValueError:
         raise SettingError(f"{name}: {text!r} is not allowed; must be whole numbers separated by commas") from None
-
-
-def _spread(row: Row, name: str) -> str:
-    median, least, most = (_short(row[f"{name}{end}"]) for end in ("", "_min", "_max"))
-    return f"{median} ({least}-{most})"
 
 
 def _short(value: float) -> str:
