@@ -74,10 +74,13 @@ def run_ray(jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], Non
     DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
     with stop_requests() as requested, _records(options.storage, jobs[0].store) as (records, name, stop):
         follower = _Follower(jobs, options, say, requested, stop)
-        begun = [
-            _uploaded(job.folder.path, f"{records}/{name}") if options.storage and job.folder.resumable() else ""
-            for job in jobs
-        ]
+        begun = [""] * len(jobs)
+        for index, job in enumerate(jobs):  # run folders that a worker will resume on its own disk
+            if options.storage and job.folder.resumable():
+                begun[index] = f"{records}/{name}/begun/{job.folder.path.name}"
+                system, there = FileSystem.from_uri(begun[index])
+                system.create_dir(there)
+                copy_files(str(job.folder.path), there, LocalFileSystem(), system, use_threads=False)
         tune.Tuner(
             tune.with_resources(_trainable, {"cpu": 1, "gpu": options.gpus_per_trial}),
             param_space={
@@ -133,11 +136,10 @@ def _records(storage: str, store: Path) -> Iterator[tuple[str, str, str]]:
     """The place of Tune's records of a sweep, its name there, and the file of the request to stop, all temporary."""
     name = f"rollcall-{uuid4()}"
     if storage:
-        stop = f"{storage}/{name}/stop"
         system, path = FileSystem.from_uri(f"{storage}/{name}")
         system.create_dir(path)
-        _write(stop, b"")
-        yield storage, name, stop
+        _write(f"{storage}/{name}/stop", b"")
+        yield storage, name, f"{storage}/{name}/stop"
         system.delete_dir(path)
     else:
         store.mkdir(parents=True, exist_ok=True)
@@ -152,15 +154,6 @@ def _write(url: str, content: bytes) -> None:
     system, path = FileSystem.from_uri(url)
     with system.open_output_stream(path) as file:
         file.write(content)
-
-
-def _uploaded(folder: Path, url: str) -> str:
-    """The place on a storage of a copy of a run folder that a worker will resume."""
-    system, path = FileSystem.from_uri(url)
-    there = f"{path}/begun/{folder.name}"
-    system.create_dir(there)
-    copy_files(str(folder), there, LocalFileSystem(), system, use_threads=False)
-    return f"{url}/begun/{folder.name}"
 
 
 def _trainable(config: dict[str, Any]) -> None:
@@ -205,31 +198,14 @@ def _carry_out_on_own_disk(
             nonlocal sent, looked
             if monotonic() - looked > 1:
                 looked = monotonic()
-                checkpoint = None if sent == _saved(run) else Checkpoint.from_directory(run.path)
-                sent = _saved(run)
+                saved = run.checkpoint.stat().st_mtime_ns if run.checkpoint.exists() else 0
+                checkpoint = None if sent == saved else Checkpoint.from_directory(run.path)
+                sent = saved
                 tune.report({"status": run.status}, checkpoint=checkpoint)
             return requested()
 
         outcome = carry_out(trial, run.path, tell_and_ask, every)
         tune.report(asdict(outcome), checkpoint=Checkpoint.from_directory(run.path))
-
-
-def _saved(run: RunFolder) -> int:
-    """The time of the last checkpoint of a run, in nanoseconds; 0 if there is none."""
-    return run.checkpoint.stat().st_mtime_ns if run.checkpoint.exists() else 0
-
-
-def _bring_home(checkpoint: Checkpoint, folder: Path) -> None:
-    """Replace the files of a run folder by those of a checkpoint, the status last."""
-    with TemporaryDirectory(prefix="rollcall-") as scratch:
-        checkpoint.to_directory(scratch)
-        files = {file.relative_to(scratch): file for file in Path(scratch).rglob("*") if file.is_file()}
-        for name, file in sorted(files.items(), key=lambda item: (item[0].name == "status.json", item[0])):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            with replacing(folder / name) as target:
-                copyfile(file, target)
-    if Path("error.txt") not in files:
-        (folder / "error.txt").unlink(missing_ok=True)
 
 
 def _polled(stop: str) -> Callable[[], bool]:
@@ -297,7 +273,16 @@ class _Follower(tune.Callback, tune.Stopper):
                 scratch.write_text(json.dumps(result["status"], indent=1))
 
     def on_checkpoint(self, iteration: int, trials: list[Any], trial: Any, checkpoint: Checkpoint, **_: Any) -> None:
-        _bring_home(checkpoint, self._job(trial).folder.path)
+        folder = self._job(trial).folder.path
+        with TemporaryDirectory(prefix="rollcall-") as scratch:
+            checkpoint.to_directory(scratch)
+            files = {file.relative_to(scratch): file for file in Path(scratch).rglob("*") if file.is_file()}
+            for name, file in sorted(files.items(), key=lambda item: (item[0].name == "status.json", item[0])):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                with replacing(folder / name) as target:
+                    copyfile(file, target)
+        if Path("error.txt") not in files:
+            (folder / "error.txt").unlink(missing_ok=True)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         result = trial.last_result or {}
@@ -307,9 +292,8 @@ class _Follower(tune.Callback, tune.Stopper):
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         name = self._job(trial).trial.name
         self.deaths[name] += 1
-        self.say(
-            f"{name}  its process died; it resumes from its checkpoint (retry {self.deaths[name]} of {self.retries})"
-        )
+        retry = f"retry {self.deaths[name]} of {self.retries}"
+        self.say(f"{name}  its process died; it resumes from its checkpoint ({retry})")
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         job = self._job(trial)
