@@ -35,15 +35,12 @@ class Best(Settings):
 
     Attributes:
         when: the labels of the cell by axis.
-        settings: of the sample, by dotted name.
-        score: the mean over the seeds of the search.
-        spread: standard deviation over the seeds of the search; None for one seed. It says nothing of how much too good
-            the score is: this sample was chosen for it.
+        settings: by dotted name; `at_edge` has those whose value lies at the edge of the space.
+        score, spread: mean and standard deviation over the seeds of the search; no spread for one seed. The score is
+            optimistic, because the sample was selected by it; the spread does not say by how much.
         rounds: of a sample that is never stopped.
         samples, failed: the samples of the cell, and those of them that failed or diverged.
         gradients: that the clients computed for all samples of the cell.
-        at_edge: the settings whose value lies at the edge of the space.
-        how: the search.
     """
 
     when: dict[str, str]
@@ -73,11 +70,7 @@ class Tuned(Settings):
 
     @classmethod
     def read(cls, file: Path) -> "Tuned":
-        """The content of a file that `rollcall tune` wrote.
-
-        Raises:
-            SettingError: the file cannot be read, or has another content.
-        """
+        """The content of a file that `rollcall tune` wrote; anything else is refused."""
         content = load_yaml(file)
         if not isinstance(content, dict):
             raise SettingError(f"{file}: holds no settings; must be a file that rollcall tune wrote")
@@ -105,8 +98,7 @@ class Tuned(Settings):
     def overrides(self, experiment: Experiment) -> tuple[Override, ...]:
         """The settings of each cell as overrides of an experiment. Axes that it does not have are left out.
 
-        Raises:
-            SettingError: two cells differ only in an axis that the experiment does not have.
+        Two cells that differ only in such an axis are refused.
         """
         grids = (experiment.grid, *(panel.grid for panel in experiment.panels.values()))
         axes = {"panel", *(axis for grid in grids for axis in grid)}
@@ -120,11 +112,7 @@ class Tuned(Settings):
         return tuple(result.values())
 
     def applied(self, experiment: Experiment) -> Experiment:
-        """The experiment with these settings.
-
-        Raises:
-            SettingError: the search was made for another experiment or another variant.
-        """
+        """The experiment with these settings; refused if the search was made for another one or another variant."""
         searched, asked = (
             f"{name} --variant {variant}" if variant else name
             for name, variant in ((self.experiment, self.variant), (experiment.home, experiment.variant))
@@ -134,11 +122,7 @@ class Tuned(Settings):
         return experiment.model_copy(update={"overrides": experiment.overrides + self.overrides(experiment)})
 
     def check_seeds(self, seeds: Sequence[Any]) -> None:
-        """Refuse the seeds of the search.
-
-        Raises:
-            SettingError: a seed was used to choose the settings.
-        """
+        """Refuse the seeds of the search: the settings were chosen with them."""
         used = sorted({seed for seed in seeds for one in self.best.values() if seed in one.how.seeds})
         if used:
             raise SettingError(

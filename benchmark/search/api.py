@@ -188,13 +188,7 @@ def tune(
 
 
 def metric_of(name: str, mode: Direction | None, allow_test: bool, declared: Sequence[Metric]) -> Metric:
-    """The metric of a search.
-
-    Args:
-        name: `SPLIT/METRIC`.
-        mode: which end is better; None if that follows from the name or from `declared`.
-        allow_test: whether it may be of the test split.
-        declared: the metrics of the experiment's report.
+    """The metric of a search, `SPLIT/METRIC`, with its better end, which may follow from the report's metrics.
 
     Raises:
         SettingError: it is of the test split, and that is not explicitly allowed; or its better end is not known.
@@ -216,11 +210,7 @@ def metric_of(name: str, mode: Direction | None, allow_test: bool, declared: Seq
 
 
 def with_seeds(experiment: Experiment, seeds: Sequence[int]) -> Experiment:
-    """The experiment with the seeds of a search.
-
-    Raises:
-        SettingError: a seed is one of the experiment's, and the experiment does not only report validation data.
-    """
+    """The experiment with the seeds of a search. Its own are refused, unless it reports validation data only."""
     final = any(not name.startswith("validation/") for name in experiment.metrics)
     taken = [seed for seed in seeds if final and seed in seeds_of(experiment)]
     if taken or not seeds:

@@ -45,11 +45,7 @@ class Cell:
     held_out: bool
 
     def trials(self, settings: dict[str, Any], rounds: int) -> list[Trial]:
-        """The trials of a sample, each once.
-
-        Raises:
-            SettingError: the settings are not allowed together.
-        """
+        """The trials of a sample, each once; refused if the settings are not allowed together."""
         trials = {}
         for spec in self.specs:
             for path, value in settings.items():
@@ -149,16 +145,9 @@ def cells_of(
 def searched(spec: dict[str, Any], trial: Trial, metric: Metric, rungs: Sequence[int]) -> dict[str, Any]:
     """The settings of a trial of the search: it evaluates the metric's split only, which is held out if need be.
 
-    Args:
-        spec: of a trial of the experiment.
-        trial: the same, validated.
-        metric: of the search. Of `evaluation.metrics` and `evaluation.by`, only what it reads is kept: others may not
-            fit its split.
-        rungs: the rounds after which samples are compared. The trial is evaluated after each of them, even if its run
-            goes on, so a run without these evaluations has another digest and is not reused.
-
-    Raises:
-        SettingError: the method or the task cannot be searched by this metric.
+    Of `evaluation.metrics` and `evaluation.by`, only what the metric reads is kept: others may not fit its split. The
+    trial is evaluated after each rung, even if its run goes on, so a run without these evaluations has another digest.
+    A method or a task that cannot be searched by this metric is refused.
     """
     every = min(trial.evaluation.every, rungs[0])
     at = [rounds for rounds in rungs if rounds % every]

@@ -16,17 +16,7 @@ STARTUP, BATCH = 10, 4
 
 
 def proposals(search: str, seed: int, count: int, metric: Metric) -> Propose:
-    """The strategy with this name: `random`, `grid` or `optuna`.
-
-    Args:
-        search: the name.
-        seed: of the search.
-        count: samples of each cell; a grid has its own.
-        metric: that the samples are judged by.
-
-    Raises:
-        SettingError: there is no such strategy, or its package is not installed.
-    """
+    """The strategy `random`, `grid` or `optuna`, `count` samples of each cell; a grid has its own number."""
     if search == "optuna":
         if not find_spec("optuna"):
             raise SettingError("--search optuna needs Optuna: pip install '.[tune]'")

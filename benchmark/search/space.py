@@ -36,13 +36,7 @@ def outside(end: float, sign: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Range:
-    """A range of numbers, both ends included.
-
-    Args:
-        low, high: its ends.
-        log: whether the logarithm is drawn uniformly, instead of the number itself.
-        whole: whether only whole numbers are drawn.
-    """
+    """A range of numbers, both ends included; with `log`, the logarithm is drawn uniformly."""
 
     low: float
     high: float
@@ -124,13 +118,7 @@ class Space:
 
     @classmethod
     def read(cls, space: "Space | Mapping[str, Any] | str | Path") -> "Space":
-        """A space from a mapping, a YAML file, or a text such as `local.lr=loguniform(1e-3,1),server.lr=choice(1,3)`.
-
-        In a text, `fedau:algorithm.cutoff=randint(10,100)` is a setting of one method.
-
-        Raises:
-            SettingError: a domain cannot be read, or the setting cannot be searched.
-        """
+        """A space from a mapping, a YAML file, or a text; see `assignments`."""
         if isinstance(space, Space):
             return space
         if isinstance(space, Path) or (isinstance(space, str) and space.endswith((".yaml", ".yml"))):
@@ -155,9 +143,9 @@ def quoted(text: str) -> str:
 
 
 def assignments(text: str) -> dict[str, Any]:
-    """`local.lr=uniform(0,1),server.lr=1,3` as a mapping. A comma separates settings where SETTING= follows it.
+    """`local.lr=uniform(0,1),server.lr=1,3,fedau:algorithm.cutoff=randint(10,100)` as a mapping.
 
-    `METHOD:SETTING=DOMAIN` is an entry of the mapping of this method.
+    A comma separates settings where SETTING= follows it. The last setting here is one of the method `fedau` alone.
     """
     space: dict[str, Any] = {}
     for part in re.split(r",(?=[^,=()]+=)", text):
@@ -175,9 +163,7 @@ def assignments(text: str) -> dict[str, Any]:
 def domains(written: Mapping[str, Any]) -> dict[str, Domain]:
     """Domains by dotted setting, from the texts of a user.
 
-    Raises:
-        SettingError: a domain cannot be read; or a search of the setting would choose the easiest problem: it is of the
-            task, the participation model, the rounds and so on.
+    Settings of the task, the participation model and so on are refused: a search would choose the easiest problem.
     """
     for path in written:
         part, _, setting = str(path).partition(".")
@@ -188,11 +174,7 @@ def domains(written: Mapping[str, Any]) -> dict[str, Domain]:
 
 
 def domain(path: str, value: Any) -> Domain:
-    """The domain that a user wrote: a text such as `loguniform(1e-3,1)` or `1,3`, a list of values, or one value.
-
-    Raises:
-        SettingError: names the setting and what is allowed.
-    """
+    """The domain that a user wrote: a text such as `loguniform(1e-3,1)` or `1,3`, a list of values, or one value."""
     if not isinstance(value, str | list | None):
         return Options((value,))
     if isinstance(value, list) and value:
@@ -222,11 +204,7 @@ def sample(domains: Mapping[str, Domain], seed: int, cell: str, index: int) -> d
 
 
 def grid(domains: Mapping[str, Domain]) -> list[dict[str, Any]]:
-    """All combinations; the last setting varies fastest.
-
-    Raises:
-        SettingError: the values of a setting cannot be listed.
-    """
+    """All combinations; the last setting varies fastest. A range whose values cannot be listed is refused."""
     for path, domain in domains.items():
         if domain.values is None:
             raise SettingError(

@@ -87,12 +87,7 @@ class Search:
     scheduler: Scheduler
 
     def run(self, cells: Sequence[Cell], propose: Propose, execute: Execute) -> dict[str, list[Sample]]:
-        """The samples of each cell.
-
-        Raises:
-            SettingError: a setting is not allowed.
-            Interrupted: the search was asked to stop, or another process runs one of its trials.
-        """
+        """The samples of each cell."""
         samples: dict[str, list[Sample]] = {cell.name: [] for cell in cells}
         while any(batches := [propose(cell, samples[cell.name]) for cell in cells]):
             first = not any(samples.values())
@@ -150,9 +145,6 @@ class Search:
         """Add the score of a sample at a rung, or its error, from the run folders of its trials.
 
         The score is the mean over the evaluations in this last share of the rounds.
-
-        Raises:
-            SettingError: a run does not record the metric, or has no evaluation in these rounds.
         """
         by_seed: dict[int, list[float]] = {}
         sample.gradients = sample.seconds = 0.0
@@ -186,10 +178,7 @@ class Search:
 def promoted(scores: Mapping[int, float], scheduler: Scheduler) -> list[int]:
     """The samples of a rung that go on, from the best to the worst; of equal ones, the first drawn comes first.
 
-    Args:
-        scores: of the samples that reached the rung without failing, by index; higher ones are better.
-        scheduler: decides how many go on: with `asha` the best third, at least one; with `median` those that are not
-            worse than the median.
+    `scores` are of the samples that reached the rung without failing, by index; higher ones are better.
     """
     ranked = sorted(scores, key=lambda index: (-scores[index], index))
     if scheduler == "asha":

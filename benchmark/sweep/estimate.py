@@ -88,13 +88,7 @@ def estimates(
 ) -> dict[str, Estimate]:
     """The estimate of each trial, by digest. Analyses are left out, since they take next to no time.
 
-    Args:
-        trials: each kind of work among them is probed once.
-        machine: how they will be run.
-        watch: iterates over the kinds of work, and may show the progress.
-
-    Raises:
-        SettingError: a task or a participation model does not allow one of its settings.
+    Each kind of work is probed once. `watch` iterates over the kinds, and may show the progress.
     """
     kinds: dict[str, list[Trial]] = {}
     for trial in trials:
@@ -171,12 +165,9 @@ def computing(trials: Sequence[Trial], population: Population) -> list[float]:
 
 
 def probe(trial: Trial, federation: Federation, clients: int) -> Pace:
-    """Time some rounds of a federation and an evaluation.
+    """Time some rounds and an evaluation of a trial from `work`.
 
-    Args:
-        trial: from `work`.
-        federation: built from it.
-        clients: how many compute in a round; fewer are called where that would take too long.
+    `clients` compute in a round; fewer are called where that would take too long.
     """
     data = federation.data
     federation.participation = watch = Probe(data.clients, clients)

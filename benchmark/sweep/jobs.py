@@ -81,8 +81,8 @@ class Ends:
     Attributes:
         failed: the error of each failed job, by name.
         diverged: the reason of each job that diverged, by name, those of earlier sweeps included.
-        finished, interrupted, elsewhere: how many finished now, were interrupted, and are run by another process.
-        waiting: how many were not started.
+        finished, interrupted, elsewhere, waiting: how many finished now, were interrupted, are run by another process,
+            and were not started.
     """
 
     def __init__(self, jobs: Sequence[Job], outcomes: Mapping[str, Outcome]) -> None:
@@ -105,22 +105,14 @@ class Ends:
 
 
 def check_folders(jobs: Iterable[Job]) -> None:
-    """Read the run folder of every job, so that a damaged file appears before anything runs.
-
-    Raises:
-        Damaged: the first damaged file.
-    """
+    """Read the run folder of every job, so that a damaged file is refused before anything runs."""
     for job in jobs:
         job.folder.status  # noqa: B018
         job.folder.history()
 
 
 def check(jobs: Iterable[Job]) -> None:
-    """Build one trial of every kind, so that an error in the settings appears before anything runs.
-
-    Raises:
-        SettingError: a setting is not allowed; the first such setting counts.
-    """
+    """Build one trial of every kind, so that a setting that is not allowed is refused before anything runs."""
     seen = set()
     for job in jobs:
         if isinstance(job.trial, Analysis):
@@ -137,9 +129,6 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
     Args:
         metrics: by the setting that names them, such as `report.metrics`.
         sweeps: the trials that will run; then further trials of the experiment, which are not run now.
-
-    Raises:
-        SettingError: names the metric and the columns that are recorded.
     """
     unknown: dict[str, str] = {}
     for field, metrics_named in metrics.items():
@@ -198,11 +187,7 @@ def columns(federation: Federation, trial: Trial) -> tuple[list[str], list[str]]
 
 
 def conduct(analysis: Analysis, run: RunFolder) -> None:
-    """Compute an analysis and write its run folder. `round` in its history is the variable of the analysis.
-
-    Raises:
-        SettingError: the analysis returns something else than numbers by round. Nothing but the failure is written.
-    """
+    """Compute an analysis and write its run folder. `round` in its history is the variable of the analysis."""
     if run.finished:
         return
     with run.running(analysis, device="cpu", threads=torch.get_num_threads()):
@@ -218,14 +203,7 @@ def carry_out(
     stop: Callable[[], bool],
     checkpoint_every: timedelta = CHECKPOINT_EVERY,
 ) -> Outcome:
-    """Run a trial, or compute an analysis, in its run folder.
-
-    Args:
-        trial: to run.
-        folder: its run folder.
-        stop: called after every round; whether to stop.
-        checkpoint_every: time between two checkpoints.
-    """
+    """Run a trial, or compute an analysis, in its run folder. `stop` is called after every round: whether to stop."""
     run = RunFolder(folder)
     try:
         if isinstance(trial, Analysis):
@@ -253,10 +231,8 @@ def carry_out(
 def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVERY) -> dict[str, Outcome]:
     """Run one job after another in this process, with all its threads. A job that fails does not stop the others.
 
-    After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts.
-
-    Returns:
-        the outcomes of the jobs that were started, by name.
+    After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts. Returns the outcomes of the
+    jobs that were started, by name.
     """
     outcomes: dict[str, Outcome] = {}
     with stop_requests() as requested:

@@ -42,7 +42,7 @@ def address(store: Path) -> str:
 
 
 def client(store: Path) -> "MlflowClient":
-    """A client of the server or database in MLFLOW_TRACKING_URI; by default of a SQLite file in the store.
+    """A client of the server or database at `address`.
 
     Raises:
         ConnectionError: the server does not answer.
@@ -80,11 +80,7 @@ def experiment_id(client: "MlflowClient", store: Path, experiment: str) -> str:
 
 
 def probe(uri: str) -> None:
-    """Connect to the port of a server, if this is the address of one.
-
-    Raises:
-        ConnectionError: nothing answers there.
-    """
+    """Raise `ConnectionError` if this is the address of a server and nothing answers there."""
     address = urlsplit(uri)
     port = PORTS.get(address.scheme)
     if port is None or not address.hostname:
@@ -115,9 +111,7 @@ def file_of(uri: str) -> Path | None:
 def fault_of_database(file: Path, whole: bool = False) -> str:
     """The fault of a database, in words; empty if it has none, or if another process has locked it.
 
-    Args:
-        file: of the database.
-        whole: read all of it, instead of one table.
+    With `whole`, all of it is read, instead of one table.
     """
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True)) as database:

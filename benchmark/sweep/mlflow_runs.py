@@ -44,14 +44,7 @@ PAUSE = 10.0
 
 
 class Runs:
-    """Writes the run folders of an experiment to MLflow.
-
-    Args:
-        store: folder of the run folders.
-        experiment: its name in MLflow, where it is created if need be.
-
-    Attributes:
-        client, id: of the MLflow store, and of the experiment there.
+    """Writes the run folders of an experiment, which is created in MLflow if need be.
 
     Raises:
         ConnectionError: the server does not answer. MLflow and SQLAlchemy raise further errors.
@@ -76,12 +69,7 @@ class Runs:
         self.client.update_run(self.parent, "RUNNING")
 
     def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
-        """End the parent run.
-
-        Args:
-            state: as of a run folder.
-            tables: writes files into a folder, which become artifacts of the run.
-        """
+        """End the parent run; `tables` writes files into a folder, which become its artifacts."""
         if tables is not None:
             with TemporaryDirectory() as folder:
                 tables(Path(folder))
@@ -91,9 +79,7 @@ class Runs:
     def push(self, folder: RunFolder, state: str = "") -> None:
         """Copy to MLflow what it does not have yet of a run folder. Two processes may push the same folder.
 
-        Args:
-            folder: of the trial; if it has not started, nothing is copied.
-            state: of the trial; by default as status.json says.
+        A trial that has not started is left out. By default its state is as status.json says.
         """
         status = folder.status
         if status:
@@ -190,12 +176,7 @@ class Mirror:
     """Copies the run folders of a sweep to MLflow while it runs.
 
     A server that does not answer neither ends nor slows the sweep: everything is in the run folders. What was missed is
-    copied once the server answers again.
-
-    Args:
-        store: folder of the run folders.
-        experiment: its name in MLflow, where it is created if need be.
-        folders: of the sweep; those that change from now on are copied.
+    copied once the server answers again. Of the folders, those that change from now on are copied.
     """
 
     def __init__(self, store: Path, experiment: str, folders: Iterable[RunFolder] = ()) -> None:
@@ -221,12 +202,7 @@ class Mirror:
             self._copy(due)
 
     def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
-        """Copy the folders that are still missing, and end the parent run.
-
-        Args:
-            state: of the sweep, as of a run folder.
-            tables: writes files into a folder, which become artifacts of the parent run.
-        """
+        """Copy the folders that are still missing, and end the parent run; see `Runs.end`."""
         self._copy(self._changed(), lambda runs: runs.end(state, tables))
 
     def _changed(self) -> list[RunFolder]:
@@ -264,18 +240,9 @@ class Mirror:
 
 
 def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None]) -> dict[str, int]:
-    """Copy the run folders of these experiments, or of all experiments in the store, to MLflow.
+    """Copy the run folders of these experiments, or else of all in the store, to MLflow; returns their numbers.
 
-    Args:
-        store: folder of the run folders.
-        experiments: their names; all if there is none.
-        tables: writes the files of an experiment into a folder; they become artifacts of its parent run.
-
-    Returns:
-        the number of run folders by experiment.
-
-    Raises:
-        SettingError: an experiment has no run folder in the store.
+    `tables` writes the files of an experiment into a folder; they become artifacts of its parent run.
     """
     folders: dict[str, list[RunFolder]] = {}
     for path in run_folders(store):

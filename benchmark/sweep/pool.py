@@ -61,9 +61,6 @@ class Pool:
     """Runs jobs, some at a time. In a `with` block, which checks the storage, Ray stays up between the calls.
 
     Attributes:
-        executor: `ray` or `inline`.
-        options: of Ray.
-        console: for the progress.
         mlflow: whether the run folders are copied to MLflow.
         uses_ray: whether Ray has run jobs.
     """
@@ -80,14 +77,7 @@ class Pool:
     ) -> "Pool":
         """A pool with the executor to use: by default Ray if it is installed, otherwise inline.
 
-        Args:
-            asked: the executor that the user chose; None for the default.
-            options: of Ray. Options that only Ray has choose it.
-            console: for the progress, and a note if Ray is not installed; None for no output.
-            mlflow: whether to copy the run folders to MLflow, if it is installed.
-
-        Raises:
-            SettingError: Ray is needed and is not installed, or another executor was chosen.
+        Options that only Ray has choose it. Without a console there is no output.
         """
         console = console or Console(quiet=True)
         if options.needed_by:
@@ -120,11 +110,7 @@ class Pool:
             ray_start.end()
 
     def start(self, trials: int) -> None:
-        """Let Ray start, if trials will run with it. It starts beside this process, which can go on meanwhile.
-
-        Args:
-            trials: how many will run.
-        """
+        """Let Ray start, if trials will run with it. It starts beside this process, which goes on meanwhile."""
         if self.executor == "ray" and trials:
             from rollcall.benchmark.sweep import ray_start
 
@@ -136,9 +122,6 @@ class Pool:
         Args:
             jobs: all jobs of the sweep, those that have ended included.
             tables: writes files into a folder at the end; they become artifacts of the experiment in MLflow.
-
-        Returns:
-            how the sweep ended.
         """
         from rollcall.benchmark.sweep.jobs import Ends, run_inline
         from rollcall.benchmark.sweep.progress import View

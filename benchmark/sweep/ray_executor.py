@@ -56,17 +56,8 @@ def run_ray(jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], Non
     Send SIGTERM to this process only: if the whole process group gets it, Ray ends too, and runs resume from their last
     regular checkpoints.
 
-    Args:
-        jobs: to run.
-        options: of Ray.
-        say: called with a line for the user when a trial is started again.
-
-    Returns:
-        the outcomes of the jobs that were started, by name.
-
-    Raises:
-        SettingError: no Ray cluster answers at the address.
-        Damaged: with a storage, all checkpoints of a run folder are damaged.
+    `say` is called with a line for the user when a trial is started again. Returns the outcomes of the jobs that were
+    started, by name.
     """
     ray_start.ready(options.address)
     # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
@@ -110,11 +101,7 @@ def run_ray(jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], Non
 
 
 def checked_storage(text: str) -> str:
-    """The path or URL of a storage, as Ray wants it. A relative path counts from the working directory.
-
-    Raises:
-        SettingError: it is no URL that pyarrow knows, or nothing can be written there.
-    """
+    """The path or URL of a storage, as Ray wants it. A relative path counts from the working directory."""
     url = text if "://" in text else str(Path(text).resolve())
     try:
         system, path = FileSystem.from_uri(url)
