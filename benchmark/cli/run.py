@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollcall.benchmark.cli.executor import Executor, ray_options
-from rollcall.benchmark.cli.selection import Plan, described, plans_of, within, writable
+from rollcall.benchmark.cli.selection import Plan, described, plans_of, writable
 from rollcall.benchmark.cli.shared import (
     INTERRUPTED,
     STORE,
@@ -52,7 +52,6 @@ def run(
     rounds: Rounds = None,
     methods: Methods = None,
     tuned: Tuned = None,
-    budget: Annotated[str, typer.Option(metavar="TIME", help="Reduce rounds to fit 30s, 90m or 2h.")] = "",
     executor: Annotated[
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
     ] = None,
@@ -73,9 +72,6 @@ def run(
     with Pool.of(None if executor is None else executor.value, options, err) as pool:
         pool.start(sum(plan.unfinished(store) for plan in plans))
         sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
-        if budget:
-            plans = within(plans, budget, store, pool.options.gpus_per_trial if pool.executor == "ray" else None)
-            sweeps = [plan.jobs(store) for plan in plans]
         writable(store)
         failed = interrupted = False
         for plan, jobs in zip(plans, sweeps, strict=True):

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from shutil import copy
 from typing import Any, Literal, get_args
 
 import pandas as pd
@@ -176,14 +175,6 @@ def tune(
     table = tuning.beside("samples.json")
     table.parent.mkdir(parents=True, exist_ok=True)
     tuning.samples.to_json(table, orient="records", indent=1)
-    if pool.mlflow:
-        from rollcall.benchmark.sweep.mlflow_runs import Mirror
-
-        def copy_into(folder: Path) -> None:
-            for one in (file, table) if best else (table,):
-                copy(one, folder)
-
-        Mirror(store, plan.folder).end("finished", copy_into)
     return tuning
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from statistics import fmean
 from time import perf_counter
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -41,38 +41,6 @@ LOOKED_AT = 200
 """Rounds of a participation model in which the active clients are counted."""
 
 
-class Machine(NamedTuple):
-    """How trials run here: how many at once, on how many threads each (None: all), and what `device: auto` means."""
-
-    at_once: int
-    threads: int | None
-    device: Literal["auto", "cpu"]
-
-
-INLINE = Machine(1, None, "auto")
-
-
-def by_ray(gpus_per_trial: float = 0.0) -> Machine:
-    """As `rollcall.benchmark.sweep.ray_executor` runs trials: one for each core, or as many as fit on the GPUs."""
-    cores = os.cpu_count() or 1
-    if not gpus_per_trial:
-        return Machine(cores, 1, "cpu")
-    return Machine(max(1, min(cores, int(torch.cuda.device_count() / gpus_per_trial))), 1, "auto")
-
-
-class Estimate(NamedTuple):
-    """Seconds of a round with its clients' work, of an evaluation, and of an evaluation in the last rounds."""
-
-    round: float
-    evaluation: float
-    last_evaluation: float
-
-    def seconds(self, rounds: int, evaluation: Evaluation) -> float:
-        """Seconds of a whole trial with its evaluations."""
-        before, among = evaluation.counts(rounds)
-        return rounds * self.round + before * self.evaluation + among * self.last_evaluation
-
-
 class Pace(NamedTuple):
     """Seconds of a round without active clients, of a client's round, and of evaluating a batch."""
 
@@ -82,37 +50,40 @@ class Pace(NamedTuple):
 
 
 def estimates(
-    trials: Sequence[Trial | Analysis],
-    machine: Machine,
-    watch: Callable[[list[list[Trial]]], Iterable[list[Trial]]] = iter,
-) -> dict[str, Estimate]:
-    """The estimate of each trial, by digest. Analyses are left out, since they take next to no time.
+    trials: Sequence[Trial | Analysis], watch: Callable[[list[list[Trial]]], Iterable[list[Trial]]] = iter
+) -> dict[str, float]:
+    """The seconds of each trial on one core, by digest. Analyses are left out, since they take next to no time.
 
     Each kind of work is probed once. `watch` iterates over the kinds, and may show the progress.
     """
     kinds: dict[str, list[Trial]] = {}
     for trial in trials:
         if isinstance(trial, Trial):
-            kinds.setdefault(work(trial, machine.device).digest, []).append(trial)
+            kinds.setdefault(work(trial).digest, []).append(trial)
     result, threads = {}, torch.get_num_threads()
-    torch.set_num_threads(machine.threads or threads)
+    torch.set_num_threads(1)
     try:
         with kernels_of_one_thread() as workers:
             for alike in watch(list(kinds.values())):
-                stand_in = work(alike[0], machine.device)
+                stand_in = work(alike[0])
                 federation = build(stand_in, workers)
                 data = federation.data
                 clients = computing(alike, Population(data.clients, 0, data.classes, data.histogram))
                 pace = probe(stand_in, federation, ceil(max(clients)))
                 for trial, count in zip(alike, clients, strict=True):
-                    before, among = (
-                        pace.batch * sum(len(data.evaluation(split)) for split in splits or data.splits)
-                        for splits in (trial.evaluation.splits_at(t, trial.rounds) for t in (0, trial.rounds))
-                    )
-                    result[trial.digest] = Estimate(pace.loop + count * pace.client, before, among)
+                    seconds = trial.rounds * (pace.loop + count * pace.client)
+                    for t, times in zip((0, trial.rounds), trial.evaluation.counts(trial.rounds), strict=True):
+                        splits = trial.evaluation.splits_at(t, trial.rounds) or data.splits
+                        seconds += times * pace.batch * sum(len(data.evaluation(split)) for split in splits)
+                    result[trial.digest] = seconds
     finally:
         torch.set_num_threads(threads)
     return result
+
+
+def cores() -> int:
+    """Cores of this machine: with Ray, as many trials run at the same time."""
+    return os.cpu_count() or 1
 
 
 def wall(seconds: Sequence[float], at_once: int) -> float:
@@ -127,7 +98,7 @@ def missing(trials: Iterable[Trial | Analysis]) -> list[str]:
     return list(dict.fromkeys(source.name for source in sources))
 
 
-def work(trial: Trial, device: Literal["auto", "cpu"] = "auto") -> Trial:
+def work(trial: Trial) -> Trial:
     """The trial that stands for all trials whose clients do the same work.
 
     The participation model, the method, the seed and the number of rounds are replaced, since the work does not depend
@@ -135,7 +106,7 @@ def work(trial: Trial, device: Literal["auto", "cpu"] = "auto") -> Trial:
     """
     numerics = trial.numerics
     if numerics.device == "auto":
-        numerics = numerics.model_copy(update={"device": device})
+        numerics = numerics.model_copy(update={"device": "cpu"})
     return Trial(
         task=trial.task,
         algorithm=read("algorithm", "fedavg"),

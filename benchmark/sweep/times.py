@@ -7,7 +7,7 @@ from rollcall.benchmark.config.errors import SettingError
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-def read_time(text: str, option: str = "budget") -> float:
+def read_time(text: str, option: str) -> float:
     """The seconds of `30s`, `90m` or `1.5h`, given for this option; another form is refused."""
     match = re.fullmatch(r"(\d+\.?\d*)([smh])", text)
     if not match or not float(match[1]):
