@@ -1,9 +1,6 @@
 """`rollcall bench`: the arithmetic of its figures by a clock of the test's own, and what it times against each other."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from command import rollcall
@@ -122,21 +119,8 @@ def test_a_wrong_option_is_one_line_and_exit_code_2(option, message, capsys):
     assert rollcall(capsys, "bench", *option) == (2, "", message)
 
 
-def test_it_needs_neither_ray_nor_mlflow(tmp_path):
-    script = (
-        "import sys\n"
-        "class Absent:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, Absent())\n"
-        "from rollcall.benchmark.cli import main\n"
-        f"sys.argv = ['rollcall', *{SMALL}, '--engine', 'vectorised', '--repeat', '1']\n"
-        "main()\n"
-    )
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert "ms/client-round" in done.stdout
-    assert "1 threads; median (least-most) of 1 repetitions; MiB: " in done.stdout
-    assert "MiB: peak memory of this process so far" in done.stdout
-    assert not list(tmp_path.iterdir())
+def test_the_command_prints_a_table(capsys):
+    code, out, _ = rollcall(capsys, *SMALL, "--engine", "vectorised", "--repeat", "1")
+    assert code == 0
+    assert "ms/client-round" in out
+    assert "threads; median (least-most) of 1 repetitions; MiB: peak memory of this process so far" in out

@@ -56,6 +56,6 @@ def test_an_answer_counts_the_samples_that_failed():
     best = answer_of(cell, samples, DISTANCE, HOW)
     assert (best.samples, best.failed, best.gradients) == (3, 2, 24.0)
     assert (best.score, best.spread, best.settings) == (4.0, 2**0.5, {"local.lr": 0.2})
-    assert found([best]) == (
-        "rollcall tune, 2026-01-01: best of 3 samples by train/distance, random search, 20 rounds, seeds 1000, 1001"
-    )
+    line = "rollcall tune, 2026-01-01: best of {} samples by train/distance, random search, {} rounds, seeds 1000, 1001"
+    assert found([best]) == line.format(3, 20)
+    assert found([best, best.model_copy(update={"samples": 2, "rounds": 8})]) == line.format("2 to 3", "8 to 20")

@@ -183,12 +183,6 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
     assert on_test.notes[-1] == "Warning: all: all samples failed; there is no answer. The first: Touched: "
 
 
-def test_a_method_that_trains_with_test_data_is_refused(store):
-    experiment = digits().varied({"algorithm": [{"name": "ca_fed", "losses": "test"}]})
-    with pytest.raises(SettingError, match=r"^algorithm: ca_fed trains with the test split"):
-        rollcall.tune(experiment, RATES, store=store, executor="inline")
-
-
 def test_settings_that_a_method_lacks_are_left_out_of_its_space(store):
     space = {"local.lr": [0.1], "server.lr": [0.5, 1.0], "fedavg": {"server.momentum": [0.3]}}
     tuning = tune(store, space=space, grid=True, rounds=2)
@@ -278,19 +272,6 @@ def test_seeds_of_the_table_are_refused(store):
     assert tune(store, validation, samples=1, rounds=1, seeds=(1, 2), mode="min").how.seeds == (1, 2)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"rounds": 2.5}, r"rounds: 2\.5 is not allowed"),
-        ({"task": None}, r"task: is missing"),
-    ],
-)
-def test_wrong_settings_of_the_experiment_are_refused_as_in_a_run(change, message, store):
-    trial = {key: value for key, value in (TINY["trial"] | change).items() if value is not None}
-    with pytest.raises(SettingError, match=f"^{message}"):
-        tune(store, tiny(trial=trial))
-
-
 def test_two_cells_of_one_name_are_refused():
     """They would share their samples."""
     panels = {
@@ -348,16 +329,19 @@ def test_an_edge_beyond_which_nothing_is_allowed_needs_no_warning():
     assert not cell.at_edge("local.lr", 0.5)
 
 
+def test_cells_without_validation_data_of_their_own_are_refused(store):
+    with pytest.raises(SettingError, match=r"^task: quadratic cannot hold out validation data"):
+        tune(store, metric="validation/accuracy")
+    reading = digits().varied({"algorithm": [{"name": "ca_fed", "losses": "test"}]})
+    with pytest.raises(SettingError, match=r"^algorithm: ca_fed trains with the test split"):
+        rollcall.tune(reading, RATES, store=store, **QUIET)
+
+
 @pytest.mark.parametrize("metric", ["train/accuracy", "train/los", "train/distance/client0"])
 def test_a_metric_that_is_not_measured_is_refused_before_anything_runs(metric, store):
     with pytest.raises(SettingError, match=rf"^metric: '{metric}' is not allowed; .*: train/loss, train/distance"):
         tune(store, samples=1, metric=metric, mode="min", rounds=1)
     assert not list(store.rglob("status.json"))
-
-
-def test_data_that_hold_out_nothing_need_another_split(store):
-    with pytest.raises(SettingError, match=r"^task: quadratic cannot hold out validation data"):
-        tune(store, metric="validation/accuracy")
 
 
 def test_a_metric_of_unknown_direction_needs_a_mode(store):

@@ -73,9 +73,3 @@ def test_every_kind_of_domain_is_proposed_with_four_digits():
         assert isinstance(one["steps"], int)
         assert 1 <= one["steps"] <= 9
         assert one["lists"] in ([1, 2], "word")
-
-
-def test_rounding_stays_inside_the_range():
-    assert Range(0.12344, 1.0, log=True).rounded(0.123441) == 0.12344
-    assert Range(-1, 0.87654).rounded(0.876539) == 0.8765
-    assert Range(-1, 0.87656).rounded(0.87656) == 0.87656
