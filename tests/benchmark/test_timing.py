@@ -81,7 +81,6 @@ def test_the_grid_leaves_out_more_active_than_clients():
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("task", "imagenet", r"task: 'imagenet' is not allowed; must be one of digits, mnist, cifar10"),
         (
             "engines",
             ["sequental"],
@@ -108,15 +107,9 @@ def test_the_command_prints_rows_as_json(capsys):
         assert all(0 < row[f"{cost}_min"] <= row[cost] <= row[f"{cost}_max"] for cost in COSTS)
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        (("--active", "1,x"), "error: active: '1,x' is not allowed; must be whole numbers separated by commas\n"),
-        (("--device", "tpu"), "error: device: 'tpu' is not allowed; must be auto, cpu or cuda\n"),
-    ],
-)
-def test_a_wrong_option_is_one_line_and_exit_code_2(option, message, capsys):
-    assert rollcall(capsys, "bench", *option) == (2, "", message)
+def test_a_wrong_option_is_one_line_and_exit_code_2(capsys):
+    message = "error: active: '1,x' is not allowed; must be whole numbers separated by commas\n"
+    assert rollcall(capsys, "bench", "--active", "1,x") == (2, "", message)
 
 
 def test_the_command_prints_a_table(capsys):
