@@ -3,25 +3,23 @@
 import copy
 import platform
 import resource
-import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
+from statistics import median
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from lightning.pytorch import Callback
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining, kernels_of_one_thread
-from rollcall.benchmark.federation.simulation import simulate
-from rollcall.tasks import AUGMENTATIONS, MODELS, Minibatches
+from rollcall.tasks import MODELS, Minibatches
 from rollcall.tasks.images import Classification
 from rollcall.tasks.streams import stream, torch_stream
 
@@ -47,19 +45,13 @@ class Case:
 
 
 class Federated:
-    """The clients of a case on its device, whose local work an engine or a plain loop computes.
+    """The clients of a case on its device, whose local work an engine or a plain loop computes."""
 
-    Args:
-        case: what to measure.
-        augment: whether images are cropped and flipped.
-    """
-
-    def __init__(self, case: Case, augment: bool) -> None:
+    def __init__(self, case: Case) -> None:
         shape, model = WORKS[case.task]
         with torch_stream(0, "init"):
             network = MODELS[model](shape, 10)
-        crop = AUGMENTATIONS["crop_flip"](0) if augment else None
-        task = Classification(network, (0.5,) * shape[0], (0.25,) * shape[0], augmentation=crop).to(case.device)
+        task = Classification(network, (0.5,) * shape[0], (0.25,) * shape[0]).to(case.device)
         draw = stream(0, "bench")
         pixels = draw.integers(0, 256, (POOL, *shape), dtype=np.uint8)
         samples = tuple(torch.from_numpy(column).to(case.device) for column in (pixels, draw.integers(0, 10, POOL)))
@@ -97,66 +89,42 @@ class Federated:
             ends.append(nn.utils.parameters_to_vector(self.worker.parameters()).detach())
         return torch.stack(ends)
 
-    def flop(self) -> int:
-        """Floating point operations of one client's products and convolutions in a round, forward and backward."""
-        with FlopCounterMode(display=False) as counter:
-            self.plainly(0, 1)
-        return int(counter.get_total_flops())
 
-
-def measure(cases: Sequence[Case], *, repeat: int, seconds: float, augment: bool) -> Iterator[dict[str, Any]]:
+def measure(cases: Sequence[Case], *, repeat: int, seconds: float) -> Iterator[dict[str, Any]]:
     """A row for each case, as `rollcall bench --json` prints it: medians, minima and maxima of the repetitions.
 
-    Engine, plain loop and large matrix products alternate, so that other load slows all three alike. The floor is the
-    time that a client's arithmetic would take at the rate of the matrix products.
+    Engine and plain loop alternate, so that other load slows both alike.
 
     Args:
         cases: what to measure.
         repeat: repetitions of each measurement.
         seconds: the least duration of a repetition.
-        augment: whether images are cropped and flipped.
     """
-    rates: dict[str, list[float]] = {}
     for case in cases:
-        if case.engine not in rates:
-            rounds = max(100, int(2000 * seconds))
-            rates[case.engine] = [loop_rate(case.engine, case.device, rounds=rounds) for _ in range(repeat)]
         if case.device == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        federated = Federated(case, augment)
+        federated = Federated(case)
         federated.by_engine(0)  # not timed: one-time work such as allocations and the choice of kernels
         memory = peak_memory_mb(case.device)
-        columns = _alternating(federated, repeat, seconds) | {"loop_rounds_per_second": rates[case.engine]}
+        few = min(case.active, 10)  # the plain loop costs the same per client for any number of clients
+        federated.plainly(0, few)
+        ways: dict[str, tuple[Callable[[int], object], int]] = {
+            "ms_per_client_round": (federated.by_engine, case.active),
+            "reference_ms_per_client_round": (partial(federated.plainly, most=few), few),
+        }
+        columns: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(repeat):
+            for name, (run, clients) in ways.items():
+                columns[name].append(1000 * seconds_per_round(run, case.device, seconds) / clients)
         yield {
             **vars(case),
-            "augment": augment,
-            **{name: statistics.median(values) for name, values in columns.items()},
+            **{name: median(values) for name, values in columns.items()},
             **{f"{name}_min": min(values) for name, values in columns.items()},
             **{f"{name}_max": max(values) for name, values in columns.items()},
             "peak_memory_mb": memory,
             "threads": torch.get_num_threads(),
             "device_name": torch.cuda.get_device_name() if case.device == "cuda" else platform.machine(),
         }
-
-
-def _alternating(federated: Federated, repeat: int, seconds: float) -> dict[str, list[float]]:
-    """Milliseconds per client and round: of the engine, of the plain loop, and the floor. See `measure`."""
-    device, active = federated.case.device, federated.case.active
-    few = min(active, 10)  # the plain loop costs the same per client for any number of clients
-    n = 4096 if device == "cuda" else 1024
-    a, b = torch.rand(2, n, n, device=device)
-    share = federated.flop() / (2 * n**3)  # of a client's arithmetic in a product of two n x n matrices
-    federated.plainly(0, few)
-    torch.mm(a, b)
-    columns: dict[str, list[float]] = {}
-    for _ in range(repeat):
-        for name, run, scale, least in (
-            ("floor_ms_per_client_round", lambda t: torch.mm(a, b), share, seconds / 4),
-            ("ms_per_client_round", federated.by_engine, 1 / active, seconds),
-            ("reference_ms_per_client_round", lambda t: federated.plainly(t, few), 1 / few, seconds),
-        ):
-            columns.setdefault(name, []).append(1000 * scale * seconds_per_round(run, device, least))
-    return columns
 
 
 def seconds_per_round(run: Callable[[int], object], device: str, seconds: float) -> float:
@@ -169,30 +137,6 @@ def seconds_per_round(run: Callable[[int], object], device: str, seconds: float)
         synchronise(device)
         spent = perf_counter() - begin
     return spent / rounds
-
-
-def loop_rate(engine: str, device: str, rounds: int) -> float:
-    """Rounds per second of a trial with almost no local work: 100 quadratics in R^100, K = 1.
-
-    It evaluates every 50 rounds. Only the second half counts: the first contains one-time work such as tracing kernels.
-    """
-    ends = []
-
-    class Clock(Callback):
-        def on_train_batch_end(self, *_: object) -> None:
-            ends.append(perf_counter())
-
-    trial = {
-        "task": {"name": "quadratic", "targets": stream(0, "bench").normal(size=(100, 100))},
-        "participation": {"name": "bernoulli", "probability": 0.1},
-        "algorithm": "fedavg",
-        "rounds": rounds,
-        "evaluation": {"every": 50},
-        "numerics": {"engine": engine, "device": device},
-    }
-    simulate(trial, callbacks=[Clock()])
-    half = rounds // 2
-    return half / (ends[-1] - ends[-1 - half])
 
 
 def peak_memory_mb(device: str) -> float:
@@ -218,15 +162,10 @@ def grid(
     steps: Sequence[int],
     batch: Sequence[int],
 ) -> list[Case]:
-    """All combinations with no more active clients than clients.
-
-    Raises:
-        SettingError: a value that is not allowed, or no combination.
-    """
-    for name, values, known in ("task", [task], WORKS), ("engine", engines, ENGINES):
-        for value in values:
-            if value not in known:
-                raise SettingError(f"{name}: {value!r} is not allowed; must be one of {', '.join(known)}")
+    """All combinations with no more active clients than clients."""
+    for engine in engines:
+        if engine not in ENGINES:
+            raise SettingError(f"engine: {engine!r} is not allowed; must be one of {', '.join(ENGINES)}")
     numbers = {"clients": clients, "active": active, "steps": steps, "batch": batch}
     for name, least in ((name, min(values)) for name, values in numbers.items()):
         if least < 1:

@@ -25,7 +25,6 @@ FULL = (
     "benchmark/federation/test_host_process.py",
     "benchmark/federation/test_resuming.py::test_ctrl_c",
     "benchmark/federation/test_resuming.py::test_the_command_line",
-    "benchmark/search/test_answer.py::test_the_file_is_utf_8",
     "benchmark/search/test_search.py::test_a_killed",
     "benchmark/sweep/test_mlflow_database.py",
     "benchmark/sweep/test_mlflow_server.py",

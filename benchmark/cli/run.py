@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollcall.benchmark.cli.executor import Executor, ray_options
-from rollcall.benchmark.cli.selection import Plan, described, plans_of, within, writable
+from rollcall.benchmark.cli.selection import Plan, described, plans_of, writable
 from rollcall.benchmark.cli.shared import (
     INTERRUPTED,
     STORE,
@@ -52,7 +52,6 @@ def run(
     rounds: Rounds = None,
     methods: Methods = None,
     tuned: Tuned = None,
-    budget: Annotated[str, typer.Option(metavar="TIME", help="Reduce rounds, then seeds, to fit 30s, 90m or 2h.")] = "",
     executor: Annotated[
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
     ] = None,
@@ -65,7 +64,6 @@ def run(
     redo_changed: Annotated[
         bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Show a row for each running trial.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
@@ -74,14 +72,11 @@ def run(
     with Pool.of(None if executor is None else executor.value, options, err) as pool:
         pool.start(sum(plan.unfinished(store) for plan in plans))
         sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
-        if budget:
-            plans = within(plans, budget, store, pool.options.gpus_per_trial if pool.executor == "ray" else None)
-            sweeps = [plan.jobs(store) for plan in plans]
         writable(store)
         failed = interrupted = False
         for plan, jobs in zip(plans, sweeps, strict=True):
             try:
-                todo, ends = _run(plan, jobs, pool, store, redo_changed, watch)
+                todo, ends = _run(plan, jobs, pool, store, redo_changed)
             except SettingError as error:
                 if len(plans) == 1:
                     raise
@@ -100,7 +95,7 @@ def run(
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool, watch: bool) -> tuple[list["Job"], "Ends"]:
+def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool) -> tuple[list["Job"], "Ends"]:
     """Run the jobs of an experiment that have not ended. Returns them, and how the sweep ended.
 
     Raises:
@@ -117,7 +112,7 @@ def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool, wat
         plan.check_metrics()
         plan.claim(store)
     tables = partial(write_tables, plan.experiment, store)
-    return todo, pool(jobs, watch=watch, metric=plan.experiment.metrics[0], tables=tables)
+    return todo, pool(jobs, tables)
 
 
 def _tell_changed(jobs: list["Job"], redo: bool) -> None:

@@ -1,8 +1,7 @@
-"""From the options of a command line to trials, their estimated time, and their reduction to a time budget."""
+"""From the options of a command line to trials, and their estimated time."""
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,18 +32,16 @@ class Plan:
         experiment: with all changes.
         whole: with all changes but `--only`.
         file: its file, if it is one of the user's own.
-        cut: the places that a time budget leaves; by default all places of the experiment.
     """
 
     experiment: Experiment
     whole: Experiment
     file: Path | None = None
-    cut: list[Place] | None = None
 
     @cached_property
     def places(self) -> list[Place]:
         """The places."""
-        return places(self.experiment) if self.cut is None else self.cut
+        return places(self.experiment)
 
     @property
     def rounds(self) -> dict[str, int]:
@@ -182,59 +179,19 @@ def plans_of(
     return plans
 
 
-def within(plans: list[Plan], budget: str, store: Path, gpus_per_trial: float | None) -> list[Plan]:
-    """The plans reduced to a time budget. `budget.json` records the removed rounds and seeds.
-
-    Args:
-        plans: of all experiments that will be run.
-        budget: the time, such as 90m.
-        store: folder of the run folders.
-        gpus_per_trial: with Ray; None without it, for one trial at a time.
-
-    Raises:
-        SettingError: the budget is not a time.
-    """
-    from rollcall.benchmark.sweep import budget as cutting
-    from rollcall.benchmark.sweep.estimate import INLINE, by_ray, estimates
-    from rollcall.benchmark.sweep.times import read_time
-
-    seconds = read_time(budget)
-    machine = INLINE if gpus_per_trial is None else by_ray(gpus_per_trial)
-    folders = [store / plan.experiment.home for plan in plans]
-    records = [cutting.Record.read(folder, plan.places, seconds) for folder, plan in zip(folders, plans, strict=True)]
-    if None in records:
-        all_trials = [place.trial for plan in plans for place in plan.places]
-        costs = estimates(all_trials, machine, _probing)
-        items = [item for plan in plans for item in cutting.items(plan.places, costs)]
-        cut = cutting.fit(items, seconds, machine.at_once)
-        records = [cutting.Record.of(plan.places, costs, cut, seconds, machine.at_once) for plan in plans]
-    for folder, plan, record in zip(folders, plans, records, strict=True):
-        assert record is not None
-        record.write(folder)
-        print(record.told(plan.experiment.name), file=sys.stderr)
-    return [
-        Plan(plan.experiment, plan.whole, plan.file, cutting.apply(plan.places, record.cut))
-        for plan, record in zip(plans, records, strict=True)
-        if record is not None
-    ]
-
-
 def how_long(places: list[Place]) -> str:
     """The estimated time of all trials, finished ones included."""
-    from rollcall.benchmark.sweep.estimate import by_ray, estimates, missing, wall
+    from rollcall.benchmark.sweep.estimate import cores, estimates, missing, wall
     from rollcall.benchmark.sweep.times import duration
 
     all_trials = distinct(places)
     absent = missing(all_trials)
     if absent:
         return f"No estimate without {', '.join(absent)}. To download: {command('data', 'fetch', *absent)}"
-    machine = by_ray()
-    costs = estimates(all_trials, machine, _probing)
-    seconds = [
-        costs[trial.digest].seconds(trial.rounds, trial.evaluation) for trial in all_trials if isinstance(trial, Trial)
-    ]
+    costs = estimates(all_trials, _probing)
+    seconds = [costs[trial.digest] for trial in all_trials if isinstance(trial, Trial)]
     return (
-        f"about {duration(wall(seconds, machine.at_once))} with {machine.at_once} at once on this machine, "
+        f"about {duration(wall(seconds, cores()))} with {cores()} at once on this machine, "
         f"{duration(sum(seconds))} one after another (estimated from short probes)"
     )
 

@@ -1,7 +1,6 @@
 """`rollcall tune`."""
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -38,22 +37,6 @@ SAMPLES = 30
 """Samples of each cell, unless the command says how many."""
 
 
-class Strategy(StrEnum):
-    random = "random"
-    optuna = "optuna"
-
-
-class Scheduler(StrEnum):
-    none = "none"
-    asha = "asha"
-    median = "median"
-
-
-class Mode(StrEnum):
-    max = "max"
-    min = "min"
-
-
 def tune(
     experiment: Name,
     space: Annotated[str, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")],
@@ -61,20 +44,19 @@ def tune(
         int | None, typer.Option(min=1, help=f"Samples of each cell, at most. Default: {SAMPLES}.")
     ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Try all combinations instead of samples.")] = False,
-    search: Annotated[Strategy, typer.Option(help="Random samples, or Optuna's TPE.")] = Strategy.random,
+    search: Annotated[Literal["random", "optuna"], typer.Option(help="Random samples, or Optuna's TPE.")] = "random",
     scheduler: Annotated[
-        Scheduler, typer.Option(help="Stop bad samples early: successive halving (asha), or below the median.")
-    ] = Scheduler.none,
+        Literal["none", "asha", "median"],
+        typer.Option(help="Stop bad samples early: successive halving (asha), or below the median."),
+    ] = "none",
     metric: Annotated[str, typer.Option(help="What samples are judged by.")] = "validation/accuracy",
     mode: Annotated[
-        Mode | None, typer.Option(help="Which end is better. Default: known for accuracies and losses.")
+        Literal["max", "min"] | None,
+        typer.Option(help="The better end. Default: known for accuracies and losses."),
     ] = None,
     seeds: Annotated[str, typer.Option(metavar="SEED,...", help="Seeds of the search.")] = "1000",
     rounds: Rounds = None,
     per: Annotated[str, typer.Option(metavar="AXIS,...", help="Axes with a search of their own. Default: all.")] = "",
-    budget: Annotated[
-        str, typer.Option(metavar="BUDGET", help="Stop proposing after 90m or 2h, or 5e6gradients a cell.")
-    ] = "",
     variant: Variant = "",
     only: Only = None,
     settings: Set = None,
@@ -97,29 +79,31 @@ def tune(
 
     if grid and samples is not None:
         raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
-    if grid and search is Strategy.optuna:
+    if grid and search == "optuna":
         raise SettingError("--search optuna is not allowed with --grid; must be left out")
     chosen = plans_of(experiment, variant, "", only, settings, None, methods)
     if len(chosen) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
+    chosen_seeds = parse_values("seeds", seeds)
+    for seed in chosen_seeds:
+        if not isinstance(seed, int) or seed < 0:
+            raise SettingError(f"seeds: {seed!r} is not allowed; must be whole numbers from 0")
     writable(store)
-    options = ray_options(gpus_per_trial, retries, checkpoint_every, storage, ray_address)
     tuning = search_for(
         chosen[0].experiment,
         space,
         samples=SAMPLES if samples is None else samples,
         grid=grid,
-        search=search.value,
-        scheduler=scheduler.value,
+        search=search,
+        scheduler=scheduler,
         metric=metric,
-        mode=None if mode is None else mode.value,
-        seeds=_seeds(seeds),
+        mode=mode,
+        seeds=chosen_seeds,
         rounds=rounds,
         per=[axis for axis in per.split(",") if axis],
-        budget=budget,
         store=store,
         executor=None if executor is None else executor.value,
-        ray=options,
+        ray=ray_options(gpus_per_trial, retries, checkpoint_every, storage, ray_address),
         allow_test=allow_test,
         console=err,
     )
@@ -138,63 +122,40 @@ def tune(
         words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
         _tell(tuning, command(*words, store=store))
     if figures:
-        from rollcall.leaderboard.plots.search import best_so_far, expected_best, parallel, sensitivity
+        from rollcall.leaderboard.plots.search import best_so_far, expected_best, sensitivity
 
-        pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best, "parallel": parallel}
+        pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best}
         for name, picture in pictures.items():
             figure = picture(tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
             draw(f"search_{name}", figure, tuning.beside(f"{name}.png"))
 
 
-def _seeds(text: str) -> list[int]:
-    seeds = parse_values("seeds", text)
-    for seed in seeds:
-        if not isinstance(seed, int) or seed < 0:
-            raise SettingError(f"seeds: {seed!r} is not allowed; must be whole numbers from 0")
-    return seeds
-
-
 def _tell(tuning: "Tuning", next_step: str) -> None:
-    """Print the best settings of each cell, and the next step.
-
-    Args:
-        tuning: the result of the search.
-        next_step: the command for the final table.
-    """
+    """Print the best settings of each cell, and the command for the final table."""
     from rich import box
     from rich.table import Column, Table
 
     from rollcall.benchmark.sweep.times import duration
 
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
-    settings = {
-        name: [f"{path}={value}" for path, value in one.settings.items()] for name, one in tuning.tuned.best.items()
-    }
+    answers = tuning.tuned.best
+    settings = {name: [f"{path}={value}" for path, value in one.settings.items()] for name, one in answers.items()}
     longest = max((len(text) for texts in settings.values() for text in texts), default=0)
-    is_short = longest <= out.width // 2  # a broken number cannot be copied
-    names = [Column("cell", overflow="fold"), Column("best settings", overflow="fold", no_wrap=is_short)]
-    score = Column("score", justify="right", no_wrap=True)
-    costs = [Column(name, justify="right") for name in ("samples", "client gradients", "time")]
     table = Table(
-        *names,
-        score,
-        *costs,
+        Column("cell", overflow="fold"),
+        Column("best settings", overflow="fold", no_wrap=longest <= out.width // 2),  # a broken number cannot be copied
+        Column("score", justify="right", no_wrap=True),
+        *(Column(name, justify="right") for name in ("samples", "client gradients", "time")),
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
         title=tuning.found,
         caption="score: mean ± standard deviation over the seeds of the search" if len(tuning.how.seeds) > 1 else None,
     )
-    for name, one in tuning.tuned.best.items():
-        spread = "" if one.spread is None else f" ± {one.spread:.2g}"
-        table.add_row(
-            name,
-            "\n".join(settings[name]),
-            f"{one.score:.4g}{spread}",
-            str(one.samples),
-            f"{one.gradients:,.0f}",
-            duration(seconds[name]),
-        )
+    for name, one in answers.items():
+        score = f"{one.score:.4g}" + ("" if one.spread is None else f" ± {one.spread:.2g}")
+        costs = f"{one.gradients:,.0f}", duration(seconds[name])
+        table.add_row(name, "\n".join(settings[name]), score, str(one.samples), *costs)
     out.print(table)
     line = f"In {tuning.file}. Final table: {next_step}"
     out.print(line, highlight=False, markup=False, soft_wrap=True)

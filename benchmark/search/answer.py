@@ -5,6 +5,8 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
+from pydantic import Field
+
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Override, places
@@ -16,12 +18,7 @@ from rollcall.benchmark.search.study import Sample, best
 
 
 class How(Settings):
-    """How a search was made.
-
-    Attributes:
-        budget: the most that the search could cost; empty for no limit.
-        space: the domains that were searched, by dotted setting.
-    """
+    """How a search was made; `space` is as the user wrote it."""
 
     date: str
     metric: str
@@ -29,7 +26,7 @@ class How(Settings):
     search: str
     scheduler: str
     seeds: tuple[int, ...]
-    budget: str = ""
+    budget: str = Field("", exclude=True)  # of earlier versions
     space: dict[str, Any]
 
 
@@ -38,16 +35,12 @@ class Best(Settings):
 
     Attributes:
         when: the labels of the cell by axis.
-        settings: of the sample, by dotted name.
-        score: the mean over the seeds of the search.
-        spread: standard deviation over the seeds of the search; None for one seed. It says nothing of how much too good
-            the score is: this sample was chosen for it.
+        settings: by dotted name; `at_edge` has those whose value lies at the edge of the space.
+        score, spread: mean and standard deviation over the seeds of the search; no spread for one seed. The score is
+            optimistic, because the sample was selected by it; the spread does not say by how much.
         rounds: of a sample that is never stopped.
         samples, failed: the samples of the cell, and those of them that failed or diverged.
         gradients: that the clients computed for all samples of the cell.
-        at_edge: the settings whose value lies at the edge of the space.
-        cut: whether the budget ended the search of the cell.
-        how: the search.
     """
 
     when: dict[str, str]
@@ -59,7 +52,7 @@ class Best(Settings):
     failed: int = 0
     gradients: float
     at_edge: tuple[str, ...] = ()
-    cut: bool = False
+    cut: bool = Field(False, exclude=True)  # of earlier versions
     how: How
 
 
@@ -77,11 +70,7 @@ class Tuned(Settings):
 
     @classmethod
     def read(cls, file: Path) -> "Tuned":
-        """The content of a file that `rollcall tune` wrote.
-
-        Raises:
-            SettingError: the file cannot be read, or has another content.
-        """
+        """The content of a file that `rollcall tune` wrote; anything else is refused."""
         content = load_yaml(file)
         if not isinstance(content, dict):
             raise SettingError(f"{file}: holds no settings; must be a file that rollcall tune wrote")
@@ -109,8 +98,7 @@ class Tuned(Settings):
     def overrides(self, experiment: Experiment) -> tuple[Override, ...]:
         """The settings of each cell as overrides of an experiment. Axes that it does not have are left out.
 
-        Raises:
-            SettingError: two cells differ only in an axis that the experiment does not have.
+        Two cells that differ only in such an axis are refused.
         """
         grids = (experiment.grid, *(panel.grid for panel in experiment.panels.values()))
         axes = {"panel", *(axis for grid in grids for axis in grid)}
@@ -124,22 +112,17 @@ class Tuned(Settings):
         return tuple(result.values())
 
     def applied(self, experiment: Experiment) -> Experiment:
-        """The experiment with these settings.
-
-        Raises:
-            SettingError: the search was made for another experiment or another variant.
-        """
-        searched, asked = _title(self.experiment, self.variant), _title(experiment.home, experiment.variant)
+        """The experiment with these settings; refused if the search was made for another one or another variant."""
+        searched, asked = (
+            f"{name} --variant {variant}" if variant else name
+            for name, variant in ((self.experiment, self.variant), (experiment.home, experiment.variant))
+        )
         if searched != asked:
             raise SettingError(f"tuned: the file is of {searched}; must be of {asked}")
         return experiment.model_copy(update={"overrides": experiment.overrides + self.overrides(experiment)})
 
     def check_seeds(self, seeds: Sequence[Any]) -> None:
-        """Refuse the seeds of the search.
-
-        Raises:
-            SettingError: a seed was used to choose the settings.
-        """
+        """Refuse the seeds of the search: the settings were chosen with them."""
         used = sorted({seed for seed in seeds for one in self.best.values() if seed in one.how.seeds})
         if used:
             raise SettingError(
@@ -152,7 +135,7 @@ def seeds_of(experiment: Experiment) -> list[Any]:
     return list(dict.fromkeys(place.seed for place in places(experiment)))
 
 
-def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, cut: bool, how: How) -> Best | None:
+def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, how: How) -> Best | None:
     """The best sample of a cell; None if all failed."""
     chosen = best(samples, metric)
     if chosen is None:
@@ -168,7 +151,6 @@ def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, cut: bool, 
         failed=sum(bool(sample.error) for sample in samples),
         gradients=sum(sample.gradients for sample in samples),
         at_edge=tuple(path for path, value in chosen.settings.items() if cell.at_edge(path, value)),
-        cut=cut,
         how=how,
     )
 
@@ -176,21 +158,10 @@ def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, cut: bool, 
 def found(answers: Sequence[Best]) -> str:
     """How the settings of cells of one search, at least one, were found, in a sentence."""
     how = answers[0].how
-    samples, rounds = (_span([getattr(one, key) for one in answers]) for key in ("samples", "rounds"))
+    counts = ([getattr(one, key) for one in answers] for key in ("samples", "rounds"))
+    samples, rounds = (" to ".join(map(str, dict.fromkeys((min(own), max(own))))) for own in counts)
     stops = {"none": "", "asha": ", successive halving", "median": ", median stopping"}[how.scheduler]
     return (
         f"rollcall tune, {how.date}: best of {samples} samples by {how.metric}, {how.search} search{stops}, "
         f"{rounds} rounds, seed{'s' if len(how.seeds) > 1 else ''} {', '.join(map(str, how.seeds))}"
-        f"{f'; ended by the budget of {how.budget}' if any(one.cut for one in answers) else ''}"
     )
-
-
-def _title(experiment: str, variant: str) -> str:
-    """An experiment, with its variant if it is one."""
-    return f"{experiment} --variant {variant}" if variant else experiment
-
-
-def _span(counts: Sequence[int]) -> str:
-    """Counts as `3`, or `3 to 5` if they differ."""
-    low, high = min(counts, default=0), max(counts, default=0)
-    return f"{low}" if low == high else f"{low} to {high}"

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
-from shutil import copy
 from typing import Any, Literal, get_args
 
 import pandas as pd
@@ -17,9 +15,9 @@ from rollcall.benchmark.config.metric import Direction, Metric, direction_of
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.search.answer import How, Tuned, answer_of, found, seeds_of
 from rollcall.benchmark.search.cells import VALIDATION, Cell, Scheduler, cells_of
+from rollcall.benchmark.search.propose import proposals
 from rollcall.benchmark.search.space import Space
-from rollcall.benchmark.search.study import Budget, Sample, Search, proposals
-from rollcall.benchmark.sweep.estimate import by_ray
+from rollcall.benchmark.search.study import Sample, Search
 from rollcall.benchmark.sweep.jobs import Job
 from rollcall.benchmark.sweep.pool import Pool, RayOptions
 
@@ -37,7 +35,7 @@ class Tuning:
     Attributes:
         how: the search.
         tuned: its answers; there is none for a cell whose samples all failed.
-        samples: a row for each sample: cell, index, settings, score, rounds, state, gradients, seconds.
+        samples: a row for each sample: cell, index, settings, score, rounds, state, gradients, seconds, error.
         file: `tuned.yaml`, or `tuned-VARIANT.yaml`: these answers, and those of earlier searches for other cells.
         notes: for the user, a sentence each.
     """
@@ -49,9 +47,9 @@ class Tuning:
     notes: tuple[str, ...]
 
     def beside(self, name: str) -> Path:
-        """The path of another file of the search, such as `samples.json`."""
+        """The path of another file of the search, such as `samples.json`; of a variant `samples-VARIANT.json`."""
         path = Path(name)
-        return self.file.parent / "search" / f"{path.stem}{_suffix(self.tuned.variant)}{path.suffix}"
+        return self.file.parent / "search" / f"{path.stem}{self.file.stem.removeprefix('tuned')}{path.suffix}"
 
     @property
     def found(self) -> str:
@@ -82,7 +80,6 @@ def tune(
     seeds: Sequence[int] = SEEDS,
     rounds: int | None = None,
     per: Sequence[str] = (),
-    budget: str = "",
     store: Path | str = "runs",
     executor: Literal["ray", "inline"] | None = None,
     ray: RayOptions | None = None,
@@ -105,8 +102,6 @@ def tune(
         seeds: of the search. A sample is judged by the mean over them. Seeds of the experiment are refused.
         rounds: of a sample; by default those of its cell in the experiment.
         per: the axes that make a cell; by default all axes that are not searched.
-        budget: a time for the whole search, such as `2h`, or client gradients for each cell, such as `5e6gradients`;
-            no samples are proposed when it is spent. All cells get equally many samples in a time.
         store: folder of the run folders.
         executor: `ray` or `inline`; by default Ray if it is installed.
         ray: how trials run with Ray; by default as `RayOptions()`.
@@ -118,8 +113,7 @@ def tune(
         SettingError: a setting is not allowed.
         Interrupted: the search was asked to stop, or another process runs one of its trials; call again to resume.
     """
-    ray = ray or RayOptions()
-    pool = Pool.of(executor, ray, console, mlflow)
+    pool = Pool.of(executor, ray or RayOptions(), console, mlflow)
     if not isinstance(experiment, Experiment):
         experiment = Experiment.read(str(experiment))
     if samples < 1:
@@ -128,76 +122,64 @@ def tune(
         raise SettingError(f"scheduler: {scheduler!r} is not allowed; must be one of {', '.join(get_args(Scheduler))}")
     space, judged = Space.read(space), metric_of(metric, mode, allow_test, experiment.report.metrics)
     cells = cells_of(with_seeds(experiment, seeds), space, per, judged, rounds, scheduler)
-    at_once = by_ray(ray.gpus_per_trial).at_once if pool.executor == "ray" else 1
-    plan = Search(
-        f"{experiment.home}/search",
-        Path(store),
-        judged,
-        scheduler,
-        Budget.read(budget, at_once) if budget else None,
-    )
-    file = Path(store) / experiment.name / f"tuned{_suffix(experiment.variant)}.yaml"
+    store = Path(store)
+    suffix = f"-{experiment.variant}" if experiment.variant else ""  # no variant overwrites the files of another
+    file = store / experiment.name / f"tuned{suffix}.yaml"
     if file.is_file():
         Tuned.read(file)  # what cannot be read is refused before the search
-    propose = proposals("grid" if grid else search, seeds[0], samples, judged, may_end_early=bool(budget))
+    strategy = "grid" if grid else search
+    plan = Search(f"{experiment.home}/search", store, judged, scheduler)
+
+    def execute(jobs: Sequence[Job]) -> None:
+        ends = pool(jobs)
+        if ends.stopped:
+            reason = "The running trials have saved their last round. Rerun the command to resume."
+        elif ends.elsewhere:
+            reason = f"Another process runs {ends.elsewhere} of the trials. Rerun the command when it has ended."
+        else:
+            return
+        raise Interrupted(f"Interrupted. {reason}")
+
     with pool:
-        by_cell = plan.run(cells, propose, partial(_run, pool))
+        by_cell = plan.run(cells, proposals(strategy, seeds[0], samples, judged), execute)
     how = How(
         date=date.today().isoformat(),
         metric=judged.name,
         mode=judged.direction,
-        search="grid" if grid else search,
+        search=strategy,
         scheduler=scheduler,
         seeds=tuple(seeds),
-        budget=budget,
         space=space.text,
     )
-    answers = {
-        cell.name: answer_of(cell, by_cell[cell.name], judged, cut=bool(propose(cell, by_cell[cell.name])), how=how)
-        for cell in cells
-    }
+    answers = {cell.name: answer_of(cell, by_cell[cell.name], judged, how) for cell in cells}
     best = {name: one for name, one in answers.items() if one is not None}
     tuned = Tuned(experiment=experiment.home, variant=experiment.variant, best=best)
-    tuning = Tuning(how, tuned, samples_table(cells, by_cell), file, notes(cells, by_cell, tuned, how, judged))
+    rows = [
+        {
+            "cell": cell.name,
+            "index": sample.index,
+            **sample.settings,
+            "score": sample.score,
+            "rounds": sample.rounds,
+            "state": sample.state(cell.rungs[-1]),
+            "gradients": sample.gradients,
+            "seconds": sample.seconds,
+            "error": sample.error,
+        }
+        for cell in cells
+        for sample in by_cell[cell.name]
+    ]
+    tuning = Tuning(how, tuned, pd.DataFrame(rows), file, notes(cells, by_cell, tuned, space, judged))
     if best:
         (tuned.after(Tuned.read(file)) if file.is_file() else tuned).write(file)
     table = tuning.beside("samples.json")
     table.parent.mkdir(parents=True, exist_ok=True)
     tuning.samples.to_json(table, orient="records", indent=1)
-    if search == "optuna" and not grid:
-        from rollcall.benchmark.search.tpe import export
-
-        export(tuning.beside("optuna.db"), experiment.home, cells, by_cell, judged.direction)
-    if pool.mlflow:
-        from rollcall.benchmark.sweep.mlflow_runs import Mirror
-
-        def copy_into(folder: Path) -> None:
-            for one in (file, table) if best else (table,):
-                copy(one, folder)
-
-        Mirror(Path(store), plan.folder).end("finished", copy_into)
     return tuning
 
 
-def _run(pool: Pool, jobs: Sequence[Job]) -> None:
-    """Run jobs to their end; raise `Interrupted` if some have not ended."""
-    ends = pool(jobs)
-    if ends.stopped:
-        raise Interrupted("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
-    if ends.elsewhere:
-        raise Interrupted(
-            f"Interrupted. Another process runs {ends.elsewhere} of the trials. Rerun the command when it has ended."
-        )
-
-
 def metric_of(name: str, mode: Direction | None, allow_test: bool, declared: Sequence[Metric]) -> Metric:
-    """The metric of a search.
-
-    Args:
-        name: `SPLIT/METRIC`.
-        mode: which end is better; None if that follows from the name or from `declared`.
-        allow_test: whether it may be of the test split.
-        declared: the metrics of the experiment's report.
+    """The metric of a search, `SPLIT/METRIC`, with its better end, which may follow from the report's metrics.
 
     Raises:
         SettingError: it is of the test split, and that is not explicitly allowed; or its better end is not known.
@@ -219,11 +201,7 @@ def metric_of(name: str, mode: Direction | None, allow_test: bool, declared: Seq
 
 
 def with_seeds(experiment: Experiment, seeds: Sequence[int]) -> Experiment:
-    """The experiment with the seeds of a search.
-
-    Raises:
-        SettingError: a seed is one of the experiment's, and the experiment does not only report validation data.
-    """
+    """The experiment with the seeds of a search. Its own are refused, unless it reports validation data only."""
     final = any(not name.startswith("validation/") for name in experiment.metrics)
     taken = [seed for seed in seeds if final and seed in seeds_of(experiment)]
     if taken or not seeds:
@@ -234,29 +212,8 @@ def with_seeds(experiment: Experiment, seeds: Sequence[int]) -> Experiment:
     return experiment.varied({"seed": list(seeds)})
 
 
-def samples_table(cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Sample]]) -> pd.DataFrame:
-    """A row for each sample."""
-    return pd.DataFrame(
-        [
-            {
-                "cell": cell.name,
-                "index": sample.index,
-                **sample.settings,
-                "score": sample.score,
-                "rounds": sample.rounds,
-                "state": sample.state(cell.rungs[-1]),
-                "gradients": sample.gradients,
-                "seconds": sum(sample.trial_seconds),
-                "error": sample.error,
-            }
-            for cell in cells
-            for sample in by_cell[cell.name]
-        ]
-    )
-
-
 def notes(
-    cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Sample]], tuned: Tuned, how: How, metric: Metric
+    cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Sample]], tuned: Tuned, space: Space, metric: Metric
 ) -> tuple[str, ...]:
     """The warnings and remarks on a search for the user."""
     lines = []
@@ -265,7 +222,7 @@ def notes(
     if any(cell.held_out for cell in cells):
         lines.append(f"The search held out {VALIDATION:.0%} of the training samples (task.validation: {VALIDATION}).")
     for cell in cells:
-        left_out = [path for path in Space.read(how.space).common if path not in cell.space]
+        left_out = [path for path in space.common if path not in cell.space]
         if left_out:
             lines.append(f"{cell.name}: has no {', '.join(left_out)}; left out of its space.")
     for name, one in tuned.best.items():
@@ -278,20 +235,10 @@ def notes(
     if costs and max(costs.values()) > UNEQUAL * min(costs.values()):
         low, high = min(costs, key=costs.__getitem__), max(costs, key=costs.__getitem__)
         lines.append(
-            f"The cells took unequal numbers of client gradients: {low} {costs[low]:.2g}, {high} {costs[high]:.2g}. "
-            f"For equal ones: --budget {costs[low]:.2g}gradients"
+            f"The cells took unequal numbers of client gradients: {low} {costs[low]:.2g}, {high} {costs[high]:.2g}."
         )
-    cut = [name for name, one in tuned.best.items() if one.cut]
-    if cut:
-        ended = "the search" if len(cut) == len(cells) else f"the search of {', '.join(cut)}"
-        lines.append(f"The budget of {how.budget} ended {ended}. Rerun with a larger budget to continue.")
     for cell in cells:
         if cell.name not in tuned.best:
             error = by_cell[cell.name][0].error
             lines.append(f"Warning: {cell.name}: all samples failed; there is no answer. The first: {error}")
     return tuple(lines)
-
-
-def _suffix(variant: str) -> str:
-    """The end of the names of the files of a search: no variant overwrites the files of another."""
-    return f"-{variant}" if variant else ""

@@ -22,13 +22,6 @@ ETA = 3
 """Reduction factor: a rung has this multiple of the rounds of the rung below, and `asha` promotes 1 of this number."""
 
 
-def rungs(rounds: int, scheduler: Scheduler) -> list[int]:
-    """The numbers of rounds after which samples are compared; the last is the number of rounds of the search."""
-    if scheduler == "none":
-        return [rounds]
-    return sorted({max(1, -(-rounds // ETA**k)) for k in range(RUNGS)})
-
-
 @dataclass(frozen=True)
 class Cell:
     """A part of the grid that is searched by itself, such as a method.
@@ -52,11 +45,7 @@ class Cell:
     held_out: bool
 
     def trials(self, settings: dict[str, Any], rounds: int) -> list[Trial]:
-        """The trials of a sample, each once.
-
-        Raises:
-            SettingError: the settings are not allowed together.
-        """
+        """The trials of a sample, each once; refused if the settings are not allowed together."""
         trials = {}
         for spec in self.specs:
             for path, value in settings.items():
@@ -65,16 +54,32 @@ class Cell:
             trials[trial.digest] = trial
         return list(trials.values())
 
+    def example(self, path: str, value: Any) -> Trial | SettingError:
+        """A trial of the cell with this value of a setting, or the error if it is not allowed."""
+        try:
+            return Trial.read(put(self.specs[0], path, value) | {"rounds": 1})
+        except SettingError as error:
+            return error
+
     def at_edge(self, path: str, value: Any) -> bool:
         """Whether a value lies at the edge of the space of a setting, and the setting allows values beyond it."""
-        return any(self._allows(path, one) for one in self.space[path].beyond(value))
+        return any(isinstance(self.example(path, one), Trial) for one in self.space[path].beyond(value))
 
-    def _allows(self, path: str, value: Any) -> bool:
-        try:
-            Trial.read(put(self.specs[0], path, value) | {"rounds": 1})
-        except SettingError:
-            return False
-        return True
+    @property
+    def methods(self) -> set[str]:
+        """The names by which a space can address the methods of the cell: label and names."""
+        label = self.labels.get("algorithm")
+        return {*([label] if label else ()), *(label_of(spec["algorithm"]) for spec in self.specs)}
+
+    def refusal(self, path: str, domain: Domain, required: bool) -> SettingError | None:
+        """The error if the method lacks a setting; raised if it allows some values or the setting is required."""
+        unchanged = Trial.read(self.specs[0] | {"rounds": 1}).complete()
+        examples = [self.example(path, value) for value in domain.examples]
+        errors = [one for one in examples if isinstance(one, SettingError)]
+        changes = any(isinstance(one, Trial) and one.complete() != unchanged for one in examples)
+        if errors and (required or changes):
+            raise SettingError(f"space: {self.name}: {errors[0]}")
+        return errors[0] if errors else None
 
 
 def cells_of(
@@ -112,7 +117,7 @@ def cells_of(
             groups.setdefault(labels, []).append(place)
     if not groups:
         raise SettingError(f"experiment: {experiment.name!r} is not allowed; it has no trials to search")
-    cells: list[Cell] = []
+    cells: dict[str, Cell] = {}
     last = experiment.report.last_rounds
     for group, members in groups.items():
         # An axis that `--set` made with one value tells nothing.
@@ -125,34 +130,36 @@ def cells_of(
                 f"rounds: cell {name} has trials of {' and '.join(map(str, lengths))} rounds; give the rounds of all "
                 "samples (--rounds), or other axes that make a cell (--per)"
             )
-        compared = rungs(rounds or lengths[-1], scheduler)
-        pairs = zip(members, trials, strict=True)
-        specs = [searched(place.spec, trial, metric, compared) for place, trial in pairs]
+        whole = rounds or lengths[-1]
+        rungs = [whole] if scheduler == "none" else sorted({max(1, -(-whole // ETA**k)) for k in range(RUNGS)})
+        pairs = list(zip(members, trials, strict=True))
+        specs = [searched(place.spec, trial, metric, rungs) for place, trial in pairs]
         share = min(1.0, last / lengths[-1]) if last > 1 else 0.0
-        if any(cell.name == name for cell in cells):
+        if name in cells:
             raise SettingError(f"per: two cells have the name {name!r}; choose other axes that make a cell")
         held_out = any(spec["task"] != place.spec["task"] for spec, place in zip(specs, members, strict=True))
-        cells.append(Cell(name, dict(group), specs, {}, compared, share, held_out))
-    return _with_spaces(cells, space)
+        cells[name] = Cell(name, dict(group), specs, {}, rungs, share, held_out)
+    return _with_spaces(list(cells.values()), space)
 
 
-def searched(spec: dict[str, Any], trial: Trial, metric: Metric, compared: Sequence[int]) -> dict[str, Any]:
+def searched(spec: dict[str, Any], trial: Trial, metric: Metric, rungs: Sequence[int]) -> dict[str, Any]:
     """The settings of a trial of the search: it evaluates the metric's split only, which is held out if need be.
 
-    Args:
-        spec: of a trial of the experiment.
-        trial: the same, validated.
-        metric: of the search.
-        compared: the rounds after which samples are compared. The trial is evaluated after each of them, even if its
-            run goes on, so a run without these evaluations has another digest and is not reused.
-
-    Raises:
-        SettingError: the method or the task cannot be searched by this metric.
+    Of `evaluation.metrics` and `evaluation.by`, only what the metric reads is kept: others may not fit its split. The
+    trial is evaluated after each rung, even if its run goes on, so a run without these evaluations has another digest.
+    A method or a task that cannot be searched by this metric is refused.
     """
-    every = min(trial.evaluation.every, compared[0])
-    at = [rounds for rounds in compared if rounds % every]
-    read = read_by(metric, spec.get("evaluation") or {})
-    spec = spec | {"evaluation": {"every": every, "at": at, "splits": [metric.split], **read}}
+    every = min(trial.evaluation.every, rungs[0])
+    at = [rounds for rounds in rungs if rounds % every]
+    evaluation: dict[str, Any] = {"every": every, "at": at, "splits": [metric.split]}
+    written = spec.get("evaluation") or {}
+    _, name, *group = metric.column.split("/")
+    metrics = [one for one in written.get("metrics", ()) if label_of(one) == name.partition("#")[0]]
+    if metrics:
+        evaluation["metrics"] = metrics
+    if group and "by" in written:
+        evaluation["by"] = written["by"]
+    spec = spec | {"evaluation": evaluation}
     if metric.split != "validation":
         return spec
     if "test" in trial.algorithm.options.values():
@@ -169,62 +176,31 @@ def searched(spec: dict[str, Any], trial: Trial, metric: Metric, compared: Seque
     return spec  # a task of the user's own may have a validation split anyway
 
 
-def read_by(metric: Metric, evaluation: dict[str, Any]) -> dict[str, Any]:
-    """The part of `evaluation.metrics` and `evaluation.by` that the metric reads; others may not fit its split."""
-    _, name, *group = metric.column.split("/")
-    metrics = [one for one in evaluation.get("metrics", ()) if label_of(one) == name.partition("#")[0]]
-    return {
-        **({"metrics": metrics} if metrics else {}),
-        **({"by": evaluation["by"]} if group and "by" in evaluation else {}),
-    }
-
-
 def _with_spaces(cells: list[Cell], space: Space) -> list[Cell]:
     """The cells with their spaces. A common setting that a cell's method does not have is left out."""
-    methods = {name for cell in cells for name in _methods(cell)}
+    methods = {name for cell in cells for name in cell.methods}
     for name in space.methods:
         if name not in methods:
             raise SettingError(
                 f"space: {name!r} is not allowed; must be a method of the experiment: {', '.join(sorted(methods))}"
             )
     refused: dict[str, SettingError] = {}
-    accepted: set[str] = set()
-    spaces: list[dict[str, Domain]] = []
+    spaced = []
     for cell in cells:
-        own = {path: one for name in _methods(cell) for path, one in space.methods.get(name, {}).items()}
+        own: dict[str, Domain] = {}
+        for name in sorted(cell.methods & space.methods.keys()):
+            own |= space.methods[name]
         for path, domain in own.items():
-            _refusal(cell, path, domain, required=True)
-        domains: dict[str, Domain] = {}
+            cell.refusal(path, domain, required=True)
+        common: dict[str, Domain] = {}
         for path, domain in space.common.items():
-            refusal = None if path in own else _refusal(cell, path, domain, required=False)
+            refusal = None if path in own else cell.refusal(path, domain, required=False)
             if refusal is None:
-                accepted.add(path)
-                domains[path] = own.get(path, domain)
+                common[path] = domain
             else:
                 refused.setdefault(path, refusal)
-        spaces.append(domains | own)
+        spaced.append(replace(cell, space=common | own))
     for path, refusal in refused.items():
-        if path not in accepted:
+        if not any(path in cell.space for cell in spaced):
             raise SettingError(f"space: {path}: no method has this setting ({refusal})")
-    return [replace(cell, space=own) for cell, own in zip(cells, spaces, strict=True)]
-
-
-def _refusal(cell: Cell, path: str, domain: Domain, required: bool) -> SettingError | None:
-    """The error if the method of a cell lacks a setting; raised if it allows some values or the setting is required."""
-    errors: list[SettingError] = []
-    changes = False
-    unchanged = Trial.read(cell.specs[0] | {"rounds": 1}).complete()
-    for value in domain.examples:
-        try:
-            changes |= Trial.read(put(cell.specs[0], path, value) | {"rounds": 1}).complete() != unchanged
-        except SettingError as error:
-            errors.append(error)
-    if errors and (required or changes):
-        raise SettingError(f"space: {cell.name}: {errors[0]}")
-    return errors[0] if errors else None
-
-
-def _methods(cell: Cell) -> list[str]:
-    """The names by which a space can address the methods of a cell: labels and names."""
-    label = cell.labels.get("algorithm")
-    return list(dict.fromkeys([*([label] if label else []), *(label_of(spec["algorithm"]) for spec in cell.specs)]))
+    return spaced

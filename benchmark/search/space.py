@@ -5,7 +5,7 @@ Random samples are functions of (seed, cell, index, setting).
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -36,13 +36,7 @@ def outside(end: float, sign: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Range:
-    """A range of numbers, both ends included.
-
-    Args:
-        low, high: its ends.
-        log: whether the logarithm is drawn uniformly, instead of the number itself.
-        whole: whether only whole numbers are drawn.
-    """
+    """A range of numbers, both ends included; with `log`, the logarithm is drawn uniformly."""
 
     low: float
     high: float
@@ -124,13 +118,7 @@ class Space:
 
     @classmethod
     def read(cls, space: "Space | Mapping[str, Any] | str | Path") -> "Space":
-        """A space from a mapping, a YAML file, or a text such as `local.lr=loguniform(1e-3,1),server.lr=choice(1,3)`.
-
-        In a text, `fedau:algorithm.cutoff=randint(10,100)` is a setting of one method.
-
-        Raises:
-            SettingError: a domain cannot be read, or the setting cannot be searched.
-        """
+        """A space from a mapping, a YAML file, or a text; see `assignments`."""
         if isinstance(space, Space):
             return space
         if isinstance(space, Path) or (isinstance(space, str) and space.endswith((".yaml", ".yml"))):
@@ -139,11 +127,9 @@ class Space:
             space = assignments(space)
         if not isinstance(space, Mapping) or not space:
             raise SettingError(f"space: {space!r} is not allowed; must map settings to {FORMS}")
-        own = {name: value for name, value in space.items() if isinstance(value, Mapping)}
-        common = domains({path: value for path, value in space.items() if path not in own})
-        methods = {name: domains(value) for name, value in own.items()}
-        text = {key: dict(value) if isinstance(value, Mapping) else value for key, value in space.items()}
-        return cls(common, methods, text)
+        methods = {name: dict(value) for name, value in space.items() if isinstance(value, Mapping)}
+        common = {path: value for path, value in space.items() if path not in methods}
+        return cls(domains(common), {name: domains(own) for name, own in methods.items()}, dict(space) | methods)
 
     @property
     def settings(self) -> set[str]:
@@ -157,35 +143,27 @@ def quoted(text: str) -> str:
 
 
 def assignments(text: str) -> dict[str, Any]:
-    """`local.lr=uniform(0,1),server.lr=1,3` as a mapping. Commas in parentheses do not separate settings.
+    """`local.lr=uniform(0,1),server.lr=1,3,fedau:algorithm.cutoff=randint(10,100)` as a mapping.
 
-    `METHOD:SETTING=DOMAIN` is an entry of the mapping of this method.
+    A comma separates settings where SETTING= follows it. The last setting here is one of the method `fedau` alone.
     """
-    result: dict[str, Any] = {}
-    for part in re.split(r",(?![^()]*\))", text):
-        path, equals, value = part.partition("=")
-        if equals and path.strip():
-            result[path.strip()] = last = [value.strip()]
-        elif result:
-            last.append(part.strip())
-        else:
-            raise SettingError(f"space: {text!r} is not allowed; must be SETTING=DOMAIN,... or a .yaml file")
     space: dict[str, Any] = {}
-    for path, values in result.items():
-        method, colon, setting = path.rpartition(":")
-        own = space.setdefault(method.strip(), {}) if colon else space
+    for part in re.split(r",(?=[^,=()]+=)", text):
+        path, equals, value = part.partition("=")
+        method, _, setting = (word.strip() for word in path.rpartition(":"))
+        own = space.setdefault(method, {}) if method else space
+        if not equals or not setting:
+            raise SettingError(f"space: {text!r} is not allowed; must be SETTING=DOMAIN,... or a .yaml file")
         if not isinstance(own, dict):
             raise SettingError(f"space: {method}: is a setting and a method; must be one of them")
-        own[setting.strip()] = values[0] if len(values) == 1 else f"choice({','.join(values)})"
+        own[setting] = value.strip()
     return space
 
 
 def domains(written: Mapping[str, Any]) -> dict[str, Domain]:
     """Domains by dotted setting, from the texts of a user.
 
-    Raises:
-        SettingError: a domain cannot be read; or a search of the setting would choose the easiest problem: it is of the
-            task, the participation model, the rounds and so on.
+    Settings of the task, the participation model and so on are refused: a search would choose the easiest problem.
     """
     for path in written:
         part, _, setting = str(path).partition(".")
@@ -196,27 +174,24 @@ def domains(written: Mapping[str, Any]) -> dict[str, Domain]:
 
 
 def domain(path: str, value: Any) -> Domain:
-    """The domain that a user wrote: a text such as `loguniform(1e-3,1)`, a list of values, or one value.
-
-    Raises:
-        SettingError: names the setting and what is allowed.
-    """
+    """The domain that a user wrote: a text such as `loguniform(1e-3,1)` or `1,3`, a list of values, or one value."""
+    if not isinstance(value, str | list | None):
+        return Options((value,))
     if isinstance(value, list) and value:
         return Options(tuple(value))
-    match = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", value) if isinstance(value, str) else None
-    if match is None:
-        if isinstance(value, list | None):
-            raise SettingError(f"space: {path}: {value!r} is not allowed; must be {FORMS}")
-        return Options((parse_values(f"space {path}", value)[0],) if isinstance(value, str) else (value,))
-    kind, arguments = match[1], parse_values(f"space {path}", match[2]) if match[2].strip() else []
-    if kind == "choice" and arguments:
-        return Options(tuple(arguments))
-    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in arguments)
-    whole = all(isinstance(one, int) or (numbers and float(one).is_integer()) for one in arguments)
-    if kind in ("uniform", "loguniform", "randint") and numbers and len(arguments) == 2:
-        low, high = arguments
-        if low < high and (kind != "loguniform" or low > 0) and (kind != "randint" or whole):
-            return Range(low, high, log=kind == "loguniform", whole=kind == "randint")
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", value)
+        if match is None:
+            return Options(tuple(parse_values(f"space {path}", value)))
+        kind, arguments = match[1], parse_values(f"space {path}", match[2]) if match[2].strip() else []
+        if kind == "choice" and arguments:
+            return Options(tuple(arguments))
+        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in arguments)
+        whole = all(isinstance(one, int) or (numbers and float(one).is_integer()) for one in arguments)
+        if kind in ("uniform", "loguniform", "randint") and numbers and len(arguments) == 2:
+            low, high = arguments
+            if low < high and (kind != "loguniform" or low > 0) and (kind != "randint" or whole):
+                return Range(low, high, log=kind == "loguniform", whole=kind == "randint")
     raise SettingError(f"space: {path}: {value!r} is not allowed; must be {FORMS} with a below b (above 0 for log)")
 
 
@@ -229,11 +204,7 @@ def sample(domains: Mapping[str, Domain], seed: int, cell: str, index: int) -> d
 
 
 def grid(domains: Mapping[str, Domain]) -> list[dict[str, Any]]:
-    """All combinations; the last setting varies fastest.
-
-    Raises:
-        SettingError: the values of a setting cannot be listed.
-    """
+    """All combinations; the last setting varies fastest. A range whose values cannot be listed is refused."""
     for path, domain in domains.items():
         if domain.values is None:
             raise SettingError(
@@ -242,14 +213,11 @@ def grid(domains: Mapping[str, Domain]) -> list[dict[str, Any]]:
     return [dict(zip(domains, values, strict=True)) for values in product(*(d.values or () for d in domains.values()))]
 
 
-def shuffled(points: Sequence[dict[str, Any]], seed: int, cell: str) -> list[dict[str, Any]]:
-    """The points in a random order."""
-    return [points[row] for row in stream(seed, "search grid", crc32(cell.encode())).permutation(len(points))]
-
-
 def random_samples(domains: Mapping[str, Domain], seed: int, cell: str, count: int) -> list[dict[str, Any]]:
     """Random samples. If there are few combinations, none is drawn twice, and there may be fewer than `count`."""
     lists = [domain.values for domain in domains.values()]
     if all(values is not None for values in lists) and math.prod(len(values or ()) for values in lists) <= MOST:
-        return shuffled(grid(domains), seed, cell)[:count]
+        points = grid(domains)
+        order = stream(seed, "search grid", crc32(cell.encode())).permutation(len(points))
+        return [points[row] for row in order[:count]]
     return [sample(domains, seed, cell, index) for index in range(count)]

@@ -7,11 +7,10 @@ load of the machine.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
 from time import perf_counter
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -42,48 +41,7 @@ LOOKED_AT = 200
 """Rounds of a participation model in which the active clients are counted."""
 
 
-@dataclass(frozen=True)
-class Machine:
-    """How trials are run on this machine.
-
-    Attributes:
-        at_once: trials at the same time.
-        threads: torch threads of each trial; None for all.
-        device: the meaning of `numerics.device: auto`.
-    """
-
-    at_once: int
-    threads: int | None
-    device: Literal["auto", "cpu"]
-
-
-INLINE = Machine(1, None, "auto")
-
-
-def by_ray(gpus_per_trial: float = 0.0) -> Machine:
-    """As `rollcall.benchmark.sweep.ray_executor` runs trials: one for each core, or as many as fit on the GPUs."""
-    cores = os.cpu_count() or 1
-    if not gpus_per_trial:
-        return Machine(cores, 1, "cpu")
-    return Machine(max(1, min(cores, int(torch.cuda.device_count() / gpus_per_trial))), 1, "auto")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Seconds of a round with its clients' work, of an evaluation, and of an evaluation in the last rounds."""
-
-    round: float
-    evaluation: float
-    last_evaluation: float
-
-    def seconds(self, rounds: int, evaluation: Evaluation) -> float:
-        """Seconds of a whole trial with its evaluations."""
-        before, among = evaluation.counts(rounds)
-        return rounds * self.round + before * self.evaluation + among * self.last_evaluation
-
-
-@dataclass(frozen=True)
-class Pace:
+class Pace(NamedTuple):
     """Seconds of a round without active clients, of a client's round, and of evaluating a batch."""
 
     loop: float
@@ -92,43 +50,40 @@ class Pace:
 
 
 def estimates(
-    trials: Sequence[Trial | Analysis],
-    machine: Machine,
-    watch: Callable[[list[list[Trial]]], Iterable[list[Trial]]] = iter,
-) -> dict[str, Estimate]:
-    """The estimate of each trial, by digest. Analyses are left out, since they take next to no time.
+    trials: Sequence[Trial | Analysis], watch: Callable[[list[list[Trial]]], Iterable[list[Trial]]] = iter
+) -> dict[str, float]:
+    """The seconds of each trial on one core, by digest. Analyses are left out, since they take next to no time.
 
-    Args:
-        trials: each kind of work among them is probed once.
-        machine: how they will be run.
-        watch: iterates over the kinds of work, and may show the progress.
-
-    Raises:
-        SettingError: a task or a participation model does not allow one of its settings.
+    Each kind of work is probed once. `watch` iterates over the kinds, and may show the progress.
     """
     kinds: dict[str, list[Trial]] = {}
     for trial in trials:
         if isinstance(trial, Trial):
-            kinds.setdefault(work(trial, machine.device).digest, []).append(trial)
+            kinds.setdefault(work(trial).digest, []).append(trial)
     result, threads = {}, torch.get_num_threads()
-    torch.set_num_threads(machine.threads or threads)
+    torch.set_num_threads(1)
     try:
         with kernels_of_one_thread() as workers:
             for alike in watch(list(kinds.values())):
-                stand_in = work(alike[0], machine.device)
+                stand_in = work(alike[0])
                 federation = build(stand_in, workers)
                 data = federation.data
                 clients = computing(alike, Population(data.clients, 0, data.classes, data.histogram))
                 pace = probe(stand_in, federation, ceil(max(clients)))
                 for trial, count in zip(alike, clients, strict=True):
-                    before, among = (
-                        pace.batch * sum(len(data.evaluation(split)) for split in splits or data.splits)
-                        for splits in (trial.evaluation.splits_at(t, trial.rounds) for t in (0, trial.rounds))
-                    )
-                    result[trial.digest] = Estimate(pace.loop + count * pace.client, before, among)
+                    seconds = trial.rounds * (pace.loop + count * pace.client)
+                    for t, times in zip((0, trial.rounds), trial.evaluation.counts(trial.rounds), strict=True):
+                        splits = trial.evaluation.splits_at(t, trial.rounds) or data.splits
+                        seconds += times * pace.batch * sum(len(data.evaluation(split)) for split in splits)
+                    result[trial.digest] = seconds
     finally:
         torch.set_num_threads(threads)
     return result
+
+
+def cores() -> int:
+    """Cores of this machine: with Ray, as many trials run at the same time."""
+    return os.cpu_count() or 1
 
 
 def wall(seconds: Sequence[float], at_once: int) -> float:
@@ -143,7 +98,7 @@ def missing(trials: Iterable[Trial | Analysis]) -> list[str]:
     return list(dict.fromkeys(source.name for source in sources))
 
 
-def work(trial: Trial, device: Literal["auto", "cpu"] = "auto") -> Trial:
+def work(trial: Trial) -> Trial:
     """The trial that stands for all trials whose clients do the same work.
 
     The participation model, the method, the seed and the number of rounds are replaced, since the work does not depend
@@ -151,7 +106,7 @@ def work(trial: Trial, device: Literal["auto", "cpu"] = "auto") -> Trial:
     """
     numerics = trial.numerics
     if numerics.device == "auto":
-        numerics = numerics.model_copy(update={"device": device})
+        numerics = numerics.model_copy(update={"device": "cpu"})
     return Trial(
         task=trial.task,
         algorithm=read("algorithm", "fedavg"),
@@ -181,12 +136,9 @@ def computing(trials: Sequence[Trial], population: Population) -> list[float]:
 
 
 def probe(trial: Trial, federation: Federation, clients: int) -> Pace:
-    """Time some rounds of a federation and an evaluation.
+    """Time some rounds and an evaluation of a trial from `work`.
 
-    Args:
-        trial: from `work`.
-        federation: built from it.
-        clients: how many compute in a round; fewer are called where that would take too long.
+    `clients` compute in a round; fewer are called where that would take too long.
     """
     data = federation.data
     federation.participation = watch = Probe(data.clients, clients)

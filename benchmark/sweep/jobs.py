@@ -81,8 +81,8 @@ class Ends:
     Attributes:
         failed: the error of each failed job, by name.
         diverged: the reason of each job that diverged, by name, those of earlier sweeps included.
-        finished, interrupted, elsewhere: how many finished now, were interrupted, and are run by another process.
-        waiting: how many were not started.
+        finished, interrupted, elsewhere, waiting: how many finished now, were interrupted, are run by another process,
+            and were not started.
     """
 
     def __init__(self, jobs: Sequence[Job], outcomes: Mapping[str, Outcome]) -> None:
@@ -105,22 +105,14 @@ class Ends:
 
 
 def check_folders(jobs: Iterable[Job]) -> None:
-    """Read the run folder of every job, so that a damaged file appears before anything runs.
-
-    Raises:
-        Damaged: the first damaged file.
-    """
+    """Read the run folder of every job, so that a damaged file is refused before anything runs."""
     for job in jobs:
         job.folder.status  # noqa: B018
         job.folder.history()
 
 
 def check(jobs: Iterable[Job]) -> None:
-    """Build one trial of every kind, so that an error in the settings appears before anything runs.
-
-    Raises:
-        SettingError: a setting is not allowed; the first such setting counts.
-    """
+    """Build one trial of every kind, so that a setting that is not allowed is refused before anything runs."""
     seen = set()
     for job in jobs:
         if isinstance(job.trial, Analysis):
@@ -137,9 +129,6 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
     Args:
         metrics: by the setting that names them, such as `report.metrics`.
         sweeps: the trials that will run; then further trials of the experiment, which are not run now.
-
-    Raises:
-        SettingError: names the metric and the columns that are recorded.
     """
     unknown: dict[str, str] = {}
     for field, metrics_named in metrics.items():
@@ -161,68 +150,44 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
                 if sweep:  # such as a data set that is not here, which nobody has asked for
                     return
                 raise
-            names, whole = columns(federation, trial), over_whole_splits(federation, trial)
+            names, whole = columns(federation, trial)
             recorded |= dict.fromkeys([*names, *whole])
             groups = tuple(f"{name}/" for name in whole)
-            unknown = {
-                column: field
-                for column, field in unknown.items()
-                if column not in (*names, *whole) and not column.startswith(groups)
-            }
+            for column in [one for one in unknown if one in (*names, *whole) or one.startswith(groups)]:
+                del unknown[column]
     for column, field in unknown.items():
         raise SettingError(f"{field}: {column!r} is not allowed; no trial records it. Recorded: {', '.join(recorded)}")
 
 
-def columns(federation: Federation, trial: Trial) -> list[str]:
-    """The columns of the history of a trial, without `round` and without those of `over_whole_splits`."""
-    names = []
+def columns(federation: Federation, trial: Trial) -> tuple[list[str], list[str]]:
+    """The columns of the history of a trial without `round`, and the metrics over whole splits, `split/metric`.
+
+    The columns of groups of the latter, and those of a metric with several values, begin with such a name and a slash.
+    Which they are is known after the first evaluation.
+    """
+    names, whole = [], []
+    last, by_client = trial.evaluation.last, {groups.split for groups in federation.groups if groups.by == "client"}
     federation.model.task.eval()
-    for split in _splits(federation, trial):
-        batch = tuple(column[:2] for column in federation.data.splits[split])
+    for split in dict.fromkeys([*federation.splits_at(0), *((last and last.splits) or ())]):
         with torch.no_grad():
-            metrics = federation.model.task.metrics(batch)
+            metrics = federation.model.task.metrics(tuple(column[:2] for column in federation.data.splits[split]))
         names += [f"{split}/{name}" for name in metrics]
         for groups in federation.groups:
             if groups.split == split:
                 ends = [*groups.names, *([groups.mean] if groups.mean else [])]
                 names += [f"{split}/{name}/{end}" for name, values in metrics.items() if values.ndim for end in ends]
-    names = _of_every_model(names, federation)
+        over_clients = federation.metrics.over_clients if split in by_client else ()
+        whole += [f"{split}/{name}" for name in (*federation.metrics.accumulated, *over_clients)]
+    names, whole = (
+        [name for model in federation.eval_models for name in named(dict.fromkeys(own, 0.0), model)]
+        for own in (names, whole)
+    )
     weights = {} if federation.weights is None else federation.weights.measured()
-    return [*names, *weights, *Costs().named(memory=0)]
-
-
-def over_whole_splits(federation: Federation, trial: Trial) -> list[str]:
-    """The metrics of `evaluation.metrics`, `split/metric`.
-
-    The columns of groups, and those of a metric with several values, begin with such a name and a slash. Which they
-    are is known after the first evaluation.
-    """
-    by_client = {groups.split for groups in federation.groups if groups.by == "client"}
-    names = [
-        f"{split}/{name}"
-        for split in _splits(federation, trial)
-        for name in [*federation.metrics.accumulated, *(federation.metrics.over_clients if split in by_client else ())]
-    ]
-    return _of_every_model(names, federation)
-
-
-def _of_every_model(names: Sequence[str], federation: Federation) -> list[str]:
-    """The names of metrics for each model that is evaluated."""
-    measured = dict.fromkeys(names, 0.0)
-    return [name for model in federation.eval_models for name in named(measured, model)]
-
-
-def _splits(federation: Federation, trial: Trial) -> list[str]:
-    last = trial.evaluation.last
-    return list(dict.fromkeys([*federation.splits_at(0), *((last and last.splits) or ())]))
+    return [*names, *weights, *Costs().named(memory=0)], whole
 
 
 def conduct(analysis: Analysis, run: RunFolder) -> None:
-    """Compute an analysis and write its run folder. `round` in its history is the variable of the analysis.
-
-    Raises:
-        SettingError: the analysis returns something else than numbers by round. Nothing but the failure is written.
-    """
+    """Compute an analysis and write its run folder. `round` in its history is the variable of the analysis."""
     if run.finished:
         return
     with run.running(analysis, device="cpu", threads=torch.get_num_threads()):
@@ -238,14 +203,7 @@ def carry_out(
     stop: Callable[[], bool],
     checkpoint_every: timedelta = CHECKPOINT_EVERY,
 ) -> Outcome:
-    """Run a trial, or compute an analysis, in its run folder.
-
-    Args:
-        trial: to run.
-        folder: its run folder.
-        stop: called after every round; whether to stop.
-        checkpoint_every: time between two checkpoints.
-    """
+    """Run a trial, or compute an analysis, in its run folder. `stop` is called after every round: whether to stop."""
     run = RunFolder(folder)
     try:
         if isinstance(trial, Analysis):
@@ -273,10 +231,8 @@ def carry_out(
 def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVERY) -> dict[str, Outcome]:
     """Run one job after another in this process, with all its threads. A job that fails does not stop the others.
 
-    After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts.
-
-    Returns:
-        the outcomes of the jobs that were started, by name.
+    After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts. Returns the outcomes of the
+    jobs that were started, by name.
     """
     outcomes: dict[str, Outcome] = {}
     with stop_requests() as requested:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NAME = "mlflow.db"
 """The SQLite file in a store."""
 
-PORTS = {"http": 80, "https": 443, "postgresql": 5432, "mysql": 3306, "mssql": 1433}
+PORTS = {"http": 80, "https": 443}
 """The ports of servers whose address names none."""
 
 PATIENCE = 3.0
@@ -42,7 +42,7 @@ def address(store: Path) -> str:
 
 
 def client(store: Path) -> "MlflowClient":
-    """A client of the server or database in MLFLOW_TRACKING_URI; by default of a SQLite file in the store.
+    """A client of the server or database at `address`.
 
     Raises:
         ConnectionError: the server does not answer.
@@ -54,7 +54,7 @@ def client(store: Path) -> "MlflowClient":
 
     logging.getLogger("mlflow").setLevel(logging.WARNING)  # it would log every table of a new database
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its errors are raised too
-    if not _is_database(uri):
+    if "sql" not in urlsplit(uri).scheme:
         return MlflowClient(uri)
     file = file_of(uri)
     with locked(store if file is None else file.parent):  # two processes must not create the tables at once
@@ -74,19 +74,15 @@ def experiment_id(client: "MlflowClient", store: Path, experiment: str) -> str:
         if known is not None:
             return str(known.experiment_id)
         # A server has a place of its own for artifacts; of a database they are in the store.
-        local = _is_database(client.tracking_uri)
-        artifacts = (store / "artifacts").resolve().as_uri() if local else None
+        is_database = "sql" in urlsplit(client.tracking_uri).scheme
+        artifacts = (store / "artifacts").resolve().as_uri() if is_database else None
         return str(client.create_experiment(experiment, artifact_location=artifacts))
 
 
 def probe(uri: str) -> None:
-    """Connect to the port of a server, if this is the address of one.
-
-    Raises:
-        ConnectionError: nothing answers there.
-    """
+    """Raise `ConnectionError` if this is the address of a server and nothing answers there."""
     address = urlsplit(uri)
-    port = PORTS.get(address.scheme.partition("+")[0])
+    port = PORTS.get(address.scheme)
     if port is None or not address.hostname:
         return
     try:
@@ -94,10 +90,6 @@ def probe(uri: str) -> None:
     except OSError as error:
         where = f"{address.scheme}://{address.hostname}:{address.port or port}"  # without a password
         raise ConnectionError(f"{where} does not answer ({error.strerror or error})") from None
-
-
-def _is_database(uri: str) -> bool:
-    return urlsplit(uri).scheme.partition("+")[0] in ("sqlite", "postgresql", "mysql", "mssql")
 
 
 @contextmanager
@@ -119,9 +111,7 @@ def file_of(uri: str) -> Path | None:
 def fault_of_database(file: Path, whole: bool = False) -> str:
     """The fault of a database, in words; empty if it has none, or if another process has locked it.
 
-    Args:
-        file: of the database.
-        whole: read all of it, instead of one table.
+    With `whole`, all of it is read, instead of one table.
     """
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True)) as database:

@@ -14,9 +14,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pandas as pd
 from yaml import YAMLError
 
 from rollcall.benchmark.config.digest import flatten
@@ -24,9 +23,6 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, counted, parsed
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders
 from rollcall.benchmark.sweep.mlflow_client import client, experiment_id, locked, probe
-
-if TYPE_CHECKING:
-    pass
 
 MLFLOW_STATES = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED", "diverged": "FAILED"}
 """MLflow's names for the states of a run folder. It has none for divergence; the tag `rollcall.state` says it."""
@@ -36,9 +32,6 @@ LONGEST_TAG = 5000
 
 METRICS_AT_ONCE = 900
 """MLflow takes 1000 metrics, parameters and tags in one call."""
-
-MODELS = ("model.npz", "buffers.npz")
-"""Files of a run folder that hold the final model."""
 
 PARENT = "rollcall.parent"
 """The tag of a parent run: its name. Runs of trials have the tag `rollcall.trial` instead."""
@@ -51,14 +44,7 @@ PAUSE = 10.0
 
 
 class Runs:
-    """Writes the run folders of an experiment to MLflow.
-
-    Args:
-        store: folder of the run folders.
-        experiment: its name in MLflow, where it is created if need be.
-
-    Attributes:
-        client, id: of the MLflow store, and of the experiment there.
+    """Writes the run folders of an experiment, which is created in MLflow if need be.
 
     Raises:
         ConnectionError: the server does not answer. MLflow and SQLAlchemy raise further errors.
@@ -83,12 +69,7 @@ class Runs:
         self.client.update_run(self.parent, "RUNNING")
 
     def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
-        """End the parent run.
-
-        Args:
-            state: as of a run folder.
-            tables: writes files into a folder, which become artifacts of the run.
-        """
+        """End the parent run; `tables` writes files into a folder, which become its artifacts."""
         if tables is not None:
             with TemporaryDirectory() as folder:
                 tables(Path(folder))
@@ -98,65 +79,43 @@ class Runs:
     def push(self, folder: RunFolder, state: str = "") -> None:
         """Copy to MLflow what it does not have yet of a run folder. Two processes may push the same folder.
 
-        Args:
-            folder: of the trial; if it has not started, nothing is copied.
-            state: of the trial; by default as status.json says.
+        A trial that has not started is left out. By default its state is as status.json says.
         """
         status = folder.status
-        if not status:
-            return
-        with locked(self.store):
-            state = state or status["state"]
-            runs = self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{status['digest']}'")
-            run = next((run for run in runs if run.info.run_name == status["name"]), None)
-            if run is not None and run.data.tags.get("rollcall.code", code := _digests(status, "code")) != code:
-                self.client.delete_run(run.info.run_id)  # it was run again with other code of the suite
-                run = None
-            params: list[Any] = []
-            if run is None or not run.data.params:  # without parameters: the server stopped in between
-                settings = flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8")))
-                run, params = run or self._created(status, settings), _params(settings)
-            self._push_files(run, folder)
-            history = folder.history()
-            new = history[history["round"] > float(run.data.tags.get("rollcall.round", -1))]
-            metrics = _metrics(new, int(status["updated"] * 1000))
-            while len(metrics) > METRICS_AT_ONCE:
-                self.client.log_batch(run.info.run_id, metrics=metrics[:METRICS_AT_ONCE])
-                metrics = metrics[METRICS_AT_ONCE:]
-            # Together with the last metrics, so that a crash in between does not write them twice.
-            changed = self._new_tags(run, folder, state, new)
-            self.client.log_batch(run.info.run_id, metrics=metrics, params=params, tags=changed)
-            if state == "running":
-                self.client.update_run(run.info.run_id, "RUNNING")
-            else:
-                self.client.set_terminated(run.info.run_id, MLFLOW_STATES[state])
+        if status:
+            with locked(self.store):
+                self._push(folder, status, state or status["state"])
 
-    def _created(self, status: dict[str, Any], settings: dict[str, str]) -> Any:
-        from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
+    def _push(self, folder: RunFolder, status: dict[str, Any], state: str) -> None:
+        from mlflow.entities import Metric, Param, RunTag
 
-        named = tags(self.experiment, settings, status) | {MLFLOW_PARENT_RUN_ID: self.parent}
-        return self.client.create_run(self.id, run_name=status["name"], tags=named)
-
-    def _push_files(self, run: Any, folder: RunFolder) -> None:
-        """Settings and sources once for each number of rounds, the final model once it is there."""
-        known, status = run.data.tags, folder.status
+        settings = flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8")))
+        run = self._run(settings, status)
+        known, run_id = run.data.tags, run.info.run_id
         if known.get("rollcall.rounds") != str(status["rounds"]):
-            self.client.log_artifact(run.info.run_id, str(folder.path / "trial.yaml"))
+            self.client.log_artifact(run_id, str(folder.path / "trial.yaml"))
             if (folder.path / "source").is_dir():
-                self.client.log_artifacts(run.info.run_id, str(folder.path / "source"), "source")
-        ended = str(folder.finished) if folder.finished else ""
-        if ended and known.get("rollcall.finished") != ended:
-            for file in (folder.path / name for name in MODELS):
-                if file.exists():
-                    self.client.log_artifact(run.info.run_id, str(file))
-        if status["state"] == "failed" and folder.error_file.exists():
-            self.client.log_artifact(run.info.run_id, str(folder.error_file))
-
-    def _new_tags(self, run: Any, folder: RunFolder, state: str, new: pd.DataFrame) -> list[Any]:
-        """The tags that change: of the state, of the last of the new evaluations, and of a failed run the error."""
-        from mlflow.entities import RunTag
-
-        status, known = folder.status, run.data.tags
+                self.client.log_artifacts(run_id, str(folder.path / "source"), "source")
+        new_files = ["error.txt"] if state == "failed" else []
+        if folder.finished and known.get("rollcall.finished") != str(folder.finished):
+            new_files += ["model.npz", "buffers.npz"]
+        for file in (folder.path / name for name in new_files):
+            if file.exists():
+                self.client.log_artifact(run_id, str(file))
+        history = folder.history()
+        new = history[history["round"] > float(known.get("rollcall.round", -1))]
+        time = int(status["updated"] * 1000)  # in milliseconds, as MLflow wants it
+        metrics = [
+            Metric(str(name), value, time, int(row["round"]))
+            for row in new.to_dict("records")
+            for name, value in row.items()
+            if name != "round" and not math.isnan(value)
+        ]
+        while len(metrics) > METRICS_AT_ONCE:
+            self.client.log_batch(run_id, metrics=metrics[:METRICS_AT_ONCE])
+            metrics = metrics[METRICS_AT_ONCE:]
+        # Without parameters the server stopped in between. They never change, and a run can grow: its rounds are a tag.
+        params = [] if run.data.params else [Param(*setting) for setting in settings.items() if setting[0] != "rounds"]
         now = {"rollcall.rounds": str(status["rounds"]), "rollcall.state": state}
         if len(new):
             now |= {"rollcall.round": str(int(new["round"].iloc[-1])), "rollcall.seconds": str(status["seconds"])}
@@ -168,31 +127,34 @@ class Runs:
             now["rollcall.error"] = status.get("error", "")[:LONGEST_TAG]
         for name in ("rollcall.diverged", "rollcall.error"):
             if name in known and name not in now:  # of an earlier start
-                self.client.delete_tag(run.info.run_id, name)
-        return [RunTag(name, value) for name, value in now.items() if known.get(name) != value]
+                self.client.delete_tag(run_id, name)
+        # Together with the last metrics, so that a crash in between does not write them twice.
+        changed = [RunTag(name, value) for name, value in now.items() if known.get(name) != value]
+        self.client.log_batch(run_id, metrics=metrics, params=params, tags=changed)
+        if state == "running":
+            self.client.update_run(run_id, "RUNNING")
+        else:
+            self.client.set_terminated(run_id, MLFLOW_STATES[state])
 
+    def _run(self, settings: dict[str, str], status: dict[str, Any]) -> Any:
+        """The run of a trial. It is created if need be, also where other code of the suite computed it before."""
+        from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID
 
-def _params(settings: dict[str, str]) -> list[Any]:
-    """The settings as MLflow's parameters. These never change, and a run can grow: its rounds are a tag."""
-    from mlflow.entities import Param
-
-    return [Param(key, value) for key, value in settings.items() if key != "rounds"]
-
-
-def _metrics(history: pd.DataFrame, milliseconds: int) -> list[Any]:
-    """The evaluations as MLflow's metrics."""
-    from mlflow.entities import Metric
-
-    return [
-        Metric(str(name), value, milliseconds, int(row["round"]))
-        for row in history.to_dict("records")
-        for name, value in row.items()
-        if name != "round" and not math.isnan(value)
-    ]
+        named = tags(self.experiment, settings, status)
+        for run in self.client.search_runs([self.id], f"tags.`rollcall.trial` = '{status['digest']}'"):
+            if run.info.run_name == status["name"]:
+                if run.data.tags.get("rollcall.code", named["rollcall.code"]) == named["rollcall.code"]:
+                    return run
+                self.client.delete_run(run.info.run_id)
+        named[MLFLOW_PARENT_RUN_ID] = self.parent
+        return self.client.create_run(self.id, run_name=status["name"], tags=named)
 
 
 def tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> dict[str, str]:
     """Tags to search runs by, and their provenance. The tag `algorithm` of an analysis is the name of the analysis."""
+    code, sources = (
+        " ".join(f"{name}={digest}" for name, digest in status.get(key, {}).items()) for key in ("code", "sources")
+    )
     return {
         "experiment": experiment,
         "algorithm": settings.get("algorithm", settings.get("analysis", "")).rpartition(":")[2],
@@ -205,26 +167,16 @@ def tags(experiment: str, settings: dict[str, str], status: dict[str, Any]) -> d
         "threads": str(status["threads"]),
         "machine": str(status.get("machine", "unknown")),
         "rollcall.trial": status["digest"],
-        "rollcall.code": _digests(status, "code"),
-        "rollcall.sources": _digests(status, "sources"),
+        "rollcall.code": code,
+        "rollcall.sources": sources,
     }
-
-
-def _digests(status: dict[str, Any], of: str) -> str:
-    """The digests of the suite's modules (`code`) or the user's files (`sources`) of a run, as one text."""
-    return " ".join(f"{name}={digest}" for name, digest in status.get(of, {}).items())
 
 
 class Mirror:
     """Copies the run folders of a sweep to MLflow while it runs.
 
     A server that does not answer neither ends nor slows the sweep: everything is in the run folders. What was missed is
-    copied once the server answers again.
-
-    Args:
-        store: folder of the run folders.
-        experiment: its name in MLflow, where it is created if need be.
-        folders: of the sweep; those that change from now on are copied.
+    copied once the server answers again. Of the folders, those that change from now on are copied.
     """
 
     def __init__(self, store: Path, experiment: str, folders: Iterable[RunFolder] = ()) -> None:
@@ -238,28 +190,23 @@ class Mirror:
 
     def look(self) -> None:
         """Copy the folders that have changed: of ended trials at once, of running ones now and then."""
-        due = [folder for folder in self._changed() if self._is_due(folder)]
+        due = []
+        for folder in self._changed():
+            try:
+                running = folder.state == "running"
+            except Damaged:  # `_told_of` says so
+                running = False
+            if not running or monotonic() >= self.next.setdefault(folder, monotonic() + FIRST):
+                due.append(folder)
         if due or self.runs is None:
             self._copy(due)
 
     def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
-        """Copy the folders that are still missing, and end the parent run.
-
-        Args:
-            state: of the sweep, as of a run folder.
-            tables: writes files into a folder, which become artifacts of the parent run.
-        """
+        """Copy the folders that are still missing, and end the parent run; see `Runs.end`."""
         self._copy(self._changed(), lambda runs: runs.end(state, tables))
 
     def _changed(self) -> list[RunFolder]:
         return [folder for folder, copied in self.copied.items() if folder.changed != copied]
-
-    def _is_due(self, folder: RunFolder) -> bool:
-        try:
-            running = folder.state == "running"
-        except Damaged:  # `_push` says so
-            running = False
-        return not running or monotonic() >= self.next.setdefault(folder, monotonic() + FIRST)
 
     def _copy(self, folders: list[RunFolder], then: Callable[[Runs], None] = lambda _: None) -> None:
         """Copy run folders and do something, unless the last attempt was a moment ago and failed."""
@@ -293,20 +240,10 @@ class Mirror:
 
 
 def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None]) -> dict[str, int]:
-    """Copy the run folders of these experiments, or of all experiments in the store, to MLflow.
+    """Copy the run folders of these experiments, or else of all in the store, to MLflow; returns their numbers.
 
-    Args:
-        store: folder of the run folders.
-        experiments: their names; all if there is none.
-        tables: writes the files of an experiment into a folder; they become artifacts of its parent run.
-
-    Returns:
-        the number of run folders by experiment.
-
-    Raises:
-        SettingError: an experiment has no run folder in the store.
+    `tables` writes the files of an experiment into a folder; they become artifacts of its parent run.
     """
-    counts: dict[str, int] = {}
     folders: dict[str, list[RunFolder]] = {}
     for path in run_folders(store):
         folders.setdefault(str(path.parent.relative_to(store)), []).append(RunFolder(path))
@@ -314,11 +251,10 @@ def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None
         if name not in folders:
             listed = ", ".join(folders) or "no experiment"
             raise SettingError(f"experiment: {name!r} is not allowed; {store} has runs of {listed}")
-    for experiment, own in folders.items():
-        if experiments and experiment not in experiments:
-            continue
+    counts: dict[str, int] = {}
+    for experiment in experiments or folders:
         runs, states = Runs(store, experiment), []
-        for folder in own:
+        for folder in folders[experiment]:
             with _told_of(folder):
                 state = folder.state_now
                 runs.push(folder, state)

@@ -58,12 +58,9 @@ class RayOptions:
 
 @dataclass
 class Pool:
-    """Runs jobs, some at a time. In a `with` block Ray stays up between the calls.
+    """Runs jobs, some at a time. In a `with` block, which checks the storage, Ray stays up between the calls.
 
     Attributes:
-        executor: `ray` or `inline`.
-        options: of Ray.
-        console: for the progress.
         mlflow: whether the run folders are copied to MLflow.
         uses_ray: whether Ray has run jobs.
     """
@@ -80,19 +77,12 @@ class Pool:
     ) -> "Pool":
         """A pool with the executor to use: by default Ray if it is installed, otherwise inline.
 
-        Args:
-            asked: the executor that the user chose; None for the default.
-            options: of Ray. Options that only Ray has choose it.
-            console: for the progress, and a note if Ray is not installed; None for no output.
-            mlflow: whether to copy the run folders to MLflow, if it is installed.
-
-        Raises:
-            SettingError: Ray is needed and is not installed, or another executor was chosen.
+        Options that only Ray has choose it. Without a console there is no output.
         """
         console = console or Console(quiet=True)
-        if options.needed_by and asked == "inline":
-            raise SettingError(f"--executor inline is not allowed with {options.needed_by}; must be ray")
         if options.needed_by:
+            if asked == "inline":
+                raise SettingError(f"--executor inline is not allowed with {options.needed_by}; must be ray")
             asked = "ray"
         has_ray = find_spec("ray") is not None
         if asked == "ray" and not has_ray:
@@ -107,11 +97,6 @@ class Pool:
         return cls(executor, options, console, mlflow and find_spec("mlflow") is not None)
 
     def __enter__(self) -> "Pool":
-        """Check the storage, if there is one.
-
-        Raises:
-            SettingError: nothing can be written there.
-        """
         if self.options.storage:
             from rollcall.benchmark.sweep.ray_executor import checked_storage
 
@@ -125,40 +110,24 @@ class Pool:
             ray_start.end()
 
     def start(self, trials: int) -> None:
-        """Let Ray start, if trials will run with it. It starts beside this process, which can go on meanwhile.
-
-        Args:
-            trials: how many will run.
-        """
+        """Let Ray start, if trials will run with it. It starts beside this process, which goes on meanwhile."""
         if self.executor == "ray" and trials:
             from rollcall.benchmark.sweep import ray_start
 
             ray_start.begin(self.options.address, trials=0 if self.options.gpus_per_trial else trials)
 
-    def __call__(
-        self,
-        jobs: Sequence["Job"],
-        *,
-        watch: bool = False,
-        metric: str = "",
-        tables: Callable[[Path], None] | None = None,
-    ) -> "Ends":
+    def __call__(self, jobs: Sequence["Job"], tables: Callable[[Path], None] | None = None) -> "Ends":
         """Run the jobs of one experiment that have not ended. A job that fails does not stop the others.
 
         Args:
             jobs: all jobs of the sweep, those that have ended included.
-            watch: whether the progress has a row for each running trial.
-            metric: whose last value is shown in these rows.
             tables: writes files into a folder at the end; they become artifacts of the experiment in MLflow.
-
-        Returns:
-            how the sweep ended.
         """
         from rollcall.benchmark.sweep.jobs import Ends, run_inline
         from rollcall.benchmark.sweep.progress import View
 
         todo = [job for job in jobs if not job.ended]
-        with View(jobs, self.console, watch, metric) as view:
+        with View(jobs, self.console) as view:
             if not todo:
                 return Ends(jobs, {})
             mirror = None

@@ -1,7 +1,4 @@
-"""How far trials are, read from their run folders, and the live view of a sweep.
-
-`rollcall run` shows a bar over all trials; `rollcall run --watch` and `rollcall status` show a row for each.
-"""
+"""How far trials are, read from their run folders: the rows of `rollcall status`, and the bar of `rollcall run`."""
 
 import json
 from collections import Counter
@@ -12,25 +9,20 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
+from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Job, Outcome
 
 STATES = ("finished", "running", "interrupted", "failed", "diverged")
-COLUMNS = ("trial", "state", "round", "last metric", "rounds/s", "time left")
 
 LINES = 30.0
 """Seconds between two lines about the whole sweep outside a terminal."""
-
-ENDED = 5
-"""How many of the trials that ended last are shown."""
 
 
 @dataclass(frozen=True)
@@ -58,38 +50,25 @@ class Entry:
         """Seconds until the last round; None if not known."""
         return (self.rounds - self.round) / self.rate if self.rate else None
 
-    def last(self, metric: str = "") -> str:
-        """The name and the last value of this metric; if it was not measured, of an accuracy, or of the first one."""
-        names = [metric] if metric in self.metrics else sorted(self.metrics, key=lambda name: "accuracy" not in name)
-        return f"{names[0]} {self.metrics[names[0]]:.4g}" if names else ""
-
 
 def read(store: Path, experiment: str = "") -> list[Entry]:
     """The trials of an experiment, by default of all, by experiment and name."""
-    return [entry_of(store, folder) for folder in run_folders(store / experiment)]
+    entries = []
+    for folder in run_folders(store / experiment):
+        home, run = str(folder.parent.relative_to(store)), RunFolder(folder)
+        try:
+            status, state = run.status, run.state_now
+            done, rounds, seconds = (status[key] for key in ("round", "rounds", "seconds"))
+        except (OSError, ValueError, KeyError, TypeError):
+            entries.append(Entry(home, folder.name, "damaged"))
+            continue
+        rate = done / seconds if seconds else 0.0
+        metrics = _last_evaluation(run.metrics) if state == "running" else {}
+        entries.append(Entry(home, folder.name, state, int(done), int(rounds), rate, metrics))
+    return entries
 
 
-def entry_of(store: Path, folder: Path, live: bool = False) -> Entry:
-    """The entry of a run folder.
-
-    Args:
-        store: of the run folder.
-        folder: its path.
-        live: whether the process of a running trial is known to live; otherwise the lock tells.
-    """
-    experiment = str(folder.parent.relative_to(store))
-    run = RunFolder(folder)
-    try:
-        status, state = run.status, run.state if live else run.state_now
-        done, rounds, seconds = (status[key] for key in ("round", "rounds", "seconds"))
-    except (OSError, ValueError, KeyError, TypeError):
-        return Entry(experiment, folder.name, "damaged")
-    rate = done / seconds if seconds else 0.0
-    metrics = last_evaluation(run.metrics) if state == "running" else {}
-    return Entry(experiment, folder.name, state, int(done), int(rounds), rate, metrics)
-
-
-def last_evaluation(file: Path) -> dict[str, float]:
+def _last_evaluation(file: Path) -> dict[str, float]:
     """The metrics of the last complete line of metrics.jsonl; empty if there is none."""
     try:
         row = json.loads(file.read_bytes().rpartition(b"\n")[0].rpartition(b"\n")[2])
@@ -98,25 +77,16 @@ def last_evaluation(file: Path) -> dict[str, float]:
     return {name: value for name, value in row.items() if name != "round"} if isinstance(row, dict) else {}
 
 
-def table(entries: Iterable[Entry], metric: str = "") -> Table:
-    """A row for each trial.
-
-    Args:
-        entries: of the trials.
-        metric: whose last value is shown, where it was measured.
-    """
-    grid = Table(*COLUMNS, box=None, padding=(0, 2, 0, 0))
+def table(entries: Iterable[Entry]) -> Table:
+    """A row for each running trial; its metric is an accuracy, or the first one."""
+    grid = Table("trial", "state", "round", "last metric", "rounds/s", "time left", box=None, padding=(0, 2, 0, 0))
     for entry in entries:
-        grid.add_row(*cells(entry, metric))
+        name = min(entry.metrics, key=lambda name: "accuracy" not in name, default="")
+        metric = f"{name} {entry.metrics[name]:.4g}" if name else ""
+        left = "?" if entry.left is None else str(timedelta(seconds=round(entry.left)))
+        rounds = f"{entry.round:,} of {entry.rounds:,}"
+        grid.add_row(entry.name, entry.state, rounds, metric, f"{entry.rate:,.1f}", left)
     return grid
-
-
-def cells(entry: Entry, metric: str = "") -> tuple[str, ...]:
-    """The texts of a row."""
-    running = entry.state == "running"
-    left = "" if not running else "?" if entry.left is None else str(timedelta(seconds=round(entry.left)))
-    rate = f"{entry.rate:,.1f}" if running else ""
-    return entry.name, entry.state, f"{entry.round:,} of {entry.rounds:,}", entry.last(metric), rate, left
 
 
 class RoundsPerSecond(ProgressColumn):
@@ -134,27 +104,24 @@ class View:
     Args:
         jobs: all trials of the sweep, finished ones included.
         console: where it is drawn.
-        watch: whether there is a row for each running trial, and for the trials that ended last.
-        metric: whose last value is shown in these rows.
 
     Attributes:
-        entries: of the trials whose run folders have changed since the sweep began, by name, the last change last.
+        running: the names of the trials that run.
         ended: the states of the trials that have ended, by name.
+        rounds: that are done, by name.
     """
 
-    def __init__(self, jobs: Sequence["Job"], console: Console, watch: bool = False, metric: str = "") -> None:
+    def __init__(self, jobs: Sequence["Job"], console: Console) -> None:
         self.jobs = {job.trial.name: job for job in jobs}
         self.console = console
-        self.watch = watch
-        self.metric = metric
-        self.entries: dict[str, Entry] = {}
+        self.running: set[str] = set()
         self.ended = {name: "diverged" if job.diverged else "finished" for name, job in self.jobs.items() if job.ended}
         self.changed = {name: job.folder.changed for name, job in self.jobs.items()}
         self.rounds = {
             name: job.trial.rounds if name in self.ended else min(job.folder.status.get("round", 0), job.trial.rounds)
             for name, job in self.jobs.items()
         }
-        self.told = monotonic()
+        self.told: float | None = None
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -164,39 +131,45 @@ class View:
             TextColumn("left"),
             TimeRemainingColumn(),
             console=console,
+            refresh_per_second=4,
         )
-        self.live = Live(get_renderable=self._rendered, console=console, refresh_per_second=4)
         self.bar = self.progress.add_task(
             self._description(), total=sum(job.trial.rounds for job in jobs), completed=sum(self.rounds.values())
         )
 
     def __enter__(self) -> "View":
         if self.console.is_terminal:
-            self.live.start()
+            self.progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.live.stop()
+        if self.console.is_terminal:
+            self.progress.stop()
 
     def look(self) -> None:
         """Read the run folders that have changed, and draw."""
         for name, job in self.jobs.items():
-            if self.ended.get(name) != "finished" and job.folder.changed != self.changed[name]:
-                self.changed[name] = job.folder.changed
-                entry = entry_of(job.store, job.folder.path, live=True)
-                self.entries.pop(name, None)
-                self.entries[name] = entry
-                whole = entry.state in ("finished", "diverged")  # a diverged trial has no rounds left to run
-                self.rounds[name] = job.trial.rounds if whole else min(entry.round, job.trial.rounds)
-                if entry.state not in ("running", "damaged", self.ended.get(name)):
-                    key = {"failed": "error", "diverged": "reason"}.get(entry.state, "")
-                    self._end(name, entry.state, job.folder.status.get(key, ""))
+            if self.ended.get(name) == "finished" or job.folder.changed == self.changed[name]:
+                continue
+            self.changed[name] = job.folder.changed
+            self.running.discard(name)
+            try:
+                status = job.folder.status
+            except Damaged:
+                continue
+            state = str(status.get("state"))
+            whole = state in ("finished", "diverged")  # a diverged trial has no rounds left to run
+            self.rounds[name] = job.trial.rounds if whole else min(status.get("round", 0), job.trial.rounds)
+            if state == "running":
+                self.running.add(name)
+            elif state != self.ended.get(name):
+                self._end(name, state, status.get({"failed": "error", "diverged": "reason"}.get(state, ""), ""))
+            self.told = self.told or monotonic()  # the first trial has started
         self.progress.update(self.bar, completed=sum(self.rounds.values()), description=self._description())
-        if not self.entries:  # no trial has started yet
-            self.told = monotonic()
-        elif not self.console.is_terminal and self._running() and monotonic() - self.told > LINES:
-            self.told = monotonic()
-            self._tell()
+        if not self.console.is_terminal and self.running and monotonic() - (self.told or 0) > LINES:
+            self.told, task = monotonic(), self.progress.tasks[0]
+            left = "?" if task.time_remaining is None else str(timedelta(seconds=round(task.time_remaining)))
+            self.say(f"{task.description}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left")
 
     def end(self, outcomes: Mapping[str, "Outcome"]) -> None:
         """Draw the end of the sweep: also the trials that left no trace in their run folders."""
@@ -219,27 +192,11 @@ class View:
     def _done(self) -> int:
         return sum(state not in ("interrupted", "elsewhere") for state in self.ended.values())
 
-    def _running(self) -> list[Entry]:
-        return [entry for entry in tuple(self.entries.values()) if entry.state == "running"]
-
-    def _rendered(self) -> RenderableType:
-        if not self.watch:
-            return self.progress
-        last = [entry for entry in tuple(self.entries.values()) if entry.state != "running"][-ENDED:]
-        return Group(table([*last, *self._running()], self.metric), self.progress)
-
-    def _tell(self) -> None:
-        """Print a line about the whole sweep, and with `watch` one about each running trial."""
-        task = self.progress.tasks[0]
-        left = "?" if task.time_remaining is None else str(timedelta(seconds=round(task.time_remaining)))
-        self.say(f"{self._description()}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left")
-        for entry in self._running() if self.watch else ():
-            self.say("      " + "  ".join(filter(None, cells(entry, self.metric))))
-
     def _description(self) -> str:
-        counts = Counter(self.ended.values())
-        failed = f", [red]{counts['failed']} failed[/red]" if counts["failed"] else ""
-        interrupted = f", {counts['interrupted']} interrupted" if counts["interrupted"] else ""
-        diverged = f", [yellow]{counts['diverged']} diverged[/yellow]" if counts["diverged"] else ""
-        running = f"{len(self._running())} running"
-        return f"[bold]{self._done()}[/bold]/{len(self.jobs)} trials, {running}{interrupted}{diverged}{failed}"
+        counts, colours = Counter(self.ended.values()), {"diverged": "yellow", "failed": "red"}
+        text = f"[bold]{self._done()}[/bold]/{len(self.jobs)} trials, {len(self.running)} running"
+        for state in ("interrupted", "diverged", "failed"):
+            if counts[state]:
+                ended = f"{counts[state]} {state}"
+                text += f", [{colours[state]}]{ended}[/]" if state in colours else f", {ended}"
+        return text

@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import copyfile
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow
@@ -38,11 +38,13 @@ from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.interruption import stop_requests
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
 from rollcall.benchmark.sweep.jobs import Job, Outcome, carry_out
-from rollcall.benchmark.sweep.pool import RayOptions
 from rollcall.tasks.datasets import root
 
+if TYPE_CHECKING:
+    from rollcall.benchmark.sweep.pool import RayOptions
 
-def run_ray(jobs: Sequence[Job], options: RayOptions, say: Callable[[str], None]) -> dict[str, Outcome]:
+
+def run_ray(jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], None]) -> dict[str, Outcome]:
     """Run all jobs. A job that fails does not stop the others. Ray stays up; `ray_start.end` ends it.
 
     Each process of a job has one core and one torch thread.
@@ -54,17 +56,8 @@ def run_ray(jobs: Sequence[Job], options: RayOptions, say: Callable[[str], None]
     Send SIGTERM to this process only: if the whole process group gets it, Ray ends too, and runs resume from their last
     regular checkpoints.
 
-    Args:
-        jobs: to run.
-        options: of Ray.
-        say: called with a line for the user when a trial is started again.
-
-    Returns:
-        the outcomes of the jobs that were started, by name.
-
-    Raises:
-        SettingError: no Ray cluster answers at the address.
-        Damaged: with a storage, all checkpoints of a run folder are damaged.
+    `say` is called with a line for the user when a trial is started again. Returns the outcomes of the jobs that were
+    started, by name.
     """
     ray_start.ready(options.address)
     # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
@@ -72,10 +65,13 @@ def run_ray(jobs: Sequence[Job], options: RayOptions, say: Callable[[str], None]
     DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
     with stop_requests() as requested, _records(options.storage, jobs[0].store) as (records, name, stop):
         follower = _Follower(jobs, options, say, requested, stop)
-        begun = [
-            _uploaded(job.folder.path, f"{records}/{name}") if options.storage and job.folder.resumable() else ""
-            for job in jobs
-        ]
+        begun = [""] * len(jobs)
+        for index, job in enumerate(jobs):  # run folders that a worker will resume on its own disk
+            if options.storage and job.folder.resumable():
+                begun[index] = f"{records}/{name}/begun/{job.folder.path.name}"
+                system, there = FileSystem.from_uri(begun[index])
+                system.create_dir(there)
+                copy_files(str(job.folder.path), there, LocalFileSystem(), system, use_threads=False)
         tune.Tuner(
             tune.with_resources(_trainable, {"cpu": 1, "gpu": options.gpus_per_trial}),
             param_space={
@@ -105,11 +101,7 @@ def run_ray(jobs: Sequence[Job], options: RayOptions, say: Callable[[str], None]
 
 
 def checked_storage(text: str) -> str:
-    """The path or URL of a storage, as Ray wants it. A relative path counts from the working directory.
-
-    Raises:
-        SettingError: it is no URL that pyarrow knows, or nothing can be written there.
-    """
+    """The path or URL of a storage, as Ray wants it. A relative path counts from the working directory."""
     url = text if "://" in text else str(Path(text).resolve())
     try:
         system, path = FileSystem.from_uri(url)
@@ -131,11 +123,10 @@ def _records(storage: str, store: Path) -> Iterator[tuple[str, str, str]]:
     """The place of Tune's records of a sweep, its name there, and the file of the request to stop, all temporary."""
     name = f"rollcall-{uuid4()}"
     if storage:
-        stop = f"{storage}/{name}/stop"
         system, path = FileSystem.from_uri(f"{storage}/{name}")
         system.create_dir(path)
-        _write(stop, b"")
-        yield storage, name, stop
+        _write(f"{storage}/{name}/stop", b"")
+        yield storage, name, f"{storage}/{name}/stop"
         system.delete_dir(path)
     else:
         store.mkdir(parents=True, exist_ok=True)
@@ -150,15 +141,6 @@ def _write(url: str, content: bytes) -> None:
     system, path = FileSystem.from_uri(url)
     with system.open_output_stream(path) as file:
         file.write(content)
-
-
-def _uploaded(folder: Path, url: str) -> str:
-    """The place on a storage of a copy of a run folder that a worker will resume."""
-    system, path = FileSystem.from_uri(url)
-    there = f"{path}/begun/{folder.name}"
-    system.create_dir(there)
-    copy_files(str(folder), there, LocalFileSystem(), system, use_threads=False)
-    return f"{url}/begun/{folder.name}"
 
 
 def _trainable(config: dict[str, Any]) -> None:
@@ -203,31 +185,14 @@ def _carry_out_on_own_disk(
             nonlocal sent, looked
             if monotonic() - looked > 1:
                 looked = monotonic()
-                checkpoint = None if sent == _saved(run) else Checkpoint.from_directory(run.path)
-                sent = _saved(run)
+                saved = run.checkpoint.stat().st_mtime_ns if run.checkpoint.exists() else 0
+                checkpoint = None if sent == saved else Checkpoint.from_directory(run.path)
+                sent = saved
                 tune.report({"status": run.status}, checkpoint=checkpoint)
             return requested()
 
         outcome = carry_out(trial, run.path, tell_and_ask, every)
         tune.report(asdict(outcome), checkpoint=Checkpoint.from_directory(run.path))
-
-
-def _saved(run: RunFolder) -> int:
-    """The time of the last checkpoint of a run, in nanoseconds; 0 if there is none."""
-    return run.checkpoint.stat().st_mtime_ns if run.checkpoint.exists() else 0
-
-
-def _bring_home(checkpoint: Checkpoint, folder: Path) -> None:
-    """Replace the files of a run folder by those of a checkpoint, the status last."""
-    with TemporaryDirectory(prefix="rollcall-") as scratch:
-        checkpoint.to_directory(scratch)
-        files = {file.relative_to(scratch): file for file in Path(scratch).rglob("*") if file.is_file()}
-        for name, file in sorted(files.items(), key=lambda item: (item[0].name == "status.json", item[0])):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            with replacing(folder / name) as target:
-                copyfile(file, target)
-    if Path("error.txt") not in files:
-        (folder / "error.txt").unlink(missing_ok=True)
 
 
 def _polled(stop: str) -> Callable[[], bool]:
@@ -259,7 +224,7 @@ class _Follower(tune.Callback, tune.Stopper):
     def __init__(
         self,
         jobs: Sequence[Job],
-        options: RayOptions,
+        options: "RayOptions",
         say: Callable[[str], None],
         requested: Callable[[], bool],
         stop: str,
@@ -295,7 +260,16 @@ class _Follower(tune.Callback, tune.Stopper):
                 scratch.write_text(json.dumps(result["status"], indent=1))
 
     def on_checkpoint(self, iteration: int, trials: list[Any], trial: Any, checkpoint: Checkpoint, **_: Any) -> None:
-        _bring_home(checkpoint, self._job(trial).folder.path)
+        folder = self._job(trial).folder.path
+        with TemporaryDirectory(prefix="rollcall-") as scratch:
+            checkpoint.to_directory(scratch)
+            files = {file.relative_to(scratch): file for file in Path(scratch).rglob("*") if file.is_file()}
+            for name, file in sorted(files.items(), key=lambda item: (item[0].name == "status.json", item[0])):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                with replacing(folder / name) as target:
+                    copyfile(file, target)
+        if Path("error.txt") not in files:
+            (folder / "error.txt").unlink(missing_ok=True)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         result = trial.last_result or {}
@@ -305,9 +279,8 @@ class _Follower(tune.Callback, tune.Stopper):
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         name = self._job(trial).trial.name
         self.deaths[name] += 1
-        self.say(
-            f"{name}  its process died; it resumes from its checkpoint (retry {self.deaths[name]} of {self.retries})"
-        )
+        retry = f"retry {self.deaths[name]} of {self.retries}"
+        self.say(f"{name}  its process died; it resumes from its checkpoint ({retry})")
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         job = self._job(trial)

@@ -8,7 +8,6 @@ This module imports no torch.
 
 import logging
 import os
-from dataclasses import dataclass, field
 from socket import create_connection
 from threading import Event, Thread
 
@@ -34,14 +33,14 @@ PRELOAD = {
 """Settings of the process that starts the workers: they import what a trial needs as soon as they have started."""
 
 
-@dataclass
-class _Owner:
+class _Owner(Thread):
     """The thread that starts Ray. It lives as long as Ray, whose processes end with the thread that started them."""
 
-    address: str
-    up: Event = field(default_factory=Event)
-    over: Event = field(default_factory=Event)
-    error: BaseException | None = None
+    def __init__(self, address: str) -> None:
+        super().__init__(name="ray", daemon=True)
+        self.address = address
+        self.up, self.over = Event(), Event()
+        self.error: BaseException | None = None
 
     def run(self) -> None:
         try:
@@ -55,7 +54,7 @@ class _Owner:
 _owner: _Owner | None = None
 
 
-def begin(address: str = "", *, trials: int = 0) -> None:
+def begin(address: str = "", *, trials: int = 0) -> _Owner:
     """Let Ray start, without waiting for it. Nothing happens if it has begun at this address.
 
     Args:
@@ -65,31 +64,26 @@ def begin(address: str = "", *, trials: int = 0) -> None:
     """
     global _owner
     if _owner is not None and _owner.address == address:
-        return
-    if _owner is not None:
-        end()
+        return _owner
+    end()
     if trials >= (os.cpu_count() or 1):
         os.environ.update(PRELOAD)
     _owner = _Owner(address)
-    Thread(target=_owner.run, name="ray", daemon=True).start()
+    _owner.start()
+    return _owner
 
 
 def ready(address: str = "") -> None:
-    """Wait until Ray has started; start it if it has not begun.
-
-    Args:
-        address: see `begin`.
+    """Wait until Ray has started at this address, see `begin`; start it if it has not begun.
 
     Raises:
         SettingError: no Ray cluster answers at the address, or Ray does not start on this machine.
     """
-    begin(address)
-    assert _owner is not None
-    _owner.up.wait()
-    if _owner.error is not None:
-        error = _owner.error
+    owner = begin(address)
+    owner.up.wait()
+    if owner.error is not None:
         end()
-        raise error
+        raise owner.error
 
 
 def end() -> None:

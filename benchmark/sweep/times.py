@@ -7,16 +7,8 @@ from rollcall.benchmark.config.errors import SettingError
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-def read_time(text: str, option: str = "budget") -> float:
-    """The seconds of `30s`, `90m` or `1.5h`.
-
-    Args:
-        text: from a user.
-        option: for the error, where it was given.
-
-    Raises:
-        SettingError: the text does not have this form.
-    """
+def read_time(text: str, option: str) -> float:
+    """The seconds of `30s`, `90m` or `1.5h`, given for this option; another form is refused."""
     match = re.fullmatch(r"(\d+\.?\d*)([smh])", text)
     if not match or not float(match[1]):
         raise SettingError(f"{option}: {text!r} is not allowed; must be a number above 0 with s, m or h, such as 90m")

@@ -1,26 +1,19 @@
 """The memory settings of a process. That freed memory is kept, `federation/test_host_process.py` shows."""
 
 import gc
+from types import SimpleNamespace
 
 from rollcall.benchmark import allocator
 from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 
 
-def test_elsewhere_nothing_is_done(monkeypatch):
-    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: object())  # a C library without mallopt, such as musl
-    assert not keep_freed_memory()
+def test_elsewhere_nothing_is_done_and_a_refusal_is_told(monkeypatch):
+    monkeypatch.setattr(allocator.sys, "platform", "linux")
+    for library in (object(), SimpleNamespace(mallopt=lambda parameter, value: 0)):  # such as musl; and a refusal
+        monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name, library=library: library)
+        assert not keep_freed_memory()
     monkeypatch.setattr(allocator.sys, "platform", "darwin")
     monkeypatch.setattr(allocator.ctypes, "CDLL", None)  # is not even asked
-    assert not keep_freed_memory()
-
-
-def test_a_refusal_is_told(monkeypatch):
-    class Refusing:
-        def mallopt(self, parameter: int, value: int) -> int:
-            return 0
-
-    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: Refusing())
-    monkeypatch.setattr(allocator.sys, "platform", "linux")
     assert not keep_freed_memory()
 
 

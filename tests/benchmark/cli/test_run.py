@@ -1,4 +1,4 @@
-"""`rollcall run`: one experiment and all of a paper, resuming, executors, budgets, other code; see also test_ends.py."""
+"""`rollcall run`: one experiment and all of a paper, resuming, executors, other code; see also test_ends.py."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from rollcall.benchmark.cli.executor import ray_options
 from rollcall.benchmark.cli.shared import err
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep import estimate, pool
+from rollcall.benchmark.sweep import pool
 from rollcall.benchmark.sweep.pool import Pool
 
 METHOD = '''
@@ -160,32 +160,6 @@ def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(store, tmp_pat
     assert rollcall(capsys, "run", *arguments, "--executor", "inline", "--only", "algorithm=fedavg")[0] == 0
     (file,) = (store / "jones" / "table2").glob("fedavg-seed7*/trial.yaml")
     assert yaml.safe_load(file.read_text())["local"]["lr"] == 0.4
-
-
-def test_a_budget_cuts_is_told_and_recorded_and_holds_for_the_next_call(store, tmp_path, capsys, monkeypatch):
-    probes = []
-    monkeypatch.setattr(
-        estimate, "probe", lambda *_: probes.append(1) or estimate.Pace(loop=1.0, client=0.0, batch=0.0)
-    )
-    file = write(tmp_path, trial=TINY["trial"] | {"rounds": 40})
-    arguments = ("run", file, "--executor", "inline", "--budget")
-    # Four trials of 40 seconds: 100 seconds are 25 each, hence 20 rounds.
-    code, out, err = rollcall(capsys, *arguments, "100s")
-    assert code == 0
-    assert err.startswith("tiny: about 80 s instead of 3 min (estimates)\n  rounds 40 -> 20\n")
-    assert "4 trials: 4 run now" in out
-    assert {RunFolder(file.parent).status["rounds"] for file in store.rglob("status.json")} == {20}
-    record = json.loads((store / "tiny" / "budget.json").read_text())
-    assert (record["budget"], record["full"], record["estimated"]) == (100, 160, 80)
-    assert "0 run now, 4 before" in rollcall(capsys, *arguments, "100s")[1]
-    assert len(probes) == 1
-    # 50 seconds: 20 rounds are the least, of one seed 40.
-    code, out, err = rollcall(capsys, *arguments, "50s")
-    assert err.startswith("tiny: about 40 s instead of 3 min (estimates)\n  rounds 40 -> 20; seeds 0, 1 -> 0\n")
-    assert "2 trials: 0 run now, 2 before" in out
-    code, _, err = rollcall(capsys, *arguments, "fast")
-    assert code == 2
-    assert err.startswith("error: budget: 'fast' is not allowed; must be a number above 0 with s, m or h")
 
 
 def test_a_trial_that_another_process_runs_has_not_failed(store, tmp_path, capsys):

@@ -61,13 +61,7 @@ def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypat
     write(tmp_path)
     (tmp_path / "mine.py").write_text("from rollcall.algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
     options = [
-        "--algorithm",
-        "mine.py:Mine",
-        "--only",
-        "algorithm=Mine",
-        "--set",
-        "local.steps=3",
-        "--store",
+        *["--algorithm", "mine.py:Mine", "--only", "algorithm=Mine", "--set", "local.steps=3", "--store"],
         "my runs",
     ]
     arguments = ["tune", "tiny.yaml", "--space", "local.lr=0.1", "--rounds", "2", "--executor", "inline"]
@@ -99,7 +93,7 @@ def test_a_variant_has_files_of_its_own_and_the_experiment_file_stays(tmp_path, 
         assert (answer["variant"], answer["best"]["fedavg"]["score"]) == (variant, pytest.approx(sample["score"]))
         scores[variant] = sample["score"]
         pictures = {path.name for path in (store / "tiny" / "search").glob("*.png")}
-        assert {f"{name}{suffix}.png" for name in ("settings", "progress", "budget", "parallel")} <= pictures
+        assert {f"{name}{suffix}.png" for name in ("settings", "progress", "budget")} <= pictures
     assert scores[""] > scores["more"]
     first = yaml.safe_load((store / "tiny" / "tuned.yaml").read_text())
     assert first["best"]["fedavg"]["score"] == pytest.approx(scores[""])
@@ -139,10 +133,7 @@ def test_python_chooses_the_executor_as_the_command_does(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (
-            ["--samples", "5", "--grid"],
-            "--samples is not allowed with --grid, which tries all combinations; must be left",
-        ),
+        (["--samples", "5", "--grid"], "--samples is not allowed with --grid, which tries all combinations; must be"),
         (["--search", "optuna", "--grid"], "--search optuna is not allowed with --grid; must be left out"),
         (["--retries", "2", "--executor", "inline"], "--executor inline is not allowed with --retries; must be ray"),
         (["--gpus-per-trial", "half"], "gpus-per-trial: 'half' is not allowed; must be a numb"),

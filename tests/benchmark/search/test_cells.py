@@ -17,7 +17,6 @@ HOW = How(
     search="random",
     scheduler="none",
     seeds=(1000, 1001),
-    budget="1h",
     space={"local.lr": [0.1]},
 )
 
@@ -48,16 +47,15 @@ def test_an_answer_counts_the_samples_that_failed():
     cell = cells()["fedavg"]
     scores = {20: {1000: 3.0, 1001: 5.0}}
     samples = [
-        Sample("fedavg", 0, {"local.lr": 0.1}, gradients=7.0, error="diverged"),
-        Sample("fedavg", 1, {"local.lr": 0.2}, gradients=8.0, scores=scores),
-        Sample("fedavg", 2, {"local.lr": 0.3}, gradients=9.0, error="diverged"),
+        Sample(0, {"local.lr": 0.1}, gradients=7.0, error="diverged"),
+        Sample(1, {"local.lr": 0.2}, gradients=8.0, scores=scores),
+        Sample(2, {"local.lr": 0.3}, gradients=9.0, error="diverged"),
     ]
-    assert answer_of(cell, samples[:1], DISTANCE, False, HOW) is None
+    assert answer_of(cell, samples[:1], DISTANCE, HOW) is None
     cell = Cell("fedavg", {}, cell.specs, {"local.lr": Options((0.2,))}, [20], 0.0, False)
-    best = answer_of(cell, samples, DISTANCE, True, HOW)
+    best = answer_of(cell, samples, DISTANCE, HOW)
     assert (best.samples, best.failed, best.gradients) == (3, 2, 24.0)
     assert (best.score, best.spread, best.settings) == (4.0, 2**0.5, {"local.lr": 0.2})
-    assert found([best]) == (
-        "rollcall tune, 2026-01-01: best of 3 samples by train/distance, random search, 20 rounds, seeds 1000, 1001; "
-        "ended by the budget of 1h"
-    )
+    line = "rollcall tune, 2026-01-01: best of {} samples by train/distance, random search, {} rounds, seeds 1000, 1001"
+    assert found([best]) == line.format(3, 20)
+    assert found([best, best.model_copy(update={"samples": 2, "rounds": 8})]) == line.format("2 to 3", "8 to 20")

@@ -44,19 +44,6 @@ def test_a_cell_of_different_rounds_is_refused():
     assert cells(per=["algorithm"], rounds=5)["fedavg"].rungs == [5]
 
 
-def test_panels_are_searched_at_their_own_rounds(tmp_path):
-    other = {"local": {"lr": 0.1, "steps": 3}}
-    panels = {"short": {"trial": {"rounds": 8} | other}, "long": {}}
-    options = {"metric": "train/distance", "executor": "inline", "mlflow": False, "scheduler": "asha"}
-    tuning = rollcall.tune(experiment(panels=panels), RATE, store=tmp_path, **options)
-    specs = [yaml.safe_load(file.read_text()) for file in tmp_path.rglob("trial.yaml")]
-    assert {spec["local"]["steps"]: spec["rounds"] for spec in specs} == {3: 8, 2: 20}
-    assert {name: one["rounds"] for name, one in tuning.best.items()} == {"short/fedavg": 8, "long/fedavg": 20}
-    assert "best of 1 samples by train/distance, random search, successive halving" in tuning.found
-    assert "8 to 20 rounds, seed 1000" in tuning.found
-    assert set(tuning.samples["state"]) == {"finished"}
-
-
 def test_panels_that_share_a_trial_run_it_once_to_the_longest(tmp_path):
     options = {"metric": "train/distance", "executor": "inline", "mlflow": False}
     often = experiment(trial=TINY["trial"] | {"evaluation": {"every": 4}})

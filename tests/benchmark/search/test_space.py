@@ -17,6 +17,7 @@ from rollcall.benchmark.search.space import Options, Range, Space, assignments, 
         ("choice(sgd,adam)", Options(("sgd", "adam"))),
         ([1, 2], Options((1, 2))),
         ("1e-2", Options((0.01,))),
+        ("0.3,1", Options((0.3, 1))),
         (0.5, Options((0.5,))),
     ],
 )
@@ -45,25 +46,7 @@ def test_only_settings_of_the_method_and_its_optimizers_are_searched(path):
             Space.read(space)
 
 
-def test_commas_in_parentheses_do_not_separate_settings():
-    assert assignments("local.lr=loguniform(1e-3,1),server.lr=0.3,1") == {
-        "local.lr": "loguniform(1e-3,1)",
-        "server.lr": "choice(0.3,1)",
-    }
-    with pytest.raises(SettingError, match=r"^space: '0\.1' is not allowed; must be SETTING=DOMAIN"):
-        assignments("0.1")
-
-
-def test_a_mapping_is_the_space_of_one_method(tmp_path):
-    file = tmp_path / "space.yaml"
-    file.write_text("local.lr: uniform(0, 1)\nfedau: {algorithm.cutoff: 'randint(10,100)'}\n")
-    space = Space.read(file)
-    assert space.common == {"local.lr": Range(0, 1)}
-    assert space.methods == {"fedau": {"algorithm.cutoff": Range(10, 100, whole=True)}}
-    assert space.settings == {"local.lr", "algorithm.cutoff"}
-
-
-def test_a_domain_in_braces_needs_no_quotes(tmp_path):
+def test_a_mapping_is_the_space_of_one_method_and_a_domain_in_braces_needs_no_quotes(tmp_path):
     file = tmp_path / "space.yaml"
     file.write_text(
         "local.lr: loguniform(1e-3, 1)  # not choice(1, 2)\nfedau: {algorithm.cutoff: randint(10,100), algorithm.a: choice(1,3)}"
@@ -71,12 +54,15 @@ def test_a_domain_in_braces_needs_no_quotes(tmp_path):
     space = Space.read(file)
     assert space.common == {"local.lr": Range(1e-3, 1, log=True)}
     assert space.methods == {"fedau": {"algorithm.cutoff": Range(10, 100, whole=True), "algorithm.a": Options((1, 3))}}
+    assert space.settings == {"local.lr", "algorithm.cutoff", "algorithm.a"}
 
 
-def test_a_text_names_the_method_before_a_colon():
-    space = Space.read("local.lr=0.1,1,fedau:algorithm.cutoff=randint(10,100),fedau:server.lr=1,3")
-    assert space.common == {"local.lr": Options((0.1, 1))}
+def test_a_text_names_the_method_before_a_colon_and_commas_in_parentheses_separate_nothing():
+    space = Space.read("local.lr=loguniform(1e-3,1),fedau:algorithm.cutoff=randint(10,100),fedau:server.lr=1,3")
+    assert space.common == {"local.lr": Range(1e-3, 1, log=True)}
     assert space.methods == {"fedau": {"algorithm.cutoff": Range(10, 100, whole=True), "server.lr": Options((1, 3))}}
+    with pytest.raises(SettingError, match=r"^space: '0\.1' is not allowed; must be SETTING=DOMAIN"):
+        assignments("0.1")
     with pytest.raises(SettingError, match=r"^space: fedau: is a setting and a method; must be one of them$"):
         assignments("fedau=1,fedau:server.lr=1")
 
@@ -86,6 +72,7 @@ def test_a_share_of_a_range():
     assert Range(-2, 2).at(0.75) == 1
     assert Range(1, 2).at(1 / 3) == 1.333
     assert Range(0.12344, 1).at(0) == 0.12344  # rounding does not leave the range
+    assert (Range(-1, 0.87654).rounded(0.876539), Range(-1, 0.87656).rounded(0.87656)) == (0.8765, 0.87656)
     whole = Range(1, 3, whole=True)
     assert [whole.at(u) for u in (0, 0.32, 0.34, 0.66, 0.67, 0.999)] == [1, 1, 2, 2, 3, 3]
     assert [Options((5, 6)).at(u) for u in (0, 0.49, 0.5, 0.99)] == [5, 5, 6, 6]

@@ -3,23 +3,12 @@
 import numpy as np
 import pytest
 
-from rollcall import Trial
+from rollcall import SettingError, Trial
 from rollcall.benchmark.config.analysis import Analysis
-from rollcall.benchmark.config.trial import Evaluation, LastRounds
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.sweep import estimate
-from rollcall.benchmark.sweep.estimate import (
-    INLINE,
-    Estimate,
-    Machine,
-    Probe,
-    by_ray,
-    estimates,
-    missing,
-    wall,
-    work,
-)
-from rollcall.benchmark.sweep.times import duration
+from rollcall.benchmark.sweep.estimate import Probe, estimates, missing, wall, work
+from rollcall.benchmark.sweep.times import duration, read_time
 from rollcall.participation import Population
 from rollcall.tasks import Batches
 
@@ -33,20 +22,18 @@ DIGITS = {
 }
 
 
-def test_a_trial_is_evaluated_before_between_and_after():
-    one = Estimate(round=2.0, evaluation=100.0, last_evaluation=1000.0)
-    assert one.seconds(30, Evaluation(every=10)) == 60 + 4 * 100  # after 0, 10, 20 and 30 rounds
-    assert one.seconds(31, Evaluation(every=10)) == 62 + 5 * 100
-    assert one.seconds(5, Evaluation(every=10)) == 10 + 2 * 100
-    last = LastRounds(rounds=12, every=5)  # 0, 10; and 20, 25, 30
-    assert one.seconds(30, Evaluation(every=10, last=last)) == 60 + 2 * 100 + 3 * 1000
-
-
 def test_trials_at_the_same_time_take_as_long_as_the_longest_at_least():
     assert wall([3.0, 4.0, 5.0], at_once=1) == 12
     assert wall([3.0, 4.0, 5.0], at_once=2) == 6
     assert wall([3.0, 4.0, 5.0], at_once=8) == 5
     assert wall([], at_once=2) == 0
+
+
+def test_times_as_people_write_them():
+    assert [read_time(text, "every") for text in ("30s", "90m", "2h", "1.5h")] == [30, 5400, 7200, 5400]
+    for text in ("2", "h", "2 h", "2d", "-1h", "0h", "1e3s"):
+        with pytest.raises(SettingError, match=rf"^every: '{text}' is not allowed; must be a number above 0 with s, m"):
+            read_time(text, "every")
 
 
 def test_durations_for_people():
@@ -84,12 +71,15 @@ def clocked(monkeypatch, loop, client, batch):
 def test_a_probe_finds_what_rounds_clients_and_evaluations_cost(monkeypatch):
     called = clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
     trial = Trial.read(DIGITS)
-    (found,) = estimates([trial], INLINE).values()
+    (seconds,) = estimates([trial]).values()
     # A quarter second bears (0.01 + 2 x 0.03) / 2 = 0.035 s a client seven times, but the trial calls three.
     assert sorted(set(called)) == [0, 2, 3]
-    assert found.round == pytest.approx(0.01 + 3 * 0.03)
-    # Half of 1,437 training images in one batch, 360 test images in another.
-    assert found.evaluation == pytest.approx(2 * 0.5)
+    # Evaluations after 0, 10, 20 and 25 rounds: half of 1,437 training images in one batch, 360 test images in another.
+    assert seconds == pytest.approx(25 * (0.01 + 3 * 0.03) + 4 * 2 * 0.5)
+    last = {"rounds": 7, "every": 3, "splits": ["test"]}  # 0, 10; then 20, 21, 24, 25 with the test images alone
+    often = Trial.read(DIGITS | {"evaluation": DIGITS["evaluation"] | {"last": last}})
+    (seconds,) = estimates([often]).values()
+    assert seconds == pytest.approx(25 * 0.1 + 2 * 2 * 0.5 + 4 * 0.5)
 
 
 def test_kinds_of_work_are_probed_once_and_methods_that_ask_all_are_charged_for_all(monkeypatch):
@@ -98,8 +88,8 @@ def test_kinds_of_work_are_probed_once_and_methods_that_ask_all_are_charged_for_
         Trial.read(DIGITS | {"algorithm": name, "seed": seed}) for name in ("fedavg", "fedpbc") for seed in (0, 1)
     ]
     watched = []
-    found = estimates(trials, INLINE, lambda kinds: watched.append(len(kinds)) or kinds)
-    rounds = [found[trial.digest].round for trial in trials]
+    found = estimates(trials, lambda kinds: watched.append(len(kinds)) or kinds)
+    rounds = [(found[trial.digest] - 4 * 2 * 0.5) / 25 for trial in trials]
     assert rounds == pytest.approx([0.1, 0.1, 0.37, 0.37])
     assert max(called) == 7  # of the twelve, no more than a quarter second bears
     assert watched == [1]  # kind of work, for four trials
@@ -110,9 +100,9 @@ def test_a_larger_evaluation_is_some_of_its_batches_in_proportion(monkeypatch):
     monkeypatch.setattr(
         "rollcall.tasks.base.ClientData.evaluation", lambda self, split: Batches(self.splits[split], 100)
     )
-    (found,) = estimates([Trial.read(DIGITS)], INLINE).values()
+    (seconds,) = estimates([Trial.read(DIGITS)]).values()
     # 718 training and 360 test images: 8 and 4 batches, of which 2 and 2 are evaluated.
-    assert found.evaluation == pytest.approx(12 * 0.5)
+    assert seconds == pytest.approx(25 * 0.1 + 4 * 12 * 0.5)
 
 
 def test_roll_calls_are_counted():
@@ -141,7 +131,7 @@ def test_what_counts_as_the_same_work():
     other += [{"local": {"steps": 2, "batch_size": 4, "momentum": 0.5}}]
     assert {kind(**changes) for changes in same} == {kind()}
     assert len({kind(**changes) for changes in other} | {kind()}) == 6
-    assert work(Trial.read(DIGITS), "cpu").numerics.device == "cpu"
+    assert work(Trial.read(DIGITS)).numerics.device == "cpu"
 
 
 def test_a_probe_calls_everybody_in_turn():
@@ -149,18 +139,10 @@ def test_a_probe_calls_everybody_in_turn():
     assert [probe.active(t).tolist() for t in range(7)] == [[0, 1], [], [2, 3], [], [0, 4], [], [1, 2]]
 
 
-def test_how_many_trials_at_once(monkeypatch):
-    monkeypatch.setattr(estimate.os, "cpu_count", lambda: 6)
-    monkeypatch.setattr(estimate.torch.cuda, "device_count", lambda: 1)
-    assert by_ray() == Machine(6, 1, "cpu")
-    assert by_ray(0.25) == Machine(4, 1, "auto")
-    assert by_ray(0.1) == Machine(6, 1, "auto")
-
-
 def test_analyses_are_left_out_and_missing_data_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
     analysis = Analysis.read({"analysis": {"name": "prop1_limit", "targets": [0, 1], "probability": [0.5, 0.5]}})
-    assert estimates([analysis], INLINE) == {}
+    assert estimates([analysis]) == {}
     tasks = [{"name": name, "clients": 2} for name in ("mnist", "cinic10_enlarged", "cinic10", "digits")]
     trials = [Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1}) for task in tasks]
     assert missing([analysis, *trials]) == ["cinic10", "mnist"]

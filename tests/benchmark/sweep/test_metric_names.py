@@ -6,7 +6,7 @@ from command import TINY
 from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.sweep.jobs import check_metrics, columns, over_whole_splits
+from rollcall.benchmark.sweep.jobs import check_metrics, columns
 
 TRIAL = TINY["trial"] | {
     "algorithm": "fedavg",
@@ -22,7 +22,7 @@ def named(*names: str) -> dict[str, list[Metric]]:
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedpbc"])  # the latter names two models to evaluate
 def test_columns_are_those_of_the_history(algorithm):
     trial = Trial.read(TRIAL | {"algorithm": algorithm})
-    assert {"round", *columns(build(trial), trial)} == set(simulate(trial).history)
+    assert {"round", *columns(build(trial), trial)[0]} == set(simulate(trial).history)
 
 
 def test_a_metric_that_no_trial_records_is_refused():
@@ -39,12 +39,11 @@ def test_metrics_over_whole_splits_are_recorded():
     task = {"name": "digits", "clients": 3, "model": "linear"}
     evaluation = {"metrics": ["f1", "client_variance"], "by": ["class"]}
     trial = Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1, "evaluation": evaluation})
-    federation = build(trial)
-    whole = ["train/f1", "train/client_variance", "test/f1"]  # clients hold training samples only
-    assert over_whole_splits(federation, trial) == whole
+    names, whole = columns(build(trial), trial)
+    assert whole == ["train/f1", "train/client_variance", "test/f1"]  # clients hold training samples only
     history = set(simulate(trial).history)
     assert {*whole, "test/f1/class3"} <= history
-    assert history - {"round", *columns(federation, trial), *whole} == {
+    assert history - {"round", *names, *whole} == {
         f"{split}/f1/class{number}" for split in ("train", "test") for number in range(10)
     }
     check_metrics(named("test/f1", "test/f1/class3", "train/client_variance"), [trial])

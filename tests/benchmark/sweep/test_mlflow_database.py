@@ -96,7 +96,6 @@ def test_a_damaged_database_is_set_aside_and_made_again(damage, said, store, cap
         ("sqlite:///runs/mlflow.db", "runs/mlflow.db"),
         ("sqlite+pysqlite:////x.db?timeout=9", "/x.db"),
         ("sqlite:///:memory:", None),
-        ("postgresql://host/x.db", None),
         ("http://host/x.db", None),
     ],
 )

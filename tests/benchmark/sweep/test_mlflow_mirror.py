@@ -27,34 +27,6 @@ def mirror_of(jobs):
     return Mirror(jobs[0].store, "tiny", [job.folder for job in jobs])
 
 
-def test_what_an_outage_missed_is_copied_later(jobs, monkeypatch, capsys):
-    mirror = mirror_of(jobs)
-    simulate(jobs[0].trial, folder=jobs[0].folder.path)
-    mirror.look()
-
-    def down(*_):
-        raise ConnectionError("refused")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("rollcall.benchmark.sweep.mlflow_runs.probe", down)
-        for job in jobs[1:]:
-            simulate(job.trial, folder=job.folder.path)
-            mirror.pause_ends = 0.0
-            mirror.look()
-    err = capsys.readouterr().err
-    assert err.count("MLflow cannot be updated (refused)") == 1
-    assert list(trials(mirror.runs)) == [jobs[0].trial.name]
-    mirror.pause_ends = 0.0
-    mirror.end("finished", lambda folder: (folder / "table.md").write_text("of all"))
-    assert "MLflow answers again. Now copied: 2 run folders" in capsys.readouterr().err
-    assert {name: run.info.status for name, run in trials(mirror.runs).items()} == {
-        job.trial.name: "FINISHED" for job in jobs
-    }
-    parent = mirror.runs.client.get_run(mirror.runs.parent)
-    assert parent.info.status == "FINISHED"
-    assert [file.path for file in mirror.runs.client.list_artifacts(mirror.runs.parent)] == ["table.md"]
-
-
 def test_a_running_trial_is_copied_after_two_seconds_and_then_every_ten(jobs, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr("rollcall.benchmark.sweep.mlflow_runs.monotonic", lambda: clock[0])

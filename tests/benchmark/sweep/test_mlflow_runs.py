@@ -51,17 +51,9 @@ def test_a_run_is_copied_while_it_goes_on_and_once_it_is_done(store):
     assert run.data.params["local.steps"] == "2"
     assert run.data.params["participation.probability"] == "0.5"
     assert run.data.params["task"] == "quadratic"
-    expected = {
-        "experiment": "tiny",
-        "algorithm": "fedpbc",
-        "participation": "bernoulli",
-        "task": "quadratic",
-        "seed": "3",
-        "rollcall.trial": TRIAL.digest,
-        "rollcall.round": "20",
-        "rollcall.finished": "20",
-        "mlflow.parentRunId": runs.parent,
-    }
+    expected = {"experiment": "tiny", "algorithm": "fedpbc", "participation": "bernoulli", "task": "quadratic"}
+    expected |= {"seed": "3", "rollcall.trial": TRIAL.digest, "mlflow.parentRunId": runs.parent}
+    expected |= {"rollcall.round": "20", "rollcall.finished": "20"}
     assert {key: run.data.tags[key] for key in expected} == expected
     assert run.data.tags["commit"] == str(folder.status["commit"])
     artifact = runs.client.download_artifacts(run.info.run_id, "trial.yaml")
@@ -100,16 +92,7 @@ def test_a_later_sweep_continues_the_parent_run(store):
 
 
 def test_flatten():
-    spec = {
-        "task": {"name": "digits", "clients": 20, "model": {"name": "mlp", "hidden": [64, 32]}},
-        "seed": 0,
-        "evaluation": {"splits": None},
-    }
-    assert flatten(spec) == {
-        "task": "digits",
-        "task.clients": "20",
-        "task.model": "mlp",
-        "task.model.hidden": "[64, 32]",
-        "seed": "0",
-        "evaluation.splits": "null",
-    }
+    task = {"name": "digits", "clients": 20, "model": {"name": "mlp", "hidden": [64, 32]}}
+    flat = {"task": "digits", "task.clients": "20", "task.model": "mlp", "task.model.hidden": "[64, 32]"}
+    spec = {"task": task, "seed": 0, "evaluation": {"splits": None}}
+    assert flatten(spec) == flat | {"seed": "0", "evaluation.splits": "null"}

@@ -5,7 +5,6 @@ import time
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import ray_start
 from rollcall.benchmark.sweep.jobs import Job, Outcome
 from rollcall.benchmark.sweep.pool import RayOptions
-from rollcall.benchmark.sweep.ray_executor import _Follower, checked_storage, run_ray
+from rollcall.benchmark.sweep.ray_executor import checked_storage, run_ray
 
 # A method that writes down its rounds, is slow enough for checkpoints, and waits in round 40.
 FILE = """
@@ -116,20 +115,6 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
         done = [int(t) for seed, t in rounds if int(seed) == job.trial.seed]
         assert done.count(0) == 1  # it went on from a checkpoint
         assert set(done) == set(range(60))
-
-
-def test_without_retries_a_trial_whose_process_dies_has_failed(tmp_path):
-    job = Job(
-        Trial.read({"task": {"name": "quadratic", "targets": [0.0]}, "algorithm": "fedavg", "rounds": 1}),
-        "tiny",
-        tmp_path,
-    )
-    follower = _Follower([job], RayOptions(retries=0), print, lambda: False, stop="")
-    trial = Mock(config={"job": 0}, **{"get_pickled_error.return_value": "killed"})
-    follower.on_trial_error(0, [trial], trial)
-    error = "its process died once; memory may have run out. Rerun the command to resume from its checkpoint"
-    assert follower.outcomes == {job.trial.name: Outcome("failed", error)}
-    assert job.folder.error_file.read_text() == f"{error}\n\nRay's report:\nkilled\n"
 
 
 def test_tune_gives_workers_no_environment_of_their_own():

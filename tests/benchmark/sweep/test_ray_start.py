@@ -2,8 +2,6 @@
 
 import os
 import threading
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -14,25 +12,25 @@ from rollcall.benchmark.sweep import ray_start
 class Ray:
     """What `ray_start` calls of Ray. `init` waits until it may end."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.may_end = threading.Event()
-        self.calls: list[str] = []
-        self.threads: list[threading.Thread] = []
-        self.error: Exception | None = None
+        self.calls = []
+        self.threads = []
+        self.error = None
 
-    def init(self, **options: Any) -> None:
+    def init(self, **options):
         self.calls.append("init")
         self.threads.append(threading.current_thread())
         self.may_end.wait(20)
         if self.error is not None:
             raise self.error
 
-    def shutdown(self) -> None:
+    def shutdown(self):
         self.calls.append("shutdown")
 
 
 @pytest.fixture
-def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ray]:
+def ray(monkeypatch):
     ray_start.end()  # the Ray that an earlier test of this process may have left
     fake = Ray()
     monkeypatch.setattr(ray_start, "ray", fake)
@@ -43,7 +41,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ray]:
     ray_start.end()
 
 
-def test_begin_does_not_wait_and_the_thread_lives_as_long_as_ray(ray: Ray) -> None:
+def test_begin_does_not_wait_and_the_thread_lives_as_long_as_ray(ray):
     """Linux ends Ray's processes with the thread that started them."""
     ray_start.begin()
     ray_start.begin()
@@ -67,9 +65,7 @@ def test_begin_does_not_wait_and_the_thread_lives_as_long_as_ray(ray: Ray) -> No
         ("", TimeoutError(), r"^Ray did not start on this machine \(TimeoutError\). Rerun the command, or use --exec"),
     ],
 )
-def test_an_error_of_ray_is_raised_by_ready_and_the_next_start_is_a_new_one(
-    ray: Ray, monkeypatch: pytest.MonkeyPatch, address: str, error: Exception, message: str
-) -> None:
+def test_an_error_of_ray_is_raised_by_ready_and_the_next_start_is_a_new_one(ray, monkeypatch, address, error, message):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     ray.may_end.set()
     ray.error = error
@@ -82,7 +78,7 @@ def test_an_error_of_ray_is_raised_by_ready_and_the_next_start_is_a_new_one(
 
 
 @pytest.mark.parametrize(("missing", "preloaded"), [(0, "rollcall.benchmark.sweep.preload"), (1, "")])
-def test_workers_import_at_once_where_each_core_gets_a_trial(ray: Ray, missing: int, preloaded: str) -> None:
+def test_workers_import_at_once_where_each_core_gets_a_trial(ray, missing, preloaded):
     ray.may_end.set()
     ray_start.begin(trials=(os.cpu_count() or 1) - missing)
     assert os.environ["RAY_preload_python_modules"] == preloaded  # noqa: SIM112
