@@ -82,7 +82,7 @@ MISTAKES = {
     "module that is not installed": ("import tensorlow  # here\n", CHECK, ["No module named 'tensorlow'", "Install it, or correct the import"]),
     "misspelt name": (method("return D.mean(dim=0), state"), ("check", "mine.py:Mien"), ["mine.py must define Mien; it defines Mine"]),
     "returns the model": (method("return x + D.mean(dim=0), state", HERE), CHECK, ["returns the update of x, not the new model", "subtract x"]),
-    "forgotten requires": (method("return (D / call.probability[A, None]).mean(dim=0), state", HERE), CHECK, ['requires = ("probability",)', "call.probability is None"]),
+    "forgotten requires": (method("return (D / call.probability[A, None]).mean(dim=0), state", HERE), CHECK, ["requires = ('probability',)", "call.probability is None"]),
     "forgotten dataclass": (
         "from rollcall.algorithms import FedAvg\n\nclass Mine(FedAvg):  # here\n    damping: float = 0.5\n",
         run(algorithm={"name": "mine.py:Mine", "damping": 0.3}),
