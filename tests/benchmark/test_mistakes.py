@@ -84,9 +84,9 @@ MISTAKES = {
     "returns the model": (method("return x + D.mean(dim=0), state", HERE), CHECK, ["returns the update of x, not the new model", "subtract x"]),
     "forgotten requires": (method("return (D / call.probability[A, None]).mean(dim=0), state", HERE), CHECK, ["requires = ('probability',)", "call.probability is None"]),
     "forgotten dataclass": (
-        "from rollcall.algorithms import FedAvg\n\nclass Mine(FedAvg):  # here\n    damping: float = 0.5\n",
+        "from rollcall.algorithms import FedAvg\n\nclass Mine(FedAvg):\n    damping: float = 0.5\n",
         run(algorithm={"name": "mine.py:Mine", "damping": 0.3}),
-        ["Mine names the options damping, but it is no dataclass; must have @dataclass(frozen=True) above the class"],
+        ["algorithm.damping: is not an option of", "mine.py:Mine; allowed: none"],
     ),
     "misspelt limit": (
         "from rollcall.algorithms import FedAvg, Properties\n\nclass Mine(FedAvg):\n    properties = Properties(limit='optimun')  # here\n",

@@ -85,7 +85,7 @@ def test_what_has_the_kind_of_the_field_is_allowed():
             b"trial:\n  rounds: 3\n  local: {lr: 1}\n  rounds: 4\n",
             "line 4: 'rounds' is already set in line 2; remove one",
         ),
-        (bytes(range(256)), r"is not YAML \(it is not text in UTF-8\)"),
+        (bytes(range(256)), r"is not YAML \('utf-8' codec can't decode"),
         (None, r"cannot be read \(No such file or directory\)"),
     ],
 )
