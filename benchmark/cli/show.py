@@ -13,18 +13,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from rollcall.benchmark.cli.selection import described, how_long, plans_of
+from rollcall.benchmark.cli.selection import Plan, choosing, described, how_long
 from rollcall.benchmark.cli.shared import (
     STORE,
     Json,
-    Methods,
-    Names,
-    Only,
-    Rounds,
-    Seeds,
-    Set,
     Store,
-    Variant,
     draw,
     out,
     strict_json,
@@ -70,14 +63,9 @@ def _installed(kind: str) -> dict[str, str]:
     }
 
 
+@choosing
 def show(
-    experiment: Names,
-    variant: Variant = "",
-    seeds: Seeds = "",
-    only: Only = None,
-    settings: Set = None,
-    rounds: Rounds = None,
-    methods: Methods = None,
+    plans: list[Plan],
     partition: Annotated[bool, typer.Option("--partition", help="Show what the first trial's clients hold.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw this partition into a file.", metavar="FILE")] = None,
     estimate: Annotated[
@@ -87,7 +75,6 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show an experiment's settings, grid and claims, and how many of its trials are finished."""
-    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
     if partition or plot is not None:
         _show_partition(plans[0].places[0].trial, plot, as_json)
         return

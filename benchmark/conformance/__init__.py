@@ -6,7 +6,7 @@ from typing import Any
 
 from rollcall.benchmark.config.choice import Choice, Constant
 from rollcall.benchmark.config.errors import SourceError
-from rollcall.benchmark.config.source import contributed_line, told
+from rollcall.benchmark.config.source import told
 from rollcall.benchmark.conformance import algorithm, parts
 from rollcall.benchmark.conformance.failure import CheckFailed, location
 from rollcall.benchmark.conformance.subject import Subject
@@ -109,5 +109,4 @@ def _outcome(check: Callable[[Any], Any], subject: Any, part: Any) -> Outcome:
         where, _, seen = str(error).partition(": ")
         return Outcome(title, False, "no error", seen, where)
     except Exception as error:  # a contributed part may raise anything; that is a failure of the part
-        where = contributed_line(error).removesuffix(": ") or location(part, error)
-        return Outcome(title, False, "no error", told(error), where)
+        return Outcome(title, False, "no error", told(error), location(part, error))

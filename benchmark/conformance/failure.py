@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rollcall.benchmark.config.source import contributed_line, definition, plain, shown, told
+from rollcall.benchmark.config.source import contributed_line, definition, plain, told
 
 
 class CheckFailed(Exception):
@@ -103,23 +103,14 @@ def _generators() -> dict[str, str]:
 
 
 def location(part: Any, error: Exception) -> str:
-    """`FILE:LINE` of the line that raised the error; otherwise of the method that does the work, or the definition.
+    """`FILE:LINE` of a contributed line that raised the error; otherwise of the method that does the work, or the part.
 
     Args:
         part: a function, a class, or an instance.
         error: of the check; its attribute `method` names the method that is wrong, where that is known.
     """
-    thing = plain(part)
-    try:
-        file = inspect.getfile(thing)
-    except TypeError:  # a class that is not in a file
-        return ""
-    inherited = inspect.unwrap(getattr(thing, "round", thing))
-    files = {file, getattr(getattr(inherited, "__code__", None), "co_filename", file)}
-    if line := contributed_line(error, files):
+    if line := contributed_line(error):
         return line.removesuffix(": ")
+    thing = plain(part)
     methods = (getattr(error, "method", ""), "round", "active", "loss")
-    work = next((vars(thing)[name] for name in methods if name in vars(thing)), None)
-    if work is not None and hasattr(inspect.unwrap(work), "__code__"):
-        return f"{shown(file)}:{inspect.unwrap(work).__code__.co_firstlineno}"
-    return definition(thing)
+    return definition(inspect.unwrap(next((vars(thing)[name] for name in methods if name in vars(thing)), thing)))

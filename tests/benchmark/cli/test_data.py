@@ -54,17 +54,6 @@ def test_fetch_then_status_then_verify(publisher, capsys):
     assert rollcall(capsys, "data", "verify", "svhn") == (1, "svhn: 0 good\n", missing)
 
 
-def test_a_folder_of_images_counts_with_its_tensors(publisher, capsys):
-    publisher.cinic10()
-    assert rollcall(capsys, "data", "fetch", "cinic10")[0] == 0
-    (root() / "CINIC-10.pt").write_bytes(b"x" * 1000)
-    files = [file for file in root().rglob("*") if file.is_file()]
-    assert len(files) == 1 + 60 + 1 + 1  # archive, images, README, tensors
-    readme = (root() / "CINIC-10" / "README.md").stat().st_size
-    assert status(capsys, "cinic10")["cinic10"]["bytes"] == sum(file.stat().st_size for file in files) - readme
-    assert rollcall(capsys, "data", "verify", "cinic10")[:2] == (0, "cinic10: 31 good\n")
-
-
 def test_files_without_checksums_are_counted_apart(publisher, capsys):
     publisher.fashion_mnist()
     rollcall(capsys, "data", "fetch", "fashion_mnist")

@@ -140,16 +140,6 @@ def test_separation_curves_begin_at_p_and_end_uniform(spec):
     assert mixing[0] == pytest.approx(np.zeros(15), abs=1e-15)
 
 
-def test_arrays_of_several_trials_are_one_model(tmp_path, capsys):
-    probability = {"name": "bernoulli", "probability": [0.9, 0.5, 0.1]}
-    trial = TINY["trial"] | {"participation": probability}
-    file = write(tmp_path, trial=trial)
-    assert json.loads(rollcall(capsys, "participation", file, "--json", "--rounds", "50")[1])["clients"] == 3
-    np.save(tmp_path / "mask.npy", np.array([[1, 0, 1], [0, 1, 1]], dtype=bool))
-    file = write(tmp_path, trial=trial | {"participation": {"name": "trace", "mask": "mask.npy"}})
-    assert json.loads(rollcall(capsys, "participation", file, "--json", "--rounds", "2")[1])["rounds"] == 2
-
-
 def test_a_panel_whose_data_are_not_here_is_passed_over_unless_it_is_asked_for(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
     mnist = {"name": "mnist", "clients": 3, "model": "linear"}

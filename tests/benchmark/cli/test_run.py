@@ -10,7 +10,6 @@ import pytest
 import yaml
 from command import TINY, rollcall, write
 from filelock import FileLock
-from real_data import needs_mnist
 
 from rollcall import Trial
 from rollcall.benchmark.cli.executor import ray_options
@@ -297,11 +296,3 @@ def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(st
     # Once more changes nothing: a run is known by its trial.
     assert rollcall(capsys, "sync", "tiny")[1] == "tiny: 4 run folders\n"
     assert json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"] == rows
-
-
-@needs_mnist
-def test_real_mnist_end_to_end(store, capsys):
-    arguments = ("--executor", "inline", "--seeds", "0", "--rounds", "30", "--only", "algorithm=fedavg,mifa")
-    code, out, _ = rollcall(capsys, "run", "mnist", *arguments, "--json")
-    assert code == 0
-    assert all(report["metrics"]["test/accuracy"] > 0.3 for report in json.loads(out))

@@ -38,11 +38,6 @@ def _kind(monkeypatch):
     monkeypatch.setattr(choice, "TOYS", CHOICES, raising=False)
 
 
-def test_a_choice_is_built_from_what_is_supplied_and_its_options():
-    assert read("toy", "plain").build(3) == 3
-    assert read("toy", {"name": "plain", "size": 2}).build(3) == 6
-
-
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [

@@ -3,7 +3,6 @@
 import importlib.util
 import re
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -101,15 +100,6 @@ def test_an_instance_is_taken_as_it_is():
     assert simulate(settings).server.shape == (2,)
     with pytest.raises(SettingError, match=r"^participation: .*`clients` is 3; must be 2"):
         simulate(settings | {"task": {"name": "quadratic", "targets": [0.0, 1.0]}})
-
-
-def test_a_function_with_filled_in_arguments(own):
-    settings = {"name": "digits", "clients": 3}
-    digests = {
-        Trial.read({"task": settings | {"partition": value}, "algorithm": "fedavg", "rounds": 1}).digest
-        for value in (own.stripes, partial(own.stripes, offset=1), partial(own.stripes, offset=2))
-    }
-    assert len(digests) == 3
 
 
 def test_torchs_own_optimizer():
