@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +21,7 @@ from rollcall.benchmark.cli.shared import (
     out,
     strict_json,
 )
-from rollcall.benchmark.config.choice import GROUP, KINDS
+from rollcall.benchmark.config.choice import KINDS, installed
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.experiment import Experiment, is_number, names, places
@@ -38,7 +37,10 @@ def list_(as_json: Json = False) -> None:
     """List the experiments, and the names that experiment files can use."""
     experiments = {name: Experiment.read(name) for name in names()}
     listed = {"experiment": {name: experiment.title for name, experiment in experiments.items()}}
-    listed |= {kind: summaries(choices.address) | _installed(kind) for kind, choices in KINDS.items()}
+    for kind, choices in KINDS.items():
+        listed[kind] = summaries(choices.address)
+        for name, point in installed(kind).items():
+            listed[kind][name] = f"{point.value}, of the installed package {point.dist.name}"
     if as_json:
         print(json.dumps(listed, indent=1))
         return
@@ -52,15 +54,6 @@ def list_(as_json: Json = False) -> None:
     for title, rows in tables.items():
         if rows:  # `function` lists none
             out.print(*_rows(title, rows)[1:], "")
-
-
-def _installed(kind: str) -> dict[str, str]:
-    """The choices of a kind that installed packages offer, each with its address; nothing is imported."""
-    return {
-        point.name.removeprefix(f"{kind}."): f"{point.value}, of the installed package {point.dist.name}"
-        for point in entry_points(group=GROUP)
-        if point.name.startswith(f"{kind}.") and point.dist is not None
-    }
 
 
 @choosing

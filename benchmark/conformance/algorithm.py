@@ -63,7 +63,7 @@ def runs(subject: Subject) -> None:
 
 
 def empty_rounds(subject: Subject) -> None:
-    """rounds with no active client work, also as the first round, and rounds and federations with one"""
+    """a round without active clients works, also as the first round, and so does a single client"""
     empty = np.zeros((4, len(U)), dtype=bool)
     empty[2] = True
     for mask in (empty, np.eye(len(U), dtype=bool), np.array([[True], [False], [True]])):
