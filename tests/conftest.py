@@ -14,7 +14,6 @@ FULL = (
     "algorithms/test_limits.py",
     "benchmark/cli/test_ends.py",
     "benchmark/cli/test_run.py::test_ray_and_inline",
-    "benchmark/cli/test_run.py::test_real",
     "benchmark/cli/test_run.py::test_without_ray_and_mlflow",
     "benchmark/cli/test_store.py::test_stale_and_failed",
     "benchmark/cli/test_tune.py::test_ray",

@@ -1,6 +1,5 @@
 """`rollcall participation`: the participation model of a YAML file or of an experiment, without any learning."""
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -83,8 +82,8 @@ def participation(
 def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> tuple[Participation, str]:
     """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
 
-    The second `bernoulli` of an experiment is called `bernoulli#2`. If panels differ in their data, the first panel
-    whose data set is on this machine counts.
+    The second `bernoulli` of an axis is called `bernoulli#2`. Of the models with one label, the first counts. If panels
+    differ in their data, the first panel whose data set is on this machine counts.
 
     Args:
         spec: the file, or EXPERIMENT:MODEL.
@@ -126,16 +125,10 @@ def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> tuple[Partic
 def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:
     """For each participation model of an experiment, by label, the first trial of each panel that has it."""
     models: dict[str, dict[str, Trial]] = {}
-    labels: dict[str, str] = {}
     for place in places(experiment):
-        if not isinstance(place.trial, Trial):
-            continue
-        settings = json.dumps(place.trial.complete()["participation"], sort_keys=True)
-        if settings not in labels:
+        if isinstance(place.trial, Trial):
             label = place.labels.get("participation", place.trial.participation.name)
-            same = sum(name.partition("#")[0] == label for name in models)
-            labels[settings] = f"{label}#{same + 1}" if same else label
-        models.setdefault(labels[settings], {}).setdefault(place.labels["panel"], place.trial)
+            models.setdefault(label, {}).setdefault(place.labels["panel"], place.trial)
     return models
 
 

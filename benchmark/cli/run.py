@@ -10,27 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollcall.benchmark.cli.executor import Executor, ray_options
-from rollcall.benchmark.cli.selection import Plan, described, plans_of, writable
+from rollcall.benchmark.cli.selection import Plan, choosing, described, writable
 from rollcall.benchmark.cli.shared import (
     INTERRUPTED,
     STORE,
     CheckpointEvery,
     GpusPerTrial,
     Json,
-    Methods,
-    Names,
-    Only,
     RayAddress,
     Retries,
-    Rounds,
-    Seeds,
-    Set,
     StorageURL,
     Store,
-    Tuned,
-    Variant,
     err,
-    out,
+    say,
     strict_json,
 )
 from rollcall.benchmark.config.errors import SettingError
@@ -43,15 +35,9 @@ if TYPE_CHECKING:
 INSTALL_MLFLOW = "pip install '.[mlflow]'"
 
 
+@choosing
 def run(
-    experiment: Names,
-    variant: Variant = "",
-    seeds: Seeds = "",
-    only: Only = None,
-    settings: Set = None,
-    rounds: Rounds = None,
-    methods: Methods = None,
-    tuned: Tuned = None,
+    plans: list[Plan],
     executor: Annotated[
         Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
     ] = None,
@@ -67,7 +53,6 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
-    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     options = ray_options(gpus_per_trial, retries, checkpoint_every, storage, ray_address)
     with Pool.of(None if executor is None else executor.value, options, err) as pool:
         pool.start(sum(plan.unfinished(store) for plan in plans))
@@ -123,7 +108,7 @@ def _tell_changed(jobs: list["Job"], redo: bool) -> None:
     modules = ", ".join(sorted({module for _, names in changed for module in names}))
     todo = "run again now" if redo else "results are kept. To run again: --redo-changed"
     line = f"Computed by other code of {modules}: {counted(len(changed), 'finished trial')}; {todo}"
-    err.print(line, highlight=False, soft_wrap=True)
+    say(line, err)
     for job, _ in changed if redo else ():
         rmtree(job.folder.path)
 
@@ -154,18 +139,11 @@ def _tell(ends: "Ends", jobs: list["Job"], todo: list["Job"], store: Path, home:
         sum(job.folder.status.get(key, 0) for job in todo) for key in ("evaluation_seconds", "seconds")
     )
     share = f"; {evaluating / seconds:.0%} of the time in evaluations" if evaluating else ""
-    line = f"{counted(len(jobs), 'trial')}: {', '.join(counts)}; in {store / home}{share}"
-    out.print(line, highlight=False, soft_wrap=True)
+    say(f"{counted(len(jobs), 'trial')}: {', '.join(counts)}; in {store / home}{share}")
     if ends.stopped:
-        out.print(
-            "Interrupted. The running trials have saved their last round. Rerun the command to resume.",
-            highlight=False,
-            soft_wrap=True,
-        )
+        say("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
     if not find_spec("mlflow"):
-        out.print(
+        say(
             "MLflow is not installed: results are in the run folders only. To have them in MLflow too: "
-            f"{INSTALL_MLFLOW}, then {command('sync', store=store)}",
-            highlight=False,
-            soft_wrap=True,
+            f"{INSTALL_MLFLOW}, then {command('sync', store=store)}"
         )

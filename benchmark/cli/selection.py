@@ -1,10 +1,11 @@
 """From the options of a command line to trials, and their estimated time."""
 
 import hashlib
+import inspect
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.progress import track
 
-from rollcall.benchmark.cli.shared import err
+from rollcall.benchmark.cli.shared import Methods, Names, Only, Rounds, Seeds, Set, Tuned, Variant, err
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Place, distinct, file_of, names, places, trials
@@ -140,14 +141,14 @@ def writable(store: Path) -> None:
 
 
 def plans_of(
-    name: str,
-    variant: str,
-    seeds: str,
-    only: list[str] | None,
-    settings: list[str] | None,
-    rounds: int | None,
-    methods: list[str] | None,
-    tuned: Path | None = None,
+    experiment: Names,
+    variant: Variant = "",
+    seeds: Seeds = "",
+    only: Only = None,
+    settings: Set = None,
+    rounds: Rounds = None,
+    methods: Methods = None,
+    tuned: Tuned = None,
 ) -> list[Plan]:
     """The experiment, or all experiments of the paper, as the command line changes them.
 
@@ -157,7 +158,7 @@ def plans_of(
         SettingError: a change does not fit an experiment, or `tuned` is the answer for another one or has its seeds.
     """
     plans = []
-    for one in names(of=name) or [name]:
+    for one in names(of=experiment) or [experiment]:
         chosen = Experiment.read(one)
         if variant:
             chosen = chosen.as_(variant)
@@ -166,9 +167,10 @@ def plans_of(
         if seeds:
             chosen = chosen.varied({"seed": parse_values("seeds", seeds)})
         if tuned is not None:
-            from rollcall.benchmark.search.answer import Tuned, seeds_of
+            from rollcall.benchmark.search.answer import Tuned as Answer
+            from rollcall.benchmark.search.answer import seeds_of
 
-            answer = Tuned.read(tuned)
+            answer = Answer.read(tuned)
             answer.check_seeds(seeds_of(chosen))
             chosen = answer.applied(chosen)
         if rounds is not None:
@@ -177,6 +179,19 @@ def plans_of(
         file = Path(one) if Path(one).is_file() else None
         plans.append(Plan(chosen.only(parse_all("only", only or [])), chosen, file))
     return plans
+
+
+def choosing(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes the options of `plans_of` in place of its first parameter, the plans."""
+    options, (_, *others) = (list(inspect.signature(one).parameters.values()) for one in (plans_of, command))
+
+    @wraps(command)
+    def chosen(**values: Any) -> None:
+        command(plans_of(**{option.name: values.pop(option.name) for option in options}), **values)
+
+    chosen.__signature__ = inspect.Signature([*options, *others])  # type: ignore[attr-defined]
+    chosen.__annotations__ = {option.name: option.annotation for option in (*options, *others)}
+    return chosen
 
 
 def how_long(places: list[Place]) -> str:

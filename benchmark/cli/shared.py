@@ -55,6 +55,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 STORE = Path("runs")
 
 
+def say(line: str, console: Console = out) -> None:
+    """Print a line as it is, however long, without colours."""
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 def strict_json(value: Any) -> str:
     """Plain values as JSON text. JSON's standard knows no NaN and no infinity: such a number is null."""
     return json.dumps(_finite(value), indent=1, allow_nan=False)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,23 +12,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from rollcall.benchmark.cli.selection import described, how_long, plans_of
+from rollcall.benchmark.cli.selection import Plan, choosing, described, how_long
 from rollcall.benchmark.cli.shared import (
     STORE,
     Json,
-    Methods,
-    Names,
-    Only,
-    Rounds,
-    Seeds,
-    Set,
     Store,
-    Variant,
     draw,
     out,
     strict_json,
 )
-from rollcall.benchmark.config.choice import GROUP, KINDS
+from rollcall.benchmark.config.choice import KINDS, installed
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.experiment import Experiment, is_number, names, places
@@ -45,7 +37,10 @@ def list_(as_json: Json = False) -> None:
     """List the experiments, and the names that experiment files can use."""
     experiments = {name: Experiment.read(name) for name in names()}
     listed = {"experiment": {name: experiment.title for name, experiment in experiments.items()}}
-    listed |= {kind: summaries(choices.address) | _installed(kind) for kind, choices in KINDS.items()}
+    for kind, choices in KINDS.items():
+        listed[kind] = summaries(choices.address)
+        for name, point in installed(kind).items():
+            listed[kind][name] = f"{point.value}, of the installed package {point.dist.name}"
     if as_json:
         print(json.dumps(listed, indent=1))
         return
@@ -61,23 +56,9 @@ def list_(as_json: Json = False) -> None:
             out.print(*_rows(title, rows)[1:], "")
 
 
-def _installed(kind: str) -> dict[str, str]:
-    """The choices of a kind that installed packages offer, each with its address; nothing is imported."""
-    return {
-        point.name.removeprefix(f"{kind}."): f"{point.value}, of the installed package {point.dist.name}"
-        for point in entry_points(group=GROUP)
-        if point.name.startswith(f"{kind}.") and point.dist is not None
-    }
-
-
+@choosing
 def show(
-    experiment: Names,
-    variant: Variant = "",
-    seeds: Seeds = "",
-    only: Only = None,
-    settings: Set = None,
-    rounds: Rounds = None,
-    methods: Methods = None,
+    plans: list[Plan],
     partition: Annotated[bool, typer.Option("--partition", help="Show what the first trial's clients hold.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw this partition into a file.", metavar="FILE")] = None,
     estimate: Annotated[
@@ -87,7 +68,6 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show an experiment's settings, grid and claims, and how many of its trials are finished."""
-    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods)
     if partition or plot is not None:
         _show_partition(plans[0].places[0].trial, plot, as_json)
         return

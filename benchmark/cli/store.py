@@ -16,18 +16,11 @@ from rich.console import Group
 from rich.live import Live
 from rich.table import Table as Grid
 
-from rollcall.benchmark.cli.selection import claimed, plans_of
+from rollcall.benchmark.cli.selection import Plan, choosing, claimed
 from rollcall.benchmark.cli.shared import (
     STORE,
     Json,
-    Methods,
-    Name,
-    Only,
-    Rounds,
-    Seeds,
-    Set,
     Store,
-    Tuned,
     out,
     strict_json,
 )
@@ -113,14 +106,9 @@ def doctor(
     raise typer.Exit(1 if damaged and not fix else 0)
 
 
+@choosing
 def clean(
-    experiment: Name,
-    seeds: Seeds = "",
-    only: Only = None,
-    settings: Set = None,
-    rounds: Rounds = None,
-    methods: Methods = None,
-    tuned: Tuned = None,
+    plans: list[Plan],
     dry_run: Annotated[
         bool, typer.Option("--dry-run/--yes", help="List the run folders, or delete them. Default: list.")
     ] = True,
@@ -131,11 +119,13 @@ def clean(
     Trials of the file and of its variants stay, and so do those that `rollcall run` would run with the same --seeds,
     --only, --set, --algorithm and --tuned. Trials that are running stay.
     """
-    changed = plans_of(experiment, "", seeds, only, settings, rounds, methods, tuned)[0].experiment
+    if len(plans) > 1:
+        raise SettingError("experiment: a paper is not allowed; must be one experiment")
+    changed, file = plans[0].experiment, plans[0].file
     home = store / changed.home
     sharing = [other for name in names() if (other := Experiment.read(name)).home == changed.home]
-    kept = [changed, Experiment.read(experiment), *sharing]
-    versions = [version for one in kept for version in (one, *map(one.as_, one.variants))]
+    kept = [Experiment.read(str(file or changed.name)), *sharing]
+    versions = [changed, *(version for one in kept for version in (one, *map(one.as_, one.variants)))]
     stale = _stale(home, {place.digest for version in versions for place in places(version)})
     if not stale:
         print(f"Nothing to delete in {home}.")

@@ -35,8 +35,7 @@ class Analysis(Spec):
             SourceError: the table is not that, of an analysis that is not the suite's.
         """
         table: pd.DataFrame = self.analysis.build(self.seed)
-        fault = fault_of_table(table)
-        if fault is not None:
+        if fault := fault_of_table(table):
             expected, seen = fault
             place = definition(self.analysis.factory) or self.label
             raise SourceError(f"{place}: the table of an analysis must have {expected}; it has {seen}")
@@ -44,14 +43,10 @@ class Analysis(Spec):
 
 
 def fault_of_table(table: "pd.DataFrame") -> tuple[str, str] | None:
-    """What a table must be, and what it is instead; None if it has numbers by different whole numbers in `round`."""
+    """The rule that a table breaks, and its content; None for a table of numbers by different whole numbers `round`."""
     names = ", ".join(map(str, table.columns))
-    if "round" not in table.columns:
-        return "a column `round`: what the analysis runs over", f"columns {names}"
-    if len(table) == 0 or len(table.columns) < 2:
-        return "a row, and a column besides `round`", f"{len(table)} rows of {names}"
-    if not table.columns.is_unique:
-        return "a name of its own for each column", f"columns {names}"
+    if "round" not in table.columns or len(table) == 0 or len(set(table.columns)) < max(2, len(table.columns)):
+        return "a row, a column `round` and others of different names", f"{len(table)} rows of {names}"
     text = [str(name) for name, dtype in table.dtypes.items() if dtype.kind not in "iufb"]
     if text:
         return "numbers in all columns", f"other values in {', '.join(text)}"

@@ -15,8 +15,6 @@ from rollcall.benchmark.config.text import parsed
 DATA_FILES = (".npy", ".npz", ".csv", ".parquet")
 """The endings of data files that an experiment file may name."""
 
-NUMBERS = frozenset({int, float})
-
 
 class Settings(BaseModel):
     """A validated mapping. Unknown keys are refused, and fields cannot be changed.
@@ -52,11 +50,7 @@ def validated(kind: type[S], data: Any) -> S:
 
 
 def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
-    """The content of a YAML file. Data files that it names are relative to its folder.
-
-    Args:
-        path: of the file.
-        edited: turns its text into the YAML to read.
+    """The content of a YAML file, whose text is edited first. Data files that it names are relative to its folder.
 
     Raises:
         SettingError: the file does not exist, is not YAML, or sets a key twice.
@@ -65,12 +59,10 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
         content = parsed(edited(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise SettingError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise SettingError(f"{path}: is not YAML (it is not text in UTF-8)") from None
-    except yaml.YAMLError as error:
-        raise SettingError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
     except SettingError as error:
         raise SettingError(f"{path}: {error}") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
     return _beside(content, path.parent)
 
 
@@ -81,8 +73,8 @@ def check_kind(model: type[BaseModel], key: str, value: Any) -> None:
         SettingError: names the field, the value and what is allowed.
     """
     kinds = _kinds(model)[key]
+    wants_number, wants_bool = bool(kinds & {int, float}), bool in kinds
     for item in value if isinstance(value, list | tuple) else (value,):
-        wants_number, wants_bool = bool(kinds & NUMBERS), bool in kinds
         if isinstance(item, bool) and wants_number and not wants_bool:
             allowed = "a number"
         elif isinstance(item, str) and str not in kinds and (wants_number or wants_bool):

@@ -25,7 +25,6 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, cre
 from rollcall.benchmark.config.base import DATA_FILES, check_kind
 from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml
 from rollcall.benchmark.config.source import (
-    SUITE,
     Source,
     address_of,
     contributed_line,
@@ -88,11 +87,6 @@ class Kind:
         """The class of the results; None if they are numbers or arrays."""
         return resolve_name(self.returns) if self.returns else None
 
-    @property
-    def is_protocol(self) -> bool:
-        """Whether results need no base class."""
-        return bool(getattr(self.result, "_is_protocol", False))
-
     def fits(self, value: Any) -> bool:
         """Whether a value may be a result; numbers and arrays are not examined."""
         if self.result is None or (self.method and callable(getattr(value, self.method, None))):
@@ -103,8 +97,8 @@ class Kind:
         return not classes or (len(value) == len(classes) and all(map(isinstance, value, classes)))
 
     def makes(self, cls: type) -> bool:
-        """Whether instances of a class may be results."""
-        if self.result is None or self.is_protocol or issubclass(cls, self.result):
+        """Whether instances of a class may be results; those of a protocol need no base class."""
+        if self.result is None or getattr(self.result, "_is_protocol", False) or issubclass(cls, self.result):
             return True
         return bool(self.method) and callable(getattr(cls, self.method, None))
 
@@ -237,20 +231,20 @@ def kind_of(name: str) -> str:
     Raises:
         SettingError: a file that cannot be loaded, a name of several kinds, or a base class that tells no kind.
     """
-    kinds = [kind for kind in KINDS if name in installed(kind)]
-    if not kinds and ":" not in name:
-        kinds = [kind for kind in KINDS if name in KINDS[kind].known] or ["algorithm"]
-    if not kinds:
+    if ":" in name:
         thing = loaded(name)[0]
         mask = isinstance(thing, np.ndarray) and thing.ndim == 2
         kinds = ["participation"] if mask else _by_class(thing if isinstance(thing, type) else type(thing))
-    kinds = ["algorithm"] if "algorithm" in kinds else kinds
+    else:
+        kinds = [kind for kind, entry in KINDS.items() if name in entry.known or name in installed(kind)]
+    if "algorithm" in kinds or not (kinds or ":" in name):
+        return "algorithm"
     if kinds == ["server_optimizer", "local_optimizer"]:  # the checks of both are the same
         return kinds[0]
-    if len(kinds) > 1:
-        raise SettingError(f"{name}: may be of the kinds {', '.join(kinds)}; say which with --kind")
-    if not kinds:
-        raise SettingError(f"{name}: its kind is not clear from a base class; say it with --kind ({', '.join(KINDS)})")
+    if len(kinds) != 1:
+        several = f"may be of the kinds {', '.join(kinds)}; say which with --kind"
+        unclear = f"its kind is not clear from a base class; say it with --kind ({', '.join(KINDS)})"
+        raise SettingError(f"{name}: {several if kinds else unclear}")
     return kinds[0]
 
 
@@ -261,7 +255,7 @@ def _by_class(cls: type) -> list[str]:
     kinds = [
         kind
         for kind, entry in KINDS.items()
-        if entry.result not in (None, tuple) and not entry.is_protocol and entry.makes(cls)
+        if entry.result not in (None, tuple) and not getattr(entry.result, "_is_protocol", False) and entry.makes(cls)
     ]
     return ["metric"] if "metric" in kinds else kinds  # torchmetrics' metrics are torch modules
 
@@ -347,52 +341,24 @@ def _own(kind: str, name: str, thing: Any, source: Source) -> Choice:
         factory = Constant(thing)
     elif not (entry.makes(thing) if is_class else callable(thing) and not entry.subclass):
         raise SettingError(f"{refusal}is {in_words(thing)}")
-    elif entry.subclass:
-        _check_fields(label, thing)
-    elif (taken := _wrong_parameters(kind, thing)) is not None:
-        raise SettingError(
-            f"{refusal}takes ({taken}), at {definition(thing)}. Parameters after the first ones are its options, "
-            "each by name"
-        )
+    else:
+        try:
+            parameters = list(inspect.signature(thing, eval_str=True).parameters.values())
+        except NameError as error:
+            raise SourceError(f"{definition(thing)}: {told(error)}") from None
+        free = [  # an option must not take what the suite supplies
+            one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+            and (one.default is one.empty or one.name == name)
+            for name, one in zip(entry.parameters.split(", "), parameters, strict=False)
+        ]
+        if sum(free[: entry.supplied]) < entry.supplied:
+            taken = ", ".join(str(one).partition(":")[0] for one in parameters)
+            raise SettingError(
+                f"{refusal}takes ({taken}), at {definition(thing)}. Parameters after the first ones are its options, "
+                "each by name"
+            )
     remember(thing, source)
     return Choice(name, {}, factory, kind, source)
-
-
-def _check_fields(label: str, cls: type) -> None:
-    """Refuse a class whose body names options that are none, because `@dataclass` is missing."""
-    fields = getattr(cls, "__dataclass_fields__", {})
-    for base in cls.__mro__:
-        if base.__module__.startswith(SUITE) or "__init__" in vars(base):
-            return
-        named = [
-            name
-            for name, annotation in inspect.get_annotations(base).items()
-            if name not in fields and "ClassVar" not in str(annotation) and not hasattr(KINDS["algorithm"].result, name)
-        ]
-        if named:
-            raise SourceError(
-                f"{definition(base)}: {label.rpartition(':')[2]} names the options {', '.join(named)}, but it is no "
-                "dataclass; must have @dataclass(frozen=True) above the class"
-            )
-
-
-def _wrong_parameters(kind: str, thing: Callable[..., Any]) -> str | None:
-    """The parameters of a callable that does not take what the suite supplies; None if it does."""
-    count = KINDS[kind].supplied
-    try:
-        parameters = list(inspect.signature(thing, eval_str=True).parameters.values())
-    except NameError as error:
-        raise SourceError(f"{definition(thing)}: {told(error)}") from None
-    first = [one for one in parameters[:count] if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    keywords = count and any(one.kind is one.VAR_KEYWORD for one in parameters[count:])
-    options_among = [  # with a default, or a field
-        name
-        for name, one in zip(KINDS[kind].parameters.split(", "), first, strict=False)
-        if one.name != name and (dataclasses.is_dataclass(thing) or one.default is not one.empty)
-    ]
-    if len(first) == count and not keywords and not options_among:
-        return None
-    return ", ".join(str(one).partition(":")[0] for one in parameters)
 
 
 def _in_long_form(value: Any) -> Any:
@@ -462,40 +428,26 @@ def _read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
     Raises:
         ValueError: none of the types fits.
     """
-    named = isinstance(value, str) and kind and (":" in value or value in {*KINDS[kind].known, *installed(kind)})
+    named = isinstance(value, str) and (":" in value or (kind and value in {*KINDS[kind].known, *installed(kind)}))
     if kind and (named or isinstance(value, Mapping | Choice) or callable(value)):
         return read(kind, value)
-    if value is None and NoneType in members:
-        return None
     if isinstance(value, bool) and bool not in members:
         raise ValueError("must be a number, an array or a choice")
     if isinstance(value, int | float) and float in members:
         return float(value)
-    if isinstance(value, int) and int in members:
+    if (value is None and NoneType in members) or (isinstance(value, int) and int in members):
         return value
-    if isinstance(value, str) and str in members and Path(value).is_file():
-        from rollcall.participation import recording
+    try:
+        if isinstance(value, str) and str in members and Path(value).is_file():
+            from rollcall.participation import recording
 
-        try:
             return recording.load(value)
-        except ValueError as error:
-            raise CompleteError(str(error)) from None
-    if np.ndarray in members:
-        return _array(value)
-    raise ValueError(f"must be {_names(kind)}")
-
-
-def _array(value: Any) -> np.ndarray:
-    """Numbers in the file itself, or the path of a .npy file."""
-    if isinstance(value, str | Path):
-        if Path(value).suffix not in DATA_FILES:
-            raise ValueError("must be numbers, or the path of a .npy file")
-        if not Path(value).is_file():
-            raise CompleteError(f"{str(value)!r} is not allowed; there is no file {Path(value).resolve()}")
-        try:
-            return typing.cast(np.ndarray, np.load(value, allow_pickle=False))
-        except (ValueError, OSError, EOFError):
-            raise CompleteError(f"{str(value)!r} is not allowed; must be a .npy file of numbers") from None
+        if isinstance(value, str | Path) and np.ndarray in members and Path(value).suffix in DATA_FILES:
+            return _array_of_file(Path(value))
+    except ValueError as error:
+        raise CompleteError(str(error)) from None
+    if np.ndarray not in members:
+        raise ValueError(f"must be {_names(kind)}")
     try:
         numbers = np.asarray(value)
     except ValueError:
@@ -503,6 +455,15 @@ def _array(value: Any) -> np.ndarray:
     if numbers.dtype.kind not in "biuf":
         raise ValueError("must be numbers, or the path of a .npy file")
     return numbers
+
+
+def _array_of_file(file: Path) -> np.ndarray:
+    if not file.is_file():
+        raise ValueError(f"{str(file)!r} is not allowed; there is no file {file.resolve()}")
+    try:
+        return typing.cast(np.ndarray, np.load(file, allow_pickle=False))
+    except (ValueError, OSError, EOFError):
+        raise ValueError(f"{str(file)!r} is not allowed; must be a .npy file of numbers") from None
 
 
 def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **options: Any) -> Any:
@@ -517,42 +478,36 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
         if isinstance(error, SourceError) or (isinstance(error, ValueError) and REFUSAL.match(str(error))):
             raise
         raise _located(factory, error) from error
-    place, entry = _place(factory), KINDS[kind]
+    entry, wrong = KINDS[kind], ""
     if kind == "partition":
         from rollcall.tasks.partitions import Parts, parts_of
 
         result = parts_of(result, supplied[0]) if isinstance(result, list | tuple) else result
         wrong = result.fault(len(supplied[0]), supplied[1]) if isinstance(result, Parts) else ""
-        if wrong:
-            raise SourceError(f"{place}{wrong}")
     if not entry.fits(result):
-        raise SourceError(f"{place}must return {entry.described}; returned {in_words(result)}")
-    if kind == "model":
-        from rollcall.tasks.supervised import check_model
+        wrong = f"must return {entry.described}; returned {in_words(result)}"
+    elif kind == "participation":
+        from rollcall.participation import FromObject, Participation
 
-        try:
-            check_model(result, *supplied)
-        except ValueError as error:
-            raise SourceError(f"{place}{error}") from None
-        except Exception as error:
-            raise _located(factory, error) from error
-    return _roll_call(factory, result, supplied[0]) if kind == "participation" else result
-
-
-def _roll_call(factory: Callable[..., Any], result: Any, population: Any) -> Any:
-    """A participation model from what a user's callable made."""
-    from rollcall.participation import FromObject, Participation
-
-    model = isinstance(result, Participation)
-    clients = getattr(result, "clients", None if model else population.clients)
-    if clients != population.clients:
-        raise SourceError(
-            f"{_place(factory)}its attribute `clients` is {clients}; must be {population.clients}, as in the task"
-        )
+        clients, m = getattr(result, "clients", None), supplied[0].clients
+        if clients is None and not isinstance(result, Participation):
+            clients = m
+        if clients != m:
+            wrong = f"its attribute `clients` is {clients}; must be {m}, as in the task"
+    if wrong:
+        raise SourceError(f"{_place(factory)}{wrong}")
     try:
-        return result if model else FromObject(population, result)
+        if kind == "model":
+            from rollcall.tasks.supervised import check_model
+
+            check_model(result, *supplied)
+        if kind == "participation" and not isinstance(result, Participation):
+            return FromObject(supplied[0], result)
     except Exception as error:
+        if kind == "model" and isinstance(error, ValueError):  # of the check
+            raise SourceError(f"{_place(factory)}{error}") from None
         raise _located(factory, error) from error
+    return result
 
 
 def _place(factory: Callable[..., Any]) -> str:

@@ -46,13 +46,6 @@ def named(choice: Any) -> Any:
     return {"name": choice} if isinstance(choice, str) or callable(choice) else choice
 
 
-def not_empty(axis: dict[str, Any]) -> dict[str, Any]:
-    """Raise if an axis has no values, since no trial would be run."""
-    if not axis:
-        raise ValueError("must have at least one value")
-    return axis
-
-
 def folder_name(name: str) -> str:
     """Raise if a name leads out of the store."""
     if name.startswith("/") or "\\" in name or not name.isprintable() or {".", ".."} & set(name.split("/")):
@@ -110,8 +103,10 @@ def is_number(label: str) -> bool:
 Axis = Annotated[
     dict[str, Any],
     BeforeValidator(labelled),
-    AfterValidator(not_empty),
-    Field(description="a list of values, or a mapping of labels to values; in a list, a choice has its name as label"),
+    Field(
+        min_length=1,
+        description="a list of values, or a mapping of labels to values; in a list, a choice has its name as label",
+    ),
 ]
 
 Grid: TypeAlias = dict[str, dict[str, Any]]
@@ -189,7 +184,7 @@ class Experiment(Settings):
         axes = self.axes
         for name, variant in self.variants.items():
             for axis in variant.grid:
-                _check_axis(f"variants.{name}.grid", axis, axes)
+                _check_one_of(f"variants.{name}.grid", axis, axes)
             axes = _union(axes, variant.grid)
         axes = {"panel": dict.fromkeys(self.panels), **axes}
         shown = [axis for axis in axes if axis != "seed"]  # what tables and figures show is a mean over seeds
@@ -202,15 +197,17 @@ class Experiment(Settings):
                 for key in ("where", "of", "minus", "over"):
                     _check_labels(f"{path}claims.{number}.{key}", getattr(claim, key) or {}, axes)
                 if claim.either is not None:
-                    _check_axis(f"{path}claims.{number}.either", claim.either, claim.of)
+                    _check_one_of(f"{path}claims.{number}.either", claim.either, claim.of)
                 if claim.along is not None:
-                    _check_axis("claims: along", claim.along, shown)
+                    _check_one_of("claims: along", claim.along, shown)
         for number, labels in enumerate(self.data_missing):
             _check_labels(f"data_missing.{number}", labels, axes)
         for field in ("columns", "pictures"):
             for axis in getattr(self.report, field):
-                _check_axis(f"report.{field}", axis, shown)
-        _check_axis("report.x", self.report.x, ["round", *(axis for axis in shown if all(map(is_number, axes[axis])))])
+                _check_one_of(f"report.{field}", axis, shown)
+        _check_one_of(
+            "report.x", self.report.x, ["round", *(axis for axis in shown if all(map(is_number, axes[axis])))]
+        )
         return self
 
     @classmethod
@@ -331,13 +328,13 @@ class Experiment(Settings):
                 raise SettingError(f"only: {axis!r} is not allowed; must be an axis of the grid: {', '.join(axes)}")
             kept[axis] = selected(axis, self.panels if axis == "panel" else axes[axis], wanted)
 
-        def cut(grid: Grid) -> Grid:
-            return {
-                axis: {label: value for label, value in values.items() if label in kept.get(axis, values)}
+        cut = self._with_grids(
+            lambda grid: {
+                axis: {one: values[one] for one in values if one in kept.get(axis, values)}
                 for axis, values in grid.items()
             }
-
-        return self.model_copy(update={"panels": kept.get("panel", self.panels)})._with_grids(cut)
+        )
+        return cut.model_copy(update={"panels": {name: cut.panels[name] for name in kept.get("panel", cut.panels)}})
 
     def _with_grids(self, changed: Callable[[Grid], Grid]) -> "Experiment":
         """The experiment with its grid and those of its panels changed."""
@@ -355,19 +352,16 @@ def _union(*grids: Grid) -> Grid:
 
 def _check_labels(path: str, labels: Labels, axes: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise unless the grid has all of these axes and labels."""
-    allowed = [axis for axis, known in axes.items() if any(known)]  # without panels, the label of `panel` is empty
     for axis, names in labels.items():
+        _check_one_of(path, axis, [axis for axis, known in axes.items() if any(known)])  # `panel` may have no label
         for name in names:
-            if name not in axes.get(axis, {}):
-                _check_axis(path, axis, allowed)
-                raise SettingError(f"{path}.{axis}: {name!r} is not allowed; must be one of {', '.join(axes[axis])}")
+            _check_one_of(f"{path}.{axis}", name, axes[axis])
 
 
-def _check_axis(field: str, axis: str, allowed: Iterable[str]) -> None:
-    """Raise unless the axis is among those allowed."""
-    names = list(allowed)
-    if axis not in names:
-        raise SettingError(f"{field}: {axis!r} is not allowed; must be one of {', '.join(names)}")
+def _check_one_of(path: str, name: str, allowed: Iterable[str]) -> None:
+    """Raise unless a name is among those allowed."""
+    if name not in (names := list(allowed)):
+        raise SettingError(f"{path}: {name!r} is not allowed; must be one of {', '.join(names)}")
 
 
 def file_of(name: str) -> Path:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
@@ -22,9 +22,8 @@ def _batch_size(value: Any) -> int | str:
 
 
 BatchSize = Annotated[int | Literal["full"], PlainValidator(_batch_size)]
-Momentum = Annotated[float, Field(ge=0, lt=1)]
-Decay = Annotated[float, Field(ge=0, lt=1)]
-
+Momentum: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
+Decay: TypeAlias = Momentum
 
 LOCAL = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "adamw"), ("betas", "eps", "weight_decay"))
 SERVER = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "yogi"), ("betas", "eps"))

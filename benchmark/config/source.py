@@ -59,24 +59,19 @@ def loaded(address: str) -> tuple[Any, Source]:
     Raises:
         SettingError: there is no such file or module, it cannot be run, or it does not define the name.
     """
-    if ".py:" in address:
-        path, _, name = address.rpartition(":")
-        return _of_file(path, name)
-    value = _imported(address)
-    return value, source_of(value)
-
-
-def _of_file(path: str, name: str) -> tuple[Any, Source]:
-    """The value of a name in a Python file, and the file."""
+    if ".py:" not in address:
+        value = _imported(address)
+        return value, source_of(value)
+    path, _, name = address.rpartition(":")
     file = Path(path).resolve()
     text = _text(str(file))
     if text is None:
-        raise SettingError(f"name: '{path}:{name}' is not allowed; there is no file {file}")
+        raise SettingError(f"name: {address!r} is not allowed; there is no file {file}")
     module = _module(str(file), text)
     if not hasattr(module, name):
         defined = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
         raise SettingError(
-            f"name: '{path}:{name}' is not allowed; {file.name} must define {name}; it defines "
+            f"name: {address!r} is not allowed; {file.name} must define {name}; it defines "
             f"{', '.join(defined) or 'nothing'}"
         )
     return getattr(module, name), Source(str(file), text)
@@ -206,16 +201,9 @@ def _code_digest(file: str) -> str:
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            node.body = [one for one in node.body if not _is_text(one)] or [ast.Pass()]
+            docstrings = [one for one in node.body if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)]
+            node.body = [one for one in node.body if one not in docstrings] or [ast.Pass()]
     return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:10]
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    """Whether a statement is a docstring, which does nothing."""
-    match statement:
-        case ast.Expr(ast.Constant(str())):
-            return True
-    return False
 
 
 def remember(factory: Any, source: Source | None) -> None:
@@ -243,17 +231,15 @@ def definition(factory: Callable[..., Any]) -> str:
 
 def in_words(value: Any) -> str:
     """A value in words, with the place of its definition."""
-    place = definition(value) if isinstance(value, type) or inspect.isroutine(value) else ""
-    at = f", at {place}" if place else ""
-    if isinstance(value, type):
-        bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
-        return f"a class{f' of {bases}' if bases else ''}{at}"
-    if inspect.isroutine(value):
-        return f"a function{at}"
     if isinstance(value, tuple):
         return f"({', '.join(type(entry).__name__ for entry in value)})"
-    name = type(value).__name__
-    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    if not isinstance(value, type) and not inspect.isroutine(value):
+        name = type(value).__name__
+        return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    bases = ", ".join(base.__name__ for base in getattr(value, "__bases__", ()) if base is not object)
+    kind = "class" if isinstance(value, type) else "function"
+    place = definition(value)
+    return f"a {kind}{f' of {bases}' if bases else ''}{f', at {place}' if place else ''}"
 
 
 def told(error: BaseException) -> str:

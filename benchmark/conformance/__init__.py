@@ -6,18 +6,17 @@ from typing import Any
 
 from rollcall.benchmark.config.choice import Choice, Constant
 from rollcall.benchmark.config.errors import SourceError
-from rollcall.benchmark.config.source import contributed_line, told
-from rollcall.benchmark.conformance import algorithm, metric, other, participation, task
+from rollcall.benchmark.config.source import told
+from rollcall.benchmark.conformance import algorithm, parts
 from rollcall.benchmark.conformance.failure import CheckFailed, location
 from rollcall.benchmark.conformance.subject import Subject
 from rollcall.benchmark.federation.checked import WrongReturnError
 
-CHECKS: Mapping[str, Sequence[Callable[[Any], str | None]]] = {
+CHECKS: Mapping[str, Sequence[Callable[[Any], Any]]] = {
     "algorithm": (
         algorithm.declared_knowledge,
         algorithm.runs,
         algorithm.empty_rounds,
-        algorithm.shapes_and_types,
         algorithm.returns_the_update,
         algorithm.inputs_unmodified,
         algorithm.deterministic,
@@ -27,38 +26,31 @@ CHECKS: Mapping[str, Sequence[Callable[[Any], str | None]]] = {
         algorithm.own_steps,
         algorithm.inactive_clients_stay,
         algorithm.state_is_kept,
-        algorithm.state_is_used,
-        algorithm.single_clients,
         algorithm.reload,
         algorithm.engines,
-        algorithm.the_future,
         algorithm.full_participation,
         algorithm.limit,
     ),
-    "participation": (
-        participation.valid_ids,
-        participation.same_draw,
-        participation.any_order,
-        participation.knowledge,
-        participation.marginals,
-        participation.long_run,
-    ),
-    "probability": (participation.valid_probabilities, participation.same_probabilities),
-    "variation": (participation.valid_variation,),
-    "partition": (task.every_sample_once, task.same_partition),
-    "model": (task.logits, task.same_network),
-    "task": (task.task_and_data, task.mean_loss, task.pure_loss, task.same_task),
-    "schedule": (other.factors,),
-    "augmentation": (other.same_form, other.by_key, other.same_augmentation),
-    "metric": (metric.a_number, metric.over_all_samples, metric.forgets, metric.pure_metric),
-    "server_optimizer": (other.steps, other.starts_anew),
-    "local_optimizer": (other.steps, other.starts_anew),
-    "analysis": (other.numbers_by_round, other.same_table),
+    "participation": (parts.participation, parts.marginals, parts.long_run),
+    "probability": (parts.probability,),
+    "variation": (parts.variation,),
+    "partition": (parts.partition,),
+    "model": (parts.model,),
+    "task": (parts.task,),
+    "schedule": (parts.schedule,),
+    "augmentation": (parts.augmentation,),
+    "metric": (parts.metric,),
+    "server_optimizer": (parts.optimizer,),
+    "local_optimizer": (parts.optimizer,),
+    "analysis": (parts.analysis,),
 }
-"""The checks of each kind. A check takes the choice, or of an algorithm a `Subject`. Its docstring is its title."""
+"""The checks of each kind. A check takes the choice, or of an algorithm a `Subject`. Its docstring is its title.
 
-FIRST = {"algorithm": 7}
-"""The number of checks of a kind on which the others rely; 1 for all other kinds."""
+If it returns a text, that is a remark. Of all kinds but algorithms, the first check is made reproducible too.
+"""
+
+FIRST = {"algorithm": 6}
+"""The number of checks of a kind on which the others rely; 2 for all other kinds."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,8 @@ def conform(choice: Choice) -> list[Outcome]:
     """
     subject: Any = Subject.of(choice) if choice.kind == "algorithm" else choice
     part = subject.method() if choice.kind == "algorithm" else _code_of(choice)
-    checks, first = CHECKS[choice.kind], FIRST.get(choice.kind, 1)
+    checks, first = CHECKS[choice.kind], FIRST.get(choice.kind, 2)
+    checks = checks if choice.kind == "algorithm" else (parts.reproducible(checks[0]), *checks)
     outcomes = [_outcome(check, subject, part) for check in checks[:first]]
     if not all(outcome.passed for outcome in outcomes):
         return [outcome for outcome in outcomes if not outcome.passed][:1]
@@ -105,15 +98,15 @@ def _code_of(choice: Choice) -> Any:
     return factory.value if isinstance(factory, Constant) else factory
 
 
-def _outcome(check: Callable[[Any], str | None], subject: Any, part: Any) -> Outcome:
+def _outcome(check: Callable[[Any], Any], subject: Any, part: Any) -> Outcome:
     title = check.__doc__ or check.__name__
     try:
-        return Outcome(title, True, seen=check(subject) or "")
+        result = check(subject)
+        return Outcome(title, True, seen=result if isinstance(result, str) else "")
     except (CheckFailed, WrongReturnError) as failure:
         return Outcome(title, False, failure.expected, failure.seen, location(part, failure))
     except SourceError as error:  # of a contributed function: it begins with the place
         where, _, seen = str(error).partition(": ")
         return Outcome(title, False, "no error", seen, where)
     except Exception as error:  # a contributed part may raise anything; that is a failure of the part
-        where = contributed_line(error).removesuffix(": ") or location(part, error)
-        return Outcome(title, False, "no error", told(error), where)
+        return Outcome(title, False, "no error", told(error), location(part, error))

@@ -4,43 +4,27 @@ Each check returns a remark or nothing, or raises `CheckFailed`. Its docstring i
 """
 
 import io
+from copy import deepcopy
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool
-from torch import Tensor
 
 from rollcall.algorithms import KNOWLEDGE, Properties, Round
+from rollcall.benchmark.config.source import fingerprint
 from rollcall.benchmark.conformance.failure import CheckFailed, expect, twice
-from rollcall.benchmark.conformance.subject import (
-    EVERYONE,
-    LR,
-    MASK,
-    H,
-    P,
-    Step,
-    Subject,
-    U,
-    by_client,
-    leaves,
-    shares,
-    shifted,
-)
-from rollcall.benchmark.federation.checked import check_eval_models, check_init, check_round, check_traffic
+from rollcall.benchmark.conformance.subject import EVERYONE, LR, MASK, H, P, Step, Subject, U, by_client, leaves, shares
+from rollcall.benchmark.federation.build import check_names
+from rollcall.benchmark.federation.checked import check_eval_models, check_traffic
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.federation.state import StateBuffers
 
 
 def declared_knowledge(subject: Subject) -> None:
     """`requires` names what the method reads from `call`"""
-    required = subject.method().requires
-    is_text = isinstance(required, str)
-    expect(not is_text, f'a tuple of names, requires = ("{required}",)', f"the text {required!r}")
-    for name in required:
-        expect(name in KNOWLEDGE, f"names of {', '.join(KNOWLEDGE)} in `requires`", repr(name))
-    declared = subject.method().properties
+    required, declared = subject.method().requires, subject.method().properties
+    check_names(subject.choice, required)
     seen = f"properties of the type {type(declared).__name__}"
     expect(isinstance(declared, Properties), "properties = Properties(...) of algorithms", seen)
     absent: set[str] = set()
@@ -59,58 +43,37 @@ def declared_knowledge(subject: Subject) -> None:
         method.round(state, x, Watched(**vars(subject.call(0, MASK[0]))), subject.work())
     except Exception:
         if absent:
-            names = ", ".join(f'"{name}"' for name in (*required, *sorted(absent)))
-            line = f"requires = ({names})" if "," in names else f"requires = ({names},)"
             seen = f"call.{min(absent)} is None, because `requires` does not name it"
-            raise CheckFailed(f"the line {line} in the class", seen) from None
+            raise CheckFailed(f"the line requires = {(*required, *sorted(absent))} in the class", seen) from None
 
 
 def runs(subject: Subject) -> None:
-    """`init`, `round`, `eval_models` and `traffic` return what they must, with finite numbers"""
-    method, state, x = subject.begin()
-    check_init(method, state)
-    for t, active in enumerate(MASK[MASK.any(axis=1)]):
-        call = subject.call(t, active)
-        returned = method.round(state, x, call, subject.work())
-        check_round(method, returned, state, x)
-        update, state = returned
-        check_traffic(method, method.traffic(state, call))
-        if update is not None:
-            seen = f"update {update.tolist()} in round {t}; look for a division by 0, or log or sqrt"
-            expect(update.isfinite().all(), "finite numbers", seen)
-            x = x + update.detach()
-    check_eval_models(method, method.eval_models(state, x), x)
+    """`init`, `round`, `eval_models` and `traffic` return finite values of the shape, dtype and type that they must"""
+    for dtype in (torch.float32, torch.float64):
+        for step in subject.rounds(MASK[MASK.any(axis=1)], dtype=dtype):
+            t, before = step.call.t, leaves(step.before)
+            for name, leaf in leaves(step.after).items():
+                form, was = (f"{list(one.shape)} of {one.dtype}" for one in (leaf, before[name]))
+                expect(form == was, f"state.{name} {was}, as before", f"{form} after round {t}")
+                same = leaf.dtype == dtype or not leaf.is_floating_point()
+                expect(same, f"state.{name} of {dtype}, as x is", leaf.dtype)
+            check_traffic(step.method, step.method.traffic(step.before, step.call))
+            check_eval_models(step.method, step.method.eval_models(step.after, step.x_after), step.x_after)
+            _finite(step, "finite numbers", "; look for a division by 0, or log or sqrt")
 
 
 def empty_rounds(subject: Subject) -> None:
-    """a round without active clients works, also as the first round"""
-    mask = np.zeros((4, len(U)), dtype=bool)
-    mask[2] = True
-    for step in subject.rounds(mask):
-        _finite(step, "a finite model after an empty round")
+    """a round without active clients works, also as the first round, and so does a single client"""
+    empty = np.zeros((4, len(U)), dtype=bool)
+    empty[2] = True
+    for mask in (empty, np.eye(len(U), dtype=bool), np.array([[True], [False], [True]])):
+        for step in subject.rounds(mask, clients=EVERYONE[: mask.shape[1]]):
+            _finite(step, f"a finite model of {mask.shape[1]} clients")
 
 
-def shapes_and_types(subject: Subject) -> None:
-    """the update [d] and the state keep their shape and dtype, and all values are finite"""
-    for dtype in (torch.float32, torch.float64):
-        for step in subject.rounds(dtype=dtype):
-            t, x, form = step.call.t, step.x_after, f"[2] of {dtype}"
-            if step.update is not None:
-                expect(_form(step.update) == form, f"an update {form}, as x is", _form(step.update))
-            expect(x.isfinite().all(), "finite numbers", f"x = {x.tolist()} after round {t}")
-            before = leaves(step.before)
-            for name, leaf in leaves(step.after).items():
-                was = _form(before[name])
-                expect(_form(leaf) == was, f"state.{name} {was}, as before", f"{_form(leaf)} after round {t}")
-                same = leaf.dtype == dtype or not leaf.is_floating_point()
-                expect(same, f"state.{name} of {dtype}, as x is", leaf.dtype)
-        for name, model in step.method.eval_models(step.after, x).items():
-            expect(_form(model) == form, f"an evaluated model {form}", f"{name!r}: {_form(model)}")
-
-
-def _form(tensor: Tensor) -> str:
-    """The shape and the type of a tensor."""
-    return f"{list(tensor.shape)} of {tensor.dtype}"
+def _finite(step: Step, expected: str, hint: str = "") -> None:
+    seen = f"x = {step.x_after.tolist()} after round {step.call.t} with {len(step.call.active)} clients{hint}"
+    expect(step.x_after.isfinite().all(), expected, seen)
 
 
 def returns_the_update(subject: Subject) -> None:
@@ -136,25 +99,18 @@ def inputs_unmodified(subject: Subject) -> None:
     method, state, x = subject.begin()
     for t, active in enumerate(MASK):
         call = subject.call(t, active)
-        copies = {name: tensor.clone() for name, tensor in _inputs(x, state, call).items()}
+        inputs = {"x": x, "state": state, "call": call}
+        copies = deepcopy(inputs)
         update, after = method.round(state, x, call, subject.work())
-        for name, tensor in _inputs(x, state, call).items():
-            expect(torch.equal(tensor, copies[name]), f"{name} not to change", f"it was modified in round {t}")
+        for name, one in inputs.items():
+            same = fingerprint(one) == fingerprint(copies[name])
+            expect(same, f"{name} not to change", f"it was modified in round {t}")
         x, state = x if update is None else x + update, after
-
-
-def _inputs(x: Tensor, state: Any, call: Round) -> dict[str, Tensor]:
-    """The tensors that a round receives, by name; vectors of clients are copied into dense form."""
-    of_call = {f"call.{name}": value for name, value in vars(call).items() if isinstance(value, Tensor)}
-    return {"x": x} | {f"state.{name}": leaf for name, leaf in leaves(state).items()} | of_call
 
 
 def deterministic(subject: Subject) -> None:
     """the result does not depend on global random generators"""
-    runs = twice(lambda: [step.x_after for step in subject.rounds()], "call.generator()")
-    for t, (one, other) in enumerate(zip(*runs, strict=True)):
-        seen = f"{one.tolist()} and {other.tolist()} after round {t}"
-        expect(torch.equal(one, other), "equal models in two runs", seen)
+    twice(lambda: [step.x_after for step in subject.rounds()], "call.generator()")
 
 
 def devices(subject: Subject) -> None:
@@ -235,40 +191,6 @@ def state_is_kept(subject: Subject) -> None:
         expect(ever, f"state.{name} to change for active clients", f"it is the same after {len(MASK)} rounds")
 
 
-def state_is_used(subject: Subject) -> None:
-    """the state of a client influences a later round"""
-    steps = list(subject.rounds())
-    rows = by_client(steps[0].after)
-    used = not rows or any(
-        _later_models(subject, step, step.after) != _later_models(subject, step, shifted(step.after, client))
-        for step in steps
-        for client in range(len(U))
-    )
-    expected = f"other models after a change of state.{', state.'.join(rows)} of a client"
-    expect(used, expected, "the same models in all later rounds")
-
-
-def _later_models(subject: Subject, step: Step, state: Any) -> list[list[float]]:
-    """The models of the rounds after a step, starting from this state."""
-    x, path = step.x_after, []
-    for t in range(step.call.t + 1, len(MASK)):
-        update, state = step.method.round(state, x, subject.call(t, MASK[t]), subject.work())
-        x = x if update is None else x + update
-        path.append(x.tolist())
-    return path
-
-
-def single_clients(subject: Subject) -> None:
-    """a round with one active client works, and so does a federation of one client"""
-    for mask, m in ((np.eye(len(U), dtype=bool), len(U)), (np.array([[True], [False], [True]]), 1)):
-        for step in subject.rounds(mask, clients=EVERYONE[:m]):
-            _finite(step, f"finite models with {m} clients")
-
-
-def _finite(step: Step, expected: str) -> None:
-    expect(step.x_after.isfinite().all(), expected, f"{step.x_after.tolist()} after round {step.call.t}")
-
-
 def reload(subject: Subject) -> None:
     """a run that is saved and loaded between rounds is bit-identical"""
     whole = [step.x_after for step in subject.rounds()]
@@ -295,35 +217,20 @@ def engines(subject: Subject) -> None:
     """every engine matches the closed form to 1e-10"""
     path = [step.x_after.numpy() for step in subject.rounds()]
     size = max(1.0, float(np.abs(path).max()))
-    for engine in ("sequential", "vectorised"):
-        server = simulate(_trial(subject, MASK, engine)).server
-        same = np.abs(server - path[-1]).max() < 1e-10 * size
-        expect(same, f"{path[-1].tolist()} from engine {engine}", server.tolist())
-
-
-def the_future(subject: Subject) -> None:
-    """a round does not depend on who is active in later rounds"""
-    for t in (5, 8):
-        other = MASK.copy()
-        other[t:] = ~other[t:]
-        short = {"rounds": t, "evaluation": {"every": t}}
-        one, two = (simulate(_trial(subject, mask, "sequential") | short).server for mask in (MASK, other))
-        expected = f"the same model after {t} rounds, whoever is active from round {t} on"
-        expect(np.array_equal(one, two), expected, f"{one.tolist()} and {two.tolist()}")
-
-
-def _trial(subject: Subject, mask: Bool[np.ndarray, "T m"], engine: str) -> dict[str, Any]:
-    call = subject.call(0, mask[0])
+    call = subject.call(0, MASK[0])
     known = {name: getattr(call, name).numpy() for name in subject.method().requires}
-    return {
+    trial = {
         "task": {"name": "quadratic", "targets": U, "curvature": H},
-        "participation": {"name": "trace", "mask": mask, "wrap": False} | known,
+        "participation": {"name": "trace", "mask": MASK, "wrap": False} | known,
         "algorithm": {"name": subject.choice.factory} | subject.choice.options,
         "local": {"steps": subject.steps, "lr": LR},
-        "rounds": len(mask),
-        "evaluation": {"every": len(mask)},
-        "numerics": {"dtype": "float64", "engine": engine},
+        "rounds": len(MASK),
+        "evaluation": {"every": len(MASK)},
     }
+    for engine in ("sequential", "vectorised"):
+        server = simulate(trial | {"numerics": {"dtype": "float64", "engine": engine}}).server
+        same = np.abs(server - path[-1]).max() < 1e-10 * size
+        expect(same, f"{path[-1].tolist()} from engine {engine}", server.tolist())
 
 
 def full_participation(subject: Subject) -> None:

@@ -2,20 +2,16 @@
 
 import inspect
 import random
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from rollcall.benchmark.config.source import definition, plain, shown
-
-T = TypeVar("T")
+from rollcall.benchmark.config.source import contributed_line, definition, plain, told
 
 
 class CheckFailed(Exception):
@@ -49,24 +45,27 @@ def alike(one: Any, other: Any) -> bool:
     return np.array_equal(one, other)
 
 
-@contextmanager
-def unchanged(expected: str, *values: Any, seen: str = "they were modified") -> Iterator[None]:
-    """A context that fails if one of the values is modified in place."""
-    before = deepcopy(values)
-    yield
-    expect(alike(before, values), expected, seen)
+def called(function: Callable[..., Any], *inputs: Any) -> Any:
+    """The result of a function.
+
+    Raises:
+        CheckFailed: it changed an input in place.
+    """
+    before = deepcopy(inputs)
+    result = function(*inputs)
+    expect(alike(before, inputs), "inputs that do not change; work on a copy", "one of them was modified in place")
+    return result
 
 
-def twice(make: Callable[[], T], source: str, differ: str = "") -> tuple[T, T]:
-    """The results of a function under two states of the global generators of Python, NumPy and torch.
+def twice(make: Callable[[], Any], source: str) -> None:
+    """Compare the results of a function under two states of the global generators of Python, NumPy and torch.
 
     Args:
         make: the function.
         source: where random numbers should come from, for the error.
-        differ: the failure if the two results are not equal; by default they are not compared.
 
     Raises:
-        CheckFailed: it drew from a global generator.
+        CheckFailed: it drew from a global generator, or the results differ.
     """
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     made = []
@@ -77,15 +76,23 @@ def twice(make: Callable[[], T], source: str, differ: str = "") -> tuple[T, T]:
                 np.random.seed(seed)  # noqa: NPY002
                 torch.manual_seed(seed)
                 before = _generators()
-                made.append(make())
+                try:
+                    made.append(make())
+                except Exception as error:  # the failure of another check, unless it is a matter of chance
+                    made.append(told(error))
                 for name, state in _generators().items():
                     seen = f"numbers from {name}'s global generator"
                     expect(state == before[name], f"random numbers from {source}", seen)
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
-    expect(not differ or alike(*made), f"random numbers from {source}", differ)
-    return made[0], made[1]
+    seen = f"the results of two uses differ: {_short(made[0])} and {_short(made[1])}"
+    expect(alike(*made), f"random numbers from {source}, and memory only where it is declared", seen)
+
+
+def _short(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= 120 else f"{text[:120]}..."
 
 
 def _generators() -> dict[str, str]:
@@ -96,24 +103,14 @@ def _generators() -> dict[str, str]:
 
 
 def location(part: Any, error: Exception) -> str:
-    """`FILE:LINE` of the line that raised the error; otherwise of the method that does the work, or the definition.
+    """`FILE:LINE` of a contributed line that raised the error; otherwise of the method that does the work, or the part.
 
     Args:
         part: a function, a class, or an instance.
         error: of the check; its attribute `method` names the method that is wrong, where that is known.
     """
+    if line := contributed_line(error):
+        return line.removesuffix(": ")
     thing = plain(part)
-    try:
-        file = inspect.getfile(thing)
-    except TypeError:  # a class that is not in a file
-        return ""
-    inherited = inspect.unwrap(getattr(thing, "round", thing))
-    files = {file, getattr(getattr(inherited, "__code__", None), "co_filename", file)}
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename in files:
-            return f"{shown(frame.filename)}:{frame.lineno}"
     methods = (getattr(error, "method", ""), "round", "active", "loss")
-    work = next((vars(thing)[name] for name in methods if name in vars(thing)), None)
-    if work is not None and hasattr(inspect.unwrap(work), "__code__"):
-        return f"{shown(file)}:{inspect.unwrap(work).__code__.co_firstlineno}"
-    return definition(thing)
+    return definition(inspect.unwrap(next((vars(thing)[name] for name in methods if name in vars(thing)), thing)))

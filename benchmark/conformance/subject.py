@@ -13,6 +13,8 @@ from torch import Tensor
 from rollcall.algorithms import Algorithm, Round, Rows, Setting
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.federation.checked import check_init, check_round
+from rollcall.participation import Bernoulli, Population
 
 LR = 0.05
 U = np.array([[1.2, -0.4], [-0.7, 0.9], [0.3, 1.5], [-1.6, -0.8], [0.5, 0.1]])
@@ -167,32 +169,36 @@ class Subject:
         steps: int | Int[np.ndarray, "m"] | None = None,
         dtype: torch.dtype = torch.float64,
     ) -> Iterator["Step"]:
-        """The rounds of a run from x = 0 with these clients, in this order."""
+        """The rounds of a run from x = 0 with these clients, in this order.
+
+        Raises:
+            WrongReturnError: `init` or `round` returns another value than it must.
+        """
         method, x = self.method(), torch.zeros(2, dtype=dtype)
         state = method.init(x, len(clients))
+        check_init(method, state)
         for t, active in enumerate(mask):
             call = self.call(t, active, p[clients], clients, dtype)
             work = self.work(clients, steps, dtype)
-            update, after = method.round(state, x, call, work)
-            yield Step(method, call, work, x, state, update, after)
-            x, state = x if update is None else x + update, after
+            returned = method.round(state, x, call, work)
+            check_round(method, returned, state, x)
+            update, after = returned
+            step = Step(method, call, work, x, x if update is None else x + update.detach(), state, after)
+            yield step
+            x, state = step.x_after, after
 
 
 @dataclass(frozen=True)
 class Step:
-    """One round of a run: x and state before it, update and state after it."""
+    """One round of a run: x and state before and after it."""
 
     method: Algorithm[Any]
     call: Round
     work: Quadratics
     x: Tensor
+    x_after: Tensor
     before: Any
-    update: Tensor | None
     after: Any
-
-    @property
-    def x_after(self) -> Tensor:
-        return self.x if self.update is None else self.x + self.update
 
 
 def leaves(state: Any, prefix: str = "") -> dict[str, Tensor]:
@@ -214,23 +220,6 @@ def by_client(state: Any) -> dict[str, Tensor]:
     return {name: leaf for name, leaf in leaves(state).items() if leaf.ndim and len(leaf) == len(U)}
 
 
-def shifted(state: Any, client: int) -> Any:
-    """The state with different numbers in the rows of one client."""
-    one = torch.tensor([client])
-    if isinstance(state, Rows):
-        return state.put(one, state[one] + 3)
-    if dataclasses.is_dataclass(state) and not isinstance(state, type):
-        inner = {field.name: shifted(getattr(state, field.name), client) for field in dataclasses.fields(state)}
-        return dataclasses.replace(state, **inner)
-    if not state.ndim or len(state) != len(U):
-        return state
-    return state.index_copy(0, one, ~state[one] if state.dtype == torch.bool else state[one] + 3)
-
-
-def shares(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
-    """c_i = E[1{i in A}/a] for independent uplinks, summed over all 2^m active sets."""
-    total = np.zeros(len(p))
-    for number in range(1, 2 ** len(p)):
-        on = (number >> np.arange(len(p)) & 1).astype(bool)
-        total[on] += np.where(on, p, 1 - p).prod() / on.sum()
-    return total
+def shares(p: Float[np.ndarray, "m"]) -> Any:
+    """c_i = E[1{i in A}/a] [m] for independent uplinks."""
+    return Bernoulli(Population(len(p)), probability=p).share

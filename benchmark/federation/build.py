@@ -94,12 +94,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
 
 def check_knowledge(trial: Trial, task: Task, participation: Participation, algorithm: Algorithm[Any]) -> None:
     """Refuse an algorithm that requires knowledge which neither the task nor the participation model provides."""
-    unknown = [name for name in algorithm.requires if name not in KNOWLEDGE]
-    if unknown or isinstance(algorithm.requires, str):
-        raise SourceError(
-            f"{definition(trial.algorithm.factory)}: requires: {algorithm.requires!r} is not allowed; must be a tuple "
-            f"of names, such as ('probability',), out of {', '.join(KNOWLEDGE)}"
-        )
+    check_names(trial.algorithm, algorithm.requires)
     for knowledge in algorithm.requires:
         choice, provided = trial.participation, getattr(participation, knowledge, None) is not None
         if knowledge == "least_loss":
@@ -114,6 +109,15 @@ def check_knowledge(trial: Trial, task: Task, participation: Participation, algo
                 f"algorithm.name: {trial.algorithm.label!r} is not allowed with {choice.label}, which does not provide "
                 f"{knowledge}; must be a method that does not need it{hint}"
             )
+
+
+def check_names(choice: Choice, requires: Any) -> None:
+    """Refuse `requires` of a class if it is not a tuple of names of oracle knowledge."""
+    if not isinstance(requires, tuple | list) or any(name not in KNOWLEDGE for name in requires):
+        raise SourceError(
+            f"{definition(choice.factory)}: requires: {requires!r} is not allowed; must be a tuple of names, such as "
+            f"('probability',), out of {', '.join(KNOWLEDGE)}"
+        )
 
 
 def sample_groups(trial: Trial, data: ClientData, participation: Participation) -> list[Groups]:

@@ -1,6 +1,5 @@
 """Methods that are wrong in one way each, for `rollcall check` to find out."""
 
-import sys
 from dataclasses import dataclass, replace
 
 import torch
@@ -17,21 +16,6 @@ class ForgetfulScaffold(Scaffold):
     def round(self, state, x, call, work):
         update, after = super().round(state, x, call, work)
         return update, Controls(after.c, state.c_i)
-
-
-@dataclass(frozen=True)
-class Clairvoyant(FedAvg):
-    """Finds the roll call up the stack, and steps further when the next round will be crowded."""
-
-    def round(self, state, x, call, work):
-        update, state = super().round(state, x, call, work)
-        frame = sys._getframe()
-        while frame is not None and update is not None:
-            participation = getattr(frame.f_locals.get("self"), "participation", None)
-            if participation is not None:
-                return update * (1 + len(participation.active(call.t + 1))), state
-            frame = frame.f_back
-        return update, state
 
 
 @dataclass(frozen=True)

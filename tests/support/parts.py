@@ -92,11 +92,6 @@ class Rounding(Accuracy):
         super().update(predictions, targets)
 
 
-class Guessing(Accuracy):
-    def compute(self):
-        return self.right / self.seen + torch.rand(()).item()
-
-
 class Descent(torch.optim.Optimizer):
     """A sound optimizer, with a memory of its own."""
 
@@ -169,20 +164,12 @@ def without_round(seed):
     return squares(seed).drop(columns="round")
 
 
-def empty(seed):
-    return squares(seed, size=0)
-
-
 def text(seed):
     return squares(seed).assign(name="a")
 
 
 def repeated(seed):
     return squares(seed).assign(round=0)
-
-
-def thrown(seed):
-    return squares(seed).assign(value=np.random.rand(4))  # noqa: NPY002
 
 
 class Halves(Participation):
@@ -240,10 +227,6 @@ def percent(population):
     return np.full(population.clients, 50.0)
 
 
-def thrown_source(population):
-    return np.random.rand(population.clients)  # noqa: NPY002
-
-
 def doubled(p, t):
     p *= 0.5
     return p
@@ -251,10 +234,6 @@ def doubled(p, t):
 
 def overlapping(labels, clients, seed):
     return [np.array([7, 10 + client]) for client in range(clients)]
-
-
-def thrown_parts(labels, clients, seed):
-    return np.array_split(np.random.permutation(len(labels)), clients)  # noqa: NPY002
 
 
 def no_classes(shape, classes):

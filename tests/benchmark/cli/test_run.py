@@ -10,7 +10,6 @@ import pytest
 import yaml
 from command import TINY, rollcall, write
 from filelock import FileLock
-from real_data import needs_mnist
 
 from rollcall import Trial
 from rollcall.benchmark.cli.executor import ray_options
@@ -203,29 +202,23 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
     assert {name for name in after if after[name] == written[name]} == set(files) - {"fedpbc-seed1"}
 
 
-@pytest.mark.parametrize("asked", [None, "ray", "inline"])
-def test_the_executor_is_ray_if_it_is_installed(asked, monkeypatch, capsys):
+def test_the_executor_is_ray_if_it_is_installed_or_its_options_are_given(monkeypatch, capsys):
+    def chosen(asked, **options):
+        return Pool.of(asked, ray_options(**options), err).executor
+
     monkeypatch.setattr(pool, "find_spec", lambda name: object())
-    assert Pool.of(asked, ray_options(), err).executor == (asked or "ray")
-    monkeypatch.setattr(pool, "find_spec", lambda name: None)
-    assert Pool.of("inline", ray_options(), err).executor == "inline"
+    assert [chosen(asked) for asked in (None, "ray", "inline")] == ["ray", "ray", "inline"]
+    assert chosen("inline", retries=0) == "inline"
+    for name, value in {"storage": "s3://bucket", "gpus_per_trial": "0.5", "retries": 2}.items():
+        option = name.replace("_", "-")
+        with pytest.raises(SettingError, match=f"^--executor inline is not allowed with --{option}; must be ray$"):
+            chosen("inline", **{name: value})
     assert capsys.readouterr().err == ""
-    assert Pool.of(None, ray_options(), err).executor == "inline"
+    monkeypatch.setattr(pool, "find_spec", lambda name: None)
+    assert chosen(None) == "inline"
     assert "Ray is not installed: trials run one after another." in capsys.readouterr().err
     with pytest.raises(SettingError, match=r"^--executor ray needs Ray: pip install '.\[ray\]'$"):
-        Pool.of("ray", ray_options(), err)
-
-
-def test_options_of_ray_choose_ray_and_refuse_inline(monkeypatch):
-    monkeypatch.setattr(pool, "find_spec", lambda name: object())
-    assert Pool.of(None, ray_options(storage="s3://bucket"), err).executor == "ray"
-    with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --storage; must be ray$"):
-        Pool.of("inline", ray_options(storage="s3://bucket"), err)
-    assert Pool.of(None, ray_options(gpus_per_trial="0.5"), err).executor == "ray"
-    for options, name in (({"gpus_per_trial": "0.5"}, "gpus-per-trial"), ({"retries": 2}, "retries")):
-        with pytest.raises(SettingError, match=f"^--executor inline is not allowed with --{name}; must be ray$"):
-            Pool.of("inline", ray_options(**options), err)
-    assert Pool.of("inline", ray_options(retries=0), err).executor == "inline"
+        chosen("ray")
 
 
 @pytest.mark.parametrize(
@@ -271,11 +264,3 @@ def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(st
     # Once more changes nothing: a run is known by its trial.
     assert rollcall(capsys, "sync", "tiny")[1] == "tiny: 4 run folders\n"
     assert json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"] == rows
-
-
-@needs_mnist
-def test_real_mnist_end_to_end(store, capsys):
-    arguments = ("--executor", "inline", "--seeds", "0", "--rounds", "30", "--only", "algorithm=fedavg,mifa")
-    code, out, _ = rollcall(capsys, "run", "mnist", *arguments, "--json")
-    assert code == 0
-    assert all(report["metrics"]["test/accuracy"] > 0.3 for report in json.loads(out))

@@ -51,33 +51,21 @@ KINDS = {
 UNCLEAR = ["Other", "WithoutBase", "network", "table", "vector"]
 
 
-@pytest.fixture
-def file(tmp_path):
+def test_each_part_is_of_its_kind(tmp_path):
     (tmp_path / "parts.py").write_text(PARTS)
-    return tmp_path / "parts.py"
-
-
-def test_each_part_is_of_its_kind(file):
-    seen = {kind: [name for name in names if kind_of(f"{file}:{name}") == kind] for kind, names in KINDS.items()}
+    seen = {
+        kind: [name for name in names if kind_of(f"{tmp_path}/parts.py:{name}") == kind]
+        for kind, names in KINDS.items()
+    }
     assert seen == KINDS
+    for name in UNCLEAR:
+        with pytest.raises(SettingError, match=r"not clear from a base class; say it with --kind \(task, model"):
+            kind_of(f"{tmp_path}/parts.py:{name}")
 
 
 def test_names_of_the_suite():
     kinds = {"mifa": "algorithm", "markov": "participation", "auroc": "metric", "yogi": "server_optimizer"}
     assert {name: kind_of(name) for name in kinds} == kinds
     assert kind_of("who_knows") == "algorithm"  # reading it lists the methods
-
-
-@pytest.mark.parametrize("name", UNCLEAR)
-def test_where_no_base_class_tells_the_kind_it_must_be_given(name, file):
-    with pytest.raises(
-        SettingError, match=r"its kind is not clear from a base class; say it with --kind \(task, model"
-    ):
-        kind_of(f"{file}:{name}")
-
-
-def test_a_name_of_several_kinds():
-    with pytest.raises(
-        SettingError, match=r"^constant: may be of the kinds probability, schedule; say which with --kind"
-    ):
+    with pytest.raises(SettingError, match=r"^constant: may be of the kinds probability, schedule; say which"):
         kind_of("constant")

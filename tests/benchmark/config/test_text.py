@@ -5,7 +5,7 @@ import yaml
 
 from rollcall import SettingError
 from rollcall.benchmark.config.base import load_yaml
-from rollcall.benchmark.config.text import counted, dumped, parse_all, parsed
+from rollcall.benchmark.config.text import dumped, parse_all, parsed
 from rollcall.benchmark.search.space import Options, Space
 
 NUMBERS = {"1e-2": 0.01, "1E5": 100000.0, "-2e3": -2000.0, "+1.e+2": 100.0, ".5e1": 5.0, "1.5e-3": 0.0015, "3": 3}
@@ -54,11 +54,6 @@ def test_what_is_no_assignment_is_refused(text, message):
         parse_all("set", [text])
 
 
-def test_parse():
-    assert parse_all("set", ["local.lr=0.1,1e-3"]) == {"local.lr": [0.1, 1e-3]}
-    assert parse_all("set", ["algorithm=my.py:Mine"]) == {"algorithm": ["my.py:Mine"]}
-
-
 def test_a_comma_before_an_axis_starts_a_new_assignment():
     assert parse_all("set", ["panel=cifar10,svhn, local.lr=0.1,1e-3", "panel=mnist"]) == {
         "panel": ["cifar10", "svhn", "mnist"],
@@ -67,8 +62,3 @@ def test_a_comma_before_an_axis_starts_a_new_assignment():
     assert parse_all("set", ["algorithm={name: mifa, memory: updates},fedavg"]) == {
         "algorithm": [{"name": "mifa", "memory": "updates"}, "fedavg"]
     }
-
-
-def test_singular_and_plural():
-    numbers = [counted(number, "finished trial") for number in (0, 1, 2, 10_000)]
-    assert numbers == ["0 finished trials", "1 finished trial", "2 finished trials", "10,000 finished trials"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rollcall import SettingError, Trial, simulate
+from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.schedules import constant, inverse_sqrt
 
@@ -103,6 +104,14 @@ def test_arrays_may_come_from_files_beside(tmp_path):
         ({"task": {"name": "quadratic", "targets": [[1, 2], [1]]}}, "must be numbers in rows of equal length"),
         ({"participation": {"name": "bernoulli", "probability": {"name": "constant", "p": "a"}}}, "participation.probability.p: 'a' is not allowed; must be a number"),
         ({"participation": {"name": "trace"}}, "participation.mask: is missing"),
+        *[
+            ({"participation": {"name": "bernoulli", "probability": value}}, f"participation.probability{complaint}")
+            for value, complaint in {
+                "halfs": ": 'halfs' is not allowed; must be numbers, or the path of a .npy file",
+                None: ": null is not allowed; must be numbers, or the path of a .npy file",
+                True: ": true is not allowed; must be a number",
+            }.items()
+        ],
         ({"local": {"batch_size": 0}}, "local.batch_size: 0 is not allowed; must be a whole number above 0, or full"),
         ({"local": {"schedule": {"name": "inverse_sqrt", "period": 0}}}, "local.schedule.period: 0 is not allowed; must be greater than 0"),
         ({"server": {"optimizer": "adam", "momentum": 0.9}}, "server.momentum: 0.9 is not allowed with adam; must be left out"),
@@ -117,6 +126,12 @@ def test_arrays_may_come_from_files_beside(tmp_path):
         ({"local": {"lr": float("inf")}}, "local.lr: inf is not allowed; must be a finite number"),
         ({"local": {"keep_momentum": None}}, "local.keep_momentum: null is not allowed; must be true or false"),
         ({"local": {"betas": 3}}, "local.betas: 3 is not allowed; must be a list"),
+        ({"local": {"betas": [0.9, True]}}, "local.betas: true is not allowed; must be a number"),
+        ({"local": {"steps": True}}, "local.steps: true is not allowed; must be a number"),
+        ({"local": {"steps": "3"}}, "local.steps: '3' is not allowed; must be a number"),
+        ({"local": {"batch_size": True}}, "local.batch_size: true is not allowed; must be a number"),
+        ({"local": {"keep_momentum": 1}}, "local.keep_momentum: 1 is not allowed; must be true or false"),
+        ({"local": {"keep_momentum": "yes"}}, "local.keep_momentum: 'yes' is not allowed; must be true or false"),
         ({"server": {"betas": [0, 0, 0]}}, r"server.betas: \[0, 0, 0\] is not allowed; must have 2 or fewer values"),
         ({"evaluation": {"splits": [1]}}, "evaluation.splits.0: 1 is not allowed; must be a text"),
         ({"algorithm": True}, "algorithm.name: is missing in true; must be one of local_sgd"),
@@ -150,3 +165,16 @@ def test_knowledge_that_is_not_there_is_said_before_the_run(algorithm, participa
     with pytest.raises(SettingError, match=f"does not provide {missing}"):
         simulate(trial | {"algorithm": {"name": algorithm, "oracle": True}})
     simulate(trial | {"algorithm": {"name": algorithm, "oracle": False}})
+
+
+def test_an_option_is_read_as_the_first_type_that_fits(tmp_path):
+    def option(name, key, value):
+        return read("participation", {"name": name, key: value}).options[key]
+
+    choice = option("bernoulli", "probability", {"name": "constant", "p": 0.25})
+    assert (choice.name, choice.options) == ("constant", {"p": 0.25})
+    assert option("bernoulli", "probability", "mixture").name == "mixture"
+    assert repr(option("bernoulli", "probability", 1)) == "1.0"
+    assert option("bernoulli", "probability", [1, 0.5]).tolist() == [1, 0.5]
+    (tmp_path / "a.csv").write_text("round,client\n0,4\n")
+    assert option("trace", "mask", str(tmp_path / "a.csv"))["client"].tolist() == [4]

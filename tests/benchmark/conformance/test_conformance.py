@@ -12,14 +12,15 @@ from filelock import FileLock
 
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.conformance import CHECKS
 from rollcall.benchmark.conformance.subject import P, Subject, shares
 
 
 def checked(tmp_path_factory, *names):
     """What `rollcall check` prints of methods, and its exit code. All test workers of a session share one run."""
-    shared = (
-        tmp_path_factory.getbasetemp().parent / f"check-{len(names)}-{os.environ.get('PYTEST_XDIST_TESTRUNUID')}.json"
-    )
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    shared = folder / f"check-{len(names)}.json"
     with FileLock(f"{shared}.lock"):
         if not shared.exists():
             command = [sys.executable, "-m", "rollcall.benchmark.cli", "check", *names, "--json"]
@@ -41,20 +42,19 @@ def test_three_methods_pass(tmp_path_factory):
     """One without memory, one that stores a vector for each client, one whose state has several parts."""
     report = checked(tmp_path_factory, *(names := ("fedavg", "fedvarp", "ca_fed")))
     assert report["code"] == 0
-    assert [len(report[name]) for name in names] == [20] * 3
+    assert [len(report[name]) for name in names] == [len(CHECKS["algorithm"])] * 3
 
 
 @pytest.mark.parametrize("name", list(ALGORITHMS))
 def test_registered_methods_pass(name, reports):
     assert reports["code"] == 0
     assert [outcome for outcome in reports[name] if not outcome["passed"]] == []
-    assert len(reports[name]) == 20
+    assert len(reports[name]) == len(CHECKS["algorithm"])
 
 
 # A part of the check's title, and of what it says was seen.
 WRONG = {
     "ForgetfulScaffold": ("the state of a client changes when the client is active", "it is the same after 10 rounds"),
-    "Clairvoyant": ("a round does not depend on who is active in later rounds", "and"),
     "ZeroWeights": ("only active clients compute", "clients [2, 4] computed too"),
     "EqualSteps": (
         "no client takes more than its own number of local steps",
@@ -64,8 +64,8 @@ WRONG = {
     "Secretive": ("a run that is saved and loaded between rounds is bit-identical", "instead of"),
     "Dice": ("the result does not depend on global random generators", "torch's global generator"),
     "HomeBody": ("new tensors are made on the device of x", ""),
-    "Single": ("`init`, `round`, `eval_models` and `traffic` return what they must", "an update of float32"),
-    "Double": ("the update [d] and the state keep their shape and dtype", "torch.float64"),
+    "Single": ("`init`, `round`, `eval_models` and `traffic` return", "an update of float32"),
+    "Double": ("`init`, `round`, `eval_models` and `traffic` return", "an update of float64"),
     "Overconfident": ("under biased participation the model converges to what", "the optimum is"),
     "EmptyMean": ("a round without active clients works", "nan"),
     "Meddling": ("the state of inactive clients does not change", "became"),
@@ -103,29 +103,6 @@ def test_a_broken_method_fails_for_its_reason(name, failures):
     file, _, line = failure["where"].rpartition(":")
     assert Path(file).name == BROKEN.name
     assert start - 1 <= int(line) < end  # a class begins with its decorator
-
-
-LOCAL = """
-from dataclasses import dataclass
-from rollcall.algorithms import FedAvg
-from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.conformance import conform
-
-def made():
-    @dataclass(frozen=True)
-    class Local(FedAvg):
-        pass
-    return Local
-
-print([outcome for outcome in conform(read("algorithm", made())) if not outcome.passed])
-"""
-
-
-def test_a_class_that_no_name_leads_to_passes(tmp_path):
-    """A function makes it, so it cannot be imported. FedAvg itself passes."""
-    (tmp_path / "local.py").write_text(LOCAL)
-    done = subprocess.run([sys.executable, tmp_path / "local.py"], capture_output=True, text=True)
-    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
 
 
 def test_a_part_without_a_base_class_needs_its_kind(capsys, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from rollcall.algorithms import FedAvg
+from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.conformance.failure import CheckFailed, location
 
 
@@ -32,6 +33,7 @@ def test_a_failure_is_at_the_line_that_raised_it_or_where_the_round_or_the_class
     with pytest.raises(ZeroDivisionError) as caught:
         Dividing().round(None, None, None, None)
     failure = CheckFailed("1", "2")
+    read("algorithm", Dividing)  # makes its file known
     monkeypatch.chdir(Path(__file__).parent)  # places are relative to it
     for part, error, text in (
         (Dividing(), caught.value, "return self.helper() / 0"),
