@@ -97,7 +97,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Round:
-    """What an algorithm knows of one round.
+    """An algorithm's knowledge of one round.
 
     The fields from `probability` on are oracle knowledge. They are None unless the algorithm names them in `requires`
     and the participation model or the task knows them.
@@ -240,7 +240,7 @@ Step: TypeAlias = Literal["mean", "sum", "some", "coordinates"]
 
 @dataclass(frozen=True)
 class Properties:
-    """What a method declares about itself; `rollcall check` tests it. The defaults suit a debiasing method.
+    """Declared properties of a method, which `rollcall check` tests. The defaults suit a debiasing method.
 
     Attributes:
         limit: where the server's model converges on quadratics with K = 1, a small learning rate and independent,
@@ -284,7 +284,7 @@ class Algorithm(ABC, Generic[State]):
 
     @property
     def properties(self) -> Properties:
-        """What the method declares for `rollcall check`; usually the same for all its options."""
+        """Declarations for `rollcall check`; usually the same for all options of a method."""
         return Properties()
 
     @property

@@ -49,7 +49,7 @@ from rollcall.algorithms.base import (
 
 @dataclass(frozen=True)
 class Losses:
-    """What the server stores of each client.
+    """The server's data of each client.
 
     Attributes:
         Fh: [m], running estimate of its loss; infinite before the first non-empty round.

@@ -42,7 +42,7 @@ class MIFA(Algorithm[Memory]):
 
     Attributes:
         wait_for_all: make no step until every client has participated once.
-        memory: what is stored: `gradients`, -D_i divided by the eta of its round, or `updates`, -D_i itself (several
+        memory: stored vectors: `gradients`, -D_i divided by the eta of its round, or `updates`, -D_i itself (several
             released codes). They differ if eta changes over the rounds. `differences` is an error of FOCUS's released
             code: a client's last local model less its new one, x_i'(K) - x_i(K), with x_i'(K) = 0 at first. Under
             partial participation it diverges.

@@ -33,7 +33,7 @@ from rollcall.algorithms.rows import Rows
 
 @dataclass(frozen=True)
 class Shifts:
-    """What each client stores.
+    """Data of each client.
 
     Attributes:
         h: [m, d], its shift.

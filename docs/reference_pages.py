@@ -41,19 +41,19 @@ API = {
 """The public names of the Python API, by heading."""
 
 ABOUT = {
-    "task": "What is learned: the data, the model and how samples are split among clients. The key `task` of a trial.",
+    "task": "Data, model and partition of the samples among clients. The key `task` of a trial.",
     "model": "The network. An option of the image tasks.",
     "partition": "How samples are split among clients. An option of the image tasks.",
     "augmentation": "How training images are changed before each step. An option of the image tasks.",
     "participation": "Which clients are available in each round. The key `participation` of a trial.",
     "probability": "Where the probabilities of the clients come from. An option of most participation models.",
     "variation": "How the probabilities change over time. An option of some participation models.",
-    "function": "A roll call of your own as a function of (t, rng). An option of the participation model `function`.",
+    "function": "A user-defined function (t, rng) of active clients. An option of the participation model `function`.",
     "algorithm": "The federated method. The key `algorithm` of a trial.",
-    "metric": "What is measured besides the metrics of the task. The key `metrics` of `evaluation`.",
+    "metric": "Measurements besides the metrics of the task. The key `metrics` of `evaluation`.",
     "schedule": "How the local learning rate changes over rounds. The key `schedule` of `local`.",
-    "local_optimizer": "What takes the local steps of a client. The key `optimizer` of `local`.",
-    "server_optimizer": "What applies the update of a method to the server's model. The key `optimizer` of `server`.",
+    "local_optimizer": "Optimizer of the local steps of a client. The key `optimizer` of `local`.",
+    "server_optimizer": "Optimizer of the server's model for a method's update. The key `optimizer` of `server`.",
     "analysis": "A computation without training. The key `analysis` of a panel.",
 }
 PLAIN = {

@@ -171,4 +171,4 @@ RUNS_OVER = {
     "separation_distance": "R",
     "separation_simulated": "R",
 }
-"""What the column `round` of an analysis stands for, if not for rounds."""
+"""Meaning of the column `round` of an analysis, if not rounds."""

@@ -45,7 +45,7 @@ class Population:
 
 
 class Participation(ABC):
-    """A model of which clients are active in each round, independent of the algorithm.
+    """A model of the active clients of each round, independent of the algorithm.
 
     A model does not change after it is built. `active(t)` is a function of (seed, t): rounds may be asked for in any
     order, and a run resumed at t sees the same active sets as an uninterrupted run. Rounds count from 0. A client is

@@ -41,25 +41,26 @@ class FromObject(Participation):
         return active_ids(self.name, self.model.active(t), self.clients, t)
 
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
-        value = getattr(self.model, "probability", None)
-        return self._known("probability", value(t) if callable(value) else value)
+        return self._known("probability", t)
 
     @property
     def stationary(self) -> Float[np.ndarray, "m"] | None:
-        return self._known("stationary", getattr(self.model, "stationary", None))
+        return self._known("stationary")
 
     @property
     def correlation(self) -> Float[np.ndarray, "m"] | None:
-        return self._known("correlation", getattr(self.model, "correlation", None), low=-1)
+        return self._known("correlation", low=-1)
 
     @property
     def share(self) -> Float[np.ndarray, "m"] | None:
-        return self._known("share", getattr(self.model, "share", None))
+        return self._known("share")
 
-    def _known(self, name: str, value: Any, low: float = 0) -> Float[np.ndarray, "m"] | None:
+    def _known(self, name: str, *t: int, low: float = 0) -> Float[np.ndarray, "m"] | None:
+        value = getattr(self.model, name, None)
+        value = value(*t) if callable(value) else value
         if value is None:
             return None
-        numbers = np.asarray(value() if callable(value) else value, dtype=np.float64)
+        numbers = np.asarray(value, dtype=np.float64)
         shape = (self.clients,)
         return checked(name, np.full(shape, numbers) if numbers.ndim == 0 else numbers, [shape], low, 1)
 

@@ -82,7 +82,7 @@ class Weighted(Participation):
 
     Args:
         per_round: B, the number of active clients, at most the number of clients with a weight above 0.
-        probability: q_i, of which only the proportions matter.
+        probability: q_i; only their proportions matter.
     """
 
     def __init__(self, population: Population, *, per_round: int, probability: Probability) -> None:
@@ -207,7 +207,7 @@ class GroupEvents(IndependentRounds):
         events: e_g, one for each group, in [0, 1].
         inside: probability of a member to be active, given the event of its group, in [0, 1].
         max_active: M_max, the largest number of clients of a group that can be active. Default: no limit.
-        reading: what happens if more members are active: `collision`, all of the group fail (the paper's wording), or
+        reading: rule if more members are active: `collision`, all of the group fail (the paper's wording), or
             `cap`, a random M_max of them succeed.
     """
 

@@ -22,8 +22,10 @@ class TwoStates(Chain):
         eigenvalue: [n], lambda, the second eigenvalue of each chain.
         on_on: [n], P(on|on).
         off_on: [n], P(on|off).
+        chain: the chain of each client; by default one for each.
     """
 
+    chain: slice | Int[np.ndarray, "m"] = slice(None)
     pi: Float[np.ndarray, "n"]
     eigenvalue: Float[np.ndarray, "n"]
     on_on: Float[np.ndarray, "n"]
@@ -35,16 +37,19 @@ class TwoStates(Chain):
     def step(self, state: Bool[np.ndarray, "n"], t: int) -> Bool[np.ndarray, "n"]:
         return switch(state, self.on_on, self.off_on, stream(self.seed, "participation", t))
 
+    def emit(self, state: Bool[np.ndarray, "n"], t: int) -> Int[np.ndarray, "a"]:
+        return np.flatnonzero(state[self.chain])
+
     def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.pi
+        return self.pi[self.chain]
 
     @property
     def stationary(self) -> Float[np.ndarray, "m"]:
-        return self.pi
+        return self.pi[self.chain]
 
     @property
     def correlation(self) -> Float[np.ndarray, "m"]:
-        return self.eigenvalue
+        return self.eigenvalue[self.chain]
 
 
 class Markov(TwoStates):
@@ -188,29 +193,15 @@ class ClusteredMarkov(TwoStates):
         correlation: float | np.ndarray | None = None,
     ) -> None:
         super().__init__(population)
-        self.cluster = members("clusters", population, clusters)
+        self.chain = members("clusters", population, clusters)
         c = np.arange(clusters)
         if probability is None:
             probability = np.where(2 * c < clusters, 0.9, 0.1)
         if correlation is None:
             correlation = np.where(2 * c < clusters, 0.0, c / clusters)
-        self.pi = resolve(probability, population.pooled(self.cluster, clusters), unit="cluster")
+        self.pi = resolve(probability, population.pooled(self.chain, clusters), unit="cluster")
         self.eigenvalue = spread("correlation", correlation, clusters, "cluster")
         self.on_on, self.off_on = transitions(self.pi, self.eigenvalue, "cluster")
-
-    def emit(self, state: Bool[np.ndarray, "C"], t: int) -> Int[np.ndarray, "a"]:
-        return np.flatnonzero(state[self.cluster])
-
-    def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.pi[self.cluster]
-
-    @property
-    def stationary(self) -> Float[np.ndarray, "m"]:
-        return self.pi[self.cluster]
-
-    @property
-    def correlation(self) -> Float[np.ndarray, "m"]:
-        return self.eigenvalue[self.cluster]
 
 
 def transition_rates(p: Float[np.ndarray, "m"], off_on: float) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m"]]:

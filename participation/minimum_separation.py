@@ -25,7 +25,7 @@ class MinimumSeparation(Chain):
     only if it does not depend on earlier rounds.
 
     Args:
-        probability: p of the units, of which only the proportions matter. A source takes the units as clients.
+        probability: p of the units; only their proportions matter. A source takes the units as clients.
         separation: R from 0 to M - 1, one number or one for each unit.
         groups: M, the number of groups, a divisor of the number of clients. Default: every client is a unit.
         shuffled: assign clients to groups at random (by the seed) instead of in the order of their ids.

@@ -42,7 +42,7 @@ def waits(mask: Bool[np.ndarray, "T m"]) -> tuple[Int[np.ndarray, "n"], Int[np.n
 
 @dataclass(frozen=True)
 class Summary:
-    """Measured statistics of a roll call, compared with what its model states.
+    """Measured statistics of a roll call, compared with the statements of its model.
 
     Attributes:
         clients: m.

@@ -87,7 +87,7 @@ def effective_weights_groups(
         event_probability: P(E_g = 1) for each group.
         member_probability: P(member active | E_g = 1).
         max_active: M_max, the largest number of active members of a group in a round. Default: no limit.
-        reading: what happens if more members are active: `collision`, all of the group fail (the paper's wording);
+        reading: rule if more members are active: `collision`, all of the group fail (the paper's wording);
             `cap`, a uniformly random M_max of them succeed.
     """
     counts = _group_counts(sizes, event_probability, member_probability, max_active, reading)
