@@ -4,7 +4,9 @@ A command's module is imported when the command is called. Only slow imports tha
 option do not need stand inside functions: torch, Lightning, Ray, MLflow, and the modules that import them.
 """
 
+import re
 import sys
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, cast
 
@@ -15,7 +17,6 @@ from typer.main import get_command
 from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from rollcall.benchmark.cli.shared import INTERRUPTED
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.summaries import docstring
 from rollcall.benchmark.federation.interruption import Interrupted
 
 COMMANDS = {
@@ -42,8 +43,15 @@ COMMANDS = {
 class Commands(TyperGroup):
     """The group of all commands. Their help is read from their source files before they are imported."""
 
-    def get_command(self, ctx: Any, name: str) -> TyperCommand | None:
-        return TyperCommand(name, help=docstring(COMMANDS[name]).partition("\n\n")[0]) if name in COMMANDS else None
+    def get_command(self, ctx: Any, name: str) -> Any:
+        module, _, function = COMMANDS.get(name, "").partition(":")
+        if not function:
+            return None
+        file = Path(__file__).parents[2].joinpath(*module.split(".")[1:]).with_suffix(".py")
+        written = re.search(
+            rf'^def {function}\(.*?"""(.*?)(\n\n|""")', file.read_text(encoding="utf-8"), re.DOTALL | re.M
+        )
+        return TyperCommand(name, help=written[1]) if written else imported(name)  # `data` is a group
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, known, others = super().resolve_command(ctx, args)

@@ -20,12 +20,6 @@ def summaries(address: str) -> dict[str, str]:
     return {choice: first_sentence(_docstring(module, value)) for choice, value in _entries(module, name)}
 
 
-def docstring(address: str) -> str:
-    """The docstring of the function or class at `package.module:name`, or of the group of commands."""
-    module, _, name = address.partition(":")
-    return _docstring(module, ast.Name(name))
-
-
 def first_sentence(text: str) -> str:
     """The first sentence without its full stop; `Fig.` and `et al.` do not end a sentence."""
     return re.split(r"(?<!Fig)(?<!et al)\.(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0]
@@ -47,8 +41,6 @@ def _docstring(module: str, value: ast.expr) -> str:
         assert isinstance(value.value, ast.Name)
         package, name = _imported(module, value.value.id)
         return _docstring(f"{package}.{name}", ast.Name(value.attr))
-    if isinstance(value, ast.Call) and not value.args:  # typer.Typer(help="...")
-        return next(str(ast.literal_eval(one.value)) for one in value.keywords if one.arg == "help")
     if isinstance(value, ast.Call):  # partial(classification, datasets.digits, model=mlp)
         return _docstring(module, value.args[1])
     assert isinstance(value, ast.Name)
