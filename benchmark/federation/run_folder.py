@@ -172,11 +172,11 @@ class RunFolder:
             self._write(**self._status)
             try:
                 yield
-            except (Interrupted, KeyboardInterrupt, SystemExit):
+            except (Interrupted, KeyboardInterrupt):
                 with suppress(OSError):  # the disk is full: the checkpoint says as much
                     self._update(state="interrupted")
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # SystemExit: a part of the user called sys.exit
                 with suppress(OSError):
                     self._update()
                 self.fail(self.error(error), traceback.format_exc())
@@ -205,7 +205,7 @@ class RunFolder:
             if status:
                 self._write(**status | {"state": "failed", "error": error})
 
-    def error(self, error: Exception) -> str:
+    def error(self, error: BaseException) -> str:
         """An error in a line."""
         if is_full_disk(error):
             return (

@@ -222,6 +222,10 @@ def _train(
             trainer.validate(federation, verbose=False)
     except Diverged as divergence:
         return divergence
+    except SystemExit as end:
+        if isinstance(end.__context__, KeyboardInterrupt):  # Lightning turns it into an exit with code 1
+            raise end.__context__ from None
+        raise
     return None
 
 

@@ -2,6 +2,8 @@
 
 import logging
 import math
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -49,7 +51,7 @@ def trainer_of(
         accelerator=ACCELERATORS[trial.numerics.device],
         devices=1,
         precision=PRECISIONS[trial.numerics.dtype].lightning,
-        callbacks=[Evaluations(lambda t: trial.evaluation.due(t, trial.rounds)), *callbacks],
+        callbacks=[OwnSignals(), Evaluations(lambda t: trial.evaluation.due(t, trial.rounds)), *callbacks],
         logger=logger,
         profiler=NoProfiler(),
         limit_val_batches=evaluation_batches,
@@ -106,6 +108,23 @@ class Evaluations(Callback):
         assert isinstance(federation, Federation)
         # Lightning evaluates after each batch whose number is a multiple of this.
         trainer.val_check_batch = 1 if self.due(federation.t + 1) else float("inf")
+
+
+class OwnSignals(Callback):
+    """Puts back the handlers of signals that were set when it was made.
+
+    Lightning's own for SIGTERM ends an evaluation between two batches, with a `SystemExit`, and no checkpoint (2.6.6).
+    """
+
+    def __init__(self) -> None:
+        self.handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in self.handlers.items():
+                signal.signal(number, handler)
+
+    on_validation_start = on_train_start
 
 
 class Diverged(Exception):

@@ -221,7 +221,7 @@ def carry_out(
     except SettingError as error:  # a line for the user
         run.fail(str(error), f"{error}\n", trial)
         return Outcome("failed", str(error))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if not run.error_file.exists():  # the run failed before it started
             run.fail(run.error(error), traceback.format_exc(), trial)
         return Outcome("failed", f"{contributed_line(error)}{run.error(error)}")

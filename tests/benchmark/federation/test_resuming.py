@@ -13,6 +13,7 @@ import pytest
 import torch
 import yaml
 from command import rollcall, write
+from lightning.pytorch import Callback
 from runs import DIGITS, Asked, Count, rounds_in
 
 from rollcall import SettingError, load, simulate
@@ -109,6 +110,29 @@ def test_a_signal_saves_the_round_and_no_round_is_made_twice(number, tmp_path):
 def test_a_signal_ends_a_run_without_a_folder_too():
     with pytest.raises(Interrupted, match="stopped after round 3 of 20"):
         simulate(MARKOV | {"algorithm": "fedavg", "rounds": 20}, callbacks=[Count(3, signal.SIGINT)])
+
+
+class DuringEvaluation(Callback):
+    """Sends this process SIGTERM once, in the middle of the evaluation after a round."""
+
+    def __init__(self, t):
+        self.t = t
+
+    def on_validation_batch_start(self, trainer, federation, batch, batch_idx, dataloader_idx=0):
+        if federation.t == self.t and batch_idx == 0:
+            self.t = None
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("t", [0, 4])
+def test_a_signal_during_an_evaluation_is_a_request_to_stop(t, tmp_path):
+    trial = {"task": {"name": "digits", "clients": 4}, "algorithm": "mifa", "rounds": 8, "evaluation": {"every": 1}}
+    with pytest.raises(Interrupted, match=f"stopped after round {t + 1} of 8"):
+        simulate(trial, folder=tmp_path, callbacks=[DuringEvaluation(t)])
+    assert RunFolder(tmp_path).state == "interrupted"
+    resumed = simulate(trial, folder=tmp_path)
+    assert np.array_equal(resumed.model, simulate(trial).model)
+    assert rounds_in(tmp_path) == list(range(9))
 
 
 def test_a_second_signal_does_not_wait(monkeypatch):
