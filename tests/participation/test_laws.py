@@ -94,14 +94,6 @@ def test_who_never_and_who_always_answers(name):
     assert 0 < mask[:, 2].mean() < 1
 
 
-def test_markov_at_the_ends_of_table_three():
-    model = MODELS["markov"](Population(4), probability=np.array([0.0, 1.0, 1 / 21, 0.5]))
-    # p = 0: q = 1, q* = 0. p = 1: q = 0, q* = 0.05. p = 1/21 is where the branches meet: q = 1, q* = 0.05.
-    assert model.q == pytest.approx([1, 0, 1, 0.05])
-    assert model.q_star == pytest.approx([0, 0.05, 0.05, 0.05])
-    assert model.correlation == pytest.approx([0, 0.95, -0.05, 0.9])
-
-
 def test_markov_varying_tracks_with_the_lag_of_its_chain():
     m, T, p = 20_000, 60, 0.5
     model = MODELS["markov_varying"](Population(m, seed=1), probability=p, off_on=0.3)

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from rollcall.leaderboard.plots.participation import bubbles, probabilities, separation, uplinks
+from rollcall.leaderboard.plots.participation import bubbles, probabilities, uplinks
 
 MASK = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 0]], dtype=bool)
 
@@ -33,15 +33,6 @@ def test_sorted_probabilities():
     left, right = probabilities(np.array([0.9, 0.12, 0.13])).axes
     assert right.lines[0].get_ydata().tolist() == [0.12, 0.13, 0.9]
     assert [bar.get_height() for bar in left.patches if bar.get_height()] == [2, 1]
-
-
-def test_a_curve_for_each_separation():
-    left, right = separation({0: 0.5, 1: 0.25}, {0: np.array([1.0, 0.5]), 4: np.array([1.0, 0.75])}).axes
-    assert left.lines[0].get_xydata().tolist() == [[0, 0.5], [1, 0.25]]
-    assert {line.get_label(): line.get_ydata().tolist() for line in right.lines} == {
-        "R = 0": [1.0, 0.5],
-        "R = 4": [1.0, 0.75],
-    }
 
 
 HISTOGRAM = np.array([[4, 0, 0, 0], [10, 0, 10, 20], [1, 1, 1, 0]])
