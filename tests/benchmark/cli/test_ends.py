@@ -67,6 +67,16 @@ def test_diverged_trials(store, tmp_path, capsys, monkeypatch):
     assert again.replace("kept: archived results", f"own: in {store}") == table
 
 
+def test_sys_exit_in_a_method_fails_its_trial_alone(store, tmp_path, capsys):
+    exits = method(tmp_path, "raise SystemExit(0)")
+    file = write(tmp_path, grid={"seed": [0], "algorithm": [exits, "fedavg"]})
+    code, _, err = rollcall(capsys, "run", file, "--executor", "inline")
+    assert code == 1
+    assert "SystemExit: 0" in err
+    states = {RunFolder(path.parent).state for path in store.rglob("status.json")}
+    assert states == {"failed", "finished"}
+
+
 def test_a_failed_trial_leaves_its_traceback(store, tmp_path, capsys):
     file = write(tmp_path, grid={"seed": [0], "algorithm": [method(tmp_path, "raise ValueError('no such luck')")]})
     code, _, err = rollcall(capsys, "run", file, "--executor", "inline")

@@ -67,8 +67,14 @@ def squares(seed):
     [
         ("words", "4: must return a pandas.DataFrame; returned a str"),
         ("texts", "7: the table of an analysis must have numbers in all columns; it has other values in value"),
-        ("unnumbered", "10: the table of an analysis must have a column `round`: what the analysis runs over; it has "),
-        ("doubled", "13: the table of an analysis must have a name of its own for each column; it has columns round, "),
+        (
+            "unnumbered",
+            "10: the table of an analysis must have a row, a column `round` and others of different names; it has 2 rows of value",
+        ),
+        (
+            "doubled",
+            "13: the table of an analysis must have a row, a column `round` and others of different names; it has 1 rows of round",
+        ),
     ],
 )
 def test_an_analysis_that_returns_something_else_than_numbers_by_round_fails(name, said, store, tmp_path):
