@@ -18,7 +18,7 @@ from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.experiment import put
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import Source
-from rollcall.benchmark.config.text import counted, parsed
+from rollcall.benchmark.config.text import command, counted, parsed
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep.mlflow_runs import PARENT, tags
@@ -269,7 +269,10 @@ def _of_folders(store: Path, experiment: str, metrics: Collection[str] | None) -
 
 def _of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | None) -> Run | None:
     """The run of a folder, with the tags that it has in MLflow; None if it neither finished nor diverged."""
-    status = folder.status
+    status, altered = folder.status, folder.altered()
+    if altered:
+        file, fault = next(iter(altered.items()))
+        raise ValueError(f"{file.name}: {fault}; see {command('doctor', folder.path)}")
     last = {name: status.get(name) for name in ("rounds", "diverged", "round", "seconds", "state")}
     last["finished"] = folder.finished or None
     more = {f"rollcall.{name}": str(value) for name, value in last.items() if value is not None}

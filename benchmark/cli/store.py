@@ -182,13 +182,16 @@ def export(
     to: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File to write. Default: the run's name with .pt.")
     ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run the code in RUN/source, if the trial names a file or module.")
+    ] = False,
 ) -> None:
     """Write the trained model of a run as a torch state dict."""
     import torch
 
     from rollcall import load
 
-    state = load(run).state_dict()
+    state = load(run, trust=trust).state_dict()
     file = Path(f"{run.resolve().name}.pt") if to is None else to
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("wb") as stream:

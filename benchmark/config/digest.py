@@ -16,6 +16,8 @@ from pydantic import ModelWrapValidatorHandler, PrivateAttr, model_validator
 from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, validated
 from rollcall.benchmark.config.choice import Choice, as_written
 from rollcall.benchmark.config.source import (
+    ADDRESS,
+    SUITE,
     Source,
     absolute,
     address_of,
@@ -53,6 +55,12 @@ def run_name(spec: Mapping[str, Any]) -> str:
     chosen = plain(spec.get("analysis", spec.get("algorithm", "")))
     name = str(chosen.get("name") if isinstance(chosen, dict) else chosen)
     return f"{name.rpartition(':')[2]}-seed{spec.get('seed', 0)}-{digest(spec)}"
+
+
+def copy_name(file: str) -> str:
+    """The name of the copy of a user's file in a run folder that has one of another file of this name."""
+    path = Path(file)
+    return f"{path.stem}-{hashlib.sha256(file.encode()).hexdigest()[:8]}{path.suffix}"
 
 
 def array_file(array: np.ndarray) -> str:
@@ -197,6 +205,15 @@ class Spec(Settings):
         return list(dict.fromkeys(choice.source for choice in _choices(self) if choice.source))
 
     @property
+    def copies(self) -> dict[str, Source]:
+        """The same files by their names in `source/` of the run folder."""
+        copies: dict[str, Source] = {}
+        for source in self.sources:
+            name = Path(source.file).name
+            copies[copy_name(source.file) if name in copies else name] = source
+        return copies
+
+    @property
     def code(self) -> dict[str, str]:
         """The modules of the suite that define the choices, each with a digest of its code."""
         code: dict[str, str] = {}
@@ -229,18 +246,42 @@ class Spec(Settings):
 
         written = plain(self._written, beside, partial(_beside, folder))
         (folder / "trial.yaml").write_text(dumped(written))
-        for source in self.sources:
-            copy = folder / "source" / Path(source.file).name
-            if copy.exists() and copy.read_text(encoding="utf-8") != source.text:  # two files of one name
-                copy = copy.with_name(f"{copy.stem}-{source.digest[:8]}{copy.suffix}")
-            copy.parent.mkdir(exist_ok=True)
-            copy.write_text(source.text, encoding="utf-8")
+        for name, source in self.copies.items():
+            (folder / "source").mkdir(exist_ok=True)
+            (folder / "source" / name).write_text(source.text, encoding="utf-8")
 
 
 def landed(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """`Spec.portable` settings in another process: data files are written into a folder."""
     settings: dict[str, Any] = plain(spec, _same, lambda file: str(folder / _beside(folder, file)), _same)
     return settings
+
+
+def own_code(settings: Any) -> list[str]:
+    """The addresses of code in settings that is not the suite's: `FILE.py:NAME` or `package.module:NAME`."""
+    found: dict[str, None] = {}
+
+    def note(text: str) -> str:
+        if ".py:" in text or (ADDRESS.fullmatch(text) and not text.startswith(SUITE)):
+            found[text] = None
+        return text
+
+    plain(settings, text=note)
+    return list(found)
+
+
+def from_copies(settings: Any, folder: Path) -> dict[str, Any]:
+    """The settings of a run folder with the user's files as the run had them: their copies in `source/`."""
+
+    def copied(text: str) -> str:
+        file, colon, name = text.rpartition(":")
+        if not (colon and file.endswith(".py")):
+            return text
+        copies = [folder / "source" / one for one in (copy_name(file), Path(file).name)]
+        return next((f"{copy}:{name}" for copy in copies if copy.is_file()), text)
+
+    found: dict[str, Any] = plain(settings, _same, _same, _same, copied)
+    return found
 
 
 def _beside(folder: Path, file: DataFile) -> str:

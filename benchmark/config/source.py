@@ -197,6 +197,13 @@ def suite_code(factory: Callable[..., Any]) -> dict[str, str]:
 
 
 @cache
+def package_code(folder: Path) -> str:
+    """A digest of the code of all modules in a folder."""
+    digests = [_code_digest(str(file)) for file in sorted(folder.glob("*.py"))]
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:10]
+
+
+@cache
 def _code_digest(file: str) -> str:
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     for node in ast.walk(tree):

@@ -7,7 +7,7 @@ from typing import Any
 from yaml import YAMLError
 
 from rollcall.benchmark.config.text import parsed
-from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, fault_of_archive
+from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, fault_of_archive, fault_of_checkpoint
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,21 @@ def examine(folder: Path) -> list[Finding]:
     if settings is None:
         findings.append(Finding(folder / "trial.yaml", "not a YAML mapping", "the next run writes it again"))
     for file, other in ((run.checkpoint, run.previous_checkpoint), (run.previous_checkpoint, run.checkpoint)):
-        fault = fault_of_archive(file) if file.exists() else ""
+        fault = fault_of_checkpoint(file) if file.exists() else ""
         if fault:
             advice = f"the next run resumes from {other.name}, or from round 0 without one"
             findings.append(Finding(file, fault, advice))
+    lock = folder / "lock"
+    if lock.is_dir():
+        findings.append(Finding(lock, "a folder in the place of a file", "the next run writes it again"))
     if status is None:
         return findings
+    altered = run.altered()
+    if run.metrics in altered:
+        return lost(altered[run.metrics])
+    if settings is not None and run.settings in altered:
+        is_there = run.settings.exists()
+        findings.append(Finding(run.settings, altered[run.settings], "the next run writes it again", aside=is_there))
     finished = int(status.get("finished", 0))
     if "analysis" not in (settings or {}):  # an analysis has no rounds, checkpoints and models
         if last < finished:

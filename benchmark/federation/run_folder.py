@@ -12,8 +12,10 @@ error.txt       of a failed trial, the traceback
 """
 
 import errno
+import hashlib
 import json
 import os
+import pickletools
 import platform
 import subprocess
 import sys
@@ -32,6 +34,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.source import package_code
 from rollcall.benchmark.config.text import command
 from rollcall.benchmark.federation.interruption import Interrupted
 
@@ -78,6 +81,7 @@ class RunFolder:
         self.path = path
         self.status_file = path / "status.json"
         self.metrics = path / "metrics.jsonl"
+        self.settings = path / "trial.yaml"
         self.checkpoint = path / "last.ckpt"
         self.previous_checkpoint = path / "previous.ckpt"
         self.error_file = path / "error.txt"
@@ -145,6 +149,7 @@ class RunFolder:
 
         Raises:
             InUse: another process runs this trial.
+            Damaged: metrics.jsonl is not as the run left it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         try:
@@ -152,7 +157,9 @@ class RunFolder:
         except Timeout:
             raise InUse(f"folder: {self.path} is in use; another process runs this trial. Wait for it to end") from None
         with lock:
-            self._save_settings(trial)
+            if self.metrics in (altered := self.altered()):
+                raise Damaged(self.metrics, altered[self.metrics])
+            self.save_settings(trial)
             self.error_file.unlink(missing_ok=True)
             before = self.status
             self._end: dict[str, Any] = {"state": "finished", "finished": trial.rounds}
@@ -168,6 +175,7 @@ class RunFolder:
                 "updated": time.time(),
                 "device": device,
                 "threads": threads,
+                "signature": before.get("signature", {}) | {"settings": _digest(self.settings.read_bytes())},
             }
             self._write(**self._status)
             try:
@@ -181,7 +189,27 @@ class RunFolder:
                     self._update()
                 self.fail(self.error(error), traceback.format_exc())
                 raise
-            self._update(**self._end)
+            self._update(**self._end, signature=self._signature())
+
+    def altered(self) -> dict[Path, str]:
+        """The files that are not as they were when status.json was signed, each with the difference.
+
+        A run signs its evaluations at every checkpoint and at its end. A run of an earlier version is not signed.
+        """
+        status, faults = self.status, {}
+        signed = status.get("signature", {})
+        if "rows" in signed:
+            lines = self.metrics.read_bytes().splitlines(keepends=True) if self.metrics.exists() else []
+            ended = status.get("state") in ("finished", "diverged")
+            if len(lines) < signed["rows"] or (ended and len(lines) > signed["rows"]):
+                faults[self.metrics] = f"it has {len(lines)} evaluations, and the run wrote {signed['rows']}"
+            elif _digest(b"".join(lines[: signed["rows"]])) != signed["metrics"]:
+                faults[self.metrics] = "changed after the run wrote it"
+        if "settings" in signed and not self.settings.exists():
+            faults[self.settings] = "missing"
+        elif "settings" in signed and _digest(self.settings.read_bytes()) != signed["settings"]:
+            faults[self.settings] = "changed after the run wrote it"
+        return faults
 
     def end_as_diverged(self, t: int, reason: str) -> None:
         """Make `running` end with the state `diverged`, after t rounds, and its reason."""
@@ -199,7 +227,7 @@ class RunFolder:
         with suppress(OSError):
             status = self.status
             if trial is not None and not status:
-                self._save_settings(trial)
+                self.save_settings(trial)
                 clocks = {"seconds": 0.0, "evaluation_seconds": 0.0, "updated": time.time()}
                 status = identity(trial) | {"round": 0, "device": "unknown", "threads": 0} | clocks
             if status:
@@ -230,11 +258,15 @@ class RunFolder:
         if time.monotonic() - self._written >= every:
             self._update()
 
+    def saved(self, t: int) -> None:
+        """Record and sign that t rounds are done, of which there is a checkpoint."""
+        self._update(round=t, signature=self._signature())
+
     def save_models(self, model: np.ndarray, server: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
         """Write the final model (as evaluated) and the server's model, each [d], and the buffers by name."""
         for name, arrays in {"buffers.npz": buffers, "model.npz": {"model": model, "server": server}}.items():
             if arrays:
-                with replacing(self.path / name) as scratch, scratch.open("wb") as file:
+                with replacing(self.path / name, lasting=True) as scratch, scratch.open("wb") as file:
                     np.savez(file, **arrays)  # type: ignore[arg-type, unused-ignore]
 
     def resumable(self) -> Path | None:
@@ -244,7 +276,7 @@ class RunFolder:
             Damaged: every checkpoint is damaged.
         """
         files = [file for file in (self.checkpoint, self.previous_checkpoint) if file.exists()]
-        faults = {file: fault_of_archive(file) for file in files}
+        faults = {file: fault_of_checkpoint(file) for file in files}
         good = next((file for file in files if not faults[file]), None)
         if good is None and files:
             raise Damaged(files[0], faults[files[0]])
@@ -260,11 +292,11 @@ class RunFolder:
     def resume_at(self, t: int) -> None:
         """Remove the evaluations of later rounds than t. The resumed run makes them again."""
         text = "".join(f"{json.dumps(row)}\n" for row in self.rows() if row["round"] <= t)
+        finished = 0 if t < self._status["finished"] else self._status["finished"]
+        self._update(finished=finished, signature=self._signature(text.encode()))  # first: a kill leaves more lines
         if (self.metrics.read_bytes() if self.metrics.exists() else b"") != text.encode():
             with replacing(self.metrics) as scratch:
                 scratch.write_text(text)
-        if t < self._status["finished"]:
-            self._update(finished=0)
 
     def rows(self) -> list[dict[str, float]]:
         """The lines of metrics.jsonl; none if there is no such file. An unfinished last line is left out.
@@ -319,7 +351,7 @@ class RunFolder:
         with np.load(file) as arrays:
             return dict(arrays)
 
-    def _save_settings(self, trial: "Spec") -> None:
+    def save_settings(self, trial: "Spec") -> None:
         """Write trial.yaml once, so that a later start on a full disk cannot cut it off."""
         with TemporaryDirectory(dir=self.path) as scratch:
             trial.save(Path(scratch))
@@ -330,6 +362,22 @@ class RunFolder:
                 else:
                     file.replace(target)
 
+    def _signature(self, content: bytes | None = None) -> dict[str, Any]:
+        """The number of evaluations and their digest, and that of the settings. The evaluations last from now on.
+
+        Args:
+            content: of metrics.jsonl; by default as it is.
+        """
+        if content is None:
+            content = b""
+            if self.metrics.exists():
+                with self.metrics.open("rb") as file:
+                    os.fsync(file.fileno())
+                    content = file.read()
+        whole = content[: content.rfind(b"\n") + 1]  # without a line that a full disk cut off
+        settings = _digest(self.settings.read_bytes())
+        return {"rows": whole.count(b"\n"), "metrics": _digest(whole), "settings": settings}
+
     def _update(self, **changes: Any) -> None:
         clocks = {
             "seconds": round(time.monotonic() - self._started, 3),
@@ -337,11 +385,11 @@ class RunFolder:
             "updated": time.time(),
         }
         self._status |= clocks | changes
-        self._write(**self._status)
+        self._write(lasting="signature" in changes, **self._status)
 
-    def _write(self, **status: Any) -> None:
+    def _write(self, lasting: bool = False, **status: Any) -> None:
         # Written elsewhere and renamed, so that a reader never sees half a file.
-        with replacing(self.status_file) as scratch:
+        with replacing(self.status_file, lasting) as scratch:
             scratch.write_text(json.dumps(status, indent=1))
         self._written = time.monotonic()
 
@@ -360,11 +408,19 @@ def run_folders(folder: Path, *, below: bool = True, begun: bool = True) -> list
 
 
 @contextmanager
-def replacing(file: Path) -> Iterator[Path]:
-    """A path to write to. It replaces the file at the end; if writing fails, the file stays as it was."""
+def replacing(file: Path, lasting: bool = False) -> Iterator[Path]:
+    """A path to write to. It replaces the file at the end; if writing fails, the file stays as it was.
+
+    Args:
+        file: to replace.
+        lasting: whether a power cut must leave the old file or the new one, whole; this takes some milliseconds.
+    """
     scratch = file.with_name(f"{file.name}.new")
     try:
         yield scratch
+        if lasting:
+            with scratch.open("rb") as written:
+                os.fsync(written.fileno())
         scratch.replace(file)
     except BaseException:
         scratch.unlink(missing_ok=True)
@@ -379,6 +435,20 @@ def fault_of_archive(file: Path) -> str:
     except (zipfile.BadZipFile, OSError, EOFError, ValueError):
         return "cut off or not readable"
     return f"wrong checksum of {member}" if member else ""
+
+
+def fault_of_checkpoint(file: Path) -> str:
+    """The fault of a checkpoint; empty if there is none. One that names code other than tensors is not of a run."""
+    fault = fault_of_archive(file)
+    if fault:
+        return fault
+    with zipfile.ZipFile(file) as archive:
+        pickles = [archive.read(name) for name in archive.namelist() if name.endswith("data.pkl")]
+    for code, name, _ in (operation for content in pickles for operation in pickletools.genops(content)):
+        of_tensors = code.name == "GLOBAL" and str(name).startswith(("torch", "collections "))
+        if code.name in ("GLOBAL", "STACK_GLOBAL") and not of_tensors:
+            return f"it names code: {name}"
+    return ""
 
 
 def set_aside(path: Path) -> Path:
@@ -396,6 +466,10 @@ def is_full_disk(error: BaseException | None) -> bool:
     return False
 
 
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
 def identity(trial: "Spec") -> dict[str, Any]:
     """The origin of a run for status.json: trial, machine, versions and commit."""
     return {
@@ -408,9 +482,17 @@ def identity(trial: "Spec") -> dict[str, Any]:
         "versions": {"rollcall": version("rollcall-fl")}
         | {name: version(name) for name in ("torch", "lightning", "numpy")},
         "commit": commit(),
-        "code": trial.code,
-        "sources": {Path(source.file).name: source.digest[:10] for source in trial.sources},
+        "code": code_of(trial),
+        "sources": {name: source.digest[:10] for name, source in trial.copies.items()},
     }
+
+
+def code_of(trial: "Spec") -> dict[str, str]:
+    """The modules of the suite that compute a trial, each with a digest: its choices, and all engines and the loop."""
+    packages = {
+        f"benchmark.{name}": package_code(Path(__file__).parents[1] / name) for name in ("engines", "federation")
+    }
+    return trial.code | packages
 
 
 def commit() -> str | None:

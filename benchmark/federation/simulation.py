@@ -15,6 +15,7 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
 
 from rollcall.benchmark.config.base import load_yaml
+from rollcall.benchmark.config.digest import from_copies, own_code
 from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import FlatTask, kernels_of_one_thread
@@ -23,6 +24,7 @@ from rollcall.benchmark.federation.interruption import stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.federation.trainer import (
+    EVALUATIONS,
     PRECISIONS,
     Checkpoints,
     Diverged,
@@ -137,21 +139,36 @@ def simulate(
     return Result(trial, model, server, _own_rows(recorder.history(), trial), path, t, buffers)
 
 
-def load(folder: Path | str) -> Result:
+def load(folder: Path | str, *, trust: bool = False) -> Result:
     """The result of a finished run from its folder, as `simulate` returned it.
 
+    Args:
+        folder: the run folder.
+        trust: allow to run code that is not the suite's, if the trial names some. Files are those in `source/` of the
+            run folder: the code that the run had.
+
     Raises:
-        SettingError: it is not the folder of a finished trial.
+        SettingError: it is not the folder of a finished trial, or its own code is not trusted or not that of the run.
     """
     run = RunFolder(Path(folder))
-    if not (run.path / "trial.yaml").is_file():
+    if not run.settings.is_file():
         raise SettingError(f"{run.path} is not a run folder; it has no trial.yaml")
-    settings = load_yaml(run.path / "trial.yaml")
+    settings = load_yaml(run.settings)
     if "analysis" in settings:
         raise SettingError(f"{run.path} is the run folder of an analysis, which trains no model; see its metrics.jsonl")
     if not (run.path / "model.npz").is_file():
         raise SettingError(f"{run.path} has no model; its state is {run.state}. Only a finished trial has a model")
-    trial = Trial.read(settings)
+    code = own_code(settings)
+    if code and not trust:
+        raise SettingError(
+            f"{run.path} names code that is not the suite's: {', '.join(code)}. To run it, read {run.path / 'source'} "
+            "and then say trust=True, or --trust"
+        )
+    trial = Trial.read(from_copies(settings, run.path))
+    known = run.status.get("sources", {}).values()
+    changed = [source.file for source in trial.sources if known and source.digest[:10] not in known]
+    if changed:
+        raise SettingError(f"{changed[0]} is not allowed with {run.path}; it is not the code of this run any more")
     # A finished run that is being continued for more rounds keeps the model of the rounds that are done.
     return _stored(run, trial.model_copy(update={"rounds": run.finished or trial.rounds}))
 
@@ -212,7 +229,9 @@ def _train(
     Returns the reason if the run ended early because it diverged.
     """
     if resume is not None:
-        federation.load_state_dict(torch.load(resume, map_location="cpu", weights_only=True)["state_dict"])
+        checkpoint = torch.load(resume, map_location="cpu", weights_only=True)
+        federation.load_state_dict(checkpoint["state_dict"])
+        recorder.check(federation.t, checkpoint.get(EVALUATIONS, 0))
     recorder.resume_at(federation.t)
     try:
         if trial.evaluation.due(federation.t, trial.rounds) and not recorder.has(federation.t):

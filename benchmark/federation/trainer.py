@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from time import monotonic
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 import torch
@@ -20,7 +20,10 @@ from lightning.pytorch.profilers import PassThroughProfiler
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.federation.run_folder import RunFolder, replacing
+from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, replacing
+
+EVALUATIONS = "rollcall_evaluations"
+"""The entry of a checkpoint with the number of evaluations up to its round."""
 
 ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu"}
 
@@ -167,6 +170,19 @@ class Recorder(Callback):
             self.run.append(row, monotonic() - self.began)
         self.rows[federation.t] = row
 
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        checkpoint[EVALUATIONS] = len(self.rows)
+
+    def check(self, t: int, evaluations: int) -> None:
+        """Compare with a checkpoint of round t, when there were so many evaluations.
+
+        Raises:
+            Damaged: metrics.jsonl has lost some.
+        """
+        kept = sum(earlier <= t for earlier in self.rows)
+        if self.run is not None and kept < evaluations:
+            raise Damaged(self.run.metrics, f"it has {kept} of the {evaluations} evaluations up to round {t}")
+
     def resume_at(self, t: int) -> None:
         """Forget the evaluations of later rounds than t. The resumed run makes them again."""
         self.rows = {earlier: row for earlier, row in self.rows.items() if earlier <= t}
@@ -203,11 +219,11 @@ class Checkpoints(Callback):
         stop = not last and self.requested()
         if self.run is not None and (last or stop or monotonic() - self.saved >= self.every):
             # Replaced atomically, and the one before is kept. Lightning can resume only from the end of a round.
-            with replacing(self.run.checkpoint) as scratch:
+            with replacing(self.run.checkpoint, lasting=True) as scratch:
                 trainer.save_checkpoint(scratch)
                 if self.run.checkpoint.exists():
                     self.run.checkpoint.replace(self.run.previous_checkpoint)
-            self.run.reached(federation.t, every=0)
+            self.run.saved(federation.t)
             self.saved = monotonic()
         elif self.run is not None:
             self.run.reached(federation.t)

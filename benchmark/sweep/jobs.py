@@ -20,7 +20,7 @@ from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.evaluation import Costs, named
 from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder
+from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder, code_of
 from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, Refused, simulate
 
 
@@ -53,9 +53,9 @@ class Job:
 
     @property
     def changed(self) -> list[str]:
-        """The modules of the suite whose code is not that of the run in the folder; none if the folder does not say."""
-        before, now = self.folder.status.get("code", {}), self.trial.code
-        return sorted(module for module in before.keys() | now if before and before.get(module) != now.get(module))
+        """The modules of the suite whose code is not that of the run in the folder, as far as the folder says."""
+        now = code_of(self.trial)
+        return sorted(module for module, code in self.folder.status.get("code", {}).items() if code != now.get(module))
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,12 @@ class Ends:
 def check_folders(jobs: Iterable[Job]) -> None:
     """Read the run folder of every job, so that a damaged file is refused before anything runs."""
     for job in jobs:
-        job.folder.status  # noqa: B018
+        altered = job.folder.altered()
+        if job.folder.metrics in altered:
+            raise Damaged(job.folder.metrics, altered[job.folder.metrics])
         job.folder.history()
+        if job.ended and not job.folder.settings.exists():  # `doctor` set it aside
+            job.folder.save_settings(job.trial)
 
 
 def check(jobs: Iterable[Job]) -> None:

@@ -186,3 +186,21 @@ def test_a_folder_without_a_model_is_not_exported(capsys, tmp_path):
     code, _, err = rollcall(capsys, "export", str(folder))
     assert code == 2
     assert err == f"error: {folder} is the run folder of an analysis, which trains no model; see its metrics.jsonl\n"
+
+
+READING = ["list", "status", "doctor", "leaderboard FILE", "clean FILE", "archive FILE", "sync", "show FILE"]
+
+
+@pytest.mark.parametrize("line", [*READING, "export RUN"])
+def test_a_command_that_reads_runs_no_code_of_the_user(line, store, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = "from rollcall.algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n"
+    Path("mine.py").write_text(code)
+    file = write(tmp_path, source="[X] Fig. 1", grid={"seed": [0], "algorithm": ["mine.py:Mine"]})
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    (run,) = store.glob("tiny/*-seed0-*")
+    for copy in (Path("mine.py"), run / "source" / "mine.py"):
+        copy.write_text("open('ran', 'w')\n" + code)
+    _, _, err = rollcall(capsys, *line.replace("FILE", file).replace("RUN", str(run)).split())
+    assert not Path("ran").exists()
+    assert ("names code that is not the suite's" in err) == line.startswith("export")

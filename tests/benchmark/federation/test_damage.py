@@ -1,12 +1,14 @@
 """Damaged run folders and a full disk: each error is clear, and the next run ends like an undisturbed one."""
 
 import errno
+import json
 import os
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from filelock import FileLock
 from lightning.pytorch import Trainer
 from runs import QUADRATIC as TRIAL
@@ -18,6 +20,7 @@ from rollcall.benchmark.federation.doctor import examine
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders, set_aside
 from rollcall.benchmark.sweep.jobs import carry_out
+from rollcall.leaderboard.runs import own
 
 
 def stopped(folder, at=13):
@@ -60,7 +63,7 @@ def test_a_damaged_file_is_found_and_set_aside(name, tmp_path):
     (finding,) = examine(folder)
     assert finding.path == folder / name
     assert set_aside(finding.path) == folder / f"{name}.damaged"
-    assert examine(folder) == []
+    assert not any(finding.aside for finding in examine(folder))
     assert is_whole(folder)
 
 
@@ -203,3 +206,84 @@ def test_a_full_disk_at_a_checkpoint(tmp_path, monkeypatch):
     assert carried_out(tmp_path).state == "finished"
     assert rounds_in(tmp_path) == [0, 5, 10, 15, 20]
     assert np.array_equal(RunFolder(tmp_path).models()[0], simulate(TRIAL).model)
+
+
+def changed(old, new):
+    def change(file):
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, new, 1))
+
+    return change
+
+
+ALTERATIONS = {
+    "metrics.jsonl cut in half": ("metrics.jsonl", lambda file: file.write_bytes(b"".join(lines_of(file)[:2]))),
+    "the last evaluation gone": ("metrics.jsonl", lambda file: file.write_bytes(b"".join(lines_of(file)[:-1]))),
+    "an evaluation too many": ("metrics.jsonl", lambda file: file.write_bytes(b"".join([*lines_of(file), *lines_of(file)]))),
+    "a digit": ("metrics.jsonl", changed('"train/loss": ', '"train/loss": 1')),
+    "a rate": ("trial.yaml", changed("lr: 0", "lr: 1")),
+    "no settings": ("trial.yaml", Path.unlink),
+}  # fmt: skip
+
+
+def lines_of(file):
+    return file.read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_altered_results_are_noticed(name, tmp_path, capsys):
+    folder = tmp_path / "runs" / "mine" / "one"
+    simulate(TRIAL, folder=folder)
+    assert (examine(folder), len(own(tmp_path / "runs", "mine"))) == ([], 1)
+    file, alter = ALTERATIONS[name]
+    alter(folder / file)
+    (finding,) = examine(folder)
+    assert (finding.path, finding.aside) == {
+        "metrics.jsonl": (folder, True),
+        "trial.yaml": (folder / "trial.yaml", name != "no settings"),
+    }[file]
+    assert own(tmp_path / "runs", "mine") == []
+    assert f"left out: {folder}: {file}: " in capsys.readouterr().err
+    if finding.aside:
+        set_aside(finding.path)
+    assert is_whole(folder)
+
+
+def test_a_run_of_an_earlier_version_is_not_signed(tmp_path, capsys):
+    folder = tmp_path / "runs" / "mine" / "one"
+    simulate(TRIAL, folder=folder)
+    status = json.loads((folder / "status.json").read_text())
+    del status["signature"]
+    (folder / "status.json").write_text(json.dumps(status))
+    (folder / "metrics.jsonl").write_bytes(b"".join(lines_of(folder / "metrics.jsonl")))
+    assert (examine(folder), len(own(tmp_path / "runs", "mine"))) == ([], 1)
+    assert capsys.readouterr().err == ""
+
+
+def test_evaluations_that_a_power_cut_took_are_missed_by_the_checkpoint(tmp_path):
+    """status.json is lost too: the checkpoint knows how many there were."""
+    stopped(tmp_path)
+    (tmp_path / "metrics.jsonl").write_bytes(lines_of(tmp_path / "metrics.jsonl")[0])
+    (tmp_path / "status.json").unlink()
+    with pytest.raises(Damaged, match=r"metrics.jsonl is damaged \(it has 1 of the 3 evaluations up to round 13"):
+        simulate(TRIAL, folder=tmp_path)
+
+
+def test_a_checkpoint_that_names_code_is_damaged(tmp_path):
+    class Hostile:
+        def __reduce__(self):
+            return os.system, ("touch hostile",)
+
+    stopped(tmp_path)
+    torch.save({"state_dict": Hostile()}, tmp_path / "last.ckpt")
+    (finding,) = examine(tmp_path)
+    assert (finding.path.name, finding.problem) == ("last.ckpt", "it names code: posix system")
+    assert is_whole(tmp_path)  # from previous.ckpt
+
+
+def test_a_folder_in_the_place_of_the_lock_is_found(tmp_path):
+    (tmp_path / "lock").mkdir()
+    assert carry_out(Trial.read(TRIAL), tmp_path, lambda: False).state == "failed"
+    (finding,) = examine(tmp_path)
+    set_aside(finding.path)
+    assert is_whole(tmp_path)

@@ -7,6 +7,7 @@ from torch import nn
 
 from rollcall import SettingError, load, simulate
 from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.doctor import examine
 from rollcall.tasks import TASKS
 
 DIGITS = {
@@ -81,3 +82,46 @@ def test_what_cannot_be_loaded(tmp_path):
     Trial.read(DIGITS | {"algorithm": "fedpbc"}).save(tmp_path)
     with pytest.raises(SettingError, match="has no model; its state is absent"):
         load(tmp_path)
+
+
+NETWORK = """
+from torch import nn
+
+
+def network(shape, classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, WIDTH), nn.ReLU(), nn.Linear(WIDTH, classes))
+"""
+
+
+@pytest.fixture
+def own_network(tmp_path):
+    """A run with a network of the user's, whose file is then edited; and the accuracy of the run."""
+    file = tmp_path / "net.py"
+    file.write_text(NETWORK.replace("WIDTH", "12"))
+    task = {"name": "digits", "clients": 6, "model": f"{file}:network"}
+    result = simulate({"task": task, "algorithm": "fedavg", "rounds": 8}, folder=tmp_path / "run")
+    file.write_text(NETWORK.replace("WIDTH", "12").replace("nn.ReLU()", "nn.Tanh()"))
+    return tmp_path / "run", result.history["test/accuracy"].iloc[-1]
+
+
+def test_foreign_code_runs_only_if_it_is_trusted(own_network):
+    folder, _ = own_network
+    with pytest.raises(SettingError, match=r"names code that is not the suite's: .*net.py:network. To run it, read"):
+        load(folder)
+    assert not any(finding.aside for finding in examine(folder))  # without the code
+
+
+@pytest.mark.parametrize("file", ["edited", "gone"])
+def test_a_run_is_loaded_with_the_code_that_it_had(own_network, file):
+    """Also where the file is not, as on another machine."""
+    folder, accuracy = own_network
+    if file == "gone":
+        (folder.parent / "net.py").unlink()
+    assert measured(load(folder, trust=True).module())[1] == accuracy
+
+
+def test_code_that_was_changed_in_the_run_folder_is_refused(own_network):
+    folder, _ = own_network
+    (folder / "source" / "net.py").write_text((folder.parent / "net.py").read_text())
+    with pytest.raises(SettingError, match="it is not the code of this run any more"):
+        load(folder, trust=True)
