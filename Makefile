@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-all check docs wheel-check clean
+.PHONY: demo test test-all faults check docs wheel-check clean
 
 demo: .venv/installed  ## run the quickstart benchmark and print its leaderboard
 	$(BIN)/rollcall run quickstart
@@ -15,6 +15,9 @@ test: .venv/installed  ## run what a contributor runs: the behaviour of every pa
 
 test-all: .venv/installed  ## run all tests: kills, Ray, servers, every experiment; under eight minutes
 	$(BIN)/pytest --numprocesses 3 --dist worksteal
+
+faults: .venv/installed  ## run the tests that kill, fill the disk, damage, alter and attack: how many of the faults are survived
+	$(BIN)/pytest --numprocesses 3 --dist worksteal -m fault
 
 check: .venv/installed  ## style and types
 	$(BIN)/ruff format --check .

@@ -42,10 +42,34 @@ FULL = (
 and checks of all methods, of which `make test` has three. `make test-all` runs them all."""
 
 
+FAULTS = (
+    "benchmark/cli/test_ends.py",
+    "benchmark/cli/test_store.py::test_a_command_that_reads",
+    "benchmark/federation/test_damage.py",
+    "benchmark/federation/test_divergence.py",
+    "benchmark/federation/test_resuming.py::test_a_second_signal",
+    "benchmark/federation/test_resuming.py::test_a_signal",
+    "benchmark/federation/test_resuming.py::test_a_stopped",
+    "benchmark/federation/test_resuming.py::test_ctrl_c",
+    "benchmark/federation/test_trained.py::test_a_run_is_loaded",
+    "benchmark/federation/test_trained.py::test_code",
+    "benchmark/federation/test_trained.py::test_foreign",
+    "benchmark/search/test_search.py::test_a_killed",
+    "benchmark/sweep/test_mlflow_database.py",
+    "benchmark/sweep/test_mlflow_server.py",
+    "benchmark/sweep/test_ray_executor.py",
+    "leaderboard/cli/test_leaderboard.py::test_a_link",
+    "leaderboard/cli/test_leaderboard.py::test_a_table_is_printed",
+    "leaderboard/test_render.py::test_a_hostile",
+)
+"""The beginnings of the names of tests that kill, fill a disk, damage, alter or attack; `make faults` runs them."""
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.nodeid.removeprefix("tests/").startswith(FULL):
-            item.add_marker("full")
+        for mark, names in {"full": FULL, "fault": FAULTS}.items():
+            if item.nodeid.removeprefix("tests/").startswith(names):
+                item.add_marker(mark)
 
 
 @pytest.fixture(autouse=True, scope="session")
