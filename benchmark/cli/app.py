@@ -91,11 +91,6 @@ def main() -> None:
     except Interrupted as reason:
         print(reason, file=sys.stderr)
         sys.exit(INTERRUPTED)
-    except KeyboardInterrupt:
-        print(
-            "Stopped at once. Rounds after the last checkpoint are lost; rerun the command to resume.", file=sys.stderr
-        )
-        sys.exit(INTERRUPTED)
     except BrokenPipeError:  # the reader, such as `head`, has read enough
         sys.exit(1)
     except OSError as error:

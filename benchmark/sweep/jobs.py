@@ -237,11 +237,18 @@ def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVE
 
     After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts. Returns the outcomes of the
     jobs that were started, by name.
+
+    Raises:
+        Interrupted: after a second signal, at once.
     """
     outcomes: dict[str, Outcome] = {}
     with stop_requests() as requested:
         for job in jobs:
             if requested():
                 break
-            outcomes[job.trial.name] = carry_out(job.trial, job.folder.path, requested, checkpoint_every)
+            try:
+                outcomes[job.trial.name] = carry_out(job.trial, job.folder.path, requested, checkpoint_every)
+            except KeyboardInterrupt:  # a second signal
+                lost = "Stopped at once. Rounds after the last checkpoint are lost. Rerun the command to resume."
+                raise Interrupted(lost) from None
     return outcomes
