@@ -53,7 +53,7 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
     """The content of a YAML file, whose text is edited first. Data files that it names are relative to its folder.
 
     Raises:
-        SettingError: the file does not exist, is not YAML, or sets a key twice.
+        SettingError: the file does not exist, is not YAML, or is refused by `parsed`.
     """
     try:
         content = parsed(edited(path.read_text(encoding="utf-8")))
