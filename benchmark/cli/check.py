@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rollcall.benchmark.cli.shared import Json, err, out
 from rollcall.benchmark.config.choice import KINDS, Choice, kind_of, read
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.text import parse_part
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _choice(value: Any, kind: str) -> Choice:
     from rollcall.benchmark.conformance import CHECKS
 
     if kind and kind not in CHECKS:
-        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {', '.join(CHECKS)}")
+        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {listed(CHECKS, kind)}")
     name = value.get("name") if isinstance(value, dict) else value
     kind = kind or (kind_of(name) if isinstance(name, str) else "algorithm")
     if kind not in CHECKS:

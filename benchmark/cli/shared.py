@@ -34,7 +34,11 @@ Only = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SETTING=VALUE,...", help="Change a setting; several values make an axis."),
+    typer.Option(
+        "--set",
+        metavar="SETTING=VALUE,...",
+        help="Change a setting; several values make an axis. METHOD:SETTING=VALUE: of one method.",
+    ),
 ]
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds to use instead of the experiment's.")]
 Methods = Annotated[

@@ -135,7 +135,7 @@ def parse_all(field: str, assignments: Iterable[str]) -> dict[str, list[Any]]:
     """
     values: dict[str, list[Any]] = {}
     for text in assignments:
-        for assignment in map(str.strip, re.split(r",(?=\s*[A-Za-z_][\w.]*=)", text)):
+        for assignment in map(str.strip, re.split(r",(?=\s*[A-Za-z_][\w.]*(?::[\w.]+)?=)", text)):
             path, equals, more = assignment.partition("=")
             if not (path and equals):
                 raise SettingError(
