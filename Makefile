@@ -8,6 +8,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt
 demo: .venv/installed  ## run the quickstart benchmark and print its leaderboard
 	$(BIN)/rollcall run quickstart
 	$(BIN)/rollcall leaderboard quickstart
+	@echo "To use the command rollcall: source .venv/bin/activate"
 
 # Three processes keep two cores busy while tests wait for Ray and for servers. Each takes up to 3 GB.
 test: .venv/installed  ## run what a contributor runs: the behaviour of every part, under three minutes

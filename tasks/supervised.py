@@ -17,7 +17,7 @@ from torch.utils.data import Dataset, TensorDataset, default_collate
 
 from rollcall.tasks.base import ClientData, Holdings, Samples, Task, need_least, not_finite
 from rollcall.tasks.metrics import METRICS, Accumulated
-from rollcall.tasks.partitions import PARTITIONS, Partition, iid
+from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, iid, parts_of
 from rollcall.tasks.streams import stream, torch_stream
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -126,6 +126,10 @@ class Supervised:
         targets = self.train[-1].numpy()
         labels = targets if targets.ndim == 1 else np.zeros(len(targets))
         parts = self.partition(labels, self.clients, seed)
+        if not isinstance(parts, Parts):  # of the user's function: a list of the samples of each client
+            parts = parts_of(parts, labels)
+        if fault := parts.fault(len(labels), self.clients):
+            raise ValueError(f"partition: {fault}")
         splits, owners, rows = {"train": self.train}, {}, parts.rows
         if self.validation:
             rows, held_out = _held_out(rows, self.validation, seed)
@@ -186,7 +190,8 @@ def supervised(
         metrics: names such as `auroc` or torchmetrics objects, in a list or by name; and by name functions from
             predictions and targets to a value of each sample [n].
         clients: m, the number of clients.
-        partition: of the training samples among clients: a function, a name, or a mapping with name and options.
+        partition: of the training samples among clients: a name, a mapping with name and options, or a function of
+            (labels, clients, seed) that returns `Parts` or a list of the samples' numbers for each client.
         validation: share of each client's training samples that is held out as the split `validation`, in [0, 1).
         lr: learning rate of central training.
 
@@ -315,7 +320,11 @@ def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None
     """Raise ValueError unless a network gives C logits for images of a shape; or the error of the network."""
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        logits = copy.deepcopy(module).eval()(torch.randn(2, *shape, generator=generator))
+        try:
+            logits = copy.deepcopy(module).eval()(torch.randn(2, *shape, generator=generator))
+        except RuntimeError as error:
+            error.args = (f"for images of shape {list(shape)}: {_line(error)}",)
+            raise
     _check_predictions(logits, torch.arange(2) % classes, classes)
 
 

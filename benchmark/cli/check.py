@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.markup import escape
 from rich.progress import track
 from rich.table import Table as Grid
+from rich.text import Text
 
 from rollcall.benchmark.cli.shared import Json, err, out
 from rollcall.benchmark.config.choice import KINDS, Choice, kind_of, read
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.text import parse_part
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _choice(value: Any, kind: str) -> Choice:
     from rollcall.benchmark.conformance import CHECKS
 
     if kind and kind not in CHECKS:
-        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {', '.join(CHECKS)}")
+        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {listed(CHECKS, kind)}")
     name = value.get("name") if isinstance(value, dict) else value
     kind = kind or (kind_of(name) if isinstance(name, str) else "algorithm")
     if kind not in CHECKS:
@@ -69,15 +69,16 @@ def _choice(value: Any, kind: str) -> Choice:
 def _report(name: str, kind: str, outcomes: "list[Outcome]", whole: bool) -> Group:
     """The kind of a part, and the checks that it failed; with `whole`, those that it passed if it failed none."""
     failed = [outcome for outcome in outcomes if not outcome.passed]
-    verdict = f"[red]fails {len(failed)} of {len(outcomes)} checks[/]" if failed else "[green]passes[/]"
+    verdict = f"fails {len(failed)} of {len(outcomes)} checks" if failed else "passes"
     if len(failed) == len(outcomes):
-        verdict = "[red]fails a check that all others rely on[/]"
+        verdict = "fails a check that all others rely on"
     remarks = "; ".join(outcome.seen for outcome in outcomes if outcome.passed and outcome.seen)
     grid = Grid(show_header=False, box=None)
     for outcome in failed:
         text = f"{outcome.check}\n  expected  {outcome.expected}\n  seen      {outcome.seen}"
-        grid.add_row("[red]✗[/]", escape(f"{text}\n  in        {outcome.where}" if outcome.where else text))
+        grid.add_row(Text("✗", "red"), f"{text}\n  in        {outcome.where}" if outcome.where else text)
     for outcome in outcomes if whole and not failed else ():
-        grid.add_row("[green]✓[/]", escape(outcome.check))
-    head = f"[bold]{escape(name)}[/] ({kind}) {verdict}  {escape(remarks)}"
+        grid.add_row(Text("✓", "green"), outcome.check)
+    colour = "red" if failed else "green"
+    head = Text.assemble((name, "bold"), f" ({kind}) ", (verdict, colour), f"  {remarks}")
     return Group(head, *([grid] if grid.row_count else []))

@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from rich.table import Table as Grid
 
 from rollcall.benchmark.cli.shared import Json, out
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, listed
 
 if TYPE_CHECKING:
     from rollcall.tasks.datasets import Source
@@ -82,7 +82,7 @@ def _chosen(names: list[str] | None) -> "tuple[Path, list[Source]]":
 
     for name in names or []:
         if name not in SOURCES:
-            raise SettingError(f"name: {name!r} is not allowed; must be one of {', '.join(SOURCES)}")
+            raise SettingError(f"name: {name!r} is not allowed; must be one of {listed(SOURCES, name)}")
     return root(), [SOURCES[name] for name in names or SOURCES]
 
 

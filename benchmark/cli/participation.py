@@ -16,7 +16,7 @@ from rich.table import Table as Grid
 
 from rollcall.benchmark.cli.shared import Json, Only, draw, out, strict_json
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
-from rollcall.benchmark.config.errors import SettingError, at
+from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.text import counted, parse_all
 from rollcall.benchmark.config.trial import ParticipationChoice, Trial
@@ -110,7 +110,9 @@ def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> tuple[Partic
     if not models:
         raise SettingError(f"participation: {name} has no participation model; its panels are analyses")
     if wanted not in models and (wanted or len(models) > 1):
-        raise SettingError(f"participation: {wanted!r} is not a model of {name}; must be one of {', '.join(models)}")
+        raise SettingError(
+            f"participation: {wanted!r} is not a model of {name}; must be one of {listed(models, wanted)}"
+        )
     from rollcall.benchmark.federation.build import build  # imports torch, which takes seconds
     from rollcall.benchmark.sweep.estimate import missing
 

@@ -14,8 +14,8 @@ from rollcall.benchmark.config.errors import SettingError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-out = Console()
-err = Console(stderr=True)
+out = Console(markup=False, emoji=False)  # texts of files and users are printed as they are
+err = Console(stderr=True, markup=False, emoji=False)
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as in shells."""
@@ -34,7 +34,11 @@ Only = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SETTING=VALUE,...", help="Change a setting; several values make an axis."),
+    typer.Option(
+        "--set",
+        metavar="SETTING=VALUE,...",
+        help="Change a setting; several values make an axis. METHOD:SETTING=VALUE: of one method.",
+    ),
 ]
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds to use instead of the experiment's.")]
 Methods = Annotated[
@@ -57,7 +61,7 @@ STORE = Path("runs")
 
 def say(line: str, console: Console = out) -> None:
     """Print a line as it is, however long, without colours."""
-    console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(line, highlight=False, soft_wrap=True)
 
 
 def strict_json(value: Any) -> str:

@@ -22,6 +22,7 @@ from rollcall.benchmark.cli.shared import (
     Json,
     Store,
     out,
+    say,
     strict_json,
 )
 from rollcall.benchmark.config.errors import SettingError
@@ -31,6 +32,9 @@ from rollcall.benchmark.federation.doctor import Finding, examine
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
 from rollcall.benchmark.sweep.mlflow_client import address, fault_of_database, file_of
 from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
+
+UNLISTED = "not in the experiment file"
+"""Why `clean` lists a trial that may be a result."""
 
 PAUSE = 2.0
 """Seconds between two looks with `--follow`."""
@@ -112,12 +116,15 @@ def clean(
     dry_run: Annotated[
         bool, typer.Option("--dry-run/--yes", help="List the run folders, or delete them. Default: list.")
     ] = True,
+    unlisted: Annotated[
+        bool, typer.Option("--unlisted", help="Also delete trials that are not in the experiment file.")
+    ] = False,
     store: Store = STORE,
 ) -> None:
-    """Delete the run folders of failed trials, and of trials that are not in the experiment file.
+    """List or delete the run folders of failed trials; with --unlisted also of trials that are not in the file.
 
-    Trials of the file and of its variants stay, and so do those that `rollcall run` would run with the same --seeds,
-    --only, --set, --algorithm and --tuned. Trials that are running stay.
+    Trials that were run with --tuned, --set, --seeds or --algorithm are not in the file. Repeat these options to keep
+    them. Trials of the file's variants are in it. Trials that are running stay.
     """
     if len(plans) > 1:
         raise SettingError("experiment: a paper is not allowed; must be one experiment")
@@ -134,12 +141,13 @@ def clean(
     for folder, reason in stale.items():
         grid.add_row(folder.name, reason)
     out.print(grid)
-    if dry_run:
-        print(f"{counted(len(stale), 'run folder')} in {home}. To delete: add --yes")
-        return
-    for folder in stale:
+    chosen = [folder for folder, reason in stale.items() if unlisted or reason != UNLISTED]
+    for folder in () if dry_run else chosen:
         shutil.rmtree(folder)
-    print(f"{counted(len(stale), 'run folder')} deleted in {home}.")
+    done = f"{counted(len(chosen), 'run folder')} {'to delete with --yes' if dry_run else 'deleted'}"
+    left = len(stale) - len(chosen)
+    more = f"; {left} more with --unlisted" if left else ""
+    say(f"In {home}: {done}{more}")
 
 
 def _stale(home: Path, known: set[str]) -> dict[Path, str]:
@@ -153,7 +161,7 @@ def _stale(home: Path, known: set[str]) -> dict[Path, str]:
         except (ValueError, KeyError):
             continue
         if not run.in_use and (digest not in known or state == "failed"):
-            stale[folder] = "failed" if digest in known else "not in the experiment file"
+            stale[folder] = "failed" if digest in known else UNLISTED
     return stale
 
 

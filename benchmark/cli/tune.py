@@ -158,4 +158,4 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
         table.add_row(name, "\n".join(settings[name]), score, str(one.samples), *costs)
     out.print(table)
     line = f"In {tuning.file}. Final table: {next_step}"
-    out.print(line, highlight=False, markup=False, soft_wrap=True)
+    out.print(line, highlight=False, soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from rollcall.benchmark.config.errors import SettingError, from_pydantic, in_yaml
+from rollcall.benchmark.config.errors import SettingError, from_pydantic, in_yaml, listed
 from rollcall.benchmark.config.text import parsed
 
 DATA_FILES = (".npy", ".npz", ".csv", ".parquet")
@@ -29,7 +29,7 @@ class Settings(BaseModel):
     def _known(cls, data: Any) -> Any:
         for key, value in data.items() if isinstance(data, dict) else ():
             if key not in cls.model_fields:
-                raise SettingError(f"{key}: is not a setting; allowed: {', '.join(cls.model_fields)}")
+                raise SettingError(f"{key}: is not a setting; allowed: {listed(cls.model_fields, key)}")
             check_kind(cls, key, value)
         return data
 
@@ -53,7 +53,7 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
     """The content of a YAML file, whose text is edited first. Data files that it names are relative to its folder.
 
     Raises:
-        SettingError: the file does not exist, is not YAML, or sets a key twice.
+        SettingError: the file does not exist, is not YAML, or is refused by `parsed`.
     """
     try:
         content = parsed(edited(path.read_text(encoding="utf-8")))

@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
 from rollcall.benchmark.config.base import DATA_FILES, check_kind
-from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml
+from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml, listed
 from rollcall.benchmark.config.source import (
     Source,
     address_of,
@@ -210,13 +210,13 @@ def read(kind: str, value: Any) -> Choice:
     settings = dict(value) if isinstance(value, Mapping) else {"name": value}
     name = settings.pop("name", None)
     if name is None or isinstance(name, bool | int | float | list | Mapping):
-        raise SettingError(f"name: is missing in {in_yaml(value)}; must be {_names(kind)}")
+        raise SettingError(f"name: is missing in {in_yaml(value)}; must be {_names(kind, None)}")
     chosen = _named(kind, name) if isinstance(name, str) else _from_object(kind, name)
     settings = chosen.options | settings
     model = _model(chosen.factory, 1 if isinstance(chosen.factory, Constant) else KINDS[kind].supplied)
     for key, option in settings.items():
         if key not in model.model_fields:
-            allowed = ", ".join(model.model_fields) or "none"
+            allowed = listed(model.model_fields, key)
             raise SettingError(f"{key}: is not an option of {chosen.name}; allowed: {allowed}")
         check_kind(model, key, option)
     try:
@@ -272,10 +272,10 @@ def _points(path: tuple[str, ...]) -> dict[str, Any]:
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
-def _names(kind: str) -> str:
-    names = ", ".join([*KINDS[kind].known, *installed(kind)])
+def _names(kind: str, name: Any) -> str:
+    names = [*KINDS[kind].known, *installed(kind)]
     own = "your own as FILE.py:NAME or package.module:NAME"
-    return f"one of {names}; or {own}" if names else own
+    return f"one of {listed(names, name, f'; or {own}')}" if names else own
 
 
 def _named(kind: str, name: str) -> Choice:
@@ -284,7 +284,7 @@ def _named(kind: str, name: str) -> Choice:
         return Choice(name, {}, KINDS[kind].known[name], kind)
     address = _address(kind, name)
     if ":" not in address:
-        raise SettingError(f"name: {name!r} is not allowed; must be {_names(kind)}")
+        raise SettingError(f"name: {name!r} is not allowed; must be {_names(kind, name)}")
     thing, source = loaded(address)
     if address == name and ".py:" in name:  # the absolute path, which every working directory reads
         name = f"{source.file}:{name.rpartition(':')[2]}"
@@ -447,7 +447,7 @@ def _read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
     except ValueError as error:
         raise CompleteError(str(error)) from None
     if np.ndarray not in members:
-        raise ValueError(f"must be {_names(kind)}")
+        raise ValueError(f"must be {_names(kind, value)}")
     try:
         numbers = np.asarray(value)
     except ValueError:

@@ -1,7 +1,8 @@
 """The error of a setting that is not allowed: one line with the field, the value and what is allowed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
@@ -31,6 +32,13 @@ class SourceError(SettingError):
 
 class CompleteError(ValueError):
     """An error of a value, raised while pydantic reads it, that names the value itself."""
+
+
+def listed(allowed: Iterable[Any], name: Any, also: str = "") -> str:
+    """What is allowed, for an error: names, what else, and the name that a misspelt one was probably meant to be."""
+    names = [str(one) for one in allowed]
+    near = get_close_matches(str(name), names, 1)
+    return (", ".join(names) or "none") + also + (f". Did you mean {near[0]}?" if near else "")
 
 
 @contextmanager

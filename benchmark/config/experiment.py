@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.digest import run_name
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Claim, Labels, Report, Reported, Size
 from rollcall.benchmark.config.trial import Trial
@@ -71,11 +71,11 @@ def is_default(label: str, value: Any) -> bool:
     return label.partition("#")[0] == label_of(value)
 
 
-def selected(axis: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:
+def selected(field: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:
     """The wanted part of an axis, in the order of the axis; `bernoulli` also selects `bernoulli#2`.
 
     Args:
-        axis: its name, for the error.
+        field: what names the values, for the error.
         values: the axis, by label.
         wanted: values, or choices' names.
 
@@ -86,7 +86,7 @@ def selected(axis: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dic
     for value in wanted:
         matching = {label for label in values if label_of(value) in (label, label.rpartition("#")[0])}
         if not matching:
-            raise SettingError(f"only {axis}: {value!r} is not allowed; must be one of {', '.join(values)}")
+            raise SettingError(f"{field}: {value!r} is not allowed; must be one of {listed(values, value)}")
         labels |= matching
     return {label: value for label, value in values.items() if label in labels}
 
@@ -158,7 +158,9 @@ class Experiment(Settings):
     about: str = Field("", description="what the experiment shows, in a few sentences")
     source: str = Field("", description="the paper, and its table or figure; empty for an experiment of your own")
     base: FolderName = Field(
-        "", description="another experiment whose file this one starts from and whose runs it shares"
+        "",
+        description="another experiment whose file this one starts from and whose runs it shares; keys of this file "
+        "replace those of the base, those of `grid` axis by axis",
     )
     subset: Labels = Field({}, description="for axes of the base, the labels to keep")
     trial: dict[str, Any] = Field({}, description="settings that all trials share")
@@ -219,7 +221,7 @@ class Experiment(Settings):
         """
         path = file_of(name)
         if not path.is_file():
-            allowed = f"must be one of {', '.join(names())}, or a .yaml file"
+            allowed = f"must be one of {listed(names(), name, ', or a .yaml file')}"
             if Path(name).suffix in (".yaml", ".yml"):
                 allowed = f"there is no file {path.resolve()}"
             raise SettingError(f"experiment: {name!r} is not allowed; {allowed}")
@@ -230,8 +232,10 @@ class Experiment(Settings):
         try:
             spec = own
             if "base" in content:
-                base = cls.read(content["base"])
-                spec = base.model_dump() | own | {"base": base.home}  # a path would be no name of a folder
+                base = cls.read(content["base"]).model_dump()
+                if isinstance(own.get("grid"), dict):
+                    own["grid"] = base["grid"] | own["grid"]  # the other axes stay
+                spec = base | own | {"base": base["base"] or base["name"]}  # a path would be no name of a folder
             experiment = validated(cls, spec)
             return experiment.only({axis: list(labels) for axis, labels in experiment.subset.items()})
         except SettingError as error:
@@ -281,7 +285,7 @@ class Experiment(Settings):
             SettingError: the experiment has no such variant.
         """
         if variant not in self.variants:
-            allowed = ", ".join(self.variants) or "left out, the experiment has none"
+            allowed = listed(self.variants, variant) if self.variants else "left out, the experiment has none"
             raise SettingError(f"variant: {variant!r} is not allowed; must be {allowed}")
         other = self.variants[variant]
 
@@ -305,15 +309,30 @@ class Experiment(Settings):
         start = labelled([self.trial[axis]] if axis in self.trial else [])
         return self.model_copy(update={"grid": self.grid | {axis: start | more}})
 
-    def varied(self, settings: Mapping[str, Any]) -> "Experiment":
-        """The experiment with these values of these dotted settings; a new axis varies fastest."""
-        axes = {path: labelled(values) for path, values in settings.items()}
+    def varied(self, settings: Mapping[str, Sequence[Any]]) -> "Experiment":
+        """The experiment with these values of these dotted settings; a new axis varies fastest.
+
+        Raises:
+            SettingError: `METHOD:SETTING` names no method of the grid, or has several values.
+        """
+        own: list[Override] = []
+        for path, values in settings.items():
+            method, colon, setting = path.rpartition(":")
+            if colon and len(values) > 1:
+                raise SettingError(
+                    f"set {path}: several values are not allowed; must be one, or use --only algorithm={method} and "
+                    f"{setting}"
+                )
+            if colon:
+                labels = tuple(selected(f"set {path}", self.axes.get("algorithm", {}), [method]))
+                own.append(Override(when={"algorithm": labels}, set={setting: values[0]}))
+        axes = {path: labelled(values) for path, values in settings.items() if ":" not in path}
         varied = self._with_grids(lambda grid: grid | {path: axes[path] for path in axes if path in grid})
         overrides = tuple(
             one.model_copy(update={"set": {path: value for path, value in one.set.items() if path not in axes}})
             for one in self.overrides
         )
-        return varied.model_copy(update={"grid": self.grid | axes, "overrides": overrides})
+        return varied.model_copy(update={"grid": self.grid | axes, "overrides": (*overrides, *own)})
 
     def only(self, conditions: Mapping[str, list[Any]]) -> "Experiment":
         """The experiment with only these labels on these axes; `panel` counts as an axis.
@@ -325,8 +344,8 @@ class Experiment(Settings):
         kept: dict[str, dict[str, Any]] = {}
         for axis, wanted in conditions.items():
             if axis != "panel" and not axes.get(axis):
-                raise SettingError(f"only: {axis!r} is not allowed; must be an axis of the grid: {', '.join(axes)}")
-            kept[axis] = selected(axis, self.panels if axis == "panel" else axes[axis], wanted)
+                raise SettingError(f"only: {axis!r} is not allowed; must be an axis of the grid: {listed(axes, axis)}")
+            kept[axis] = selected(f"only {axis}", self.panels if axis == "panel" else axes[axis], wanted)
 
         cut = self._with_grids(
             lambda grid: {
@@ -361,7 +380,7 @@ def _check_labels(path: str, labels: Labels, axes: Mapping[str, Mapping[str, Any
 def _check_one_of(path: str, name: str, allowed: Iterable[str]) -> None:
     """Raise unless a name is among those allowed."""
     if name not in (names := list(allowed)):
-        raise SettingError(f"{path}: {name!r} is not allowed; must be one of {', '.join(names)}")
+        raise SettingError(f"{path}: {name!r} is not allowed; must be one of {listed(names, name)}")
 
 
 def file_of(name: str) -> Path:

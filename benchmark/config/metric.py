@@ -117,6 +117,10 @@ def _metric(value: Any) -> Any:
 
 
 def _metrics(value: Any) -> Any:
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        value = {name: direction_of(name) for name in value}
+        for name in [name for name, direction in value.items() if direction is None]:
+            raise SettingError(f"{name}: which end is better is not known; write a mapping, such as {{{name}: max}}")
     if isinstance(value, Mapping):
         for name, direction in value.items():
             if direction not in DIRECTIONS:
@@ -139,4 +143,4 @@ Metrics = Annotated[
     PlainSerializer(lambda metrics: {metric.name: metric.direction for metric in metrics}),
     WithJsonSchema({"type": "object", "additionalProperties": {"enum": list(DIRECTIONS)}}),
 ]
-"""A field that YAML gives as a mapping of metrics' names to `max`, `min` or `zero`."""
+"""A field that YAML gives as a mapping of metrics' names to `max`, `min` or `zero`, or as a list of known names."""

@@ -21,7 +21,8 @@ class Report(Settings):
         {"test/accuracy": "max"},
         validate_default=True,
         min_length=1,
-        description="metrics that have a column each, and which values are better: max, min or zero; the first ranks",
+        description="metrics that have a column each, and which values are better: max, min or zero; the first ranks. "
+        "Accuracies, losses and biases may be a list of names",
     )
     last_rounds: PositiveInt = Field(
         1, description="a final value is the mean over the evaluations of this many last rounds"

@@ -22,6 +22,9 @@ from rollcall.benchmark.config.errors import SettingError, SourceError
 
 SUITE = "rollcall."
 ADDRESS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+PRODUCT = re.compile(r"(?:addmm: )?mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
+"""Torch's text for a layer that does not fit its input."""
+
 CONTRIBUTED = "rollcall_contributed_"
 """How the names of the modules begin that are loaded from users' files."""
 
@@ -252,6 +255,7 @@ def in_words(value: Any) -> str:
 def told(error: BaseException) -> str:
     """An error in one line, with what to do about it where that is known."""
     first = next(iter(str(error).splitlines()), "")[:200]
+    first = re.sub(PRODUCT, r"a linear layer takes \2 features, but its input has \1", first)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     if isinstance(error, ModuleNotFoundError):
         return f"{text}. Install it, or correct the import; what you wrote yourself must be in this one file"

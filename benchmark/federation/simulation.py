@@ -39,7 +39,7 @@ CHECKPOINT_EVERY = timedelta(minutes=2)
 """Time between two checkpoints of a run."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The result of a trial.
 
@@ -61,6 +61,11 @@ class Result:
     folder: Path | None
     diverged: int | None = None
     buffers: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        last = {} if self.history.empty else self.history.iloc[-1].to_dict()
+        numbers = ", ".join(f"{name} {value:.4g}" for name, value in last.items() if not str(name).startswith("cost/"))
+        return f"Result({self.trial.name}: {numbers}; in {self.folder or 'no folder'})"
 
     def module(self) -> Task:
         """The trained torch module: the trial's task with `model` and `buffers`, on the CPU and in evaluation mode.

@@ -12,7 +12,7 @@ import torch
 
 from rollcall.benchmark.allocator import free_cycles
 from rollcall.benchmark.config.analysis import Analysis
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import contributed_line
 from rollcall.benchmark.config.trial import Trial
@@ -160,7 +160,9 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
             for column in [one for one in unknown if one in (*names, *whole) or one.startswith(groups)]:
                 del unknown[column]
     for column, field in unknown.items():
-        raise SettingError(f"{field}: {column!r} is not allowed; no trial records it. Recorded: {', '.join(recorded)}")
+        raise SettingError(
+            f"{field}: {column!r} is not allowed; no trial records it. Recorded: {listed(recorded, column)}"
+        )
 
 
 def columns(federation: Federation, trial: Trial) -> tuple[list[str], list[str]]:

@@ -117,7 +117,7 @@ def leaderboard(
     else:
         out.print(render.terminal(board.table, board.title, out.width))
         if board.claims:
-            out.print(board.claims, markup=False, highlight=False)
+            out.print(board.claims, highlight=False)
     try:
         _write(board, texts, folder)
     except OSError as error:

@@ -112,6 +112,7 @@ MISTAKES = {
     "no metrics in a run": (TASK.format("metrics", "pass"), OF_TASK, ["task: mine.py:9: Other.metrics returned None; must return a dict of tensors with the key `loss`"]),
     "metrics of another number of samples": (TASK.format("metrics", "return {'loss': batch[0].new_zeros(3)}"), OF_TASK, ["Other.metrics returned 'loss': a float32 tensor [3]; must return 'loss': a tensor [2] with a value for each sample"]),
     "a loss for each sample": (TASK.format("loss", "return batch[0].new_zeros(2)"), OF_TASK, ["Other.loss returned a float32 tensor [2]; must return one number, the mean over the samples"]),
+    "a network for other images": ("from torch import nn\n\ndef Mine(shape, classes):  # here\n    return nn.Sequential(nn.Flatten(), nn.Linear(63, 10))\n", run(task=DIGITS | {"model": "mine.py:Mine"}), ["for images of shape [1, 8, 8]: a linear layer takes 63 features, but its input has 64"]),
     "a network that returns a tuple": (NETWORK, run(task=DIGITS | {"model": "mine.py:Mine"}), ["network: gives a tuple for 2 samples; must give [2, 10], a logit for each class"]),
     "in-place change": (method("x += D.mean(dim=0)\nreturn torch.zeros_like(x), state", HERE), CHECK, ["x not to change", "it was modified in round 0"]),
     "global randomness": (method("return D.mean(dim=0) * torch.rand(()), state", HERE), CHECK, ["call.generator()", "torch's global generator"]),

@@ -98,6 +98,18 @@ def test_classification_from_arrays_tensors_and_data_sets(train):
     assert data.classes.shape == (4, 3)
 
 
+def test_a_function_may_return_the_list_of_each_clients_samples():
+    def halves(labels, clients, seed):
+        return [np.arange(20), list(range(20, 60))]
+
+    _, data = supervised(*CLASSIFICATION, line(3), clients=2, partition=halves)(0)
+    assert data.parts.sizes.tolist() == [20, 40]
+    counts = [np.bincount(LABELS[0][mine], minlength=3) for mine in (slice(20), slice(20, 60))]
+    assert data.histogram.tolist() == np.stack(counts).tolist()
+    with pytest.raises(ValueError, match="partition: the partition has 2 parts; must have 3, one for each client"):
+        supervised(*CLASSIFICATION, line(3), clients=3, partition=halves)(0)
+
+
 def test_options_of_a_call_replace_those_of_the_parts():
     parts = supervised(*REGRESSION, lambda seed: line(), clients=4)
     model = _model(parts, 1)  # what an experiment file may set

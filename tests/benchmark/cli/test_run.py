@@ -111,6 +111,23 @@ def test_a_method_of_ones_own_stands_beside_the_others(store, tmp_path, capsys):
     assert [row["seeds"] for row in rows] == [2, 2, 2]
 
 
+def test_a_setting_of_one_method(store, tmp_path, capsys):
+    """`METHOD:SETTING` changes one method; a setting that other methods lack needs no more than --only."""
+    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg", "fedau"]})
+    changed = ("--set", "fedau:algorithm.cutoff=20,local.lr=0.2")
+    specs = {
+        job["algorithm"]: job["settings"] for job in json.loads(rollcall(capsys, "show", file, *changed, "--json")[1])
+    }
+    assert [specs["fedau"]["algorithm"]["cutoff"], specs["fedau"]["local"]["lr"]] == [20, 0.2]
+    assert [specs["fedavg"]["algorithm"], specs["fedavg"]["local"]["lr"]] == [{"name": "fedavg"}, 0.2]
+    only = ("--only", "algorithm=fedau", "--set", "algorithm.cutoff=20", "--executor", "inline")
+    assert rollcall(capsys, "run", file, *only)[0] == 0
+    refused = rollcall(capsys, "show", file, "--set", "fedou:algorithm.cutoff=20")[2]
+    assert "'fedou' is not allowed; must be one of fedavg, fedau. Did you mean fedau?" in refused
+    assert "not in the experiment file" in rollcall(capsys, "clean", file)[1]
+    assert "Nothing to delete" in rollcall(capsys, "clean", file, "--set", "fedau:algorithm.cutoff=20")[1]
+
+
 def test_settings_are_varied_and_judged_by_any_metric(store, tmp_path, capsys):
     task = {"name": "digits", "clients": 3, "model": "linear"}
     file = write(

@@ -125,3 +125,16 @@ def test_show_tells_what_clients_hold(store, tmp_path, capsys):
     assert (code, err) == (2, "error: task.partition.sizes: [2, 1] is not allowed; must be from 1 and add up to 4\n")
     code, _, err = rollcall(capsys, "show", write(tmp_path), "--partition")
     assert (code, err) == (2, "error: partition: 'quadratic' is not allowed; must be a task with classes\n")
+
+
+def test_markup_of_rich_in_texts_is_printed_as_it_is(store, tmp_path, capsys):
+    """`[/]` is an error in rich's markup, `[red]` a colour and `:smile:` a picture."""
+    grid = {"algorithm": {"[/]a": "fedavg", "b[red]": "mifa"}}
+    file = write(tmp_path, name="m[red]x", title="A [/] title :smile:", grid=grid)
+    assert "A [/] title :smile:" in rollcall(capsys, "show", file)[1]
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    assert "m[red]x" in rollcall(capsys, "status")[1]
+    code, table, _ = rollcall(capsys, "leaderboard", file)
+    assert code == 0
+    assert "[/]a" in table
+    assert "b[red]" in table

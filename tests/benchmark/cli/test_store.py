@@ -96,14 +96,16 @@ def test_stale_and_failed_trials_are_deleted_when_told(store, tmp_path, capsys):
     assert code == 0
     assert out.count("not in the experiment file") == 2
     assert [line.split()[1] for line in out.splitlines() if line.startswith(failed.name)] == ["failed"]
-    assert "To delete: add --yes" in out
+    assert "1 run folder to delete with --yes; 2 more with --unlisted" in out
     assert {path.name for path in home.iterdir() if path.is_dir()} == before  # listed only
     kept = rollcall(capsys, "clean", file, "--set", "local.lr=0.2")[1]
     assert kept.count("not in the experiment file") == 1
     with FileLock(failed / "lock"):  # it is running again
-        assert "2 run folders deleted" in rollcall(capsys, "clean", file, "--yes")[1]
+        assert "0 run folders deleted" in rollcall(capsys, "clean", file, "--yes")[1]
+        assert {path.name for path in home.iterdir() if path.is_dir()} == before  # results of --set and --seeds stay
+        assert "2 run folders deleted" in rollcall(capsys, "clean", file, "--unlisted", "--yes")[1]
     assert failed.exists()
-    rollcall(capsys, "clean", file, "--yes")
+    assert "1 run folder deleted" in rollcall(capsys, "clean", file, "--yes")[1]
     (left,) = [path for path in home.iterdir() if path.is_dir()]
     assert left.name.startswith("fedavg-seed0-")
     assert "Nothing to delete" in rollcall(capsys, "clean", file)[1]

@@ -179,7 +179,10 @@ def test_a_function_is_a_participation_model(roll_calls):
     model = quadratic(short[0]).participation.build(Population(3, seed=5))
     assert model.active(1).tolist() == np.flatnonzero(stream(5, "participation", 1).random(3) < 0.9).tolist()
     assert model.probability(0).tolist() == [0.9] * 3
-    with pytest.raises(SettingError, match=r"^participation.function.chanc: is not an option of .*; allowed: chance$"):
+    with pytest.raises(
+        SettingError,
+        match=r"^participation.function.chanc: is not an option of .*; allowed: chance. Did you mean chance\?$",
+    ):
         quadratic({"name": module.lottery, "chanc": 1})
     nameless = read("participation", lambda t, rng: [t]).build(Population(3))
     assert nameless.active(2).tolist() == [2]

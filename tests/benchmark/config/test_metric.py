@@ -26,6 +26,13 @@ def test_the_parts_of_a_name(name, split, column, threshold, title):
     assert metric.name == name
 
 
+def test_a_report_may_list_metrics_whose_better_end_is_known():
+    report = validated(Report, {"metrics": ["test/accuracy", "train/loss"]})
+    assert [(one.name, one.direction) for one in report.metrics] == [("test/accuracy", "max"), ("train/loss", "min")]
+    with pytest.raises(SettingError, match=r"metrics.test/f1: which end is better is not known; .* \{test/f1: max\}"):
+        validated(Report, {"metrics": ["test/f1"]})
+
+
 def test_the_better_end():
     assert Metric("train/loss", "min").best([3.0, 1.0, -2.0]) == -2.0
     assert Metric("train/bias", "zero").best([3.0, 1.0, -0.5]) == -0.5
@@ -91,6 +98,6 @@ def test_settings_are_read_once_and_written_back_as_yaml_has_them():
     assert claim.model_dump()["metric"] == "round_of:test/loss>=2"
     with pytest.raises(SettingError, match=r"^metrics.test/loss: 'big' is not allowed; must be one of max, min, zero$"):
         validated(Report, {"metrics": {"test/loss": "big"}})
-    for metrics in ({}, ["test/loss"]):
+    for metrics in ({}, [], ["test/f1"]):
         with pytest.raises(SettingError, match=r"^metrics"):
             validated(Report, {"metrics": metrics})

@@ -61,6 +61,11 @@ def test_a_run_folder_gives_the_same_result(tmp_path, monkeypatch):
     assert np.array_equal(loaded.model, returned.model)
     assert np.array_equal(loaded.server, returned.server)
     assert loaded.history.equals(returned.history)
+    accuracy = returned.history["test/accuracy"].iloc[-1]
+    assert repr(loaded).startswith(f"Result({loaded.trial.name}: round {loaded.trial.rounds}, ")
+    assert f"test/accuracy {accuracy:.4g}" in repr(loaded)
+    assert str(tmp_path / "run") in repr(loaded)
+    assert len(repr(loaded)) < 400
     for name, value in returned.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], value)
     assert not (tmp_path / "run" / "buffers.npz").exists()
