@@ -174,6 +174,7 @@ def sync(
     """Copy run folders into MLflow that are not there yet, such as those of other machines."""
     if not find_spec("mlflow"):
         raise SettingError("this command needs MLflow: pip install '.[mlflow]'")
+    from rollcall.benchmark.sweep.mlflow_runs import reason
     from rollcall.benchmark.sweep.mlflow_runs import sync as copy
     from rollcall.leaderboard.cli.leaderboard import write_tables
 
@@ -181,7 +182,15 @@ def sync(
         with suppress(SettingError):  # the file of the experiment may be gone or changed
             write_tables(Experiment.read(claimed(store / home) or home), store, folder)
 
-    for name, count in copy(store, experiments or [], tables).items():
+    try:
+        counts = copy(store, experiments or [], tables)
+    except SettingError:
+        raise
+    except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
+        raise SettingError(
+            f"MLflow cannot be updated ({reason(error)}). Start the server or correct MLFLOW_TRACKING_URI, then rerun"
+        ) from None
+    for name, count in counts.items():
         print(f"{name}: {counted(count, 'run folder')}")
 
 

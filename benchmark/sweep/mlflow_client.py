@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from filelock import FileLock
 
@@ -38,7 +38,11 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 
 def address(store: Path) -> str:
     """The address in MLFLOW_TRACKING_URI; by default that of a SQLite file in the store."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / NAME}"
+    return os.environ.get("MLFLOW_TRACKING_URI") or _uri(store / NAME)
+
+
+def _uri(file: Path) -> str:
+    return f"sqlite:///{quote(str(file.resolve()))}"
 
 
 def client(store: Path) -> "MlflowClient":
@@ -51,7 +55,9 @@ def client(store: Path) -> "MlflowClient":
     uri = address(store)
     probe(uri)
     from mlflow import MlflowClient
+    from mlflow.store.db import utils
 
+    utils._make_parent_dirs_if_sqlite = lambda db_uri: None  # they exist; it would make others, with the encoded names
     logging.getLogger("mlflow").setLevel(logging.WARNING)  # it would log every table of a new database
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its errors are raised too
     if "sql" not in urlsplit(uri).scheme:
@@ -133,5 +139,5 @@ def _create(file: Path) -> None:
         for left in (scratch, scratch.with_name(f"{scratch.name}-journal")):  # of a creation that was killed
             left.unlink(missing_ok=True)
         artifacts = (file.parent / "artifacts").resolve().as_uri()
-        database = SqlAlchemyStore(f"sqlite:///{scratch.resolve()}", artifacts)  # type: ignore[no-untyped-call]
+        database = SqlAlchemyStore(_uri(scratch), artifacts)  # type: ignore[no-untyped-call]
         database.engine.dispose()

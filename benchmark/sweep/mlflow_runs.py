@@ -231,7 +231,7 @@ class Mirror:
         except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
             if not self.down:
                 print(
-                    f"MLflow cannot be updated ({_reason(error)}). Results are in the run folders. They are copied "
+                    f"MLflow cannot be updated ({reason(error)}). Results are in the run folders. They are copied "
                     f"when it answers again; after the sweep, run: {command('sync', store=self.store)}",
                     file=sys.stderr,
                 )
@@ -275,10 +275,10 @@ def _told_of(folder: RunFolder) -> Iterator[None]:
         refused = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"  # such as a tag that is too long
         if not refused and not isinstance(error, Damaged | SettingError | FileNotFoundError | KeyError | YAMLError):
             raise
-        print(f"not copied to MLflow: {folder.path}: {_reason(error)}", file=sys.stderr)
+        print(f"not copied to MLflow: {folder.path}: {reason(error)}", file=sys.stderr)
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """An error in a line; SQLAlchemy's messages have many."""
     text = str(error)
     return "the disk is full" if "disk is full" in text else text.partition("\n")[0]

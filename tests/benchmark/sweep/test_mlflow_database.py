@@ -1,5 +1,6 @@
 """MLflow's SQLite file: a killed creation leaves none, and a damaged one is named with the next step."""
 
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from command import TINY, rollcall
 
 from rollcall import Trial, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep.mlflow_client import client, file_of
+from rollcall.benchmark.sweep.mlflow_client import address, client, file_of
 from rollcall.benchmark.sweep.mlflow_runs import Runs
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg"})
@@ -102,3 +103,22 @@ def test_a_damaged_database_is_set_aside_and_made_again(damage, said, store, cap
 def test_the_file_of_an_address(uri, file):
     found = file_of(uri)
     assert (None if found is None else str(found)) == file
+
+
+def test_a_store_whose_name_has_signs_of_addresses(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    store = tmp_path / "a%41?#é b" / "runs"
+    assert [one.name for one in client(store).search_experiments()] == ["Default"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a%41?#é b"]
+    assert sorted(path.name for path in store.iterdir()) == ["mlflow.db", "mlflow.lock"]
+    assert file_of(address(store)) == store / "mlflow.db"
+
+
+def test_a_sync_with_a_server_that_does_not_answer_ends_with_a_line(store, monkeypatch, capsys):
+    simulate(TRIAL, folder=store / "tiny" / TRIAL.name)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # nobody listens there
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free.getsockname()[1]}")
+        code, _, err = rollcall(capsys, "sync", "--store", str(store))
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("error: MLflow cannot be updated (http://127.0.0.1:")
