@@ -1,4 +1,7 @@
-"""What reproduced: a page of all claims of the papers, and a page for each experiment. From kept results alone."""
+"""What reproduced: a front page, a page of every testable statement for each paper, and a page for each experiment.
+
+All pages follow from kept results alone.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,6 +27,7 @@ NAME = "REPRODUCTION.md"
 FOLDER = "reproduction"
 PICTURE = "figures/printed.png"
 MESSAGES = Path(__file__).parents[1] / "core_messages.yaml"
+STATEMENTS = Path(__file__).parents[1] / "statements.yaml"
 
 PAPERS = {"PBC": "FedPBC", "SUN": "Debiased FedAvg", "FOC": "FOCUS", "CAF": "CA-Fed", "HAR": "Spatial correlation"}
 """The papers by the first part of their statements' ids."""
@@ -42,8 +46,17 @@ seeds:
 - **not run**; **data missing**: we do not have the data set.
 
 A sentence about several places holds if it holds at all places whose data we have, and is contradicted by one of them
-(with k places at the level 1 - 0.05 / k). Details, causes and tables are in the page of each experiment.
+(with k places at the level 1 - 0.05 / k). A statement of several claims is contradicted by one of them and holds if all
+of them hold. Details, causes and tables are in the page of each experiment.
 """
+
+
+ABOUT_STATEMENTS = """\
+Each statement is in our words, with the section of the paper. Its verdict is the weakest of its claims, which follow
+with links to their details. A statement that is no claim here has the reason in their place.
+"""
+
+DECIDED: tuple[Verdict, ...] = ("holds", "contradicted", "no difference that matters")
 
 
 class Message(Settings):
@@ -56,6 +69,15 @@ class Message(Settings):
     message: str
     statements: tuple[str, ...]
     why: str
+
+
+class Statement(Settings):
+    """A testable sentence of a paper. Its claims decide it; if it has none, `done` is the reason in one line."""
+
+    id: str
+    section: str
+    statement: str
+    done: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,17 +117,27 @@ def judged(experiment: Experiment, *folders: Path) -> Judged:
 
 
 def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
-    """The text of every page by its path: `REPRODUCTION.md`, and one page for each experiment."""
+    """The text of every page by its path: `REPRODUCTION.md`, one for each paper, and one for each experiment."""
     results = [result for one in all_judged for result in (*one.claims, *one.others)]
+    found = _by_statement(all_judged)
     front = [
         INTRODUCTION,
         *_messages(results),
+        *_coverage(found),
         *_counts(results),
         f"![Printed and measured differences]({PICTURE})",
         "",
-        *_lines(all_judged),
+        "Experiments: " + ", ".join(f"[{one.experiment.name}]({_path(one.experiment)})" for one in all_judged) + ".",
+        "",
     ]
-    return {NAME: "\n".join(front)} | {f"{FOLDER}/{one.experiment.name}.md": _page(one) for one in all_judged}
+    papers = {f"{FOLDER}/statements/{prefix}.md": _statements_page(prefix, found) for prefix in PAPERS}
+    return {NAME: "\n".join(front)} | papers | {_path(one.experiment): _page(one) for one in all_judged}
+
+
+def statements(prefix: str = "") -> list[Statement]:
+    """The testable statements of the papers whose ids start with a prefix."""
+    listed = [validated(Statement, content) for content in load_yaml(STATEMENTS)]
+    return [one for one in listed if one.id.startswith(prefix)]
 
 
 def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
@@ -185,29 +217,50 @@ def _counts(results: Sequence[ClaimResult]) -> list[str]:
     return [*lines, ""]
 
 
-def _lines(all_judged: Sequence[Judged]) -> list[str]:
-    """One line for each claim of the papers, with a link to its details; one for all without data or runs."""
-    lines = []
-    for prefix, paper in PAPERS.items():
-        lines += [f"## {paper}", ""]
-        for one in all_judged:
-            page = f"{FOLDER}/{one.experiment.name}.md"
-            without: dict[Verdict, list[str]] = {}
-            for line, result in zip(claims_list(one.claims), one.claims, strict=True):
-                statement, verdict = result.claim.statement or "", result.verdict
-                if not statement.startswith(prefix):
-                    continue
-                number, text = line.split(". ", 1)
-                if verdict in ("not run", "data missing"):
-                    without.setdefault(verdict, []).append(statement)
-                else:
-                    lines.append(f"- [{one.experiment.name}]({page}#{number}) {text}")
-            for verdict, statements in without.items():
-                which = ", ".join(dict.fromkeys(statements))
-                of = counted(len(statements), "claim")
-                lines.append(f"- [{one.experiment.name}]({page}) **{verdict}**: {of} ({which})")
-        lines.append("")
-    return lines
+Found = dict[str, list[tuple[Verdict, str]]]
+"""The verdict and the line of each claim by the id of its statement."""
+
+
+def _by_statement(all_judged: Sequence[Judged]) -> Found:
+    """Verdicts and lines of the papers' claims; a line links to the claim's details."""
+    found: Found = {}
+    for one in all_judged:
+        lines = [*claims_list(one.claims), *claims_list(one.others)]
+        for index, (line, result) in enumerate(zip(lines, (*one.claims, *one.others), strict=True)):
+            number, text = line.split(". ", 1)
+            anchor = f"#{number}" if index < len(one.claims) else ""  # a variant's claims have no anchors
+            link = f"[{one.experiment.name}](../{one.experiment.name}.md{anchor})"
+            found.setdefault(result.claim.statement or "", []).append((result.verdict, f"   - {link} {text}"))
+    return found
+
+
+def _coverage(found: Found) -> list[str]:
+    """The table of statements by paper and by the weakest verdict of their claims."""
+    lines = [f"| statements | testable | claimed | decided | {' | '.join(VERDICTS)} |"]
+    lines.append(f"| --- |{' ---: |' * (3 + len(VERDICTS))}")
+    titles = {prefix: f"[{paper}]({FOLDER}/statements/{prefix}.md)" for prefix, paper in PAPERS.items()}
+    for prefix, title in {**titles, "": "all"}.items():
+        listed = statements(prefix)
+        verdicts = [weakest(verdict for verdict, _ in found[one.id]) for one in listed if one.id in found]
+        decided = sum(verdict in DECIDED for verdict in verdicts)
+        tally = " | ".join(str(verdicts.count(verdict) or "") for verdict in VERDICTS)
+        lines.append(f"| {title} | {len(listed)} | {len(verdicts)} | {decided} | {tally} |")
+    return [*lines, ""]
+
+
+def _statements_page(prefix: str, found: Found) -> str:
+    """The page of a paper: each statement with the verdicts of its claims, or the reason why it has none."""
+    lines = [f"# {PAPERS[prefix]}: every testable statement", "", ABOUT_STATEMENTS]
+    for one in statements(prefix):
+        claims = found.get(one.id, [])
+        verdict = f"**{weakest(verdict for verdict, _ in claims)}**" if claims else "no claim"
+        lines.append(f'- <a id="{one.id}"></a>{one.id} ({one.section}) {one.statement}: {verdict}')
+        lines += [line for _, line in claims] or [f"   - {one.done}"]
+    return "\n".join([*lines, ""])
+
+
+def _path(experiment: Experiment) -> str:
+    return f"{FOLDER}/{experiment.name}.md"
 
 
 def _page(one: Judged) -> str:

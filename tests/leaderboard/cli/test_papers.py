@@ -94,6 +94,7 @@ def test_the_report_is_written_into_the_working_directory(there, capsys):
         "leaderboard/REPRODUCTION.md",
         "leaderboard/figures/paper/fig.png",
         "leaderboard/reproduction/paper/fig.md",
+        *(f"leaderboard/reproduction/statements/{paper}.md" for paper in ("CAF", "FOC", "HAR", "PBC", "SUN")),
     ]
     assert written(there.parent / "site-packages") == package
     assert "\n6 runs, " in (there / "leaderboard/reproduction/paper/fig.md").read_text()

@@ -10,7 +10,15 @@ from rollcall import leaderboard
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.cli.papers import papers
 from rollcall.leaderboard.paper.claims import VERDICTS
-from rollcall.leaderboard.paper.reproduction import MESSAGES, NAME, agreement, judged, reproduction, variants
+from rollcall.leaderboard.paper.reproduction import (
+    MESSAGES,
+    NAME,
+    agreement,
+    judged,
+    reproduction,
+    statements,
+    variants,
+)
 from rollcall.leaderboard.runs import archive
 from tests.support.results import COMPARED, ends, runs
 
@@ -58,6 +66,7 @@ def test_a_variant_is_compared_seed_by_seed_where_it_changes_the_trial():
         assert variants(COMPARED, paper_alone, cells(COMPARED, paper_alone)) == []
 
 
+PBC = "reproduction/statements/PBC.md"
 STATED = {"tag": "paper", "statement": "PBC-31", "section": "VII"}
 PAPERS = COMPARED.model_copy(update={"claims": tuple(c.model_copy(update=STATED) for c in COMPARED.claims)})
 
@@ -68,20 +77,24 @@ def pages(experiment, *folders):
 
 def test_reproduction_tells_what_was_found(tmp_path, numbers):
     nothing = pages(PAPERS, tmp_path)
-    assert "- [paper/fig](reproduction/paper/fig.md) **not run**: 1 claim (PBC-31)" in nothing[NAME]
+    assert re.search(r"- <a id=\"PBC-31\"></a>PBC-31 \(VII-B\) .*: \*\*not run\*\*\n   - \[paper/fig\]", nothing[PBC])
+    assert "| [FedPBC](reproduction/statements/PBC.md) | 54 | 1 | 0 |  |  |  |  |  | 1 |  |" in nothing[NAME]
     archive(runs(COMPARED, ends), "paper/fig", ["test/accuracy"], tmp_path)
     raw = COMPARED.as_("as_released").only({"algorithm": ["mifa"]})
     archive(runs(raw, lambda labels, seed: 0.6 + 0.1 * seed), "paper/fig", ["test/accuracy"], tmp_path)
     made = pages(PAPERS, tmp_path)
     assert made == pages(PAPERS, tmp_path)
-    assert list(made) == [NAME, "reproduction/paper/fig.md"]
-    front, text = made.values()
+    of_papers = [f"reproduction/statements/{prefix}.md" for prefix in ("PBC", "SUN", "FOC", "CAF", "HAR")]
+    assert list(made) == [NAME, *of_papers, "reproduction/paper/fig.md"]
+    front, text = made[NAME], made["reproduction/paper/fig.md"]
+    assert "| [FedPBC](reproduction/statements/PBC.md) | 54 | 1 | 1 | 1 |  |  |  |  |  |  |" in front
+    assert "Experiments: [paper/fig](reproduction/paper/fig.md)." in front
     assert "| FedPBC | 1 |" in front
     assert "| all of the papers | 1 |" in front
     assert re.search(
         r"\| FedPBC \| FedPBC is the most accurate method without memory on images. \| \*\*yes\*\* \|", front
     )
-    assert "- [paper/fig](reproduction/paper/fig.md#1) **holds**: mifa leads (PBC-31, VII)" in front
+    assert "   - [paper/fig](../paper/fig.md#1) **holds**: mifa leads (PBC-31, VII)" in made[PBC]
     assert '1. <a id="1"></a>**holds**: mifa leads' in text
     assert (
         "   - test/accuracy %, difference, at least 10.0: often: 20.0 [20.0, 20.0]; seldom: 20.0 [20.0, 20.0]" in text
@@ -92,7 +105,7 @@ def test_reproduction_tells_what_was_found(tmp_path, numbers):
     assert "- `local.lr`: the paper is silent" in text
     assert "](../../figures/paper/fig.png)" in text
     short = pages(PAPERS.varied({"rounds": [1000]}), tmp_path)
-    assert "**too short**: mifa leads" in short[NAME]
+    assert "**too short**: mifa leads" in short[PBC]
     assert "1 not judged (fewer rounds or seeds" in short["reproduction/paper/fig.md"]
 
 
@@ -132,7 +145,8 @@ def test_the_committed_reproduction_is_that_of_the_committed_results(committed):
 
 def test_the_front_page_takes_three_minutes(committed):
     assert len(committed[NAME].splitlines()) <= 150
-    assert "sun/fig1.md#1" in committed[NAME]
+    links = re.findall(r"\]\((reproduction/[^)#]+)", committed[NAME])
+    assert set(links) == set(committed) - {NAME}
 
 
 def test_every_core_message_has_claims():
@@ -142,3 +156,15 @@ def test_every_core_message_has_claims():
     named = set(re.findall(r"\b[A-Z]{3}-\d\d", MESSAGES.read_text(encoding="utf-8")))
     assert named <= claimed
     assert all(claim.section for claim in claims if claim.tag != "ours")
+
+
+def test_every_statement_has_a_claim_or_a_reason():
+    variants = [variant for experiment in papers() for variant in experiment.variants.values()]
+    claimed = {claim.statement for part in (*papers(), *variants) for claim in part.claims} - {None}
+    listed = {one.id: one for one in statements()}
+    assert len(listed) == len(statements()) == 186
+    assert claimed <= set(listed)
+    assert [one for one in listed if bool(listed[one].done) == (one in claimed)] == []
+    assert all(one.section and one.statement for one in listed.values())
+    assert statements("HAR")[0].id == "HAR-01"
+    assert statements("HAR")[-1].id == "HAR-22"
