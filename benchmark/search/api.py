@@ -12,6 +12,7 @@ from rich.console import Console
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Direction, Metric, direction_of
+from rollcall.benchmark.config.text import counted
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.search.answer import How, Tuned, answer_of, found, seeds_of
 from rollcall.benchmark.search.cells import VALIDATION, Cell, Scheduler, cells_of
@@ -23,6 +24,9 @@ from rollcall.benchmark.sweep.pool import Pool, RayOptions
 
 SEEDS = (1000,)
 """The seeds of a search, unless others are given."""
+
+LEARNED = 0.1
+"""A sample has learned something if its score is better than that of the untrained model by more than this share."""
 
 UNEQUAL = 1.5
 """A note names two cells where one took more than this multiple of the other's client gradients."""
@@ -221,6 +225,19 @@ def notes(
         lines.append("Warning: the settings were chosen on test data. Test results with them are too good.")
     if any(cell.held_out for cell in cells):
         lines.append(f"The search held out {VALIDATION:.0%} of the training samples (task.validation: {VALIDATION}).")
+    halved = [cell for cell in cells if len(cell.rungs) > 1]
+    firsts = [(cell.rungs[0], one) for cell in halved for one in by_cell[cell.name] if one.scores]
+    chance = [
+        one
+        for first, one in firsts
+        if metric.penalty(one.score_at(first)) > metric.penalty(one.start) - LEARNED * abs(one.start)
+    ]
+    if 2 * len(chance) > len(firsts):
+        rung = counted(max(first for first, _ in firsts), "round")
+        lines.append(
+            f"Warning: after the first rung, {rung}, {len(chance)} of {len(firsts)} samples are less than "
+            f"{LEARNED:.0%} better than the untrained model: samples are stopped by chance. Use more rounds (--rounds)."
+        )
     for cell in cells:
         left_out = [path for path in space.common if path not in cell.space]
         if left_out:

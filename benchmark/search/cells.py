@@ -1,10 +1,10 @@
 """The cells of a search. Each has its own space and gets the same number of samples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import Experiment, Place, label_of, places, put
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.trial import Trial
@@ -34,6 +34,7 @@ class Cell:
         rungs: the numbers of rounds after which its samples are compared, ascending; the last is of whole samples.
         share: the share of the last rounds over which the metric is averaged; 0 for the last evaluation alone.
         held_out: whether the search holds out validation samples although the experiment does not.
+        shared: the settings to search that all cells draw alike.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Cell:
     rungs: list[int]
     share: float
     held_out: bool
+    shared: dict[str, Domain] = field(default_factory=dict)
 
     def trials(self, settings: dict[str, Any], rounds: int) -> list[Trial]:
         """The trials of a sample, each once; refused if the settings are not allowed together."""
@@ -108,7 +110,7 @@ def cells_of(
     axes = list(dict.fromkeys(axis for place in grid for axis in place.labels))
     for axis in per:
         if axis not in axes:
-            raise SettingError(f"per: {axis!r} is not allowed; must be one of {', '.join(axes)}")
+            raise SettingError(f"per: {axis!r} is not allowed; must be one of {listed(axes, axis)}")
     chosen = [axis for axis in axes if (axis in per if per else axis not in space.settings)]
     groups: dict[tuple[tuple[str, str], ...], list[Place]] = {}
     for place in grid:
@@ -182,7 +184,7 @@ def _with_spaces(cells: list[Cell], space: Space) -> list[Cell]:
     for name in space.methods:
         if name not in methods:
             raise SettingError(
-                f"space: {name!r} is not allowed; must be a method of the experiment: {', '.join(sorted(methods))}"
+                f"space: {name!r} is not allowed; must be a method of the experiment: {listed(sorted(methods), name)}"
             )
     refused: dict[str, SettingError] = {}
     spaced = []
@@ -199,7 +201,7 @@ def _with_spaces(cells: list[Cell], space: Space) -> list[Cell]:
                 common[path] = domain
             else:
                 refused.setdefault(path, refusal)
-        spaced.append(replace(cell, space=common | own))
+        spaced.append(replace(cell, space=common | own, shared=space.common))
     for path, refusal in refused.items():
         if not any(path in cell.space for cell in spaced):
             raise SettingError(f"space: {path}: no method has this setting ({refusal})")

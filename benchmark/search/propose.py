@@ -22,7 +22,7 @@ def proposals(search: str, seed: int, count: int, metric: Metric) -> Propose:
             raise SettingError("--search optuna needs Optuna: pip install '.[tune]'")
         return partial(tpe, seed=seed, count=count, metric=metric)
     if search == "random":
-        return lambda cell, samples: random_samples(cell.space, seed, cell.name, count)[len(samples) :]
+        return lambda cell, samples: random_samples(cell.space, seed, cell.name, count, cell.shared)[len(samples) :]
     if search == "grid":
         return lambda cell, samples: grid(cell.space)[len(samples) :]
     raise SettingError(f"search: {search!r} is not allowed; must be random or optuna")
@@ -42,7 +42,7 @@ def tpe(cell: Cell, samples: list[Sample], *, seed: int, count: int, metric: Met
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     begun = len(samples)
-    first = random_samples(cell.space, seed, cell.name, min(STARTUP, count))
+    first = random_samples(cell.space, seed, cell.name, min(STARTUP, count), cell.shared)
     if begun < len(first) or len(first) < STARTUP:  # of a small space they are all combinations
         return first[begun:]
     distributions: dict[str, BaseDistribution] = {}

@@ -1,6 +1,7 @@
 """The space of a search: for each setting, the values to search; for single methods, spaces of their own.
 
-Random samples are functions of (seed, cell, index, setting).
+Random samples are functions of (seed, index, setting), so that all cells try the same values of the settings that they
+share; those of a method's own space are functions of the cell too.
 """
 
 import math
@@ -213,11 +214,37 @@ def grid(domains: Mapping[str, Domain]) -> list[dict[str, Any]]:
     return [dict(zip(domains, values, strict=True)) for values in product(*(d.values or () for d in domains.values()))]
 
 
-def random_samples(domains: Mapping[str, Domain], seed: int, cell: str, count: int) -> list[dict[str, Any]]:
-    """Random samples. If there are few combinations, none is drawn twice, and there may be fewer than `count`."""
+def random_samples(
+    domains: Mapping[str, Domain], seed: int, cell: str, count: int, shared: Mapping[str, Domain] | None = None
+) -> list[dict[str, Any]]:
+    """Random samples of a cell. Of few combinations none is drawn twice, and there may be fewer than `count`.
+
+    Sample s has the s-th shared values, and the s-th values of the cell's own settings. When both lists have been used
+    up together, one of them is shifted by one.
+
+    Args:
+        domains: of the cell.
+        seed: of the search.
+        cell: its name.
+        count: the number of samples.
+        shared: domains that all cells draw alike. A cell that lacks one leaves it out; a cell may replace one.
+    """
+    shared = shared or {}
+    alike = [path for path in shared if domains.get(path) is shared[path]]
+    rows: list[dict[str, Any]] = []
+    for point in _points(shared, seed, "", count):
+        if (row := {path: point[path] for path in alike}) not in rows:
+            rows.append(row)
+    own = _points({path: domain for path, domain in domains.items() if path not in alike}, seed, cell, count)
+    a, b = len(rows), len(own)
+    pairs = ((rows[s % a], own[(s + s // math.lcm(a, b)) % b]) for s in range(min(count, a * b)))
+    return [{path: (row | other)[path] for path in domains} for row, other in pairs]
+
+
+def _points(domains: Mapping[str, Domain], seed: int, cell: str, count: int) -> list[dict[str, Any]]:
+    """All combinations in random order if they are few, else this many random samples."""
     lists = [domain.values for domain in domains.values()]
     if all(values is not None for values in lists) and math.prod(len(values or ()) for values in lists) <= MOST:
         points = grid(domains)
-        order = stream(seed, "search grid", crc32(cell.encode())).permutation(len(points))
-        return [points[row] for row in order[:count]]
+        return [points[row] for row in stream(seed, "search grid", crc32(cell.encode())).permutation(len(points))]
     return [sample(domains, seed, cell, index) for index in range(count)]

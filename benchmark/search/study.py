@@ -32,6 +32,7 @@ class Sample:
         index: its number in the cell, from 0.
         settings: by dotted name.
         scores: after each rung that it reached, by rounds: for each seed, the mean over the places of the cell.
+        start: the score of the untrained model, the mean over trials.
         gradients: that its clients computed.
         seconds: that its trials took, one after another.
         error: of a failed sample.
@@ -40,6 +41,7 @@ class Sample:
     index: int
     settings: dict[str, Any]
     scores: dict[int, dict[int, float]] = field(default_factory=dict)
+    start: float = math.nan
     gradients: float = 0.0
     seconds: float = 0.0
     error: str = ""
@@ -147,6 +149,7 @@ class Search:
         The score is the mean over the evaluations in this last share of the rounds.
         """
         by_seed: dict[int, list[float]] = {}
+        starts: list[float] = []
         sample.gradients = sample.seconds = 0.0
         for job in jobs:
             status, history = job.folder.status, job.folder.history()
@@ -167,11 +170,13 @@ class Search:
                     f"{job.folder.path}: metrics.jsonl has no evaluation after round {first:g} up to round {rounds}. "
                     "Remove this folder, then rerun the command"
                 )
+            starts.append(float(rows[self.metric.column].iloc[0]))
             value = float(window[self.metric.column].mean(skipna=False))
             if not math.isfinite(value):
                 sample.error = f"diverged: {self.metric.column} is {value}"
             by_seed.setdefault(job.trial.seed, []).append(value)
         if not sample.error:
+            sample.start = fmean(starts)
             sample.scores[rounds] = {seed: fmean(values) for seed, values in by_seed.items()}
 
 

@@ -69,7 +69,7 @@ def best_so_far(samples: pd.DataFrame, settings: Sequence[str], metric: str, mod
 def expected_best(samples: pd.DataFrame, settings: Sequence[str], metric: str, mode: str) -> Figure:
     """The expected best score of a search with 1, 3, 10 and 30 samples: Dodge et al. (2019), eq. 2.
 
-    It is shown up to the number of samples. A sample that was stopped early has the score of its last rung.
+    It is shown up to the number of samples. None of them was stopped early: scores after equal rounds are compared.
     """
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     axes = figure.subplots()

@@ -90,6 +90,17 @@ def test_asha_grows_the_best_third_and_never_runs_a_round_twice(store):
     assert row["gradients"] == RunFolder(longest.parent).history()["cost/gradients"].iloc[-1]
 
 
+def test_a_first_rung_without_progress_is_a_warning(store):
+    """One round of two steps shortens the distance by a factor of at least (1 - lr) ** 2: by 0.2 % or less, or by 19 %."""
+    always = tiny(grid={"algorithm": ["fedavg"]}).varied({"participation": ["full"]})
+    slow = tune(store, always, {"local.lr": [1e-5, 1e-4, 1e-3]}, grid=True, scheduler="asha", rounds=9)
+    (warning,) = [note for note in slow.notes if "first rung" in note]
+    assert "after the first rung, 1 round, 3 of 3 samples are less than 10% better" in warning
+    fast = tune(store, always, {"local.lr": [1e-5, 0.1, 0.2]}, grid=True, scheduler="asha", rounds=9)
+    whole = tune(store, always, {"local.lr": [1e-5, 1e-4, 1e-3]}, grid=True, rounds=9)
+    assert not [note for note in (*fast.notes, *whole.notes) if "first rung" in note]
+
+
 def test_median_stops_what_is_worse_than_the_median(store):
     rates = {"local.lr": [0.001, 0.01, 0.05, 0.1]}
     always = tiny(grid={"algorithm": ["fedavg"]}).varied({"participation": ["full"]})

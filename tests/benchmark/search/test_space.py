@@ -104,6 +104,31 @@ def test_samples_do_not_depend_on_the_other_settings_or_on_how_many_are_drawn():
     assert random_samples(rate, 7, "mifa", 3) != few
 
 
+def test_all_cells_draw_the_shared_settings_alike():
+    rate, server = {"local.lr": Range(1e-3, 1, log=True)}, {"server.lr": Options((1, 3, 10))}
+    own = {"algorithm.cutoff": Range(0, 1)}
+    shared = rate | server
+    first = random_samples(shared, 7, "a", 9, shared)
+    assert random_samples(shared, 7, "b", 9, shared) == first
+    more = random_samples(shared | own, 7, "c", 9, shared)
+    assert [{path: one[path] for path in shared} for one in more] == first
+    other = random_samples(shared | own, 7, "d", 9, shared)
+    assert not {one["algorithm.cutoff"] for one in other} & {one["algorithm.cutoff"] for one in more}
+    assert [one["local.lr"] for one in random_samples(rate, 7, "e", 9, shared)] == [one["local.lr"] for one in first]
+
+
+def test_shared_settings_of_few_values_are_drawn_alike_and_no_combination_twice():
+    shared = {"a": Options((1, 2, 3)), "b": Options(("x", "y"))}
+    own = {"c": Options((7, 8, 9, 10))}
+    points = random_samples(shared, 0, "m", 99, shared)
+    assert sorted(map(str, points)) == sorted(map(str, grid(shared)))
+    both = random_samples(shared | own, 0, "n", 99, shared)
+    assert [{"a": one["a"], "b": one["b"]} for one in both[:6]] == points
+    assert sorted(map(str, both)) == sorted(map(str, grid(shared | own)))
+    lacking = [one["a"] for one in random_samples({"a": shared["a"]}, 0, "o", 99, shared)]
+    assert lacking == list(dict.fromkeys(one["a"] for one in points))
+
+
 def test_samples_fill_the_range():
     drawn = [sample({"x": Range(1e-4, 1, log=True)}, 0, "c", i)["x"] for i in range(400)]
     shares = np.histogram(np.log10(drawn), bins=4, range=(-4, 0))[0]
