@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from rollcall.participation.base import Participation, Population, check
 from rollcall.participation.probabilities import Source, class_weights
+from rollcall.participation.statements import STATEMENTS
 from rollcall.participation.streams import stream
 from rollcall.participation.theory import separation as theory
 from rollcall.participation.theory.weights import effective_weights_independent, l1_distance, normalised
@@ -162,6 +163,7 @@ ANALYSES: dict[str, Callable[..., pd.DataFrame]] = {
     "separation_distance": separation_distance,
     "separation_simulated": separation_simulated,
     "separation_mixing": separation_mixing,
+    **STATEMENTS,
 }
 
 RUNS_OVER = {

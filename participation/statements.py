@@ -1,0 +1,288 @@
+"""Analyses that check single statements of the papers about participation: exact, or on roll calls.
+
+Each has one row. Its columns are the quantities that claims put bounds on.
+"""
+
+from collections.abc import Callable
+from itertools import combinations, permutations
+from math import gcd, perm, prod
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+
+from rollcall.participation.base import Participation, Population
+from rollcall.participation.markov import transitions
+from rollcall.participation.probabilities import class_weights
+from rollcall.participation.streams import stream
+from rollcall.participation.summary import correlations
+from rollcall.participation.theory import separation as theory
+from rollcall.participation.theory.chains import mixing_time
+from rollcall.participation.theory.weights import (
+    effective_weights_groups,
+    effective_weights_independent,
+    l1_distance,
+    normalised,
+)
+
+
+def _row(**quantities: float) -> pd.DataFrame:
+    return pd.DataFrame([{"round": 0} | {name: float(value) for name, value in quantities.items()}])
+
+
+def gossip(seed: int, *, probability: np.ndarray, at_once: int = 0) -> pd.DataFrame:
+    """The mixing matrix W of FedPBC over all active sets of a few clients ([PBC] Eq. 4, Lemma 3).
+
+    Columns: `stochastic`, the largest distance of a row or column sum of a W from 1; `rho`, the second eigenvalue of
+    E[W^2]; `bound` of Lemma 3; `excess`, rho minus the bound.
+
+    Args:
+        seed: not used.
+        probability: p, [m]; with `at_once` only its length counts.
+        at_once: k, if k of m clients are drawn uniformly; 0: independent clients.
+    """
+    p = np.asarray(probability, dtype=np.float64)
+    m, stochastic, squares = len(p), 0.0, np.zeros((len(p), len(p)))
+    for size in [at_once] if at_once else range(m + 1):
+        for active in map(list, combinations(range(m), size)):
+            W = np.eye(m)
+            W[np.ix_(active, active)] = 1 / max(size, 1)
+            stochastic = max(stochastic, *(np.abs(W.sum(axis=axis) - 1).max() for axis in (0, 1)))
+            on = np.isin(np.arange(m), active)
+            squares += W @ W * (1 if at_once else np.prod(np.where(on, p, 1 - p)))
+    rho = np.linalg.eigvalsh(squares / (perm(m, at_once) / perm(at_once)))[-2]
+    c = at_once / m if at_once else p.min()
+    bound = 1 - c**2 / 8 if at_once else 1 - c**4 * (1 - (1 - c) ** m) ** 2 / 8
+    return _row(stochastic=stochastic, rho=rho, bound=bound, excess=rho - bound)
+
+
+def record(
+    seed: int,
+    *,
+    participation: Callable[[Population], Participation],
+    clients: int,
+    rounds: int,
+    lag: int = 1,
+    sizes: tuple[int, ...] = (),
+    classes: int = 10,
+    alpha: float = 0.1,
+) -> pd.DataFrame:
+    """Statistics of one roll call.
+
+    Columns: `share` of active client rounds; `waits`, the mean over clients of t - tau_i(t) ([PBC] Proposition 2) times
+    the client's smallest p_i^t; `never`, clients that were never active; `separation`, the fewest rounds between two
+    activities; `differs`, the share of rounds whose set is not that of `lag` rounds before; `stretch_on` and
+    `stretch_off`, the largest standard deviations of a client's stretches of activity and inactivity, without the first
+    and the last one; `variance` of the number of active clients over that of independent ones with the same shares;
+    `within` and `between`, the mean correlation of clients of one group and of two.
+
+    Args:
+        seed: of the roll call, and of the clients' class distributions.
+        participation: the model.
+        clients: m.
+        rounds: T.
+        lag: of `differs`.
+        sizes: clients in each group, numbered group after group; by default each client is its own group.
+        classes: C, for probabilities that follow the classes.
+        alpha: concentration of the class distributions.
+    """
+    nu = stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
+    model = participation(Population(clients, seed, nu))
+    mask = np.zeros((rounds, clients), dtype=bool)
+    for t in range(rounds):
+        mask[t, model.active(t)] = True
+    known = [p for p in map(model.probability, range(min(rounds, 1000))) if p is not None]
+    least = np.min(known, axis=0) if known else np.full(clients, np.nan)
+    waits, separation, spread = [], float(rounds), {True: 0.0, False: 0.0}
+    for column, c in zip(mask.T, least, strict=True):
+        on = np.flatnonzero(column)
+        gaps = np.diff(on)
+        if len(gaps):
+            separation = min(separation, gaps.min() - 1)
+            # An interval of k rounds has waits 1, ..., k until the next activity.
+            waits.append(c * (gaps * (gaps + 1) / 2).sum() / gaps.sum())
+        for state, lengths in _stretches(column).items():
+            spread[state] = max(spread[state], lengths.std() if len(lengths) else 0.0)
+    a, shares = mask.sum(axis=1), mask.mean(axis=0)
+    pairs = correlations(mask)[1]
+    of = np.repeat(np.arange(len(sizes)), sizes) if sizes else np.arange(clients)
+    same = (of[:, None] == of) & ~np.eye(clients, dtype=bool)
+    return _row(
+        share=shares.mean(),
+        waits=np.mean(waits) if waits else np.nan,
+        never=(~mask.any(axis=0)).sum(),
+        separation=separation,
+        differs=(mask[lag:] != mask[:-lag]).any(axis=1).mean(),
+        stretch_on=spread[True],
+        stretch_off=spread[False],
+        variance=a.var() / max((shares * (1 - shares)).sum(), 1e-300),
+        within=pairs[same].mean() if same.any() else np.nan,
+        between=pairs[of[:, None] != of].mean(),
+    )
+
+
+def _stretches(column: Bool[np.ndarray, "T"]) -> dict[bool, np.ndarray]:
+    """The lengths of the stretches of activity and of inactivity, without the first and the last stretch."""
+    ends = np.flatnonzero(np.diff(column)) + 1
+    lengths, states = np.diff(ends), column[ends[:-1]]
+    return {True: lengths[states], False: lengths[~states]}
+
+
+def separation_law(seed: int, *, weights: np.ndarray, separation: int, batch: int = 1) -> pd.DataFrame:
+    """pi_R of minimum separation, exact, with the product law of a set ([Sun] Eq. 3).
+
+    Columns: `distance`, ||pi_R / B - 1/N||_1; `from_p`, ||pi_R / B - p||_1; `scaled`, N times `distance`.
+    """
+    p = normalised(np.asarray(weights, dtype=np.float64))
+    pi = theory.stationary_separation(p, separation, batch) / batch
+    distance = l1_distance(np.full(len(p), 1 / len(p)), pi)
+    return _row(distance=distance, from_p=l1_distance(p, pi), scaled=len(p) * distance)
+
+
+def separation_states(seed: int, *, units: int, separation: int, batch: int = 1) -> pd.DataFrame:
+    """The chain of the last R sets under minimum separation, R >= 1, by enumeration ([Sun] Proposition 1, Lemma 1).
+
+    Columns: `states` and `nonzero` (in a row), as multiples of the paper's formulas; `columns`, the same of a column;
+    `reached`, the share of states that can be reached from one state; `period` of the states reached.
+    """
+    B, R, M = batch, separation, units // batch
+    states = list(permutations(range(units), B * R))
+    following = {s: [s[B:] + new for new in permutations([i for i in range(units) if i not in s], B)] for s in states}
+    back = dict.fromkeys(states, 0)
+    for ends in following.values():
+        for s in ends:
+            back[s] += 1
+    level, queue, period = {states[0]: 0}, [states[0]], 0
+    for s in queue:  # grows while it is walked through
+        for end in following[s]:
+            if end not in level:
+                level[end] = level[s] + 1
+                queue.append(end)
+            period = gcd(period, level[s] + 1 - level[end])
+    formula = prod(perm(B * (M - k), B) for k in range(R))
+    entries = perm(B * (M - R), B)
+    return _row(
+        states=len(states) / formula,
+        nonzero=max(map(len, following.values())) / entries,
+        columns=max(back.values()) / entries,
+        reached=len(level) / len(states),
+        period=period,
+    )
+
+
+def two_states(seed: int, *, stationary: np.ndarray, correlation: np.ndarray) -> pd.DataFrame:
+    """Independent on-off chains with pi_k and lambda_k, together as one chain ([CAF] sections III-D, V).
+
+    Columns: `excess`, the second largest eigenvalue modulus of the whole over the largest |lambda_k|; `hitting`,
+    max 1/((1 - lambda_k) pi_k); `mixing`, the mixing time (to 0.01) of the whole; `keeps`, the chance that the first
+    client keeps its state in a round.
+    """
+    pi, eigenvalue = (np.asarray(values, dtype=np.float64) for values in (stationary, correlation))
+    on_on, off_on = transitions(pi, eigenvalue)
+    whole = np.ones((1, 1))
+    for stay, start in zip(on_on, off_on, strict=True):
+        whole = np.kron(whole, np.array([[1 - start, start], [1 - stay, stay]]))
+    second = np.sort(np.abs(np.linalg.eigvals(whole)))[-2]
+    return _row(
+        excess=second - np.abs(eigenvalue).max(),
+        hitting=(1 / ((1 - eigenvalue) * pi)).max(),
+        mixing=mixing_time(whole, 0.01),
+        keeps=pi[0] * on_on[0] + (1 - pi[0]) * (1 - off_on[0]),
+    )
+
+
+def class_coupling(
+    seed: int,
+    *,
+    sigma0: float = 10.0,
+    alpha: float = 0.1,
+    gamma: float = 0.4,
+    delta: float = 0.02,
+    clients: int = 100,
+    classes: int = 10,
+) -> pd.DataFrame:
+    """One draw of r, of the clients' class shares nu_i and of p_i = max(delta, <r, nu_i>) ([PBC] section VII-B).
+
+    Columns: `first_two`, the sum of the two largest r; `largest` r; `spread`, the standard deviation of <r, nu_i> over
+    its mean; `least` and `most` p_i; `slack`, the smallest p_i^t (Eq. 15, not clipped) minus delta (1 - 2 gamma);
+    `unlike`, the mean total variation distance between a client's class shares and the mean ones.
+    """
+    r = np.sort(class_weights(seed, classes, sigma0))[::-1]
+    nu = stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
+    base = nu @ class_weights(seed, classes, sigma0)
+    p = np.maximum(delta, base)
+    slack = (p * (1 - 2 * gamma)).min() - delta * (1 - 2 * gamma)  # the sine is -1 at t = 30 of 40
+    return _row(
+        first_two=r[:2].sum(),
+        largest=r[0],
+        spread=base.std() / base.mean(),
+        least=p.min(),
+        most=p.max(),
+        slack=slack,
+        unlike=np.abs(nu - nu.mean(axis=0)).sum(axis=1).mean() / 2,
+    )
+
+
+def group_weights(
+    seed: int, *, sizes: tuple[int, ...], events: np.ndarray, inside: float, targets: np.ndarray | None = None
+) -> pd.DataFrame:
+    """c_m = E[1{m in A} / |A|] of clients in groups of common events, exact ([HAR] Eq. 6, 13).
+
+    Columns: `sum` of c; `bias`, ||c - 1/M||_1; `unequal`, the same of c over its sum; `correlated`, the distance
+    ||.||_1 from the c of independent clients with the same shares; `train/bias`, as in `prop1_limit`.
+    """
+    events = np.asarray(events, dtype=np.float64)
+    c = effective_weights_groups(list(sizes), events, inside)
+    alone = effective_weights_independent(np.repeat(events, sizes) * inside)
+    uniform = np.full(len(c), 1 / len(c))
+    u = np.zeros(len(c)) if targets is None else np.asarray(targets, dtype=np.float64)
+    return _row(
+        sum=c.sum(),
+        bias=np.abs(uniform - c).sum(),
+        unequal=l1_distance(uniform, normalised(c)),
+        correlated=np.abs(alone - c).sum(),
+        **{"train/bias": normalised(c) @ u - u.mean()},
+    )
+
+
+def error_bounds(seed: int, *, draws: int = 10_000, clients: int = 3) -> pd.DataFrame:
+    """The bounds of [CAF] Theorems 1 and 3 on random scalar quadratics F_k = h_k (x - u_k)^2 / 2: error minus bound.
+
+    Each column is the largest value over the draws, relative to the error: `as_copied`, with the factor 2 kappa^2 on
+    the optimisation error alone (Eq. 10 in our copy); `on_both`, with the factor on both errors; `chi_square`,
+    `total_variation`, the bias error (Eq. 11, 15).
+    """
+    draw = stream(seed, "error bounds")
+    u = draw.standard_normal((draws, clients))
+    h = np.exp(draw.standard_normal((draws, clients)))
+    alpha, p = draw.dirichlet(np.ones(clients), draws), draw.dirichlet(np.ones(clients), draws)
+    x = 2 * draw.standard_normal(draws)
+
+    def objective(weights: np.ndarray, x: np.ndarray) -> Float[np.ndarray, "n"]:
+        return (weights * h * (x[:, None] - u) ** 2).sum(axis=1) / 2
+
+    best, biased = ((w * h * u).sum(axis=1) / (w * h).sum(axis=1) for w in (alpha, p))
+    kappa = h.max(axis=1) / h.min(axis=1)
+    error = objective(alpha, x) - objective(alpha, best)
+    optimisation = objective(p, x) - objective(p, biased)
+    bias = objective(alpha, biased) - objective(alpha, best)
+    gamma, gamma_biased = ((h * (at[:, None] - u) ** 2).max(axis=1) / 2 for at in (best, biased))
+    chi_square, variation = ((alpha - p) ** 2 / p).sum(axis=1), np.abs(alpha - p).sum(axis=1) / 2
+    return _row(
+        as_copied=(1 - (2 * kappa**2 * optimisation + bias) / error).max(),
+        on_both=(1 - 2 * kappa**2 * (optimisation + bias) / error).max(),
+        chi_square=(1 - kappa**2 * chi_square * gamma / bias).max(),
+        total_variation=(1 - 4 * kappa**2 * variation**2 * gamma_biased / bias).max(),
+    )
+
+
+STATEMENTS: dict[str, Callable[..., pd.DataFrame]] = {
+    "gossip": gossip,
+    "record": record,
+    "separation_law": separation_law,
+    "separation_states": separation_states,
+    "two_states": two_states,
+    "class_coupling": class_coupling,
+    "group_weights": group_weights,
+    "error_bounds": error_bounds,
+}
