@@ -67,11 +67,16 @@ def short(trial):
     return trial.model_copy(update={"rounds": 2, "local": local, "evaluation": evaluation})
 
 
+SMALL = {"units": 10, "rounds": 2, "separation": 2}
+
+
 def small(analysis):
     """An analysis of ten units at most, at the least two separations, in two rounds."""
     options = analysis.analysis.options
-    tiny = {"units": 10, "rounds": 2, "separation": 2, "separations": np.array([0, 9])}
-    return replace(analysis.analysis, options=options | {name: tiny[name] for name in tiny if name in options})
+    tiny = {name: min(options[name], most) for name, most in SMALL.items() if name in options}
+    if "separations" in options:
+        tiny["separations"] = np.array([0, 9])
+    return replace(analysis.analysis, options=options | tiny)
 
 
 def kind(trial):
