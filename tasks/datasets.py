@@ -148,7 +148,8 @@ class Cinic10(Source):
     """CINIC-10 (Darlow et al., arXiv:1810.03505): thirty folders of PNGs, decoded once into a file of tensors.
 
     Attributes:
-        url, md5: of the archive.
+        url, md5: of the archive. Its authors publish no stronger digest, so the check finds damage, not forgery; the
+            address is read with TLS.
         per_class: images in each folder.
     """
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from shutil import copyfile
 from tempfile import NamedTemporaryFile, TemporaryDirectory
@@ -50,7 +51,8 @@ def run_ray(jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], Non
     Each process of a job has one core and one torch thread.
 
     If the process of a trial dies, for example because memory ran out, another one resumes it from its checkpoint. An
-    exception in the trial's code would occur again, so it is not retried.
+    exception in the trial's code would occur again, so it is not retried. If Ray itself dies on this machine, it starts
+    again, at most `retries` times.
 
     After SIGINT or SIGTERM every running trial saves a checkpoint of its last round, and no other trial starts.
     Send SIGTERM to this process only: if the whole process group gets it, Ray ends too, and runs resume from their last
@@ -63,7 +65,32 @@ def run_ray(jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], Non
     # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
     # one is about a way of training that the suite does not use.
     DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
-    with stop_requests() as requested, _records(options.storage, jobs[0].store) as (records, name, stop):
+    outcomes: dict[str, Outcome] = {}
+    stopped = Outcome("interrupted")
+    with stop_requests() as requested:
+        left = list(jobs)
+        for deaths in count(1):
+            follower = _run(left, options, say, requested)
+            outcomes |= follower.outcomes
+            left = [job for job in left if outcomes.get(job.trial.name, stopped) == stopped]
+            if not follower.dead or not left:
+                break
+            ray_start.end()
+            if deaths > options.retries or requested():
+                say("Ray died on this machine; memory may have run out. Rerun the command to resume")
+                outcomes |= {job.trial.name: stopped for job in left if job.folder.state_now == "interrupted"}
+                break
+            retry = f"retry {deaths} of {options.retries}"
+            say(f"Ray died on this machine; memory may have run out. It starts again; trials resume ({retry})")
+            ray_start.ready(options.address)
+    return outcomes
+
+
+def _run(
+    jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], None], requested: Callable[[], bool]
+) -> "_Follower":
+    """Run jobs until all have ended, a stop is requested, or Ray dies. Returns the follower of the trials."""
+    with _records(options.storage, jobs[0].store) as (records, name, stop):
         follower = _Follower(jobs, options, say, requested, stop)
         begun = [""] * len(jobs)
         for index, job in enumerate(jobs):  # run folders that a worker will resume on its own disk
@@ -97,7 +124,7 @@ def run_ray(jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], Non
                 stop=follower,
             ),
         ).fit()
-    return follower.outcomes
+    return follower
 
 
 def checked_storage(text: str) -> str:
@@ -219,6 +246,7 @@ class _Follower(tune.Callback, tune.Stopper):
         outcomes: of the jobs that were started and have ended, by name.
         saving: after the request, the trials that were running then. The sweep ends once they have saved; until then,
             Tune starts the waiting ones, which do nothing. None before it.
+        dead: whether Ray has died on this machine. Workers outlive it, so the running trials are asked to save, too.
     """
 
     def __init__(
@@ -237,6 +265,8 @@ class _Follower(tune.Callback, tune.Stopper):
         self.deaths: Counter[str] = Counter()
         self.outcomes: dict[str, Outcome] = {}
         self.saving: list[Any] | None = None
+        self.dead = False
+        self.looked = monotonic()
 
     def __getstate__(self) -> dict[str, Any]:
         # Tune saves its callbacks, to resume in a way we do not use; a live view cannot be saved.
@@ -246,10 +276,14 @@ class _Follower(tune.Callback, tune.Stopper):
         return False  # each trial ends by itself
 
     def stop_all(self) -> bool:
-        return self.saving is not None and all(trial.is_finished() for trial in self.saving)
+        return self.saving is not None and all(
+            not self._job(trial).folder.in_use if self.dead else trial.is_finished() for trial in self.saving
+        )
 
     def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
-        if self.saving is None and self.requested():
+        if monotonic() - self.looked > 3:
+            self.dead, self.looked = ray_start.dead(), monotonic()
+        if self.saving is None and (self.dead or self.requested()):
             _write(self.stop, b"stop")
             self.saving = [trial for trial in trials if trial.status == "RUNNING"]
 
@@ -277,12 +311,16 @@ class _Follower(tune.Callback, tune.Stopper):
             self.outcomes[self._job(trial).trial.name] = Outcome(result["state"], result["error"])
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        if ray_start.dead():
+            return
         name = self._job(trial).trial.name
         self.deaths[name] += 1
         retry = f"retry {self.deaths[name]} of {self.retries}"
         self.say(f"{name}  its process died; it resumes from its checkpoint ({retry})")
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        if ray_start.dead():
+            return
         job = self._job(trial)
         deaths = self.deaths[job.trial.name] + 1
         times = "once" if deaths == 1 else f"{deaths} times"

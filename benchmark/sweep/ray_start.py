@@ -8,20 +8,23 @@ This module imports no torch.
 
 import logging
 import os
-from socket import create_connection
+from socket import AF_UNIX, create_connection, socket
 from threading import Event, Thread
 
 # Ray reads these when it is imported: no usage statistics, no second progress table, no result files beside our run
-# folders, no visible GPU for a trial that asked for none (all trials would use it), and no handling of Ctrl-C but ours.
+# folders, no visible GPU for a trial that asked for none (all trials would use it), no handling of Ctrl-C but ours, and
+# no lines of Ray's own logs.
 os.environ.update(
     RAY_USAGE_STATS_ENABLED="0",
     RAY_AIR_NEW_OUTPUT="0",
     TUNE_DISABLE_AUTO_CALLBACK_LOGGERS="1",
     RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="1",
     TUNE_DISABLE_SIGINT_HANDLER="1",  # it would end the sweep before trials can save
+    RAY_DEDUP_LOGS_SKIP_REGEX=".",
 )
 
 import ray
+from ray._private import ray_constants
 
 from rollcall.benchmark.config.errors import SettingError
 
@@ -34,17 +37,22 @@ PRELOAD = {
 
 
 class _Owner(Thread):
-    """The thread that starts Ray. It lives as long as Ray, whose processes end with the thread that started them."""
+    """The thread that starts Ray. It lives as long as Ray, whose processes end with the thread that started them.
+
+    Attributes:
+        raylet: the socket file of Ray's process of this machine, which starts the workers.
+    """
 
     def __init__(self, address: str) -> None:
         super().__init__(name="ray", daemon=True)
         self.address = address
         self.up, self.over = Event(), Event()
         self.error: BaseException | None = None
+        self.raylet = ""
 
     def run(self) -> None:
         try:
-            _connect(self.address)
+            self.raylet = _connect(self.address)
         except BaseException as error:
             self.error = error
         self.up.set()
@@ -86,6 +94,18 @@ def ready(address: str = "") -> None:
         raise owner.error
 
 
+def dead() -> bool:
+    """Whether Ray's process of this machine has died, while it should be up."""
+    if _owner is None or not _owner.raylet:
+        return False
+    try:
+        with socket(AF_UNIX) as raylet:
+            raylet.connect(_owner.raylet)
+    except (ConnectionRefusedError, FileNotFoundError):
+        return True
+    return False
+
+
 def end() -> None:
     """Stop Ray."""
     global _owner
@@ -96,20 +116,25 @@ def end() -> None:
     _owner = None
 
 
-def _connect(address: str) -> None:
+def _connect(address: str) -> str:
+    """Start Ray, or join a cluster. Returns the socket file of Ray's process of this machine."""
     # Ray alone would also join a cluster that somebody else started on this machine.
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     host, _, port = address.rpartition(":")
     try:
         if port.isdigit():
             create_connection((host, int(port)), timeout=10).close()  # Ray tries for minutes before it gives up
-        ray.init(
+        # Without a cluster, Ray listens on 127.0.0.1 only. By itself it does so on Windows and macOS.
+        ray_constants.ENABLE_RAY_CLUSTER = address != "local"
+        context = ray.init(
             address=address,
             include_dashboard=False,
             log_to_driver=False,
             logging_level=logging.ERROR,
             ignore_reinit_error=True,
         )
+        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # the run folders have the errors of trials
+        return str(context.address_info["raylet_socket_name"])  # type: ignore[attr-defined]
     except Exception as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         if address == "local":

@@ -1,6 +1,13 @@
-"""A Ray cluster of two nodes that share only a storage. Choices of the user's own reach nodes without their files."""
+"""A Ray cluster of two nodes that share only a storage. Choices of the user's own reach nodes without their files.
+
+Ray of this machine alone, too: it dies, and it listens on this machine only.
+"""
 
 import json
+import os
+import signal
+import socket
+import subprocess
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -8,14 +15,17 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from ray.cluster_utils import Cluster
 
 from rollcall import Trial, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import ray_start
-from rollcall.benchmark.sweep.jobs import Job, Outcome
+from rollcall.benchmark.sweep.jobs import Job, Outcome, run_inline
 from rollcall.benchmark.sweep.pool import RayOptions
 from rollcall.benchmark.sweep.ray_executor import checked_storage, run_ray
+
+# isort: split
+import ray  # Ray reads the settings of `ray_start` when it is imported
+from ray.cluster_utils import Cluster
 
 # A method that writes down its rounds, is slow enough for checkpoints, and waits in round 40.
 FILE = """
@@ -28,7 +38,7 @@ class Mine(MIFA):
     def round(self, state, x, call, work):
         with Path("FOLDER/rounds").open("a") as file:
             file.write(f"{call.seed} {call.t}\\n")
-        if call.t < 40:
+        if call.t < 40 or Path("FOLDER/slow").exists():
             time.sleep(0.03)
         while call.t == 40 and not Path("FOLDER/open").exists():
             time.sleep(0.05)
@@ -48,7 +58,7 @@ def nodes(tmp_path, one_ray):
     cluster.shutdown()
 
 
-def trials(folder: Path) -> list[Trial]:
+def trials(folder: Path, **settings) -> list[Trial]:
     file = folder / "mine.py"
     file.write_text(FILE.replace("FOLDER", str(folder)))
 
@@ -62,7 +72,7 @@ def trials(folder: Path) -> list[Trial]:
         "algorithm": f"{file}:Mine",
         "rounds": 60,
     }
-    return [Trial.read(common | {"seed": seed}) for seed in (0, 1)]
+    return [Trial.read(common | settings | {"seed": seed}) for seed in (0, 1)]
 
 
 def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
@@ -115,6 +125,57 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
         done = [int(t) for seed, t in rounds if int(seed) == job.trial.seed]
         assert done.count(0) == 1  # it went on from a checkpoint
         assert set(done) == set(range(60))
+
+
+def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
+    jobs = [Job(trial, "own", tmp_path / "runs") for trial in trials(tmp_path, rounds=1200, local={})]
+    slow = tmp_path / "slow"
+    for file in (slow, tmp_path / "open"):
+        file.touch()
+    statuses = [job.folder.path / "status.json" for job in jobs]
+    elsewhere = []
+
+    def rounds() -> list[int]:
+        return [json.loads(status.read_text())["round"] if status.exists() else 0 for status in statuses]
+
+    def kill() -> None:
+        for deaths in range(2):
+            until = time.monotonic() + 200
+            while time.monotonic() < until and len(lines) < deaths:  # workers outlive Ray
+                time.sleep(0.1)
+            before = rounds()
+            while time.monotonic() < until and any(now <= was for now, was in zip(rounds(), before, strict=True)):
+                time.sleep(0.1)
+            (node,) = ray.nodes()
+            for port in (
+                node["NodeManagerPort"],
+                node["ObjectManagerPort"],
+                ray.get_runtime_context().gcs_address.split(":")[1],
+            ):
+                for address in ("127.0.0.1", "127.0.0.2"):
+                    with socket.socket() as asked:
+                        elsewhere.append(asked.connect_ex((address, int(port))) == 0)
+            (raylet,) = subprocess.check_output(["pgrep", "-P", str(os.getpid()), "-x", "raylet"]).split()
+            os.kill(int(raylet), signal.SIGKILL)
+
+    lines = []
+    killer = Thread(target=kill)
+    killer.start()
+    outcomes = run_ray(jobs, RayOptions(), lines.append)
+    killer.join()
+    died = "Ray died on this machine; memory may have run out. "
+    assert lines == [f"{died}It starts again; trials resume (retry 1 of 1)", f"{died}Rerun the command to resume"]
+    assert list(outcomes.values()) == [Outcome("interrupted")] * 2
+    assert elsewhere == [True, False] * 6  # every address of 127.0.0.0/8 reaches what listens on all interfaces
+    slow.unlink()
+    assert list(run_inline(jobs).values()) == [Outcome("finished")] * 2
+
+    done = [line.split() for line in (tmp_path / "rounds").read_text().splitlines()]
+    for job, mifa in zip(jobs, trials(tmp_path, rounds=1200, local={}, algorithm="mifa"), strict=True):
+        assert [t for seed, t in done if int(seed) == job.trial.seed] == [str(t) for t in range(job.trial.rounds)]
+        undisturbed = simulate(mifa, folder=tmp_path / mifa.name)
+        assert np.array_equal(job.folder.models()[1], undisturbed.server)
+        assert job.folder.metrics.read_bytes() == (undisturbed.folder / "metrics.jsonl").read_bytes()
 
 
 def test_tune_gives_workers_no_environment_of_their_own():

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,6 +25,7 @@ class Ray:
         self.may_end.wait(20)
         if self.error is not None:
             raise self.error
+        return SimpleNamespace(address_info={"raylet_socket_name": ""})
 
     def shutdown(self):
         self.calls.append("shutdown")
