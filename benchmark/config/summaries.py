@@ -17,7 +17,7 @@ def summaries(address: str) -> dict[str, str]:
             partial functions, which are described by their first argument.
     """
     module, _, name = address.partition(":")
-    return {choice: first_sentence(_docstring(module, value)) for choice, value in _entries(module, name)}
+    return {choice: first_sentence(_docstring(where, value)) for choice, where, value in _entries(module, name)}
 
 
 def first_sentence(text: str) -> str:
@@ -25,13 +25,19 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<!Fig)(?<!et al)\.(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0]
 
 
-def _entries(module: str, name: str) -> list[tuple[str, ast.expr]]:
-    """The keys and values of a dictionary that a module assigns to a name."""
+def _entries(module: str, name: str) -> list[tuple[str, str, ast.expr]]:
+    """Each key, module and value of a dictionary that a module assigns to a name, with those of `**OTHER`."""
     for node in _parsed(module).body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
             assert isinstance(node.value, ast.Dict)
-            keys = [ast.literal_eval(key) for key in node.value.keys if key is not None]
-            return list(zip(keys, node.value.values, strict=True))
+            entries: list[tuple[str, str, ast.expr]] = []
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                if key is None:
+                    assert isinstance(value, ast.Name)
+                    entries += _entries(module, value.id)
+                else:
+                    entries.append((ast.literal_eval(key), module, value))
+            return entries
     return _entries(_imported(module, name)[0], name)
 
 

@@ -121,6 +121,7 @@ def _connect(address: str) -> str:
     # Ray alone would also join a cluster that somebody else started on this machine.
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     host, _, port = address.rpartition(":")
+    before = ray_constants.ENABLE_RAY_CLUSTER
     try:
         if port.isdigit():
             create_connection((host, int(port)), timeout=10).close()  # Ray tries for minutes before it gives up
@@ -147,3 +148,5 @@ def _connect(address: str) -> str:
             f"ray-address: no Ray cluster answers at {address!r} ({reason}); must be auto or HOST:PORT, which "
             "`ray start --head` prints on the first machine"
         ) from None
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before

@@ -98,7 +98,7 @@ MISTAKES = {
         CHECK,
         ["expected  properties = Properties(...) of algorithms", "seen      properties of the type str"],
     ),
-    "wrong shape": (method("return D, state", HERE), CHECK, ["expected  (update, state): a float64 tensor [2] or None", "seen      (a float64 tensor [3, 2], a Nothing)"]),
+    "wrong shape": (method("return D, state", HERE), CHECK, ["expected  (update, state): a float32 tensor [2] or None", "seen      (a float32 tensor [3, 2], a Nothing)"]),
     "wrong shape in a run": (method("return D, state", HERE), OWN, ["Mine.round returned (a float32 tensor [", "must return (update, state): a float32 tensor [2] or None"]),
     "wrong order in a run": (method("return state, D.mean(dim=0)", HERE), OWN, ["Mine.round returned (a Nothing, a float32 tensor [2]); must return (update, state): a float32 tensor [2] or None, and the state, of class Nothing as from init"]),
     "wrong type in a run": (method("return D.mean(dim=0).double(), state", HERE), OWN, ["Mine.round returned (a float64 tensor [2], a Nothing); must return (update, state): a float32 tensor [2]"]),

@@ -87,7 +87,7 @@ def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):
             ((command, "DIR/none.yaml"), "experiment: 'DIR/none.yaml' is not allowed; there is no file DIR/none.yaml\n")
             for command in ("run", "show", "leaderboard", "participation", "status", "clean")
         ],
-        (("run", "quickstrat"), f"experiment: 'quickstrat' is not allowed; must be one of {', '.join(names())}, or a .yaml file\n"),
+        (("run", "quickstrat"), f"experiment: 'quickstrat' is not allowed; must be one of {', '.join(names())}, or a .yaml file. Did you mean quickstart?\n"),
         (("status", "quikstart"), "experiment: 'quikstart' is not allowed; must be one of "),
     ],
 )  # fmt: skip

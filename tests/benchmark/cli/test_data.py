@@ -78,7 +78,7 @@ def test_a_set_that_cannot_be_had_is_one_line_and_exit_code_2(publisher, capsys)
 def test_an_unknown_name_is_refused(command, capsys):
     code, _, err = rollcall(capsys, "data", command, "minst")
     assert code == 2
-    assert err == f"error: name: 'minst' is not allowed; must be one of {', '.join(SOURCES)}\n"
+    assert err == f"error: name: 'minst' is not allowed; must be one of {', '.join(SOURCES)}. Did you mean mnist?\n"
 
 
 def test_a_run_fetches_what_it_needs(publisher, store, tmp_path, capsys):

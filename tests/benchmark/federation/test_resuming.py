@@ -1,5 +1,6 @@
 """Runs that stop, resume, grow or use other threads: the bits of an undisturbed run, and no row twice."""
 
+import csv
 import json
 import os
 import signal
@@ -183,13 +184,13 @@ def test_the_command_line_grows_runs_and_the_table_shows_the_rounds(tmp_path, ca
     file = write(tmp_path)
     assert rollcall(capsys, "run", file, "--executor", "inline", "--rounds", "10")[0] == 0
     code, out, _ = rollcall(capsys, "leaderboard", file, "--format", "csv")
-    assert [row.split(",")[-1] for row in out.splitlines()[1:]] == ["10", "10"]
+    assert [row["rounds"] for row in csv.DictReader(out.splitlines())] == ["10", "10"]
     code, out, _ = rollcall(capsys, "run", file, "--executor", "inline", "--rounds", "30")
     assert code == 0
     assert "4 run now, 0 before, 0 failed" in out
     assert len(list((store / "tiny").glob("*/trial.yaml"))) == 4
     code, out, _ = rollcall(capsys, "leaderboard", file, "--format", "csv")
-    assert [row.split(",")[-1] for row in out.splitlines()[1:]] == ["30", "30"]
+    assert [row["rounds"] for row in csv.DictReader(out.splitlines())] == ["30", "30"]
     code, out, _ = rollcall(capsys, "run", file, "--executor", "inline")  # 20 rounds, which are there
     assert "0 run now, 4 before, 0 failed" in out
 

@@ -12,6 +12,7 @@ import rollcall
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.search.answer import Tuned
 from rollcall.benchmark.search.api import notes
@@ -125,7 +126,7 @@ def test_a_killed_search_ends_with_the_same_samples_and_answer(options, tmp_path
         return carry_out(trial, *more)
 
     monkeypatch.setattr(jobs, "carry_out", dying)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted):
         tune(tmp_path / "killed", experiment, space, **options)
     again = tune(tmp_path / "killed", experiment, space, **options)
     kept = ["cell", "index", "local.lr", "score", "rounds", "state", "gradients"]
