@@ -1,4 +1,4 @@
-"""Results as DataFrames, for notebooks and figures of one's own."""
+"""Results as DataFrames, for notebooks and your own figures."""
 
 from collections.abc import Iterable
 from pathlib import Path

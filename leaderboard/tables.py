@@ -160,7 +160,7 @@ def _how(cells: Sequence[Cell], metrics: Sequence[Metric], last_rounds: int) -> 
     """How the numbers of cells were computed."""
     ran = [cell for cell in cells if cell.runs]
     counts = {cell.evaluations(metric, last_rounds) for cell in ran for metric in metrics} - {0}
-    over = f" ({_range(sorted(counts))} evaluations)" if counts else ""
+    over = f" ({_range(sorted(counts))} evaluation{'' if counts == {1} else 's'})" if counts else ""
     parts = ["last evaluation" if last_rounds == 1 else f"mean of the last {last_rounds} rounds{over}"]
     if any(metric.threshold is not None for metric in metrics):
         parts = ["first round at which the mean curve over the seeds reaches the value"]

@@ -4,11 +4,9 @@ A command's module is imported when the command is called. Only slow imports tha
 option do not need stand inside functions: torch, Lightning, Ray, MLflow, and the modules that import them.
 """
 
-import re
 import sys
-from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, cast
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -20,38 +18,61 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.interruption import Interrupted
 
 COMMANDS = {
-    "list": "rollcall.benchmark.cli.show:list_",
-    "show": "rollcall.benchmark.cli.show:show",
-    "run": "rollcall.benchmark.cli.run:run",
-    "tune": "rollcall.benchmark.cli.tune:tune",
-    "status": "rollcall.benchmark.cli.store:status",
-    "check": "rollcall.benchmark.cli.check:check",
-    "participation": "rollcall.benchmark.cli.participation:participation",
-    "bench": "rollcall.benchmark.cli.bench:bench",
-    "sync": "rollcall.benchmark.cli.store:sync",
-    "export": "rollcall.benchmark.cli.store:export",
-    "doctor": "rollcall.benchmark.cli.store:doctor",
-    "clean": "rollcall.benchmark.cli.store:clean",
-    "archive": "rollcall.leaderboard.cli.papers:archive",
-    "leaderboard": "rollcall.leaderboard.cli.leaderboard:leaderboard",
-    "report": "rollcall.leaderboard.cli.papers:report",
-    "data": "rollcall.benchmark.cli.data:data",
+    "list": ("rollcall.benchmark.cli.show:list_", "List the experiments, and the names that experiment files can use."),
+    "show": (
+        "rollcall.benchmark.cli.show:show",
+        "Show an experiment's settings, grid and claims, and how many of its trials are finished.",
+    ),
+    "run": (
+        "rollcall.benchmark.cli.run:run",
+        "Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones.",
+    ),
+    "tune": ("rollcall.benchmark.cli.tune:tune", "Search hyper-parameters, for every cell alike. Rerunning resumes."),
+    "status": (
+        "rollcall.benchmark.cli.store:status",
+        "Show how many trials in the store are finished, running, interrupted, failed or diverged.",
+    ),
+    "check": (
+        "rollcall.benchmark.cli.check:check",
+        "Run the conformance checks on parts, your own included, and explain each failure.",
+    ),
+    "participation": (
+        "rollcall.benchmark.cli.participation:participation",
+        "Summarise, draw or record the rounds of a participation model, without any learning.",
+    ),
+    "bench": (
+        "rollcall.benchmark.cli.bench:bench",
+        "Time a client's round with each engine, beside a plain loop in the same run.",
+    ),
+    "sync": (
+        "rollcall.benchmark.cli.store:sync",
+        "Copy run folders into MLflow that are not there yet, such as those of other machines.",
+    ),
+    "export": ("rollcall.benchmark.cli.store:export", "Write the trained model of a run as a torch state dict."),
+    "doctor": (
+        "rollcall.benchmark.cli.store:doctor",
+        "Find damaged files in run folders, and a damaged mlflow.db, and set them aside with --fix.",
+    ),
+    "clean": (
+        "rollcall.benchmark.cli.store:clean",
+        "List or delete the run folders of failed trials; with --unlisted also of trials that are not in the file.",
+    ),
+    "archive": ("rollcall.leaderboard.cli.papers:archive", "Keep finished runs of papers' experiments as small files."),
+    "leaderboard": (
+        "rollcall.leaderboard.cli.leaderboard:leaderboard",
+        "Print the table of an experiment and write it, with a figure, as files.",
+    ),
+    "report": (
+        "rollcall.leaderboard.cli.papers:report",
+        "Write REPRODUCTION.md, a page for each experiment, and figures: claim by claim, what reproduced.",
+    ),
+    "data": ("rollcall.benchmark.cli.data:data", "Show, download and verify data sets."),
 }
-"""The address of each command's function. The first paragraph of its docstring is the help."""
+"""By the name of a command: the address of its function, and the first paragraph of the function's docstring."""
 
 
 class Commands(TyperGroup):
-    """The group of all commands. Their help is read from their source files before they are imported."""
-
-    def get_command(self, ctx: Any, name: str) -> Any:
-        module, _, function = COMMANDS.get(name, "").partition(":")
-        if not function:
-            return None
-        file = Path(__file__).parents[2].joinpath(*module.split(".")[1:]).with_suffix(".py")
-        written = re.search(
-            rf'^def {function}\(.*?"""(.*?)(\n\n|""")', file.read_text(encoding="utf-8"), re.DOTALL | re.M
-        )
-        return TyperCommand(name, help=written[1]) if written else imported(name)  # `data` is a group
+    """The group of all commands; their help is known before they are imported."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, known, others = super().resolve_command(ctx, args)
@@ -60,7 +81,7 @@ class Commands(TyperGroup):
 
 def imported(name: str) -> Any:
     """The command itself, with its options."""
-    command = resolve_name(COMMANDS[name])
+    command = resolve_name(COMMANDS[name][0])
     if not isinstance(command, typer.Typer):  # `data` is a group
         single = typer.Typer(add_completion=False)
         single.command(name)(command)
@@ -71,7 +92,7 @@ def imported(name: str) -> Any:
 app = Commands(
     help="Federated learning with partial client participation: run experiments, compare methods, reproduce tables.",
     no_args_is_help=True,
-    commands=cast(Any, COMMANDS),
+    commands={name: TyperCommand(name, help=summary) for name, (_, summary) in COMMANDS.items()},
 )
 
 

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 State = Literal["absent", "running", "finished", "interrupted", "failed", "diverged"]
 
+UPDATE = 1.0
+"""Seconds between two updates of status.json in a run."""
+
 ASIDE = ".damaged"
 """Part of the name of a file or folder that was set aside."""
 
@@ -106,7 +109,10 @@ class RunFolder:
     @property
     def changed(self) -> int:
         """The time of the last change of status.json, in nanoseconds; 0 if there is none."""
-        return self.status_file.stat().st_mtime_ns if self.status_file.exists() else 0
+        try:
+            return self.status_file.stat().st_mtime_ns
+        except FileNotFoundError:  # it may be set aside between a look and the next
+            return 0
 
     @property
     def state(self) -> State:
@@ -249,13 +255,13 @@ class RunFolder:
             file.write(f"{json.dumps(row)}\n")
         self.reached(row["round"])
 
-    def reached(self, t: float, every: float = 1.0) -> None:
-        """Record in the status that t rounds are done, unless it was written less than `every` seconds ago.
+    def reached(self, t: float) -> None:
+        """Record in the status that t rounds are done, unless it was written less than `UPDATE` seconds ago.
 
         Progress and MLflow read it during the run; `running` writes the final status.
         """
         self._status["round"] = t
-        if time.monotonic() - self._written >= every:
+        if time.monotonic() - self._written >= UPDATE:
             self._update()
 
     def saved(self, t: int) -> None:

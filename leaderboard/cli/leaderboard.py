@@ -257,8 +257,8 @@ def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False) -
     ran = [cell for cell in all_cells if cell.runs]
     if len(ran) < len(all_cells):
         shared = set.intersection(*({*cell.labels.values()} for cell in ran)) - {""}
-        of = f" (only {', '.join(sorted(shared))} was)" if shared else ""
-        notes.append(f"{len(all_cells) - len(ran)} of {counted(len(all_cells), 'cell')} were not run{of}")
+        of = f", all of {', '.join(sorted(shared))}" if shared else ""
+        notes.append(f"{len(ran)} of {counted(len(all_cells), 'cell')} run{of}")
     claims = [check_claim(claim, experiment, all_cells) for claim in experiment.judged]
     numbers = printed(experiment)
     table = paper_table(experiment, ran, numbers)

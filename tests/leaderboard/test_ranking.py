@@ -277,7 +277,7 @@ def test_the_table_of_a_ranking():
         ["x", "trace", "25.0 ± 0.0", "2.5 ± 0", "2", "10"],
     ]
     assert [[entry.best for entry in row[2:4]] for row in table.rows] == [[True, False], [False, True]] * 2
-    assert table.caption.startswith("test/accuracy ↑, train/loss ↓; mean of the last 10 rounds (1 evaluations); ")
+    assert table.caption.startswith("test/accuracy ↑, train/loss ↓; mean of the last 10 rounds (1 evaluation); ")
     assert "; last evaluation; " in ranking_table(rank(runs, METRICS, last_rounds=1)).caption
 
 

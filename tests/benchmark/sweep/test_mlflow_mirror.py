@@ -34,7 +34,7 @@ def test_a_running_trial_is_copied_after_two_seconds_and_then_every_ten(jobs, mo
     with folder.running(jobs[0].trial, device="cpu", threads=1):
         for t in range(16):
             folder.append({"round": t, "train/loss": 1.0})
-            folder.reached(t, every=0)
+            folder.saved(t)
             clock[0] = float(t)
             mirror.look()
             for run in trials(mirror.runs).values():

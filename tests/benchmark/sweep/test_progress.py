@@ -30,7 +30,7 @@ def test_every_trial_is_counted_once(tmp_path, console):
         assert sum(view.rounds.values()) == 10
         folder = good.folder
         with folder.running(good.trial, device="cpu", threads=1):
-            folder.reached(4, every=0)
+            folder.saved(4)
             view.look()
             assert sum(view.rounds.values()) == 14
             assert view._description() == "[bold]1[/bold]/6 trials, 1 running"
@@ -79,7 +79,7 @@ def test_outside_a_terminal_there_is_a_line_now_and_then(tmp_path, console, monk
         view.look()
         assert console.file.getvalue() == ""
         clock[0] += 31
-        folder.reached(5, every=0)
+        folder.saved(5)
         view.look()
         view.look()
     (line,) = console.file.getvalue().splitlines()
