@@ -190,6 +190,7 @@ class Experiment(Settings):
             axes = _union(axes, variant.grid)
         axes = {"panel": dict.fromkeys(self.panels), **axes}
         shown = [axis for axis in axes if axis != "seed"]  # what tables and figures show is a mean over seeds
+        numeric = [axis for axis in shown if all(map(is_number, axes[axis]))]
         parts: dict[str, Experiment | Variant] = {"": self}
         parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
         for path, part in parts.items():
@@ -202,14 +203,14 @@ class Experiment(Settings):
                     _check_one_of(f"{path}claims.{number}.either", claim.either, claim.of)
                 if claim.along is not None:
                     _check_one_of("claims: along", claim.along, shown)
+                if claim.slope is not None:
+                    _check_one_of("claims: slope", claim.slope, numeric)
         for number, labels in enumerate(self.data_missing):
             _check_labels(f"data_missing.{number}", labels, axes)
         for field in ("columns", "pictures"):
             for axis in getattr(self.report, field):
                 _check_one_of(f"report.{field}", axis, shown)
-        _check_one_of(
-            "report.x", self.report.x, ["round", *(axis for axis in shown if all(map(is_number, axes[axis])))]
-        )
+        _check_one_of("report.x", self.report.x, ["round", *numeric])
         return self
 
     @classmethod

@@ -131,6 +131,7 @@ def override(**when):
         ({"report": {"x": "foo"}}, "report.x: 'foo' is not allowed; must be one of round, local.lr"),
         ({"report": {"x": "algorithm"}}, "report.x: 'algorithm' is not allowed; must be one of round, local.lr"),
         ({"claims": [CLAIM]}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
+        ({"claims": [CLAIM | {"along": None, "slope": "algorithm"}]}, "claims: slope: 'algorithm' is not allowed; must be one of local.lr"),
         ({"variants": {"v": VARIANT | {"claims": [CLAIM]}}}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
         ({"variants": {"v": VARIANT | {"grid": {"local.steps": [1]}}}}, "variants.v.grid: 'local.steps' is not allowed; must be one of seed, algorithm, local.lr"),
         (override(algorithm="fedav"), "overrides.1.when.algorithm: 'fedav' is not allowed; must be one of fedavg, mifa"),
