@@ -289,6 +289,7 @@ def averaging(
     lr: float = 0.05,
     decay: float = 0.0,
     start: float = 3.0,
+    spread: float = 0.5,
     targets: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """x <- x - eta_t sum over A of q_k h_k (x - u_k) under independent on-off chains, exact ([CAF] Theorem 2).
@@ -300,7 +301,7 @@ def averaging(
     at the minimiser of F.
 
     Args:
-        seed: of h_k, which are exp(N(0, 1/4)), and of the targets.
+        seed: of h_k, which are exp(N(0, spread^2)), and of the targets.
         stationary: pi, [m].
         correlation: lambda, [m].
         weights: q, [m], up to a factor; they are scaled to sum pi_k q_k = 1, so that all take equal steps on average.
@@ -308,11 +309,12 @@ def averaging(
         lr: eta; eta_t = eta / (1 + t / 10)^decay.
         decay: the exponent.
         start: x_0.
+        spread: of log h_k; 0: all h_k are 1.
         targets: u, [m]; by default N(0, 1).
     """
     pi, eigenvalue, q = (np.asarray(values, dtype=np.float64) for values in (stationary, correlation, weights))
     m, q, draw = len(pi), q / (pi @ q), stream(seed, "averaging")
-    h, u = np.exp(draw.standard_normal(m) / 2), draw.standard_normal(m)
+    h, u = np.exp(spread * draw.standard_normal(m)), draw.standard_normal(m)
     u = u if targets is None else np.asarray(targets, dtype=np.float64)
     on = np.array(list(product([0, 1], repeat=m)))
     law, a, b = np.where(on, pi, 1 - pi).prod(axis=1), on @ (q * h), on @ (q * h * u)
