@@ -116,7 +116,7 @@ def heterogeneity(
     *,
     gamma: float,
     delta: float,
-    labelling: Literal["own", "shared"],
+    labelling: Literal["own", "shared"] = "own",
     clients: int = 10,
     ridge: float = 0.01,
 ) -> "pd.DataFrame":
@@ -140,10 +140,10 @@ def heterogeneity(
         def objective() -> Tensor:
             search.zero_grad()
             total = torch.stack([w * task.loss(of) for w, of in zip(weights, samples, strict=True) if w]).sum()
-            total.backward()
+            total.backward()  # type: ignore[no-untyped-call, unused-ignore]
             return total
 
-        search.step(objective)
+        search.step(objective)  # type: ignore[no-untyped-call, unused-ignore]
         return np.array([task.loss(of).item() for of in samples])
 
     least = np.array([losses(only)[k] for k, only in enumerate(np.eye(clients))])
