@@ -90,7 +90,7 @@ def _numbers(result: ClaimResult) -> str:
 
 def unit_of(result: ClaimResult) -> Metric:
     """The metric as whose values the claim's quantity is printed."""
-    return RATIO if result.claim.over is not None else result.metric
+    return RATIO if result.claim.over is not None or result.claim.slope is not None else result.metric
 
 
 def _details(result: ClaimResult) -> list[str]:
@@ -101,6 +101,7 @@ def _details(result: ClaimResult) -> list[str]:
     if known:
         of_two = {", difference": claim.minus, ", ratio": claim.over, ", step": claim.along}
         relation = next((text for text, other in of_two.items() if other is not None), "")
+        relation += f", exponent over {claim.slope}" if claim.slope is not None else ""
         bounds = {"at least": claim.least, "at most": claim.most}
         within = " and ".join(f"{text} {unit.text(one)}" for text, one in bounds.items() if one is not None)
         quantity = f"{result.metric.name}{' %' if unit.percent else ''}{relation}, {within}"

@@ -202,7 +202,7 @@ def _draw_stated(axes: Axes, experiment: Experiment, subplot: Subplot, names: Se
     """Draw the numbers of the paper, or of its released code, at single rounds: points in the colour of the line."""
     for claim in experiment.judged if experiment.report.x == "round" else ():
         metric = claim.metric or experiment.report.metrics[0]
-        compared = claim.minus or claim.over or claim.per or claim.along
+        compared = claim.minus or claim.over or claim.per or claim.along or claim.slope
         if claim.at is None or not isinstance(claim.printed, float) or compared or metric != subplot.metric:
             continue
         of = claim.where | claim.of
