@@ -1,7 +1,7 @@
-"""Amplified SCAFFOLD: control variates that change once in P rounds, and an amplified sum of the P updates.
+r"""Amplified SCAFFOLD: control variates that change once in P rounds, and an amplified sum of the P updates.
 
 Crawshaw, Liu, *Federated Learning under Periodic Client Participation and Heterogeneous Data: A New
-Communication-Efficient Algorithm and Analysis* (NeurIPS 2024), Algorithm 1.
+Communication-Efficient Algorithm and Analysis* (NeurIPS 2024).
 
     c [d], c_i [m, d]   control variates of the server and of each client; 0 at first
     G_i [m, d]          sum of the minibatch gradients of client i in this period, without c_i and c
@@ -16,6 +16,20 @@ Communication-Efficient Algorithm and Analysis* (NeurIPS 2024), Algorithm 1.
         c   = mean over all m of c_i
         G_i = 0, n_i = 0
     A empty: nothing is added; the round counts, and may be the last of a period
+
+Formula:
+    y_i \leftarrow y_i - \eta \left( g_i(y_i) - c_i + c \right), \quad K_i \text{ times from } x
+    \Delta = \frac{1}{a} \sum_{i \in A} \left( y_i - x \right), \quad x \leftarrow x + \Delta, \quad u \leftarrow
+        u + \Delta
+    x \leftarrow x + (\gamma - 1) \, u, \quad u \leftarrow 0, \quad \text{after every } P \text{ rounds}
+    c_i \leftarrow \frac{G_i}{n_i} \text{ if } n_i > 0, \quad c \leftarrow \frac{1}{m} \sum_{i=1}^{m} c_i, \quad G_i,
+        n_i \leftarrow 0, \quad \text{after every } P \text{ rounds}
+
+Cost:
+    a K gradients; 2 a models up, 2 a down; memory (n + k + 4) d + 3 m, where k clients have taken part in the period.
+
+When to use:
+    If clients take turns over a known period P, differ, and can store a vector each.
 
 Differences from the paper:
     The equations are those of the released code (github.com/MingruiLiu-ML-Lab/FL-under-Periodic-Participation). Its
@@ -53,7 +67,7 @@ class Period:
 
 @dataclass(frozen=True)
 class AmplifiedScaffold(Algorithm[Period]):
-    """Amplified SCAFFOLD (Algorithm 1): period-wise control variates and amplified updates.
+    """Amplified SCAFFOLD: period-wise control variates and amplified updates.
 
     Attributes:
         gamma: the amplification; 1.5 in the authors' runs on real data.

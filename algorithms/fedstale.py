@@ -1,7 +1,6 @@
-"""FedStale: fresh updates of active clients, and the last known updates of all clients with weight beta.
+r"""FedStale: fresh updates of active clients, and the last known updates of all clients with weight beta.
 
-Rodio, Neglia, *FedStale: leveraging stale client updates in federated learning* (ECAI 2024, arXiv 2405.04171),
-Algorithm 1.
+Rodio, Neglia, *FedStale: leveraging stale client updates in federated learning* (2024, arXiv 2405.04171).
 
     w_i [m]      weight of client i in the objective
     p_i [m]      availability of client i, exact or estimated
@@ -16,6 +15,18 @@ Algorithm 1.
     A empty: x += eta_g * beta * hbar, or, with `empty: skip`, x stays
 
 beta = 0 is `unbiased`. beta = 1 with p_i = a / m is `fedvarp`.
+
+Formula:
+    v = \sum_{i \in A} \frac{w_i}{p_i} \, D_i + \beta \left( \sum_{i \notin A} w_i h_i + \sum_{i \in A} \left( w_i -
+        \frac{w_i}{p_i} \right) h_i \right), \quad D_i = x_i^{(K)} - x
+    x \leftarrow x + \eta_g \, v
+    h_i \leftarrow D_i, \quad i \in A
+
+Cost:
+    a K gradients; a models up, a down; memory (n + 2) d + m; with estimates, 5 m + 1 more.
+
+When to use:
+    If p_i is known or steady, and stale updates help at some clients but are too old at others.
 
 Differences from the paper:
     The equations are those of the released code (github.com/arodio/FedStale). There x stays in an empty round
@@ -44,7 +55,7 @@ class Stale:
 
 @dataclass(frozen=True)
 class FedStale(AvailabilityAware[Stale]):
-    """FedStale (Algorithm 1): updates weighted by w_i / p_i, with stale updates as control variates of weight beta.
+    """FedStale: updates weighted by w_i / p_i, with stale updates as control variates of weight beta.
 
     Attributes:
         beta: weight of stale updates, from 0 (`unbiased`) to 1 (FedVARP with weights 1 / p_i).

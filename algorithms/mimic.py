@@ -1,4 +1,4 @@
-"""MimiC: each update is corrected by what the server did with the client's last one.
+r"""MimiC: each update is corrected by what the server did with the client's last one.
 
 Sun, Mao, Zhang, *MimiC: Combating Client Dropouts in Federated Learning by Mimicking Central Updates* (IEEE TMC 2024,
 arXiv 2306.12212).
@@ -9,6 +9,17 @@ arXiv 2306.12212).
     x   += eta_g * v
     c_i  = v - D_i                   for i in A
     A empty: nothing changes
+
+Formula:
+    v = \frac{1}{a} \sum_{i \in A} \left( D_i + c_i \right), \quad D_i = x_i^{(K)} - x
+    x \leftarrow x + \eta_g \, v
+    c_i \leftarrow v - D_i, \quad i \in A
+
+Cost:
+    a K gradients; a models up, a down; memory (n + 1) d + m.
+
+When to use:
+    If the server can store a vector of every client, availability is unknown, and every client returns again and again.
 
 Differences from the paper:
     The equations are those of the released code (github.com/hiyuchang/mimic_codes), which keeps v and D_i apart. It has
