@@ -5,12 +5,13 @@ from datetime import timedelta
 import numpy as np
 import oracle
 import pytest
-from runs import Count
 
 from rollcall import SettingError, simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.client_weights import classes
+from rollcall.participation.theory.weights import chi_square, l1_distance
+from runs import Count
 
 M, D, T, LR = 6, 4, 20, 0.05
 DRAW = np.random.default_rng(3)
@@ -142,3 +143,13 @@ def test_refusals():
         simulate(trial("fedavg", participation=unknown, evaluation={"weights": ["correlation"]}))
     with pytest.raises(ValueError, match=r"at most 5,000 clients; this task has 6,000"):
         classes(("client",), np.full(6_000, 1 / 6_000), None, None)
+
+
+def test_the_distance_of_the_weights_from_the_objective():
+    """The oracle: the distances of `theory.weights`, at the weights of each client."""
+    history = simulate(trial("fedavg")).history.iloc[-1]
+    shares = np.array([history[f"weight/{name}"] for name in CLIENTS]) / M
+    uniform = np.full(M, 1 / M)
+    assert history["weight_distance/tv"] == pytest.approx(l1_distance(uniform, shares) / 2, rel=1e-12)
+    assert history["weight_distance/chi_square"] == pytest.approx(chi_square(shares, uniform), rel=1e-12)
+    assert history["weight_distance/tv"] > 0.1
