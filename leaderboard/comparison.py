@@ -244,7 +244,7 @@ def overall_table(ranking: Ranking, baseline: str) -> tuple[Table, list[dict[str
     if baseline not in over.ranks:
         raise not_among(baseline, over.ranks)
     columns = [Column("method", words=True), Column("mean rank"), Column("alike", words=True)]
-    columns += [Column(f"IQM {metric.title}")] if over.one_scale else []
+    columns += [Column(f"IQM {metric.head}")] if over.one_scale else []
     columns += [Column(f"P(better than {baseline})")]
 
     def text(value: float) -> str:
@@ -301,7 +301,7 @@ def comparison_tables(
     rows = []
     for experiment, comparisons in found.items():
         metric = comparisons[0].metric
-        table = tables[f"{experiment}: {metric.title} {metric.arrow}"] = Table(columns, [], "")
+        table = tables[f"{experiment}: {metric.head} {metric.arrow}"] = Table(columns, [], "")
         common = [dict(one.cell.labels.items() & one.other.labels.items()) for one in comparisons]
         for one, own in zip(comparisons, common, strict=True):
             labels = {axis: own[axis] for axis in one.cell.labels if own.get(axis)}
