@@ -25,7 +25,7 @@ from rollcall.leaderboard.tables import paper_table
 
 NAME = "REPRODUCTION.md"
 FOLDER = "reproduction"
-PICTURE = "figures/printed.png"
+PICTURE = "figures/printed.svg"
 MESSAGES = Path(__file__).parents[1] / "core_messages.yaml"
 STATEMENTS = Path(__file__).parents[1] / "statements.yaml"
 
@@ -282,7 +282,7 @@ def _page(one: Judged) -> str:
     if measured:
         numbers, up = printed(experiment), "../" * (experiment.name.count("/") + 1)
         lines += [markdown(paper_table(experiment, measured, numbers)), *agreement(experiment, measured, numbers)]
-        lines += [f"![{experiment.title}]({up}figures/{experiment.name}.png)", ""]
+        lines += [f"![{experiment.title}]({up}figures/{experiment.name}.svg)", ""]
         lines += variants(experiment, one.runs, one.cells)
         lines += [_origin([run for cell in measured for run in cell.runs.values()]), ""]
     lines += _items("Settings on which the paper is silent, and deviations from it", experiment.choices)

@@ -44,7 +44,12 @@ def test_the_files_of_a_papers_table(file, tmp_path, capsys):
     assert "1. **undecided**: FedPBC ends nearer" in out
     folder = tmp_path / "runs" / "mine"
     names = {path.name for path in folder.iterdir() if path.is_file()}
-    assert names >= {*(f"leaderboard.{end}" for end in ("md", "csv", "tex", "html")), "figure.png", "figure.pdf"}
+    assert names >= {
+        *(f"leaderboard.{end}" for end in ("md", "csv", "tex", "html")),
+        "leaderboard.svg",
+        "leaderboard.pdf",
+        "leaderboard.png",
+    }
     text = (folder / "leaderboard.md").read_text()
     assert text.startswith("# Tiny\n\n| algorithm |")
     assert "1. **undecided**: FedPBC ends nearer" in text

@@ -103,7 +103,7 @@ def test_reproduction_tells_what_was_found(tmp_path, numbers):
     assert "| often, mifa  | 80.0  | 70.0        | -10.0 [-10.0, -10.0] | 3     | 100    |" in text
     assert "- Seen." in text
     assert "- `local.lr`: the paper is silent" in text
-    assert "](../../figures/paper/fig.png)" in text
+    assert "](../../figures/paper/fig.svg)" in text
     short = pages(PAPERS.varied({"rounds": [1000]}), tmp_path)
     assert "**too short**: mifa leads" in short[PBC]
     assert "1 not judged (fewer rounds or seeds" in short["reproduction/paper/fig.md"]
