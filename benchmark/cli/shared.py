@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from rollcall.benchmark.config.errors import SettingError
-
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from rollcall.leaderboard.plots.figure import Figure
 
 out = Console(markup=False, emoji=False)  # texts of files and users are printed as they are
 err = Console(stderr=True, markup=False, emoji=False)
@@ -78,14 +76,10 @@ def _finite(value: Any) -> Any:
 
 
 def draw(name: str, figure: "Figure", file: Path) -> None:
-    """Write a picture and print its name and file on stderr. The ending of the file decides the format.
+    """Write a picture, and print its name and file on stderr. The ending of the file decides the format.
 
     Raises:
         SettingError: no format has this ending.
     """
-    endings = figure.canvas.get_supported_filetypes()
-    if file.suffix.lower().removeprefix(".") not in endings:
-        raise SettingError(f"plot: {str(file)!r} is not allowed; must end in one of .{', .'.join(sorted(endings))}")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
+    figure.save(file)
     print(f"{name}: {file}", file=sys.stderr)
