@@ -29,7 +29,7 @@ def ranking_table(ranking: Ranking) -> Table:
         values = [_marked(group, metric, ranking.last_rounds) for metric in ranking.metrics]
         for index, cell in enumerate(group):
             labels = [cell.labels[key] for key in (METHOD, *ranking.settings)]
-            size: list[Entry] = [len(cell.runs), *([seeds[len(rows)]] if mixed else []), cell.rounds]
+            size: list[Entry] = [len(cell.runs), *([seeds[len(rows)]] if mixed else []), cell.rounds_run]
             rows.append([*labels, *(column[index] for column in values), *size])
     parts = [", ".join(f"{metric.name} {metric.arrow}" for metric in ranking.metrics)]
     parts += _how(ranking.cells, ranking.metrics, ranking.last_rounds)

@@ -13,7 +13,7 @@ import typer
 from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Variant, out
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
@@ -214,7 +214,8 @@ def _ranking(
         notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
-    ranking = rank(runs, metrics, last_rounds, grid)
+    planned = {place.rounds for place in places(experiment)}
+    ranking = rank(runs, metrics, last_rounds, grid, planned.pop() if len(planned) == 1 else 0)
     table = ranking_table(ranking)
     table = replace(table, caption="; ".join([table.caption, *notes]))
     rows = long_rows(ranking.cells, metrics, last_rounds)
