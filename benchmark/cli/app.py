@@ -70,6 +70,10 @@ COMMANDS = {
         "rollcall.leaderboard.cli.papers:report",
         "Write REPRODUCTION.md, a page for each experiment, and figures: claim by claim, what reproduced.",
     ),
+    "site": (
+        "rollcall.leaderboard.cli.site:site",
+        "Write static pages: home, claims, experiments, methods, participation models, comparison.",
+    ),
     "data": ("rollcall.benchmark.cli.data:data", "Show, download and verify data sets."),
 }
 """By the name of a command: the address of its function, and the first paragraph of the function's docstring."""
