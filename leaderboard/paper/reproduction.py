@@ -185,6 +185,9 @@ def variants(experiment: Experiment, runs: Sequence[Run], paper: Sequence[Cell])
     for name, variant in experiment.variants.items():
         changed = cells(experiment.as_(name), runs)
         table = changes(name, metric, experiment.report.last_rounds, paper, changed)
+        if not any(cell.runs for cell in paper):  # nothing to compare with but the printed numbers
+            measured = [cell for cell in changed if cell.runs]
+            table = paper_table(experiment.as_(name), measured, printed(experiment)) if measured else table
         if table.rows:
             lines += [f"`{name}`: {' '.join(variant.about.split())}", "", markdown(table)]
             lines += claims_list([check_claim(claim, experiment, changed) for claim in variant.claims], why=True)
@@ -288,7 +291,8 @@ def _page(one: Judged) -> str:
         numbers, up = printed(experiment), "../" * (experiment.name.count("/") + 1)
         lines += [markdown(paper_table(experiment, measured, numbers)), *agreement(experiment, measured, numbers)]
         lines += [f"![{experiment.title}]({up}figures/{experiment.name}.svg)", ""]
-        lines += variants(experiment, one.runs, one.cells)
+    lines += variants(experiment, one.runs, one.cells)
+    if measured:
         lines += [origin([run for cell in measured for run in cell.runs.values()]), ""]
     lines += _items("Settings on which the paper is silent, and deviations from it", experiment.choices)
     lines += _items("Settings that depend on the method or the task", overrides(experiment))
