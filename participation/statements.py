@@ -3,10 +3,10 @@
 Each has one row. Its columns are the quantities that claims put bounds on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import reduce
 from itertools import combinations, permutations, product
-from math import gcd, lcm, perm, prod
+from math import comb, gcd, lcm, perm, prod
 
 import numpy as np
 import pandas as pd
@@ -32,11 +32,23 @@ def _row(**quantities: float) -> pd.DataFrame:
     return pd.DataFrame([{"round": 0} | {name: float(value) for name, value in quantities.items()}])
 
 
+def _mixing(p: Float[np.ndarray, "m"], at_once: int = 0) -> Iterator[tuple[float, Float[np.ndarray, "m m"]]]:
+    """The chance of every active set and FedPBC's W for it ([PBC] Eq. 4); with `at_once`, sets of this size alone."""
+    m = len(p)
+    for size in [at_once] if at_once else range(m + 1):
+        for active in map(list, combinations(range(m), size)):
+            W = np.eye(m)
+            W[np.ix_(active, active)] = 1 / max(size, 1)
+            on = np.isin(np.arange(m), active)
+            yield 1 / comb(m, size) if at_once else float(np.prod(np.where(on, p, 1 - p))), W
+
+
 def gossip(seed: int, *, probability: np.ndarray, at_once: int = 0) -> pd.DataFrame:
     """The mixing matrix W of FedPBC over all active sets of a few clients ([PBC] Eq. 4, Lemma 3).
 
     Columns: `stochastic`, the largest distance of a row or column sum of a W from 1; `rho`, the second eigenvalue of
-    E[W^2]; `bound` of Lemma 3; `excess`, rho minus the bound.
+    E[W^2]; `bound` of Lemma 3; `excess`, rho minus the bound; `decay`, E||B (W_1 ... W_t - J)||^2 minus rho^t (Eq. 11),
+    the largest one of all matrices B of norm 1 and of t up to 30.
 
     Args:
         seed: not used.
@@ -44,18 +56,60 @@ def gossip(seed: int, *, probability: np.ndarray, at_once: int = 0) -> pd.DataFr
         at_once: k, if k of m clients are drawn uniformly; 0: independent clients.
     """
     p = np.asarray(probability, dtype=np.float64)
-    m, stochastic, squares = len(p), 0.0, np.zeros((len(p), len(p)))
-    for size in [at_once] if at_once else range(m + 1):
-        for active in map(list, combinations(range(m), size)):
-            W = np.eye(m)
-            W[np.ix_(active, active)] = 1 / max(size, 1)
-            stochastic = max(stochastic, *(np.abs(W.sum(axis=axis) - 1).max() for axis in (0, 1)))
-            on = np.isin(np.arange(m), active)
-            squares += W @ W * (1 if at_once else np.prod(np.where(on, p, 1 - p)))
-    rho = np.linalg.eigvalsh(squares / (perm(m, at_once) / perm(at_once)))[-2]
+    m, sets = len(p), list(_mixing(p, at_once))
+    stochastic = max(np.abs(W.sum(axis=axis) - 1).max() for _, W in sets for axis in (0, 1))
+    rho = np.linalg.eigvalsh(sum(chance * W @ W for chance, W in sets))[-2]
     c = at_once / m if at_once else p.min()
     bound = 1 - c**2 / 8 if at_once else 1 - c**4 * (1 - (1 - c) ** m) ** 2 / 8
-    return _row(stochastic=stochastic, rho=rho, bound=bound, excess=rho - bound)
+    apart, mixed, decay = np.eye(m) - 1 / m, np.eye(m), -np.inf
+    for t in range(1, 31):
+        mixed = sum(chance * W @ mixed @ W for chance, W in sets)  # E[W_1 ... W_t W_t ... W_1]
+        decay = max(decay, np.linalg.eigvalsh(apart @ mixed @ apart)[-1] - rho**t)
+    return _row(stochastic=stochastic, rho=rho, bound=bound, excess=rho - bound, decay=decay)
+
+
+def fedpbc_bounds(seed: int, *, problem: np.ndarray, lr: float, rounds: int, steps: int = 1) -> pd.DataFrame:
+    """FedPBC on scalar quadratics F_i = h_i (x - u_i)^2 / 2, exact in the mean over all roll calls ([PBC] section VI).
+
+    A round is x <- W (a x + (1 - a) u) with a_i = (1 - eta h_i)^s, so the second moments of (x, 1) follow a linear map.
+
+    Columns: `gradient`, (1/T) sum E[F'(mean of x)^2] over t < T; `stationary`, the same over the bound of Theorem 1;
+    `consensus`, the mean squared disagreement over the bound of Lemma 4; `descent`, the largest change of F in a round
+    minus the bound of Lemma 2, of 1,000 random x; `rate`, eta over the largest one that the theorem allows.
+
+    Args:
+        seed: of the random x.
+        problem: u, h and p, [3, m].
+        lr, rounds, steps: eta, T and s.
+    """
+    u, h, p = np.asarray(problem, dtype=np.float64)
+    m, s, L, H, a, sets = len(u), steps, h.max(), h.mean(), (1 - lr * h) ** steps, list(_mixing(p))
+    moments = np.zeros(((m + 1) ** 2,) * 2)
+    for chance, W in sets:
+        step = np.block([[W * a, (W @ ((1 - a) * u))[:, None]], [np.zeros(m), np.ones(1)]])
+        moments += chance * np.kron(step, step)
+    one = np.eye(len(moments))  # a power of the block matrix has the sum over t < T of the powers of the map
+    sums = np.linalg.matrix_power(np.block([[moments, 0 * one], [one, one]]), rounds)[len(one) :, len(one) - 1]
+    mean = sums.reshape(m + 1, m + 1) / rounds
+    of = np.append(np.full(m, H / m), -(h @ u) / m)  # F'(mean of x)
+    gradient, apart = of @ mean @ of, np.trace((np.eye(m) - 1 / m) @ mean[:m, :m]) / m
+
+    best = h @ u / h.sum()
+    beta2, zeta2 = 2 * h.var() / H**2, 2 * np.mean((h * (best - u)) ** 2)  # Assumption 5
+    kappa2 = 0.0 if s == 1 else ((((1 + lr * L) ** s - 1 - s * lr * L) / (comb(s, 2) * (lr * L) ** 2)) * L) ** 2
+    root = np.sqrt(np.linalg.eigvalsh(sum(chance * W @ W for chance, W in sets))[-2])
+    spread = 54 * root**2 * (lr * s / (1 - root)) ** 2 * (zeta2 + (beta2 + 1) * gradient)
+    bound = 3 * H * best**2 / (lr * s * rounds) + 54 * lr * s * L * (kappa2 + 1 + 1 / (1 - root)) * zeta2
+    x = best + 3 * u.std() * stream(seed, "fedpbc bounds").standard_normal((1000, m))
+    before, after = ((one.mean(axis=1) - best) ** 2 for one in (x, a * x + (1 - a) * u))
+    allowed = lr * s * (L**2 * x.var(axis=1) - H**2 * before / 3) + 6 * L * (lr * s) ** 2 * zeta2 * (1 + kappa2)
+    return _row(
+        gradient=gradient,
+        stationary=gradient / bound,
+        consensus=apart / spread,
+        descent=(H / 2 * (after - before) - allowed).max(),
+        rate=lr * 108 * L**2 * s**3 * (beta2 + 1) * (1 + kappa2) / (1 - root),
+    )
 
 
 def record(
@@ -77,7 +131,9 @@ def record(
     `stretch_off`, the largest standard deviations of a client's stretches of activity and inactivity, without the first
     and the last one; `variance` of the number of active clients over that of independent ones with the same shares;
     `within` and `between`, the mean correlation of clients of one group and of two; `error_pi` and `error_lambda`, the
-    mean errors of the estimates of pi and lambda, with a prior of one round of each kind ([CAF] section IV-B).
+    mean errors of the estimates of pi and lambda, with a prior of one round of each kind ([CAF] section IV-B);
+    `weights`, the largest squared error of 1/(N lambda_i), with lambda the shares of all activities, against pi instead
+    ([Sun] Lemma 2); `rarest`, the share of the rarest client over its pi, minus 1.
 
     Args:
         seed: of the roll call, and of the clients' class distributions.
@@ -107,6 +163,8 @@ def record(
         for state, lengths in _stretches(column).items():
             spread[state] = max(spread[state], lengths.std() if len(lengths) else 0.0)
     a, shares = mask.sum(axis=1), mask.mean(axis=0)
+    law = np.full(clients, np.nan) if model.stationary is None else normalised(model.stationary)
+    counted = np.where(shares > 0, shares / max(shares.sum(), 1e-300), np.nan)
     pairs = correlations(mask)[1]
     of = np.repeat(np.arange(len(sizes)), sizes) if sizes else np.arange(clients)
     same = (of[:, None] == of) & ~np.eye(clients, dtype=bool)
@@ -126,6 +184,8 @@ def record(
         between=pairs[of[:, None] != of].mean(),
         error_pi=np.nan if pi is None else np.abs((mask.sum(axis=0) + 1) / (rounds + 2) - pi).mean(),
         error_lambda=np.nan if eigenvalue is None else np.abs(stay - start - eigenvalue).mean(),
+        weights=((1 / counted - 1 / law) ** 2).max() / clients**2,
+        rarest=(counted / law)[law.argmin()] - 1,
     )
 
 
@@ -413,6 +473,7 @@ def weight_bounds(
 
 STATEMENTS: dict[str, Callable[..., pd.DataFrame]] = {
     "gossip": gossip,
+    "fedpbc_bounds": fedpbc_bounds,
     "record": record,
     "separation_law": separation_law,
     "separation_states": separation_states,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from rollcall.algorithms import FedPBC, Round
 from rollcall.algorithms.availability import Watch
 from rollcall.participation import Cyclic, GroupEvents, Markov, MarkovPiLambda, Population, statements
 from rollcall.participation.streams import stream
@@ -33,6 +34,89 @@ def test_rho_of_independent_clients_by_hand():
     assert found["rho"] == pytest.approx(1 - 0.27)
     assert found["bound"] == pytest.approx(1 - 0.3**4 * (1 - 0.7**2) ** 2 / 8)
     assert found["stochastic"] == 0
+
+
+def test_the_disagreement_of_two_clients_by_hand():
+    """Two clients agree after the first round in which both are active: E||B (W_1 ... W_t - J)||^2 = rho^t."""
+    assert row(statements.gossip(0, probability=np.array([0.3, 0.9])))["decay"] == pytest.approx(0, abs=1e-15)
+    # Of three clients all or none (rho = 1 - c) would be as slow; W as a projection makes other cases faster.
+    assert row(statements.gossip(0, probability=np.array([0.3, 0.9, 0.4])))["decay"] <= 1e-15
+
+
+class Steps:
+    """Exact local steps on F_i = h_i (x - u_i)^2 / 2."""
+
+    def __init__(self, u, h, lr, steps):
+        self.u, self.h, self.lr, self.steps = (torch.tensor(u), torch.tensor(h), lr, steps)
+
+    def sgd(self, clients, x, *, scale=None, correct=None):
+        for _ in range(self.steps):
+            x = x - self.lr * self.h[clients][:, None] * (x - self.u[clients][:, None])
+        return x
+
+    gradients = steps_of = losses = sgd  # FedPBC needs none of them
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_fedpbc_bounds_are_those_of_the_method_over_all_roll_calls(steps):
+    """Both sides of Theorem 1 and Lemma 4 from the method itself, over all sequences of active sets of three rounds."""
+    u, h, p, lr, T = np.array([1.0, 4.0, -2.0]), np.array([1.0, 2.0, 1.5]), np.array([0.3, 0.8, 0.5]), 0.01, 3
+    method, work = FedPBC(), Steps(u, h, lr, steps)
+    sets = [np.flatnonzero(on) for on in product([0, 1], repeat=3)]
+    gradient = apart = 0.0
+    for sequence in product(sets, repeat=T - 1):
+        chance = np.prod([np.where(np.isin(range(3), A), p, 1 - p).prod() for A in sequence])
+        x = torch.zeros(1, dtype=torch.float64)
+        state = method.init(x, 3)
+        for t, A in enumerate([*sequence, []]):
+            mean = state.models.mean().item()
+            gradient += chance * np.mean(h * (mean - u)) ** 2 / T
+            apart += chance * state.models.numpy().var() / T
+            call = Round(t, torch.tensor(A, dtype=torch.int64), lr, torch.full((3,), 1 / 3, dtype=torch.float64))
+            update, state = method.round(state, x, call, work)
+            x = x if update is None else x + update
+    found = row(statements.fedpbc_bounds(5, problem=np.stack([u, h, p]), lr=lr, rounds=T, steps=steps))
+    assert found["gradient"] == pytest.approx(gradient, rel=1e-12)
+
+    rho = row(statements.gossip(0, probability=p))["rho"]
+    best = (h * u).sum() / h.sum()
+    beta2, zeta2 = 2 * h.var() / h.mean() ** 2, 2 * np.mean((h * (best - u)) ** 2)
+    at = np.linspace(-50, 50, 101)[:, None]  # they do satisfy Assumption 5
+    each, all_ = h * (at - u), np.mean(h * (at - u), axis=1)
+    assert (((each - all_[:, None]) ** 2).mean(axis=1) <= beta2 * all_**2 + zeta2 + 1e-9).all()
+    kappa = 0.0 if steps == 1 else (1.02**3 - 1 - 0.06) / (3 * 0.02**2)
+    gap = (h * u**2).mean() / 2 - (h * (best - u) ** 2).mean() / 2
+    theorem = 6 * gap / (lr * steps * T) + 54 * lr * steps * 2 * (kappa**2 * 4 + 1 + 1 / (1 - rho**0.5)) * zeta2
+    assert found["stationary"] == pytest.approx(gradient / theorem, rel=1e-12)
+    lemma = 54 * rho * (lr * steps) ** 2 / (1 - rho**0.5) ** 2 * (zeta2 + (beta2 + 1) * gradient)
+    assert found["consensus"] == pytest.approx(apart / lemma, rel=1e-12)
+    assert found["rate"] == pytest.approx(lr * 108 * 4 * steps**3 * (beta2 + 1) * (1 + kappa**2 * 4) / (1 - rho**0.5))
+
+    x = best + 3 * u.std() * stream(5, "fedpbc bounds").standard_normal((1000, 3))
+    after = work.sgd(torch.arange(3), torch.from_numpy(x.T)).numpy().T
+    F = [(h * (points.mean(axis=1, keepdims=True) - u) ** 2).mean(axis=1) / 2 for points in (x, after)]
+    squared = (h * (x.mean(axis=1, keepdims=True) - u)).mean(axis=1) ** 2
+    bound = (
+        -lr * steps / 3 * squared + lr * steps * 4 * x.var(axis=1) + (lr * steps) ** 2 * 12 * zeta2 * (1 + kappa**2 * 4)
+    )
+    assert found["descent"] == pytest.approx((F[1] - F[0] - bound).max())
+
+
+def test_counted_weights_by_hand():
+    """Clients 0, 0, 1 of 2: shares 2/3 and 1/3, so 1/(N lambda) is 3/4 and 3/2 where 1/(N pi) is 1 and 1."""
+
+    class Drawn(Recorded):
+        stationary = np.array([2.0, 2.0])
+
+        def active(self, t):
+            return np.array([0, 0, 1][t : t + 1])
+
+        def probability(self, t):
+            return None
+
+    found = row(statements.record(0, participation=lambda population: Drawn(), clients=2, rounds=3))
+    assert found["weights"] == pytest.approx(0.25)
+    assert found["rarest"] == pytest.approx(2 / 3 / 0.5 - 1)
 
 
 @pytest.mark.parametrize(("units", "separation"), [(3, 1), (3, 2), (4, 2), (4, 3), (5, 4)])
@@ -130,6 +214,8 @@ class Recorded:
 
     def probability(self, t):
         return np.full(3, 0.5)
+
+    stationary = None
 
 
 def test_record_of_a_roll_call_by_hand():
