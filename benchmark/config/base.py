@@ -108,6 +108,6 @@ def _beside(value: Any, folder: Path) -> Any:
         return {key: _beside(item, folder) for key, item in value.items()}
     if isinstance(value, list):
         return [_beside(item, folder) for item in value]
-    if isinstance(value, str) and value.endswith(DATA_FILES):
+    if isinstance(value, str) and value.endswith(DATA_FILES) and ":" not in value:  # else PACKAGE:PATH
         return str(folder / value)
     return value
