@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
@@ -13,6 +13,7 @@ from rollcall.participation.cyclic import Cyclic
 from rollcall.participation.independent import Bernoulli, Copula, Uniform
 from rollcall.participation.markov import Markov, MarkovPiLambda
 from rollcall.participation.recording import record
+from rollcall.participation.summary import correlations, mean
 from rollcall.participation.trace import Trace, lag_one
 
 ROUNDS = 2000
@@ -82,17 +83,19 @@ def _cyclic(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
 
 
 def _copula(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
-    """The shares, and the latent correlation with the recorded covariance of two clients, summed over all pairs."""
+    """The shares, and the latent correlation with the recorded mean correlation of two clients that move."""
     pi = mask.mean(axis=0)
-    recorded = mask.sum(axis=1).var() - (pi * (1 - pi)).sum()
+    moves = (pi > 0) & (pi < 1)
+    p, deviation = pi[moves], np.sqrt(pi * (1 - pi))[moves]
+    recorded = (mask[:, moves] / deviation).sum(axis=1).var() - moves.sum()
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     weights = weights / weights.sum()
 
     def excess(rho: float) -> float:
         # Given the common factor w, the clients are independent with probabilities q_i(w).
-        q = ndtr((ndtri(pi)[:, None] - np.sqrt(rho) * nodes) / np.sqrt(1 - rho))
-        pairs = q.sum(axis=0) ** 2 - (q**2).sum(axis=0)
-        return float(weights @ pairs - (pi.sum() ** 2 - (pi**2).sum()) - recorded)
+        q = ndtr((ndtri(p)[:, None] - np.sqrt(rho) * nodes) / np.sqrt(1 - rho)) - p[:, None]
+        q = q / deviation[:, None]
+        return float(weights @ (q.sum(axis=0) ** 2 - (q**2).sum(axis=0)) - recorded)
 
     low, high = 0.0, 0.99
     rho = low if excess(low) >= 0 else high if excess(high) <= 0 else float(brentq(excess, low, high))
@@ -112,3 +115,39 @@ FITS: dict[str, tuple[Callable[..., Participation], Callable[[Bool[np.ndarray, "
     "cyclic": (Cyclic, _cyclic),
     "copula": (Copula, _copula),
 }
+
+
+def compare(trace: Trace) -> dict[str, dict[str, float]]:
+    """Features of a trace and of every model fitted to it, in 20,000 rounds where memory allows; nan if undefined.
+
+    `shares`: correlation over the clients between their shares of active rounds and those of the trace. `lag 1`: mean
+    lag-1 autocorrelation of a client. `rounds`: the correlation time that follows, -1 / log of it. `pairs`: mean
+    correlation of two clients in a round. `day`, `week`: correlation of the number of active clients with that of a day
+    or a week later, nan without two such periods; left out if the length of a round is not known.
+    """
+    T, m = trace.mask.shape
+    shares, rounds = trace.mask.mean(axis=0), max(T, min(20_000, 10**8 // m))
+
+    def features(mask: Bool[np.ndarray, "T m"]) -> dict[str, float]:
+        memory, pairs = correlations(mask)
+        lag, active = mean(memory), mask.sum(axis=1)
+        periods = {"day": 86_400, "week": 604_800} if trace.round_length else {}
+        later = {name: round(seconds / (trace.round_length or 1)) for name, seconds in periods.items()}
+        return {
+            "shares": _correlated(mask.mean(axis=0), shares),
+            "lag 1": lag,
+            "rounds": float(-1 / np.log(lag)) if 0 < lag < 1 else np.nan,
+            "pairs": mean(pairs[np.triu_indices(len(pairs), 1)]),
+        } | {
+            name: _correlated(active[:-lap], active[lap:]) if 0 < lap <= T / 2 else np.nan
+            for name, lap in later.items()
+        }
+
+    population = Population(m, trace.seed)
+    models = {name: record(fitted(name, population, trace.mask), rounds) for name in FITS}
+    return {name: features(mask) for name, mask in ({"trace": trace.mask} | models).items()}
+
+
+def _correlated(one: Shaped[np.ndarray, "n"], other: Shaped[np.ndarray, "n"]) -> float:
+    """The correlation of two samples; nan if one of them does not vary."""
+    return float(np.corrcoef(one, other)[0, 1]) if np.ptp(one) > 0 and np.ptp(other) > 0 else np.nan

@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from rollcall.participation import Bernoulli, Matched, Population, Trace
-from rollcall.participation.fits import FITS, fitted
+from rollcall.participation.fits import FITS, compare, fitted
+from rollcall.participation.recording import INTERVALS
 
 MASK = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=bool)
 
@@ -27,14 +28,14 @@ def test_the_copula_has_the_recorded_covariance_of_pairs():
     mask = 0.6 * common + 0.8 * rng.standard_normal((4000, 3)) < [-1.0, 0.2, 0.5]  # rho = 0.36
     options = FITS["copula"][1](mask)
     assert options["rho"] == pytest.approx(0.36, abs=0.05)
-    # Another library: the covariance of the three pairs by the bivariate normal distribution.
-    pi, pairs = options["probability"], [(0, 1), (0, 2), (1, 2)]
-    normal = multivariate_normal(cov=[[1, options["rho"]], [options["rho"], 1]])
-    expected = sum(normal.cdf(norm.ppf(pi[list(pair)])) - pi[pair[0]] * pi[pair[1]] for pair in pairs)
-    assert expected == pytest.approx(
-        sum(np.cov(mask[:, pair].T, bias=True)[0, 1] for pair in map(list, pairs)), abs=1e-6
+    # Another library: the correlations of the three pairs by the bivariate normal distribution.
+    pi, normal = options["probability"], multivariate_normal(cov=[[1, options["rho"]], [options["rho"], 1]])
+    spread = np.sqrt(pi * (1 - pi))
+    expected = sum(
+        (normal.cdf(norm.ppf(pi[[i, j]])) - pi[i] * pi[j]) / spread[i] / spread[j] for i, j in ((0, 1), (0, 2), (1, 2))
     )
-    assert FITS["copula"][1](MASK)["rho"] == 0.0  # negative covariance
+    assert expected == pytest.approx(np.corrcoef(mask.T)[np.triu_indices(3, 1)].sum(), abs=1e-6)
+    assert FITS["copula"][1](MASK)["rho"] == 0.0  # negative correlation
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -59,3 +60,25 @@ def test_a_matched_model_is_fitted_to_the_devices_of_the_seed():
     # Of a model that is no trace, the first 2,000 rounds.
     drawn = Matched(Population(1), participation=lambda p: Bernoulli(p, probability=0.3))
     assert drawn.stationary[0] == pytest.approx(0.3, abs=0.04)
+
+
+def test_features_of_a_trace_by_hand():
+    # Two clients in turn, twelve hours each: the number active never changes. A third is on at noon of even days.
+    hours = np.arange(24 * 20)
+    turn = hours % 24 < 12
+    mask = np.stack([turn, ~turn, (hours % 48) == 12], axis=1)
+    table = compare(Trace(Population(3), mask=mask))
+    assert list(table) == ["trace", *FITS]
+    assert "day" not in table["trace"]  # a mask has no length of a round
+    rows = np.array([(t * 3600.0, (t + 1) * 3600.0, i) for t, i in np.argwhere(mask)])
+    intervals = np.empty(len(rows), dtype=INTERVALS)
+    intervals["start"], intervals["end"], intervals["client"] = rows.T
+    table = compare(Trace(Population(3), mask=intervals, round_length=3600))
+    on = mask.sum(axis=1)[: int(np.flatnonzero(mask.any(axis=1))[-1]) + 1]
+    assert table["trace"]["day"] == pytest.approx(np.corrcoef(on[:-24], on[24:])[0, 1])
+    assert table["trace"]["week"] == pytest.approx(np.corrcoef(on[:-168], on[168:])[0, 1])
+    assert table["trace"]["shares"] == pytest.approx(1)
+    assert table["bernoulli"]["shares"] == pytest.approx(1, abs=0.01)
+    # Client 0 and 1 change once in 12 rounds: 1 - 2/12 without the ends. Client 2: P(on|on) = 0, P(on) = 1/48.
+    assert table["markov_pi_lambda"]["lag 1"] == pytest.approx((2 * (1 - 2 / 12) - 1 / 47) / 3, abs=0.02)
+    assert table["bernoulli"]["lag 1"] == pytest.approx(0, abs=0.02)
