@@ -169,7 +169,9 @@ class Ranking:
         return next(end for end in ends if sum(f".{other}".endswith(f".{end}") for other in self.settings) == 1)
 
 
-def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes: Sequence[Axis] = ()) -> Ranking:
+def rank(
+    runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes: Sequence[Axis] = (), planned: int = 0
+) -> Ranking:
     """The ranking of an experiment.
 
     Args:
@@ -177,6 +179,7 @@ def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes:
         metrics: at least one; the first one ranks.
         last_rounds: a final value is the mean over the evaluations of this many last rounds.
         axes: of the experiment's grid, see `distinctions`.
+        planned: the number of rounds that the file asks for; 0 if panels ask for different ones.
     """
     by_settings: dict[Settings, dict[str, Run]] = {}
     for run in runs:
@@ -185,7 +188,7 @@ def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes:
     groups: dict[Settings, list[Cell]] = {}
     for (method, labels), (settings, by_seed) in zip(differences, by_settings.items(), strict=True):
         rounds = next(iter(by_seed.values())).rounds
-        cell = Cell({METHOD: method, **labels}, rounds, len(by_seed), by_seed)
+        cell = Cell({METHOD: method, **labels}, max(rounds, planned), len(by_seed), by_seed)
         groups.setdefault(_conditions(settings), []).append(cell)
 
     def place(cell: Cell) -> tuple[int, float]:

@@ -20,7 +20,7 @@ def ranking_table(ranking: Ranking) -> Table:
     mixed = len(set(seeds)) > 1  # as when the best settings of a search run with more seeds
     columns = [Column("method", words=True)]
     columns += [Column(ranking.short(key), words=True) for key in ranking.settings]
-    columns += [Column(one.title, measured=True, arrow=one.arrow, group=one.name) for one in ranking.metrics]
+    columns += [Column(one.head, measured=True, arrow=one.arrow, group=one.name) for one in ranking.metrics]
     columns += [Column("seeds", group=SIZE)]
     columns += [Column("which seeds", words=True, group=SIZE)] if mixed else []
     columns += [Column("rounds", group=SIZE)]
@@ -29,7 +29,7 @@ def ranking_table(ranking: Ranking) -> Table:
         values = [_marked(group, metric, ranking.last_rounds) for metric in ranking.metrics]
         for index, cell in enumerate(group):
             labels = [cell.labels[key] for key in (METHOD, *ranking.settings)]
-            size: list[Entry] = [len(cell.runs), *([seeds[len(rows)]] if mixed else []), cell.rounds]
+            size: list[Entry] = [len(cell.runs), *([seeds[len(rows)]] if mixed else []), cell.rounds_run]
             rows.append([*labels, *(column[index] for column in values), *size])
     parts = [", ".join(f"{metric.name} {metric.arrow}" for metric in ranking.metrics)]
     parts += _how(ranking.cells, ranking.metrics, ranking.last_rounds)
@@ -74,7 +74,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         rows.append(row)
     columns = [Column(axis, words=True) for axis in down]
     for head, metric in product(heads, metrics):
-        measured = Column(" ".join([*filter(None, head), metric.title]), measured=True, group=f"{head} {metric.name}")
+        measured = Column(" ".join([*filter(None, head), metric.head]), measured=True, group=f"{head} {metric.name}")
         beside = ("paper", "diff") if metric in compared else ()
         columns += [measured, *(replace(measured, title=title) for title in beside)]
     columns += [Column("seeds", group=SIZE), Column("rounds", group=SIZE)]

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from matplotlib.figure import Figure
 
 from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Variant, out
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
@@ -26,12 +25,19 @@ from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
 from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
-from rollcall.leaderboard.plots.style import svg
+from rollcall.leaderboard.plots.figure import FORMATS, Figure
 from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
+
+
+class X(StrEnum):
+    round = "round"
+    gradients = "gradients"
+    floats = "floats"
+    seconds = "seconds"
 
 
 class Form(StrEnum):
@@ -51,7 +57,6 @@ class Board:
         claims: a list in Markdown; empty for a ranking.
         data: rows, claims and provenance, for `--json`.
         figure: of the experiment.
-        figure_files: their names.
     """
 
     title: str
@@ -59,7 +64,6 @@ class Board:
     claims: str
     data: dict[str, Any]
     figure: Figure
-    figure_files: tuple[str, ...]
 
 
 def leaderboard(
@@ -78,11 +82,15 @@ def leaderboard(
     last_rounds: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
     ] = None,
+    x: Annotated[X, typer.Option(help="The x axis of the figure.")] = X.round,
     form: Annotated[
         Form | None, typer.Option("--format", help="Format of the printed table. Default: terminal.")
     ] = None,
     to: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the files. Default: STORE/EXPERIMENT.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="DIR", help="Write pages for a browser into this folder.")
     ] = None,
     store: Store = STORE,
     as_json: Json = False,
@@ -102,9 +110,9 @@ def leaderboard(
     conditions = parse_all("only", only or [])
     try:
         if chosen.source and not best_by:
-            board = _paper(chosen.only(conditions), store, mine, why)
+            board = _paper(chosen.only(conditions), store, mine, why, x)
         else:
-            board = _ranking(chosen, store, conditions, best_by)
+            board = _ranking(chosen, store, conditions, best_by, x)
     except NoRuns as error:
         first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
         raise SettingError(f"{error}; first: {first}") from None
@@ -125,8 +133,13 @@ def leaderboard(
             f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
         ) from None
     if shown is Form.terminal and not as_json:
-        files = ", ".join([f"leaderboard.{end}" for end in texts] + list(board.figure_files))
+        files = ", ".join([f"leaderboard.{end}" for end in texts] + [f"leaderboard{end}" for end in FORMATS])
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
+    if html is not None:
+        from rollcall.leaderboard.cli.site import write_site
+
+        again = command("leaderboard", experiment, "--html", html)
+        write_site(html, {experiment: chosen}, store, again, mine=mine, conditions=conditions)
 
 
 def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
@@ -151,13 +164,10 @@ def _with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: in
 def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
     """The text of the files by their ending."""
     claims = f"\n{render.marked_down(board.claims)}\n" if board.claims else ""
-    versions, commits = (", ".join(board.data["provenance"][name]) for name in ("version", "commit"))
-    origin = f"Rollcall {versions}, commit {commits}"
     return {
         "md": f"# {render.marked_down(experiment.title)}\n\n{render.markdown(board.table)}{claims}",
         "csv": render.comma_separated(board.data["rows"]),
         "tex": render.latex(board.table),
-        "html": render.html(board.table, board.title, experiment.about, svg(board.figure), origin),
     }
 
 
@@ -165,17 +175,19 @@ def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
     """Write the files: the texts, by their ending, and the figure."""
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"leaderboard.{end}" for end in texts]
-    figures = [folder / name for name in board.figure_files]
+    figures = [folder / f"leaderboard{end}" for end in FORMATS]
     for file in (*files, *figures):
         if file.is_symlink():  # it may lead out of the store
             file.unlink()
     for file, text in zip(files, texts.values(), strict=True):
         file.write_text(text, encoding="utf-8")
     for file in figures:
-        board.figure.savefig(file, dpi=150)
+        board.figure.save(file)
 
 
-def _ranking(experiment: Experiment, store: Path, conditions: dict[str, list[Any]], best_by: str = "") -> Board:
+def _ranking(
+    experiment: Experiment, store: Path, conditions: dict[str, list[Any]], best_by: str = "", x: str = "round"
+) -> Board:
     """The ranking of the user's own runs.
 
     Raises:
@@ -202,12 +214,13 @@ def _ranking(experiment: Experiment, store: Path, conditions: dict[str, list[Any
         notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
-    ranking = rank(runs, metrics, last_rounds, grid)
+    planned = {place.rounds for place in places(experiment)}
+    ranking = rank(runs, metrics, last_rounds, grid, planned.pop() if len(planned) == 1 else 0)
     table = ranking_table(ranking)
     table = replace(table, caption="; ".join([table.caption, *notes]))
     rows = long_rows(ranking.cells, metrics, last_rounds)
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
-    return Board(experiment.title, table, "", data, ranking_figure(ranking), ("leaderboard.png",))
+    return Board(experiment.title, table, "", data, ranking_figure(ranking, x))
 
 
 class NoRuns(SettingError):
@@ -229,7 +242,7 @@ def _provenance(experiment: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
-def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False) -> Board:
+def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False, x: str = "round") -> Board:
     """The paper's table and claims, from kept results too unless `mine`.
 
     Own runs that are shorter or fewer than the kept ones are not part of the table; the notes count them.
@@ -269,6 +282,5 @@ def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False) -
         table=table,
         claims="\n".join(claims_list(claims, why)),
         data={"rows": rows, "claims": claims_json(claims), "provenance": _provenance(experiment, runs)},
-        figure=paper_figure(experiment, ran),
-        figure_files=("figure.png", "figure.pdf"),
+        figure=paper_figure(experiment, ran, x),
     )

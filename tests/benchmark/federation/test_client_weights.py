@@ -44,11 +44,18 @@ CLIENTS = [f"client{i}" for i in range(M)]
 
 
 @pytest.mark.parametrize("server", [{}, {"lr": 0.6}], ids=["plain", "rate"])
-@pytest.mark.parametrize("name", [name for name, method in ALGORITHMS.items() if method().properties.linear])
-def test_every_method_against_numpy(name, server, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name, method in ALGORITHMS.items() if method().properties.linear),
+        ("amplified_scaffold", {"gamma": 2.0, "P": 6}),
+    ],
+    ids=str,
+)
+def test_every_method_against_numpy(name, options, server, monkeypatch):
     """Behind the D numbers of the model, the oracle's clients move M numbers of their own: client i the i-th by 1."""
     steps = 1 if name in ("fedsgd", "fedsgd_iw") else 3
-    given = trial(name, steps, server=server)
+    given = trial({"name": name} | options, steps, server=server)
     if server:
         try:
             Trial.read(given)
@@ -66,14 +73,14 @@ def test_every_method_against_numpy(name, server, monkeypatch):
     monkeypatch.setattr(oracle, "loss", loss)
     path, _ = oracle.rollout(
         name, np.hstack([U, np.zeros((M, M))]), H, MASK, K=steps, eta=lambda t: LR / np.sqrt(t / 10 + 1),
-        p=np.tile(PI, (T, 1)), pi=PI, lam=LAMBDA, eta_g=server.get("lr", 1.0),
+        p=np.tile(PI, (T, 1)), pi=PI, lam=LAMBDA, eta_g=server.get("lr", 1.0), **options,
     )  # fmt: skip
-    given = path[[0, 5, 10, 15, 20], D:]
-    assert np.abs(given[-1]).max() > 0.5
+    moved = path[[0, 5, 10, 15, 20], D:]
+    assert np.abs(moved[-1]).max() > 0.5
     expected = np.zeros((5, M))
-    expected[1:] = given[1:] / given[1:].sum(axis=1, keepdims=True) * M
+    expected[1:] = moved[1:] / moved[1:].sum(axis=1, keepdims=True) * M
     of_server = [f"{client}/server" if name == "fedpbc" else client for client in CLIENTS]
-    found = weights(simulate(trial(name, steps, server=server)).history, of_server)
+    found = weights(simulate(given).history, of_server)
     assert found == pytest.approx(expected, abs=1e-9, rel=1e-9)
 
 
