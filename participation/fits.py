@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Shaped
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
@@ -19,55 +19,28 @@ from rollcall.participation.trace import Trace, lag_one
 ROUNDS = 2000
 
 
-class Matched(Participation):
+def matched(
+    population: Population,
+    *,
+    participation: Callable[[Population], Participation],
+    fit: Literal["uniform", "bernoulli", "markov", "markov_pi_lambda", "cyclic", "copula"] = "bernoulli",
+) -> Participation:
     """A model fitted to the roll call of another one, most often of a trace: the control of an experiment on the trace.
 
-    It has the clients' shares of active rounds in the recording, and what else it can keep. A trace is fitted over all
-    its rounds, another model over its first 2,000.
+    A trace is fitted over all its rounds, another model over its first 2,000.
 
     Args:
+        population: the clients.
         participation: the model to be matched.
         fit: the fitted model. `uniform`: the mean number of active clients. `bernoulli`: each client's share of rounds.
             `markov`: the shares, and the rate at which all clients return. `markov_pi_lambda`: the shares and each
             client's lag-1 autocorrelation. `cyclic`: the shares, and the mean time from one arrival to the next.
             `copula`: the shares, and the mean correlation of two clients in a round.
     """
-
-    def __init__(
-        self,
-        population: Population,
-        *,
-        participation: Callable[[Population], Participation],
-        fit: Literal["uniform", "bernoulli", "markov", "markov_pi_lambda", "cyclic", "copula"] = "bernoulli",
-    ) -> None:
-        super().__init__(population)
-        model = participation(population)
-        mask = model.mask if isinstance(model, Trace) else record(model, ROUNDS)
-        self.fitted = fitted(fit, population, mask)
-
-    def active(self, t: int) -> Int[np.ndarray, "a"]:
-        return self.fitted.active(t)
-
-    def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
-        return self.fitted.probability(t)
-
-    @property
-    def stationary(self) -> Float[np.ndarray, "m"] | None:
-        return self.fitted.stationary
-
-    @property
-    def correlation(self) -> Float[np.ndarray, "m"] | None:
-        return self.fitted.correlation
-
-    @property
-    def share(self) -> Float[np.ndarray, "m"] | None:
-        return self.fitted.share
-
-
-def fitted(name: str, population: Population, mask: Bool[np.ndarray, "T m"]) -> Participation:
-    """The model of this name, fitted to a roll call."""
-    model, options = FITS[name]
-    return model(population, **options(mask))
+    model = participation(population)
+    mask = model.mask if isinstance(model, Trace) else record(model, ROUNDS)
+    fitted, options = FITS[fit]
+    return fitted(population, **options(mask))
 
 
 def _markov(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
@@ -144,7 +117,7 @@ def compare(trace: Trace) -> dict[str, dict[str, float]]:
         }
 
     population = Population(m, trace.seed)
-    models = {name: record(fitted(name, population, trace.mask), rounds) for name in FITS}
+    models = {name: record(model(population, **fit(trace.mask)), rounds) for name, (model, fit) in FITS.items()}
     return {name: features(mask) for name, mask in ({"trace": trace.mask} | models).items()}
 
 

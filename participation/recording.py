@@ -6,7 +6,7 @@
   in seconds, Unix times or dates; or `id,timestamp`, FLGo's pings, each of which stands for 15 s.
 - `.pkl`, `.pickle`: FedScale's `client_behave_trace`, {id: {"active": [...], "inactive": [...], "finish_time": ...}}. A
   device is available from each `active` to the `inactive` in the same place, and its times repeat after its
-  `finish_time`, here up to the longest one.
+  `finish_time`, here until the longest one is over.
 - `.json`: FLASH's `state_traces.json`, {id: {"messages": "TIME\\tSTATE\\n..."}}. A device is available while it charges
   and has Wi-Fi. (FLASH's own code also wants a locked screen.) Times are local ones, and are read as UTC.
 
@@ -15,9 +15,9 @@ Devices have no numbers in the last two forms and in pings: client k is the k-th
 
 import json
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from itertools import count, takewhile
+from math import ceil
 from pathlib import Path
 from typing import Any, TypeAlias
 from zipfile import BadZipFile
@@ -133,24 +133,23 @@ def _fedscale(path: Path, say: Say) -> np.ndarray:
     try:
         with path.open("rb") as file:
             devices = list(_Plain(file).load().values())
-        spans = [(list(one["active"]), list(one["inactive"]), float(one["finish_time"])) for one in devices]
+        spans = [[[*map(float, one[key])] for key in ("active", "inactive")] for one in devices]
+        periods = [float(one["finish_time"]) for one in devices]
+        longest = float(np.max(periods, where=np.isfinite(periods), initial=0))
     except Exception as error:  # a damaged pickle raises almost anything
         must = "must be FedScale's {id: {active: [...], inactive: [...], finish_time: ...}}"
         raise ValueError(f"{str(path)!r} is not allowed; {must} ({error})") from None
-    longest, bad = max((period for *_, period in spans), default=0.0), 0
     rows: list[tuple[int, float, float]] = []
-    for client, (active, inactive, period) in enumerate(spans):
-        pairs = [pair for pair in zip(active, inactive, strict=False) if _ordered(*pair) and period > 0]
-        bad += max(len(active), len(inactive)) - len(pairs)
+    bad = 0
+    for client, ((active, inactive), period) in enumerate(zip(spans, periods, strict=True)):
+        pairs = [(on, off) for on, off in zip(active, inactive, strict=False) if 0 <= on <= off < np.inf]
+        laps = ceil(longest / period) if longest < 1e5 * period < np.inf else 0
+        bad += max(len(active), len(inactive)) - (len(pairs) if laps else 0)
         rows.append((client, 0.0, 0.0))  # so that a device without an interval counts
-        for start in takewhile(lambda start: start < longest, (lap * period for lap in count() if period > 0)):
-            rows += [(client, start + on, min(start + off, longest)) for on, off in pairs if start + on < longest]
+        for start in (lap * period for lap in range(laps)):
+            rows += [(client, start + on, start + min(off, period)) for on, off in pairs if on < period]
     _tell(say, bad, "intervals without an end, or that end before they start: left out")
     return np.array(rows, dtype=INTERVALS)
-
-
-def _ordered(start: Any, end: Any) -> bool:
-    return all(isinstance(one, int | float) and np.isfinite(one) for one in (start, end)) and start <= end
 
 
 NETWORKS = {"wifi": True, **dict.fromkeys(("unknown", "2g", "3g", "4g", "5g"), False)}
@@ -164,32 +163,28 @@ def _flash(path: Path, say: Say) -> np.ndarray:
     except (ValueError, KeyError, TypeError, AttributeError):
         must = 'must be FLASH\'s {id: {"messages": "TIME\\tSTATE\\n..."}}'
         raise ValueError(f"{str(path)!r} is not allowed; {must}") from None
-    left_out = {"messages without a time and a state": 0, "intervals without an end": 0}
     rows: list[tuple[int, float, float]] = []
-
-    def messages(text: str) -> Iterator[tuple[float, str]]:
-        for line in filter(str.strip, text.splitlines()):
-            try:
-                time, state = line.strip().split("\t")
-                yield datetime.fromisoformat(time.strip()).replace(tzinfo=UTC).timestamp(), state.strip().lower()
-            except ValueError:
-                left_out["messages without a time and a state"] += 1
-
+    bad = unfinished = 0
     for client, text in enumerate(devices):
         wifi = charges = False
         since, time = None, 0.0
-        for time, state in messages(text):
+        for line in filter(str.strip, text.splitlines()):
+            try:
+                date, state = (part.strip().lower() for part in line.strip().split("\t"))
+                time = datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp()
+            except ValueError:
+                bad += 1
+                continue
             wifi, charges = NETWORKS.get(state, wifi), CHARGERS.get(state, charges)
             if wifi and charges:
                 since = time if since is None else since
             elif since is not None:
                 rows.append((client, since, max(time, since)))
                 since = None
-        left_out["intervals without an end"] += since is not None
-        rows.append((client, time, time))  # so that a device without an interval counts
-    rows = [row for row in rows if row[2] > 0]
-    for what, number in left_out.items():
-        _tell(say, number, f"{what}: left out")
+        unfinished += since is not None
+        rows += [(client, time, time)] if time else []  # so that a device without an interval counts
+    _tell(say, bad, "messages without a time and a state: left out")
+    _tell(say, unfinished, "intervals without an end: left out")
     return np.array(rows, dtype=INTERVALS)
 
 

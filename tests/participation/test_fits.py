@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from rollcall.participation import Bernoulli, Matched, Population, Trace
-from rollcall.participation.fits import FITS, compare, fitted
+from rollcall.participation import Bernoulli, Population, Trace, matched
+from rollcall.participation.fits import FITS, compare
 from rollcall.participation.recording import INTERVALS
 
 MASK = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=bool)
@@ -41,7 +41,7 @@ def test_the_copula_has_the_recorded_covariance_of_pairs():
 @pytest.mark.parametrize("name", FITS)
 def test_every_model_can_be_fitted_to_a_roll_call_with_clients_always_or_never_active(name):
     mask = np.hstack([MASK, np.ones((5, 1), dtype=bool)])
-    model = fitted(name, Population(5), mask)
+    model = matched(Population(5), participation=lambda p: Trace(p, mask=mask), fit=name)
     if name not in ("uniform", "cyclic"):
         assert model.stationary.tolist() == [0.4, 0.4, 0.2, 0, 1]
         assert all(3 not in model.active(t) and 4 in model.active(t) for t in range(50))
@@ -51,14 +51,14 @@ def test_a_matched_model_is_fitted_to_the_devices_of_the_seed():
     def trace(population):
         return Trace(population, mask=MASK, shuffle=True)
 
-    matched = Matched(Population(4, 7), participation=trace, fit="bernoulli")
-    assert matched.probability(3).tolist() == matched.stationary.tolist() == trace(Population(4, 7)).stationary.tolist()
-    same = Bernoulli(Population(4, 7), probability=matched.stationary)
-    assert all(np.array_equal(matched.active(t), same.active(t)) for t in range(30))
-    assert matched.share == pytest.approx(same.share)
-    assert matched.correlation.tolist() == [0, 0, 0, 0]
+    fitted = matched(Population(4, 7), participation=trace, fit="bernoulli")
+    assert fitted.probability(3).tolist() == fitted.stationary.tolist() == trace(Population(4, 7)).stationary.tolist()
+    same = Bernoulli(Population(4, 7), probability=fitted.stationary)
+    assert all(np.array_equal(fitted.active(t), same.active(t)) for t in range(30))
+    assert fitted.share == pytest.approx(same.share)
+    assert fitted.correlation.tolist() == [0, 0, 0, 0]
     # Of a model that is no trace, the first 2,000 rounds.
-    drawn = Matched(Population(1), participation=lambda p: Bernoulli(p, probability=0.3))
+    drawn = matched(Population(1), participation=lambda p: Bernoulli(p, probability=0.3))
     assert drawn.stationary[0] == pytest.approx(0.3, abs=0.04)
 
 

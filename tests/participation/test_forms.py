@@ -27,11 +27,11 @@ def left_out(path):
 def test_fedscale(tmp_path):
     devices = {
         17: {"duration": 9, "active": [0, 250], "inactive": [100, 310], "finish_time": 400, "model": "a"},
-        # Repeats after 200 s, up to the longest finish_time: [30, 130), [230, 330).
+        # Repeats after 200 s, until the longest finish_time is over: [30, 130), [230, 330).
         5: {"duration": 9, "active": [30], "inactive": [130], "finish_time": 200, "model": "b"},
         # One pair ends before it starts, one start has no end.
         8: {"duration": 9, "active": [90, 120, 300], "inactive": [50, 160], "finish_time": 400.0, "model": "c"},
-        2: {"duration": 9, "active": [], "inactive": [], "finish_time": 400, "model": "d"},
+        2: {"duration": 9, "active": [], "inactive": [], "finish_time": float("inf"), "model": "d"},
     }
     file = tmp_path / "behave.pkl"
     file.write_bytes(pickle.dumps(devices))
