@@ -142,7 +142,7 @@ def test_methods_over_conditions_have_files_of_their_own(file, tmp_path, capsys)
     code, out, err = rollcall(capsys, "leaderboard", file, "--overall")
     assert (code, err) == (0, "")
     assert "over 2 conditions" in " ".join(out.split())
-    files = [f"overall.{end}" for end in ("md", "csv", "tex", "html", "svg", "pdf", "png")]
+    files = [f"overall.{end}" for end in ("md", "csv", "tex", "svg", "pdf", "png")]
     assert all((tmp_path / "runs" / "mine" / name).stat().st_size for name in files)
     code, _, err = rollcall(capsys, "leaderboard", file, "--overall", "--only", "participation=bernoulli#2")
     assert err.startswith("error: overall: 1 of 1 conditions have a value of train/distance for each of ")
