@@ -30,7 +30,7 @@ class Cell:
 
     Attributes:
         labels: by axis; the panel is an axis too.
-        rounds, seeds: numbers that the experiment's file asks for; in a ranking, numbers that were run.
+        rounds, seeds: numbers that the experiment's file asks for; in a ranking, the number of seeds that were run.
         runs: by seed, of one source and equally long; the longest one if a seed was run several times.
         beside: by seed, the user's own runs, where they are shorter or fewer than the kept ones and so do not count.
     """

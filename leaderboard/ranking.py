@@ -182,7 +182,12 @@ class Ranking:
 
 
 def rank(
-    runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes: Sequence[Axis] = (), cost: str = ""
+    runs: Sequence[Run],
+    metrics: Sequence[Metric],
+    last_rounds: int,
+    axes: Sequence[Axis] = (),
+    planned: int = 0,
+    cost: str = "",
 ) -> Ranking:
     """The ranking of an experiment.
 
@@ -191,6 +196,7 @@ def rank(
         metrics: at least one; the first one ranks.
         last_rounds: a final value is the mean over the evaluations of this many last rounds.
         axes: of the experiment's grid, see `distinctions`.
+        planned: the number of rounds that the file asks for; 0 if panels ask for different ones.
         cost: rank at equal costs, see `Run.spent`, instead of equal rounds: within each group at the largest cost that
             all runs have spent, by the last evaluation until then.
     """
@@ -202,7 +208,7 @@ def rank(
     groups: dict[Settings, list[Cell]] = {}
     for (method, labels), (settings, by_seed) in zip(differences, by_settings.items(), strict=True):
         rounds = next(iter(by_seed.values())).rounds
-        cell = Cell({METHOD: method, **labels}, rounds, len(by_seed), by_seed)
+        cell = Cell({METHOD: method, **labels}, max(rounds, planned), len(by_seed), by_seed)
         groups.setdefault(_conditions(settings), []).append(cell)
 
     if cost:

@@ -50,7 +50,7 @@ def ranking_table(
                 row += [one.text if one else ""] if baseline else []
             spent = [run.spent(ranking.cost).max() for run in cell.runs.values()] if ranking.cost else []
             row += [f"{sum(spent) / len(spent):,.4g}"] if spent else []
-            rows.append([*row, len(cell.runs), *([seeds[len(rows)]] if mixed else []), cell.rounds])
+            rows.append([*row, len(cell.runs), *([seeds[len(rows)]] if mixed else []), cell.rounds_run])
     parts = [", ".join(f"{metric.name} {metric.arrow}" for metric in ranking.metrics)]
     parts += _how(ranking.cells, ranking.metrics, ranking.last_rounds)
     if mixed:

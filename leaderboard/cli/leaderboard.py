@@ -14,7 +14,7 @@ import typer
 from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Variant, out
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
@@ -246,7 +246,9 @@ def _ranking(
         notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
-    ranking = rank(runs, metrics, last_rounds, grid, "" if equal == X.round else OVER[equal])
+    planned = {place.rounds for place in places(experiment)}
+    cost = "" if equal == X.round else OVER[equal]
+    ranking = rank(runs, metrics, last_rounds, grid, planned.pop() if len(planned) == 1 else 0, cost)
     stem = "overall" if overall else "leaderboard"
     if overall:
         over = over_conditions(ranking)
