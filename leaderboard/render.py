@@ -13,6 +13,8 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
+from rollcall.leaderboard.names import label_name
+
 TEX = {letter: f"\\{letter}" for letter in "%&_#${}"}
 TEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 TEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "≥": r"$\geq$"}
@@ -79,6 +81,8 @@ class Column:
         measured: whether its entries are of type `Number`, or empty.
         arrow: which way is better, where a page shows it.
         group: columns of one group stay side by side where a table is split; empty for those that every part repeats.
+        axis: whose labels the entries are; a paper shows their display names.
+        printed: the title in a paper, if it is another one.
     """
 
     title: str
@@ -86,6 +90,8 @@ class Column:
     measured: bool = False
     arrow: str = ""
     group: str = ""
+    axis: str = ""
+    printed: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,15 +230,16 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def latex(table: Table) -> str:
-    """A `tabular` with the rules of booktabs, the best values bold. The caption is a comment above it."""
+    """A `tabular` with the rules of booktabs, the best values bold, with display names. The caption is a comment."""
 
-    def text(entry: Entry) -> str:
-        is_best = isinstance(entry, Number) and entry.best
-        return rf"\textbf{{{_escaped(str(entry))}}}" if is_best else _escaped(str(entry))
+    def text(entry: Entry, column: Column) -> str:
+        words = _escaped(label_name(column.axis, entry) if column.axis and isinstance(entry, str) else str(entry))
+        return rf"\textbf{{{words}}}" if isinstance(entry, Number) and entry.best else words
 
     columns = "".join("l" if column.words else "r" for column in table.columns)
-    heads: list[Entry] = [*table.titles]
-    head, *lines = [" & ".join(map(text, row)) + r" \\" for row in (heads, *table.rows)]
+    rows = [list(map(text, row, table.columns)) for row in table.rows]
+    heads = [_escaped(column.printed or column.title) for column in table.columns]
+    head, *lines = [" & ".join(row) + r" \\" for row in (heads, *rows)]
     notes = [r"% needs \usepackage{booktabs}", f"% {' '.join(_caption(table, 'bold: best').split())}"]
     body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *lines, r"\bottomrule"]
     return "\n".join([*notes, *body, r"\end{tabular}", ""])
