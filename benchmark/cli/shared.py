@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import strict_json as strict_json  # for the commands
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from rollcall.leaderboard.plots.figure import Figure
 
 out = Console(markup=False, emoji=False)  # texts of files and users are printed as they are
 err = Console(stderr=True, markup=False, emoji=False)
@@ -21,9 +20,9 @@ INTERRUPTED = 130
 
 Name = Annotated[str, typer.Argument(help="A name from `rollcall list`, or a YAML file.", metavar="EXPERIMENT")]
 Names = Annotated[
-    str,
+    list[str],
     typer.Argument(
-        help="A name from `rollcall list`, a paper (all its experiments), or a YAML file.", metavar="EXPERIMENT"
+        help="Names from `rollcall list`, a paper, a pattern ('*/statements'), or YAML files.", metavar="EXPERIMENT..."
     ),
 ]
 Variant = Annotated[str, typer.Option(help="A named variant, for example as_released.")]
@@ -64,14 +63,10 @@ def say(line: str, console: Console = out) -> None:
 
 
 def draw(name: str, figure: "Figure", file: Path) -> None:
-    """Write a picture and print its name and file on stderr. The ending of the file decides the format.
+    """Write a picture, and print its name and file on stderr. The ending of the file decides the format.
 
     Raises:
         SettingError: no format has this ending.
     """
-    endings = figure.canvas.get_supported_filetypes()
-    if file.suffix.lower().removeprefix(".") not in endings:
-        raise SettingError(f"plot: {str(file)!r} is not allowed; must end in one of .{', .'.join(sorted(endings))}")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
+    figure.save(file)
     print(f"{name}: {file}", file=sys.stderr)

@@ -81,7 +81,7 @@ def tune(
         raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
     if grid and search == "optuna":
         raise SettingError("--search optuna is not allowed with --grid; must be left out")
-    chosen = plans_of(experiment, variant, "", only, settings, None, methods)
+    chosen = plans_of([experiment], variant, "", only, settings, None, methods)
     if len(chosen) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
     chosen_seeds = parse_values("seeds", seeds)
@@ -127,10 +127,10 @@ def tune(
         pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best}
         if "stopped" in set(tuning.samples["state"]):  # scores after fewer rounds are not compared with whole ones
             del pictures["budget"]
-            tuning.beside("budget.png").unlink(missing_ok=True)
+            tuning.beside("budget.svg").unlink(missing_ok=True)
         for name, picture in pictures.items():
             figure = picture(tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
-            draw(f"search_{name}", figure, tuning.beside(f"{name}.png"))
+            draw(f"search_{name}", figure, tuning.beside(f"{name}.svg"))
 
 
 def _tell(tuning: "Tuning", next_step: str) -> None:

@@ -25,6 +25,7 @@ from rollcall.leaderboard.paper.sentences import unit_of
 from rollcall.leaderboard.plots.figure import (
     BLUE,
     GREY,
+    HEIGHT,
     VERMILION,
     Figure,
     Spec,
@@ -34,6 +35,7 @@ from rollcall.leaderboard.plots.figure import (
     figure,
     in_turn,
     layer,
+    room,
     shown,
     stretches,
     view,
@@ -55,6 +57,10 @@ MOST_ROWS = 24
 
 OVER = {"round": "round", "gradients": "cost/gradients", "floats": "cost/floats_up", "seconds": "seconds"}
 """What a curve can run over, with its column in a run's history; seconds are spread evenly over the rounds."""
+
+
+Row = dict[str, Any]
+"""Of a long table."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,8 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "rou
         SettingError: none of the metrics was measured, or no run has the column of the x axis.
     """
     made = subplots(experiment, cells)
+    if over != "round" and experiment.report.x != "round":
+        raise SettingError(f"x: {over!r} is not allowed; this figure runs over {experiment.report.x}")
     return _drawn(made, experiment.report, over, experiment)
 
 
@@ -186,7 +194,7 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
             lines: dict[str, list[Cell]] = {}
             for cell in inside:
                 if cell.measured(metric):
-                    lines.setdefault(_text(experiment, cell.labels, along), []).append(cell)
+                    lines.setdefault(_text(experiment, cell.labels, along) or metric.title, []).append(cell)
             made.append(Subplot(title, metric, _x(experiment, inside), lines))
     return made
 
@@ -195,86 +203,102 @@ def _drawn(
     made: Sequence[Subplot], report: Report, over: str, experiment: Experiment | None = None, notes: Sequence[str] = ()
 ) -> Figure:
     """The figure of some subplots. Those of one row and one metric share their axes."""
-    styles = _styles(made)
     columns = 2 if len(report.drawn) in (2, 4) else 3
-    rows: dict[str, list[dict[str, Any]]] = {"long": [], "printed": [], "stated": []}
-    few = set()
+    rows: dict[str, list[Row]] = {"long": [], "printed": [], "stated": []}
+    places = []  # on the x axis, of each subplot
     for number, subplot in enumerate(made):
-        for name, cells in subplot.lines.items():
-            points = _points(cells, report, subplot.metric, over)
-            few |= {number} if len(points) < FEW_POINTS else set()
-            rows["long"] += [{"plot": number, "line": name} | point for point in points]
+        points = _points(subplot, report, over)
+        places.append({row["x"] for row in points})
+        rows["long"] += [{"plot": number, **row} for row in points]
         if experiment is not None and report.x == "round":
-            rows["printed"] += [{"plot": number} | one for one in _printed(experiment, subplot)]
-            rows["stated"] += [{"plot": number} | one for one in _stated(experiment, subplot)]
+            rows["printed"] += [{"plot": number, **row} for row in _printed(experiment, subplot)]
+            rows["stated"] += [{"plot": number, **row} for row in _stated(experiment, subplot)]
     absent = {row["line"] for row in rows["long"] if math.isnan(row["x"])}
-    if over != "round" and absent and absent == {row["line"] for row in rows["long"]}:
+    if absent and absent == {row["line"] for row in rows["long"]}:
         raise SettingError(f"x: {over!r} is not allowed; no run has {OVER[over]}. Must be one of {', '.join(OVER)}")
-    views = [_view(number, made, rows, styles, report, columns, over, number in few) for number in range(len(made))]
-    seeds = {row["seeds"] for row in rows["long"]}
+    styles = _styles([one for one, xs in zip(made, places, strict=True) if len(xs) > 1])
+    views: list[Spec] = []
+    height: Any
+    for number, (subplot, xs) in enumerate(zip(made, places, strict=True)):
+        own, of_row = [row for row in rows["long"] if row["plot"] == number], number // columns * columns
+        title = COSTS.get(OVER[over], "seconds") if over != "round" else subplot.x
+        beside = [index for index in range(of_row, of_row + columns) if _alike(made, index, subplot)]
+        here = {name: [row for row in part if row["plot"] in beside] for name, part in rows.items()}
+        if len(xs) == 1:
+            layers, height = _dots(number, subplot), {"step": 16}
+        elif own and all(row["value"] in (0, subplot.metric.scale) for row in own):
+            layers, height = _blocks(own, title, styles), HEIGHT
+        else:
+            x = _x_axis(here["long"], title, report, over != "round" or subplot.x == "round")
+            y = _y_axis(here, subplot.metric, report, named=number == beside[0])
+            layers, height = _curves(number, x, y, here, styles, subplot.metric), HEIGHT
+        views.append(view(layers, subplot.title, _stamp(subplot), height=height))
+    several = max((row["seeds"] for row in rows["long"]), default=1) > 1
     diverged = {name for one in made for name, cells in one.lines.items() if any(cell.diverged for cell in cells)}
-    logs = ", of the logarithms" if "y" in report.log else ""
     caption = [
-        f"Lines: mean over seeds. Bands: one standard deviation{logs}." if max(seeds, default=1) > 1 else "One seed.",
-        "Thin dashes: printed in the paper." if rows["printed"] else "",
-        "".join(f"Diamonds: {source}." for source in dict.fromkeys(row["source"] for row in rows["stated"])),
-        f"Without runs that diverged: {', '.join(sorted(diverged))}." if diverged else "",
-        f"Without {OVER[over]}: {', '.join(sorted(absent))}." if absent else "",
-        *(f"Shown: {note}." for note in notes if note),
+        "Lines: mean over seeds. Bands: one standard deviation" if several else "One seed",
+        ", of the logarithms." if several and "y" in report.log else ".",
+        " Thin dashes: printed in the paper." if rows["printed"] else "",
+        *(f" Diamonds: {source}." for source in dict.fromkeys(row["source"] for row in rows["stated"])),
+        f" Without runs that diverged: {', '.join(sorted(diverged))}." if diverged else "",
+        f" Without {OVER[over]}: {', '.join(sorted(absent))}." if absent else "",
+        *(f" Shown: {note}." for note in notes if note),
     ]
-    heads = dict.fromkeys(one.metric.head for one in made)
-    parts = dict.fromkeys(one.title for one in made if one.title)
-    title = experiment.title if experiment else f"{made[0].metric.head} against {over}"
-    alt = f"{title}. {', '.join(heads)} against {made[0].x if over == 'round' else over}."
-    alt += f" Plots: {'; '.join(parts)}." if parts else ""
+    what = (
+        f"{', '.join(dict.fromkeys(one.metric.head for one in made))} against {made[0].x if over == 'round' else over}"
+    )
+    parts = "; ".join(dict.fromkeys(one.title for one in made if one.title))
+    alt = f"{experiment.title if experiment else what}. {what}.{f' Plots: {parts}.' if parts else ''}"
+    lines = dict.fromkeys(name for one in made for name in one.lines)
     data = {name: part for name, part in rows.items() if part}
-    return figure(views, data, f"{alt} Lines: {'; '.join(styles)}.", columns, " ".join(filter(None, caption)))
+    return figure(views, data, f"{alt} Lines: {'; '.join(lines)}.", columns, "".join(caption))
 
 
-def _view(
-    number: int,
-    made: Sequence[Subplot],
-    rows: Mapping[str, Sequence[Mapping[str, Any]]],
-    styles: Mapping[str, Style],
-    report: Report,
-    columns: int,
-    over: str,
-    points: bool,
-) -> Spec:
-    """The subplot with this number."""
-    subplot, row = made[number], number // columns * columns
-    beside = [index for index in range(row, min(row + columns, len(made))) if made[index].metric == subplot.metric]
-    own = [one for one in rows["long"] if one["plot"] == number]
-    title = {"gradients": COSTS["cost/gradients"], "floats": "floats sent", "seconds": "seconds"}.get(over, subplot.x)
-    stamp = _stamp(subplot)
-    if own and all(one["value"] in (0, 100 if subplot.metric.percent else 1) for one in own):
-        return view(_blocks(number, own, title, styles), subplot.title, stamp)
-    here = [one for one in rows["long"] if one["plot"] in beside and not math.isnan(one["x"])]
-    domain = _domain(here, [one for one in rows["printed"] if one["plot"] in beside], "y" in report.log, subplot.metric)
-    ends = [one["x"] for one in here if made[one["plot"]].x == subplot.x]
-    log_x, zero = "x" in report.log, over != "round" or subplot.x == "round"
-    scale: Spec = {} if log_x or not ends else {"domain": [0 if zero else min(ends), max(ends)], "nice": False}
-    scale |= {"format": "~s"} if ends and max(ends) >= 1e5 else {}
-    x = channel("x", title, log=log_x, tickCount=5, **scale)
-    named = number == beside[0]  # the first one of a row
-    y = channel("value", subplot.metric.head if named else None, log="y" in report.log, domain=domain, nice=False)
-    digits = ".1f" if subplot.metric.percent else ".4~g"
-    tips = [
-        {"field": "line", "title": "method", "type": "nominal"},
-        {"field": "x", "title": title, "type": "quantitative"},
-        {"field": "value", "title": subplot.metric.head, "type": "quantitative", "format": digits},
-        {"field": "sd", "title": "sd", "type": "quantitative", "format": digits},
-        {"field": "seeds", "title": "seeds", "type": "quantitative"},
-    ]
-    layers = curve(styles, number, x, y, tips, points=points)
-    told = [{"field": "line", "title": "printed", "type": "nominal"}, tips[2], tips[3]]
-    common: Any = {"plot": number, "opacity": shown(1), "tooltip": told, **by_line(styles, "color")}
-    if any(one["plot"] == number for one in rows["printed"]):
-        layers.append(layer("rule", "printed", y=y, mark_strokeDash=[4, 3], mark_clip=True, **common))
-    if any(one["plot"] == number for one in rows["stated"]):
-        diamonds: Any = {"mark_shape": "diamond", "mark_size": 90, "mark_filled": True, "mark_stroke": "black"}
-        layers.append(layer("point", "stated", x=x, y=y, **diamonds, **common))
-    return view(layers, subplot.title, stamp)
+def _alike(made: Sequence[Subplot], index: int, subplot: Subplot) -> bool:
+    """Whether the subplot with this index, if there is one, has the axes of another one."""
+    return index < len(made) and (made[index].metric, made[index].x) == (subplot.metric, subplot.x)
+
+
+def _x_axis(rows: Sequence[Row], title: str, report: Report, from_zero: bool) -> Spec:
+    log = "x" in report.log
+    low, high = room((row["x"] for row in rows), log, 0.02 if any("few" in row for row in rows) else 0.0)
+    large = {"format": "~s"} if high >= 1e5 else {}
+    return channel("x", title, log=log, tickCount=5, domain=[0 if from_zero else low, high], nice=False, **large)
+
+
+def _y_axis(rows: Mapping[str, Sequence[Row]], metric: Metric, report: Report, named: bool) -> Spec:
+    """The y axis of some curves and printed numbers."""
+    log, values = "y" in report.log, [row["value"] for part in rows.values() for row in part]
+    low, high = room([*values, *(row[end] for row in rows["long"] for end in ("low", "high"))], log)
+    if log:
+        starts: dict[Any, float] = {}
+        for row in rows["long"]:
+            starts.setdefault((row["plot"], row["line"]), row["value"])
+        high = min(high, MOST_ABOVE_START * max(starts.values(), default=1.0)) if report.x == "round" else high
+    elif metric.percent and min(values, default=0) >= 0:
+        low, high = max(low, 0), min(high, 100)
+    return channel("value", metric.head if named else None, log=log, domain=[low, high], nice=False)
+
+
+def _curves(
+    number: int, x: Spec, y: Spec, rows: Mapping[str, Sequence[Row]], styles: Mapping[str, Style], metric: Metric
+) -> list[Spec]:
+    """The layers of curves, printed numbers and numbers stated for a round."""
+    digits = ".1f" if metric.percent else ".4~g"
+    value, sd = ({"field": name, "type": "quantitative", "format": digits, "title": title}
+                 for name, title in (("value", metric.head), ("sd", "sd")))  # fmt: skip
+    line = {"field": "line", "type": "nominal"}
+    point = {"field": "x", "title": x["title"], "type": "quantitative"}
+    seeds = {"field": "seeds", "title": "seeds", "type": "quantitative"}
+    layers = curve(styles, number, x, y, [line | {"title": "method"}, point, value, sd, seeds])
+    said: Any = {"plot": number, "opacity": shown(1), "tooltip": [line | {"title": "printed"}, value, sd], "y": y}
+    said |= by_line(styles, "color")
+    diamond: Any = {"mark_shape": "diamond", "mark_size": 90, "mark_filled": True, "mark_stroke": "black"}
+    if any(row["plot"] == number for row in rows["printed"]):
+        layers.append(layer("rule", "printed", mark_strokeDash=[4, 3], mark_clip=True, **said))
+    if any(row["plot"] == number for row in rows["stated"]):
+        layers.append(layer("point", "stated", x=x, **diamond, **said))
+    return layers
 
 
 def _styles(made: Sequence[Subplot]) -> dict[str, Style]:
@@ -304,66 +328,54 @@ def _stamp(subplot: Subplot) -> str:
     return f"{low:,}{f' to {high:,}' if high > low else ''} of {max(planned for _, planned in short):,} rounds"
 
 
-def _blocks(number: int, rows: Sequence[Mapping[str, Any]], x: str, styles: Mapping[str, Style]) -> list[Spec]:
-    """The layer of quantities that are only ever 0 or 1: a row of blocks for each line."""
-    on = [
-        {"line": name, "start": start, "end": end}
-        for name in dict.fromkeys(row["line"] for row in rows)
-        for own in [{row["x"]: row["value"] > 0 for row in rows if row["line"] == name}]
-        for width in [float(np.median(np.diff(list(own)))) if len(own) > 1 else 1.0]
-        for first, after in stretches(np.array(list(own.values())))
-        for start, end in [(list(own)[first], list(own)[after - 1] + width)]
-    ]
-    ends = [one["x"] for one in rows]
-    y = channel("line", kind="nominal", labelLimit=200)
-    y |= {"scale": {"domain": list(dict.fromkeys(row["line"] for row in rows))}}
-    wide = channel("start", x, domain=[min(ends), max(*ends, *(one["end"] for one in on))], nice=False)
-    made = layer("bar", x=wide, x2={"field": "end"}, y=y, **by_line(styles, "color"))
-    return [made | {"data": {"values": on}, "mark": {"type": "bar", "height": {"band": 0.7}}}]
-
-
-def _domain(
-    rows: Sequence[Mapping[str, Any]], stated: Sequence[Mapping[str, Any]], log: bool, metric: Metric
-) -> list[float]:
-    """The ends of the y axis of some curves and printed numbers."""
-    ends = [one for row in rows for one in (row["low"], row["high"], row["value"])] + [row["value"] for row in stated]
-    ends = [one for one in ends if math.isfinite(one) and (one > 0 or not log)]
-    if not ends:
-        return [0.1, 1] if log else [0, 1]
-    low, high = min(ends), max(ends)
-    if log:
-        starts: dict[Any, float] = {}
-        for row in rows:
-            starts.setdefault((row["plot"], row["line"]), row["value"])
-        return [low / 1.2, min(1.2 * high, MOST_ABOVE_START * max(starts.values()))]
-    room = 0.03 * (high - low) or 0.1 * abs(high) or 1.0
-    within = (0.0, 100.0) if metric.percent and 0 <= min(row["value"] for row in rows) else (-math.inf, math.inf)
-    return [max(low - room, within[0]), min(high + room, within[1])]
-
-
-def _points(cells: Sequence[Cell], report: Report, metric: Metric, over: str) -> list[dict[str, Any]]:
-    """The points of a line, in printed units."""
-    values = metric.scale * _curve(cells, report, metric)
-    if values.empty:  # all runs diverged
-        return []
-    mean, low, high = _band(values, "y" in report.log)
-    made = pd.DataFrame({"x": mean.index, "value": mean, "low": low, "high": high, "sd": values.std(axis=1, ddof=1)})
-    if over != "round" and report.x == "round":
-        made["x"], made["round"] = _spent(cells, metric, over).reindex(mean.index), mean.index
-    if "y" in report.log:
-        made = made[made["value"] > 0]
+def _dots(number: int, subplot: Subplot) -> list[Spec]:
+    """The layers of lines that are single points: a row for each, with its standard deviation."""
+    x = channel("value", subplot.metric.head, tickCount=5, format="~g")
+    common: Any = {"plot": number, "y": channel("line", kind="nominal", labelLimit=200) | {"sort": None}, "color": BLUE}
+    tips = [channel("line", kind="nominal"), x, channel("sd", "sd"), channel("seeds", "seeds")]
     return [
-        {**{str(key): one for key, one in row.items()}, "seeds": values.shape[1]} for row in made.to_dict("records")
+        layer("rule", x=x | {"field": "low"}, x2={"field": "high"}, **common),
+        layer("point", x=x, mark_filled=True, mark_size=50, mark_opacity=1, tooltip=tips, **common),
     ]
+
+
+def _blocks(rows: Sequence[Row], title: str, styles: Mapping[str, Style]) -> list[Spec]:
+    """The layer of quantities that are only ever 0 or 1: a row of blocks for each line."""
+    on, ends, names = [], {row["x"] for row in rows}, list(dict.fromkeys(row["line"] for row in rows))
+    for name in names:
+        own = {row["x"]: row["value"] > 0 for row in rows if row["line"] == name}
+        places = [*own, 2 * list(own)[-1] - list(own)[-2]]  # the last block is as wide as the one before
+        ends.add(places[-1])
+        parts = stretches(np.array(list(own.values())))
+        on += [{"line": name, "start": places[first], "end": places[after]} for first, after in parts]
+    y = channel("line", kind="nominal", labelLimit=200) | {"scale": {"domain": names}}
+    x = channel("start", title, domain=[min(ends), max(ends)], nice=False)
+    made = layer("bar", x=x, x2={"field": "end"}, y=y, mark_height={"band": 0.7}, **by_line(styles, "color"))
+    return [made | {"data": {"values": on}}]
+
+
+def _points(subplot: Subplot, report: Report, over: str) -> list[Row]:
+    """The points of each line, in printed units."""
+    made, log, metric = [], "y" in report.log, subplot.metric
+    for name, cells in subplot.lines.items():
+        values = metric.scale * _curve(cells, report, metric)
+        if values.empty:  # all runs diverged
+            continue
+        mean, low, high = _band(values, log)
+        columns = {"x": mean.index, "value": mean, "low": low, "high": high, "sd": values.std(axis=1, ddof=1)}
+        own = pd.DataFrame(columns).assign(line=name, seeds=values.shape[1])
+        if over != "round" and report.x == "round":
+            own["x"], own["round"] = _spent(cells, metric, over).reindex(mean.index), mean.index
+        own = own[own["value"] > 0] if log else own
+        few = {"few": 1} if len(own) < FEW_POINTS else {}
+        made += [{str(key): one for key, one in row.items()} | few for row in own.to_dict("records")]
+    return made
 
 
 def _spent(cells: Sequence[Cell], metric: Metric, over: str) -> pd.Series:
     """The mean cost over the runs of a line, by round; without entries if it was not measured."""
     runs = [run for cell in cells for run in cell.ended.runs.values() if run.has(metric)]
-    if over == "seconds":
-        rates = [float(run.tags.get("rollcall.seconds", math.nan)) / max(1, run.rounds) for run in runs]
-        return pd.Series({round: round * float(np.mean(rates)) for run in runs for round in run.history.index})
-    costs = [run.history[OVER[over]] for run in runs if OVER[over] in run.history]
+    costs = [cost for run in runs if len(cost := run.spent(OVER[over]))]
     return pd.DataFrame(dict(enumerate(costs))).mean(axis=1) if len(costs) == len(runs) else pd.Series(dtype=float)
 
 
@@ -389,7 +401,7 @@ def _conditions(ranking: Ranking, group: Sequence[Cell]) -> str:
     return ", ".join(_label(key, labels[0][key]) for key in differing)
 
 
-def _printed(experiment: Experiment, subplot: Subplot) -> list[dict[str, Any]]:
+def _printed(experiment: Experiment, subplot: Subplot) -> list[Row]:
     """The final numbers that the paper prints for the lines of a subplot."""
     numbers, made = printed(experiment), []
     for name, cells in subplot.lines.items():
@@ -400,7 +412,7 @@ def _printed(experiment: Experiment, subplot: Subplot) -> list[dict[str, Any]]:
     return made
 
 
-def _stated(experiment: Experiment, subplot: Subplot) -> list[dict[str, Any]]:
+def _stated(experiment: Experiment, subplot: Subplot) -> list[Row]:
     """The numbers of the paper, or of its released code, at single rounds."""
     made = []
     for claim in experiment.judged:
@@ -429,7 +441,7 @@ def _curve(cells: Sequence[Cell], report: Report, metric: Metric) -> pd.DataFram
     """[points, seeds], indexed by their place on the x axis."""
     if report.x == "round":
         return _by_round(cells, metric)
-    points = {float(cell.labels[report.x]): cell for cell in cells if report.x in cell.labels}
+    points = {float(cell.labels.get(report.x) or 0): cell for cell in cells}
     values = {x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}
     return pd.DataFrame(values).T.sort_index()
 
@@ -465,13 +477,15 @@ def _text(experiment: Experiment, labels: dict[str, str], axes: Sequence[str]) -
             title = experiment.panels[label].title
             words.append(title if title or experiment.report.overlay else label)
         else:
-            words.append(_label(axis, label))
+            words.append(_label(axis, label, [*axes, experiment.report.x]))
     return ", ".join(word for word in words if word)
 
 
-def _label(axis: str, label: str) -> str:
-    """A label as people read it, a number with the name of its setting."""
-    return f"{axis.rpartition('.')[2]} {label}" if is_number(label) else label_name(axis, label)
+def _label(axis: str, label: str, axes: Sequence[str] = ()) -> str:
+    """A label as people read it, a number with the name of its setting; the full name if two axes end alike."""
+    end = axis.rpartition(".")[2]
+    alike = sum(end == other.rpartition(".")[2] for other in axes) > 1
+    return f"{axis if alike else end} {label}" if is_number(label) else label_name(axis, label)
 
 
 def _x(experiment: Experiment, cells: Sequence[Cell]) -> str:

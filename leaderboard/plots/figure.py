@@ -79,7 +79,7 @@ class Figure:
         return text.replace(">", f">{about}", 1).replace("<svg ", '<svg role="img" ', 1)
 
     def save(self, path: Path) -> None:
-        """Write it into a file; the ending of the file decides the format.
+        """Write it into a file, whose folder is made; the ending of the file decides the format.
 
         Raises:
             SettingError: the ending is none of `FORMATS`.
@@ -94,6 +94,7 @@ class Figure:
             ".pdf": vl_convert.svg_to_pdf,
             ".png": lambda text: vl_convert.svg_to_png(text, scale=2),
         }
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(convert[form](self.svg))
 
 
@@ -103,8 +104,11 @@ def channel(
     """A channel that shows a field. Options are those of its axis; `domain`, `nice`, `zero` those of its scale."""
     scale: Spec = {"zero": False} | ({"type": "log"} if log else {})
     scale |= {key: more.pop(key) for key in ("domain", "zero", "nice") if key in more}
-    axis = {"axis": more | ({"format": "~g", "tickCount": 6} if log else {})} if more or log else {}
-    return {"field": field, "type": kind, "title": title} | ({"scale": scale} if kind == "quantitative" else {}) | axis
+    low, high = scale.get("domain", (1, 1))
+    axis = {"axis": {**({"format": "~e" if high > 1e4 * low else "~g", "tickCount": 6} if log else {}), **more}}
+    return {"field": field, "type": kind, "title": title} | (
+        {"scale": scale} | axis if kind == "quantitative" else axis
+    )
 
 
 def layer(
@@ -161,29 +165,27 @@ def shown(value: float) -> Spec:
 
 
 def curve(
-    styles: Mapping[str, Style], plot: int, x: Spec, y: Spec, tooltip: Sequence[Spec], **options: Any
+    styles: Mapping[str, Style], plot: int, x: Spec, y: Spec, tips: Sequence[Spec], step: bool = False
 ) -> list[Spec]:
     """The layers of lines over x: bands from `low` to `high`, lines through `value`, and points for a tooltip.
 
     Args:
         styles: of all lines of the figure.
         plot: number of the view.
-        x, y: the axes; `y` is that of `value`.
-        tooltip: channels to show.
-        options: `points`: whether points are drawn; `step`: whether a value lasts until the next.
+        x, y: the axes; `y` is that of `value`. Rows with `few` are points, too.
+        tips: channels of the tooltip.
+        step: whether a value lasts until the next.
     """
-    points, step = options.get("points", False), {"mark_interpolate": "step-after"} if options.get("step") else {}
-    shape = by_line(styles, "color", "shape")
+    look: Spec = {"plot": plot, "x": x, "mark_clip": True}
+    point: Spec = look | {"y": y, "mark_filled": True} | by_line(styles, "color", "shape")
+    line = by_line(styles, "color", "strokeDash", "strokeWidth") | ({"mark_interpolate": "step-after"} if step else {})
+    band: Spec = {"y": y | {"field": "low"}, "y2": {"field": "high"}, "opacity": shown(0.15)}
     return [
-        layer("area", plot=plot, x=x, y=y | {"field": "low"}, y2={"field": "high"}, opacity=shown(0.15), mark_clip=True,
-              **by_line(styles, "color")),
-        layer("line", plot=plot, name=f"curve{plot}", x=x, y=y, opacity=shown(1), mark_clip=True, **step,
-              **by_line(styles, "color", "strokeDash", "strokeWidth")),
-        *([layer("point", plot=plot, x=x, y=y, opacity=shown(1), mark_clip=True, mark_filled=True, mark_size=40,
-                 **shape)] if points else []),
-        layer("point", plot=plot, name=f"hover{plot}", x=x, y=y, opacity=0, tooltip=list(tooltip), mark_clip=True,
-              mark_size=120, mark_filled=True, **shape),
-    ]  # fmt: skip
+        layer("area", **look, **band, **by_line(styles, "color")),
+        layer("line", **look, name=f"curve{plot}", y=y, opacity=shown(1), **line),
+        layer("point", **point, only="datum.few", opacity=shown(1), mark_size=40),
+        layer("point", **point, name=f"hover{plot}", opacity=0, tooltip=list(tips), mark_size=120),
+    ]
 
 
 def figure(
@@ -207,6 +209,7 @@ def figure(
     if names:
         toggled = {"type": "point", "fields": ["line"], "toggle": "true"}
         spec["params"] = [{"name": "shown", "select": toggled, "bind": "legend", "views": names}]
+    if any("strokeDash" in part["encoding"] for one in views for part in one["layer"]):
         apart = {"legend": {"shape": "independent"}}  # else Vega-Lite adds the shapes to the legend of the lines
         spec |= {"resolve": apart, "concat": [one | {"resolve": apart} for one in views]}
     if caption:
@@ -220,7 +223,17 @@ def figure(
             "offset": 12,
             "color": GREY,
         }
-    return Figure(spec, alt)
+    return Figure(json.loads(json.dumps(spec, default=float)), alt)  # without numbers of numpy
+
+
+def room(values: Iterable[float], log: bool = False, share: float = 0.03) -> list[float]:
+    """The ends of an axis that shows these values, with some room."""
+    shown = [one for one in values if np.isfinite(one) and (one > 0 or not log)]
+    low, high = (min(shown), max(shown)) if shown else ((0.1, 1.0) if log else (0.0, 1.0))
+    if log:
+        return [low / (1 + 4 * share), high * (1 + 4 * share)]
+    space = share * (high - low) or 0.1 * abs(high) or 1.0
+    return [low - space, high + space]
 
 
 def plain(row: Mapping[str, Any]) -> Spec:

@@ -178,6 +178,9 @@ def test_a_stamp_says_that_runs_are_shorter_than_planned():
     made = runs(COMPARED, ends, rounds=30)
     figure = paper_figure(COMPARED, cells(COMPARED, made))
     assert {view["title"]["subtitle"] for view in figure.spec["concat"]} == {"30 of 100 rounds"}
+    ranking = rank(made, [Metric("test/accuracy")], last_rounds=1, planned=100)
+    (view, *_) = ranking_figure(ranking).spec["concat"]
+    assert view["title"]["subtitle"] == "30 of 100 rounds"
     whole = paper_figure(COMPARED, cells(COMPARED, runs(COMPARED, ends)))
     assert {view["title"]["subtitle"] for view in whole.spec["concat"]} == {""}
 
@@ -205,6 +208,14 @@ def test_numbers_stated_for_a_round_are_points_in_the_colour_of_the_line():
     figure = paper_figure(made, cells(made, runs(made, ends)))
     assert lines(figure, 0, "stated") == {"often, MIFA": [(10, 75)]}
     assert "Diamonds: released code." in " ".join(figure.spec["title"]["text"])
+
+
+def test_a_figure_over_an_axis_has_no_costs():
+    axis = experiment(
+        grid={"seed": [0], "local.lr": [0.1, 0.2]}, report={"metrics": {"test/loss": "min"}, "x": "local.lr"}
+    )
+    with pytest.raises(SettingError, match=r"x: 'seconds' is not allowed; this figure runs over local.lr"):
+        paper_figure(axis, cells(axis, runs(axis, lambda labels, seed: 0.5, metric="test/loss")), "seconds")
 
 
 def test_figures_over_an_axis():
