@@ -9,6 +9,7 @@ from typing import Any
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import Cell
+from rollcall.leaderboard.names import label_name
 from rollcall.leaderboard.paper.reported import Printed, printed_for
 from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, finite, number
@@ -18,8 +19,8 @@ def ranking_table(ranking: Ranking) -> Table:
     """The cells of a ranking, group by group, the best value of each metric of a group marked."""
     seeds = [",".join(sorted(cell.runs, key=int)) for cell in ranking.cells]
     mixed = len(set(seeds)) > 1  # as when the best settings of a search run with more seeds
-    columns = [Column("method", words=True)]
-    columns += [Column(ranking.short(key), words=True) for key in ranking.settings]
+    columns = [Column("method", words=True, axis=METHOD)]
+    columns += [Column(ranking.short(key), words=True, axis=key) for key in ranking.settings]
     columns += [Column(one.head, measured=True, arrow=one.arrow, group=one.name) for one in ranking.metrics]
     columns += [Column("seeds", group=SIZE)]
     columns += [Column("which seeds", words=True, group=SIZE)] if mixed else []
@@ -72,11 +73,13 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         if mixed:
             row.append(", ".join(sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)))
         rows.append(row)
-    columns = [Column(axis, words=True) for axis in down]
+    columns = [Column(axis, words=True, axis=axis) for axis in down]
     for head, metric in product(heads, metrics):
+        names = [label_name(axis, label) for axis, label in zip(across, head, strict=True) if label]
         measured = Column(" ".join([*filter(None, head), metric.head]), measured=True, group=f"{head} {metric.name}")
+        measured = replace(measured, named=" ".join([*names, metric.head]))
         beside = ("paper", "diff") if metric in compared else ()
-        columns += [measured, *(replace(measured, title=title) for title in beside)]
+        columns += [measured, *(replace(measured, title=title, named="") for title in beside)]
     columns += [Column("seeds", group=SIZE), Column("rounds", group=SIZE)]
     columns += [Column("runs", words=True, group=SIZE)] if mixed else []
     parts = [*_how(cells, metrics, last_rounds), "seeds and rounds: done of planned"]
