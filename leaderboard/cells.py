@@ -1,7 +1,7 @@
 """The cells of an experiment with the runs that belong to them, and their numbers."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,6 +50,11 @@ class Cell:
         return sum(run.diverged for run in self.runs.values())
 
     @property
+    def trials(self) -> set[str]:
+        """The digests of its runs."""
+        return {run.tags["rollcall.trial"] for run in self.runs.values()}
+
+    @property
     def exact(self) -> bool:
         """Whether it is an analysis that depends on no seed."""
         return self.is_analysis and self.seeds == 1
@@ -73,6 +78,10 @@ class Cell:
         """The cell with its runs cut to this many rounds."""
         return replace(self, runs={seed: run.until(rounds) for seed, run in self.runs.items()})
 
+    def of(self, seeds: Collection[str]) -> "Cell":
+        """The cell with its runs of these seeds."""
+        return replace(self, runs={seed: run for seed, run in self.runs.items() if seed in seeds})
+
     def measured(self, metric: Metric) -> bool:
         """Whether a run has the metric."""
         return any(run.has(metric) for run in self.runs.values())
@@ -82,6 +91,15 @@ class Cell:
         runs = {seed: run for seed, run in self.ended.runs.items() if run.has(metric)}
         values = {seed: run.final(metric, last_rounds, at, per) for seed, run in runs.items()}
         return pd.Series(values, dtype=float).dropna()
+
+    def scores(self, metric: Metric, last_rounds: int) -> pd.Series:
+        """The score of every run that has a final value, by seed; larger is better.
+
+        It is -inf if the run diverged, or did not reach a threshold. See `rollcall.leaderboard.statistics`.
+        """
+        scores = self.finals(metric, last_rounds).map(lambda value: -metric.penalty(value))
+        diverged = [seed for seed, run in self.runs.items() if run.diverged]
+        return pd.concat([scores, pd.Series(-math.inf, index=diverged)]) if diverged else scores
 
     def mean(self, metric: Metric, last_rounds: int) -> float:
         """The mean of the final values over seeds; NaN if a run diverged or has no value.

@@ -18,8 +18,9 @@ COLOURS = {
     "orange": "#e69f00",
     "sky": "#56b4e9",
     "black": "#000000",
+    "violet": "#a53cff",
 }
-"""The palette of Okabe and Ito, which colour-blind people can read: for the methods of the suite."""
+"""For the methods of the suite: the palette of Okabe and Ito, and violet. Colour-blind people can tell them apart."""
 
 OWN = ("#4b0082", "#a50f5e", "#8c510a")
 """For methods of one's own."""

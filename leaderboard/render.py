@@ -1,10 +1,9 @@
-"""A table, the model behind rankings and papers' tables, and its forms: terminal, Markdown, LaTeX, HTML, CSV."""
+"""A table, the model behind rankings and papers' tables, and its forms: terminal, Markdown, LaTeX, CSV."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
@@ -244,23 +243,6 @@ def latex(table: Table) -> str:
     lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (table.titles, *table.texts("{} *"))]
     body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
     return "\n".join([*body, r"\end{tabular}", ""])
-
-
-def html(table: Table, title: str, about: str, figure: str, origin: str) -> str:
-    """A page in one file.
-
-    Args:
-        table: to show.
-        title, about: of the experiment.
-        figure: an <svg> element.
-        origin: versions and commits, for the foot of the page.
-    """
-    from jinja2 import Environment, FileSystemLoader, select_autoescape
-
-    environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=select_autoescape())
-    return environment.get_template("page.html").render(
-        title=title, about=about, figure=figure, table=table.named, origin=origin
-    )
 
 
 def _caption(table: Table, legend: str) -> str:

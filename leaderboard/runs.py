@@ -88,6 +88,17 @@ class Run:
         They are empty unless they cover the window: the run has that many rounds, and was evaluated after all rounds of
         the window after which its settings say so. The evaluation before the first round does not count.
         """
+        key = (metric.column, last_rounds)
+        if key not in self._windows:
+            self._windows[key] = self._window(metric, last_rounds)
+        return self._windows[key]
+
+    @cached_property
+    def _windows(self) -> dict[tuple[str, int], pd.Series]:
+        """The windows that were asked for: tables, claims and figures ask for the same ones many times."""
+        return {}
+
+    def _window(self, metric: Metric, last_rounds: int) -> pd.Series:
         values = self.history[metric.column].dropna()
         if "rounds" not in self.settings:  # an analysis
             return values[values.index > values.index[-1] - last_rounds]

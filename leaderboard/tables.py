@@ -147,7 +147,8 @@ def _entries(
         return [*entries, "" if known is None else f"({known.shared})*", ""]
     sd = math.nan if known.sd is None else known.sd
     entries.append(number(known.value, sd, lambda value: metric.text(value, sd)))
-    if measured is None or cell.rounds_run < cell.rounds or not math.isfinite(measured.mean - known.value):
+    ended = cell.rounds_run == cell.rounds or metric.threshold is not None  # a round that was reached stays the first
+    if measured is None or not ended or not math.isfinite(measured.mean - known.value):
         return [*entries, ""]
     difference = measured.mean - known.value
     sign = "+" if measured.mean >= known.value else "-"

@@ -30,11 +30,16 @@ class KnownOptimum(Task):
 
 
 class Quadratic(KnownOptimum):
-    """Quadratic objectives F_i(x) = 0.5 h_i ||x - u_i||^2. The only sample of client i is (u_i, h_i)."""
+    """Quadratics F_i(x) = 0.5 h_i ||x - u_i||^2 + wave ||sin(x - x*)||^2. The only sample of client i is (u_i, h_i)."""
+
+    def __init__(self, optimum: Float[Tensor, "d"], wave: float = 0.0) -> None:
+        super().__init__(optimum)
+        self.wave = wave
 
     def loss(self, batch: Samples) -> Float[Tensor, ""]:
         u, h = batch
-        return (0.5 * h * (self.x - u).square().sum(dim=-1)).mean()
+        loss = (0.5 * h * (self.x - u).square().sum(dim=-1)).mean()
+        return loss + self.wave * (self.x - self.optimum).sin().square().sum() if self.wave else loss
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """`loss`; `distance`, ||x - x*||; and `bias`, the mean over coordinates of x - x*.
@@ -45,14 +50,18 @@ class Quadratic(KnownOptimum):
         return {"loss": self.loss(batch), "distance": self.distance(), "bias": (self.x - self.optimum).mean()}
 
 
-def quadratic(seed: int, *, targets: np.ndarray, curvature: np.ndarray | float = 1.0) -> tuple[Quadratic, ClientData]:
+def quadratic(
+    seed: int, *, targets: np.ndarray, curvature: np.ndarray | float = 1.0, wave: float = 0.0
+) -> tuple[Quadratic, ClientData]:
     """Quadratics F_i = 0.5 h_i ||x - u_i||^2 with given targets u_i and curvatures h_i, one client for each target.
 
     Args:
         seed: not used, nothing is drawn.
         targets: [m, d], u, or [m] for d = 1.
         curvature: [m], h, or one number for all clients; positive.
+        wave: at least 0. With h = 2 and wave 3, F is not convex and satisfies the Polyak-Lojasiewicz condition.
     """
+    need_least(0, wave=wave)
     u = np.asarray(targets, dtype=np.float64)
     u = u[:, None] if u.ndim == 1 else u
     if u.ndim != 2 or u.size == 0 or not np.isfinite(u).all():
@@ -65,7 +74,7 @@ def quadratic(seed: int, *, targets: np.ndarray, curvature: np.ndarray | float =
     h = np.broadcast_to(h, len(u))
     # The targets without a copy, for the sake of a million clients. They are never written to.
     samples = (torch.from_numpy(np.require(u, requirements=["C", "W"])), torch.from_numpy(h.copy()))
-    task = Quadratic(torch.from_numpy(h @ u / h.sum()))
+    task = Quadratic(torch.from_numpy(h @ u / h.sum()), wave)
     return task, ClientData({"train": samples}, Holdings(np.arange(len(u)), np.ones(len(u), dtype=np.int64)), seed=seed)
 
 

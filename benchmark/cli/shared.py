@@ -1,13 +1,13 @@
 """Options and arguments of several commands, consoles, JSON and pictures."""
 
-import json
-import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+
+from rollcall.benchmark.config.text import strict_json as strict_json  # for the commands
 
 if TYPE_CHECKING:
     from rollcall.leaderboard.plots.figure import Figure
@@ -60,19 +60,6 @@ STORE = Path("runs")
 def say(line: str, console: Console = out) -> None:
     """Print a line as it is, however long, without colours."""
     console.print(line, highlight=False, soft_wrap=True)
-
-
-def strict_json(value: Any) -> str:
-    """Plain values as JSON text. JSON's standard knows no NaN and no infinity: such a number is null."""
-    return json.dumps(_finite(value), indent=1, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def draw(name: str, figure: "Figure", file: Path) -> None:

@@ -160,7 +160,7 @@ class Experiment(Settings):
     base: FolderName = Field(
         "",
         description="another experiment whose file this one starts from and whose runs it shares; keys of this file "
-        "replace those of the base, those of `grid` axis by axis",
+        "replace those of the base, those of `grid` axis by axis, those of `variants` only for the variants named",
     )
     subset: Labels = Field({}, description="for axes of the base, the labels to keep")
     trial: dict[str, Any] = Field({}, description="settings that all trials share")
@@ -190,6 +190,7 @@ class Experiment(Settings):
             axes = _union(axes, variant.grid)
         axes = {"panel": dict.fromkeys(self.panels), **axes}
         shown = [axis for axis in axes if axis != "seed"]  # what tables and figures show is a mean over seeds
+        numeric = [axis for axis in shown if all(map(is_number, axes[axis]))]
         parts: dict[str, Experiment | Variant] = {"": self}
         parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
         for path, part in parts.items():
@@ -202,14 +203,14 @@ class Experiment(Settings):
                     _check_one_of(f"{path}claims.{number}.either", claim.either, claim.of)
                 if claim.along is not None:
                     _check_one_of("claims: along", claim.along, shown)
+                if claim.slope is not None:
+                    _check_one_of("claims: slope", claim.slope, numeric)
         for number, labels in enumerate(self.data_missing):
             _check_labels(f"data_missing.{number}", labels, axes)
         for field in ("columns", "pictures"):
             for axis in getattr(self.report, field):
                 _check_one_of(f"report.{field}", axis, shown)
-        _check_one_of(
-            "report.x", self.report.x, ["round", *(axis for axis in shown if all(map(is_number, axes[axis])))]
-        )
+        _check_one_of("report.x", self.report.x, ["round", *numeric])
         return self
 
     @classmethod
@@ -228,16 +229,20 @@ class Experiment(Settings):
         content = load_yaml(path)
         if not isinstance(content, dict):
             raise SettingError(f"{path}: holds no settings; must have title, trial and grid")
-        own = {"name": path.stem if path == Path(name) else name} | content
+        own: dict[str, Any] = {"name": path.stem if path == Path(name) else name} | content
         try:
             spec = own
             if "base" in content:
                 base = cls.read(content["base"]).model_dump()
                 if isinstance(own.get("grid"), dict):
                     own["grid"] = base["grid"] | own["grid"]  # the other axes stay
+                if isinstance(own.get("variants"), dict):  # those named stay, with what the base says of them
+                    own["variants"] = {
+                        name: base["variants"].get(name, {}) | change if isinstance(change, dict) else change
+                        for name, change in own["variants"].items()
+                    }
                 spec = base | own | {"base": base["base"] or base["name"]}  # a path would be no name of a folder
-            experiment = validated(cls, spec)
-            return experiment.only({axis: list(labels) for axis, labels in experiment.subset.items()})
+            return validated(cls, spec)._of_subset()
         except SettingError as error:
             raise SettingError(f"{path.name}: {error}") from None
 
@@ -297,8 +302,12 @@ class Experiment(Settings):
             for name, panel in changed.panels.items()
         }
         changed = changed.model_copy(update={"panels": panels, "overrides": self.overrides + other.overrides})
+        changed = changed._of_subset()  # the variant's grid may name labels outside the subset
         changed._variant = variant
         return changed
+
+    def _of_subset(self) -> "Experiment":
+        return self.only({axis: list(labels) for axis, labels in self.subset.items()})
 
     def joined(self, axis: str, values: Iterable[Any]) -> "Experiment":
         """The experiment with more values on an axis. If no grid has the axis, it starts with the value in `trial`."""

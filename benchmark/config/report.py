@@ -79,8 +79,9 @@ class Claim(Settings):
 
     The quantity is the final value of each cell in `of`. With `minus` it is the difference to the matching cell in
     `minus`, with `over` the ratio to the matching cell in `over`: the cell whose other labels are equal. With `along`
-    it is the difference between neighbours on that axis. The claim holds if the quantity lies between `least` and
-    `most` everywhere.
+    it is the difference between neighbours on that axis. With `slope` it is the exponent of a power of that axis:
+    the slope of the logarithm of the value over the logarithm of the axis, seed by seed. The claim holds if the
+    quantity lies between `least` and `most` everywhere.
     """
 
     says: str = Field(description="the statement, in our words")
@@ -94,6 +95,9 @@ class Claim(Settings):
     minus: Labels | None = Field(None, description="cells whose value is subtracted")
     over: Labels | None = Field(None, description="cells whose value is divided by")
     along: str | None = Field(None, description="axis whose neighbours are compared, in the order of the file")
+    slope: str | None = Field(
+        None, description="axis of numbers over which the value is a power; the quantity is the exponent"
+    )
     either: str | None = Field(
         None, description="axis of `of` on which one label is enough; the intervals are corrected for the choice"
     )
@@ -127,6 +131,8 @@ class Claim(Settings):
             raise SettingError("least: is missing; a claim must have least, most or both")
         if sum(option is not None for option in (self.minus, self.over, self.along)) > 1:
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
+        if self.slope is not None and (self.along or self.either):
+            raise SettingError("slope: is not allowed beside along or either; leave one out")
         if self.either is not None and self.least is not None and self.most is not None:
             raise SettingError("either: is not allowed with both least and most; must have one bound")
         if self.per is not None and self.at is None:

@@ -89,6 +89,9 @@ def leaderboard(
     to: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the files. Default: STORE/EXPERIMENT.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="DIR", help="Write pages for a browser into this folder.")
+    ] = None,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
@@ -132,6 +135,11 @@ def leaderboard(
     if shown is Form.terminal and not as_json:
         files = ", ".join([f"leaderboard.{end}" for end in texts] + [f"leaderboard{end}" for end in FORMATS])
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
+    if html is not None:
+        from rollcall.leaderboard.cli.site import write_site
+
+        again = command("leaderboard", experiment, "--html", html)
+        write_site(html, {experiment: chosen}, store, again, mine=mine, conditions=conditions)
 
 
 def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
@@ -156,13 +164,10 @@ def _with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: in
 def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
     """The text of the files by their ending."""
     claims = f"\n{render.marked_down(board.claims)}\n" if board.claims else ""
-    versions, commits = (", ".join(board.data["provenance"][name]) for name in ("version", "commit"))
-    origin = f"Rollcall {versions}, commit {commits}"
     return {
         "md": f"# {render.marked_down(experiment.title)}\n\n{render.markdown(board.table)}{claims}",
         "csv": render.comma_separated(board.data["rows"]),
         "tex": render.latex(board.table),
-        "html": render.html(board.table, board.title, experiment.about, board.figure.svg, origin),
     }
 
 

@@ -13,7 +13,7 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Claim, Size
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
-from rollcall.leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric
+from rollcall.leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric, power
 
 Verdict = Literal[
     "contradicted", "holds", "no difference that matters", "undecided", "too short", "not run", "data missing"
@@ -152,13 +152,14 @@ Pair = tuple[Cell, Cell | None]
 
 
 def _groups(claim: Claim, pairs: Sequence[Pair]) -> list[list[Pair]]:
-    """The pairs of each place: one, or with `either` those that differ on this axis only."""
+    """The pairs of each place: one, or with `either` or `slope` those that differ on this axis only."""
     groups: dict[tuple[tuple[str, str], ...], list[Pair]] = {}
     named = {**(claim.minus or {}), **(claim.over or {})}
+    joined = claim.either or claim.slope
     for cell, other in pairs:
-        labels = {axis: label for axis, label in cell.labels.items() if axis != claim.either}
+        labels = {axis: label for axis, label in cell.labels.items() if axis != joined}
         for axis, label in (other.labels if other else {}).items():
-            if axis != claim.either or axis in named:
+            if axis != joined or axis in named:
                 labels[f"{axis} against"] = label
         groups.setdefault(tuple(labels.items()), []).append((cell, other))
     return list(groups.values())
@@ -167,12 +168,16 @@ def _groups(claim: Claim, pairs: Sequence[Pair]) -> list[list[Pair]]:
 def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence[Pair], level: float) -> PlaceResult:
     """The result at a place."""
     cells = [cell for pair in group for cell in pair if cell is not None]
-    found = [_quantity(claim, metric, experiment, *pair) for pair in group]
-    quantities = tuple(quantity for quantity in found if quantity is not None)
-    quantity: Quantity | None = quantities[0] if quantities else None
-    if claim.either is not None:
-        quantity = Best(quantities, -1 if claim.least is None else 1) if len(quantities) == len(group) else None
-    labels = _pair_labels(*group[0], claim.either)
+    quantity: Quantity | None
+    if claim.slope is not None:
+        quantity = _slope(claim, metric, experiment, group)
+    else:
+        found = [_quantity(claim, metric, experiment, *pair) for pair in group]
+        quantities = tuple(quantity for quantity in found if quantity is not None)
+        quantity = quantities[0] if quantities else None
+        if claim.either is not None:
+            quantity = Best(quantities, -1 if claim.least is None else 1) if len(quantities) == len(group) else None
+    labels = _pair_labels(*group[0], claim.either or claim.slope)
     diverged = sum(cell.diverged for cell in cells)
     seeds, rounds = min(len(cell.runs) for cell in cells), min(cell.rounds_run for cell in cells)
     planned = min(cell.rounds for cell in cells) if claim.at is None or claim.per else claim.at
@@ -228,6 +233,8 @@ def _margin(claim: Claim, printed: float | None) -> float:
 def _pairs(claim: Claim, cells: Sequence[Cell]) -> Iterator[Pair]:
     """The cells that the claim is about, each with the cell that it is compared with, after equal rounds."""
     subjects = [cell for cell in cells if _matches(cell, claim.where) and _matches(cell, claim.of)]
+    if claim.slope is not None:
+        subjects = [cell for cell in subjects if claim.slope in cell.labels]
     baseline = claim.minus if claim.minus is not None else claim.over
     if baseline is not None:
         for cell in subjects:
@@ -269,26 +276,39 @@ def _quantity(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, 
     if cell.diverged or (other is not None and other.diverged):
         return None
     if metric.threshold is not None:
-        return _round_reached(claim, metric, cell, other)
-    report = experiment.report
-    values = cell.finals(metric, report.last_rounds, claim.at, claim.per)
+        return round_reached(metric, cell, other)
+    values = _values(claim, metric, experiment, cell, other)
+    if not len(values):
+        return None
+    exact = cell.exact and (other is None or other.exact)
+    logarithmic = claim.over is not None or (other is None and "y" in experiment.report.log)
+    return geometric(values.to_numpy(), exact) if logarithmic else estimate(values.to_numpy(), exact)
+
+
+def _values(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None) -> pd.Series:
+    """The values of a cell, or their differences or ratios to those of another one, by seed."""
+    last_rounds = experiment.report.last_rounds
+    values = cell.finals(metric, last_rounds, claim.at, claim.per)
     if other is None:
-        if not len(values):
-            return None
-        logarithmic = "y" in report.log
-        return geometric(values.to_numpy(), cell.exact) if logarithmic else estimate(values.to_numpy(), cell.exact)
-    baseline = other.finals(claim.against or metric, report.last_rounds, claim.at, claim.per)
+        return values
+    baseline = other.finals(claim.against or metric, last_rounds, claim.at, claim.per)
     if other.exact and len(baseline):  # it depends on no seed, so it is compared with every seed
         baseline = pd.Series(baseline.iloc[0], index=values.index)
-    seeds = values.index.intersection(baseline.index)
-    if not len(seeds):
+    return (values / baseline if claim.over is not None else values - baseline).dropna()
+
+
+def _slope(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence[Pair]) -> Estimate | None:
+    """The exponent of the power of the claim's axis that the values of several cells follow; None if one is missing."""
+    cells = [cell for pair in group for cell in pair if cell is not None]
+    if len(group) < 2 or any(cell.diverged for cell in cells):
         return None
-    a, b = values[seeds].to_numpy(), baseline[seeds].to_numpy()
-    exact = cell.exact and other.exact
-    return geometric(a / b, exact) if claim.over is not None else estimate(a - b, exact)
+    x = [float(cell.labels[claim.slope or ""]) for cell, _ in group]
+    columns = [_values(claim, metric, experiment, *pair) for pair in group]
+    values = pd.concat(columns, axis=1, join="inner")
+    return power(x, values.to_numpy(), all(cell.exact for cell in cells)) if len(values) else None
 
 
-def _round_reached(claim: Claim, metric: Metric, cell: Cell, other: Cell | None) -> Estimate | None:
+def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Estimate | None:
     """The first round at which the mean curve over seeds reaches a threshold, or the difference of two such rounds.
 
     The rounds of the single seeds serve the interval. A round that was not reached is censored: it is later than the
@@ -339,8 +359,8 @@ def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) 
     return "contradicted" if high < least or low > most else "undecided"
 
 
-def _pair_labels(cell: Cell, other: Cell | None, either: str | None) -> dict[str, str]:
-    labels = {axis: label for axis, label in cell.labels.items() if label and axis != either}
+def _pair_labels(cell: Cell, other: Cell | None, joined: str | None) -> dict[str, str]:
+    labels = {axis: label for axis, label in cell.labels.items() if label and axis != joined}
     if other is None:
         return labels
     return {

@@ -116,6 +116,20 @@ def geometric(values: Float[np.ndarray, "seeds"], exact: bool = False) -> Estima
     return Estimate(math.exp(logs.mean()), logs, logs, exact, logarithmic=True)
 
 
+def power(x: Sequence[float], values: Float[np.ndarray, "seeds points"], exact: bool = False) -> Estimate:
+    """The exponents of values that are powers of x: slopes of least squares in the logarithms, seed by seed.
+
+    Args:
+        x: [points], above 0, at least two.
+        values: NaN and values that are not above 0 have no logarithm; their seeds have the exponent NaN.
+        exact: whether the values depend on no seed.
+    """
+    logs = np.log(np.where(values > 0, values, np.nan))
+    steps = np.log(np.asarray(x, dtype=np.float64))
+    steps -= steps.mean()
+    return estimate(logs @ steps / (steps @ steps), exact)
+
+
 def _end(values: Float[np.ndarray, "seeds"], sign: int, level: float) -> float:
     """An end of Student's t interval of a mean; infinite if a value is."""
     if not np.isfinite(values).all():

@@ -90,7 +90,7 @@ def _numbers(result: ClaimResult) -> str:
 
 def unit_of(result: ClaimResult) -> Metric:
     """The metric as whose values the claim's quantity is printed."""
-    return RATIO if result.claim.over is not None else result.metric
+    return RATIO if result.claim.over is not None or result.claim.slope is not None else result.metric
 
 
 def _details(result: ClaimResult) -> list[str]:
@@ -101,6 +101,7 @@ def _details(result: ClaimResult) -> list[str]:
     if known:
         of_two = {", difference": claim.minus, ", ratio": claim.over, ", step": claim.along}
         relation = next((text for text, other in of_two.items() if other is not None), "")
+        relation += f", exponent over {claim.slope}" if claim.slope is not None else ""
         bounds = {"at least": claim.least, "at most": claim.most}
         within = " and ".join(f"{text} {unit.text(one)}" for text, one in bounds.items() if one is not None)
         quantity = f"{result.metric.name}{' %' if unit.percent else ''}{relation}, {within}"
@@ -146,14 +147,17 @@ def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
 
 
 def change(quantity: Quantity, metric: Metric) -> str:
-    """A difference and its interval, with signs."""
+    """A difference and its interval, with signs; of an interval without one end the other, as of censored rounds."""
     low, high = quantity.interval()
     half = (high - low) / 2 if math.isfinite(high - low) else 0.0
 
     def text(value: float) -> str:
         return f"{'+' if value >= 0 else '-'}{metric.text(abs(value), half)}"
 
-    return text(quantity.mean) if math.isinf(high) else f"{text(quantity.mean)} [{text(low)}, {text(high)}]"
+    if math.isfinite(high - low):
+        return f"{text(quantity.mean)} [{text(low)}, {text(high)}]"
+    ends = [f"{word} {text(end)}" for word, end in (("above", low), ("below", high)) if math.isfinite(end)]
+    return ", ".join([*([text(quantity.mean)] if math.isfinite(quantity.mean) else []), *ends])
 
 
 def counts(verdicts: Iterable[Verdict]) -> Mapping[Verdict, int]:

@@ -430,7 +430,7 @@ def _stated(experiment: Experiment, subplot: Subplot) -> list[Row]:
     made = []
     for claim in experiment.judged:
         metric = claim.metric or experiment.report.metrics[0]
-        compared = claim.minus or claim.over or claim.per or claim.along
+        compared = claim.minus or claim.over or claim.per or claim.along or claim.slope
         if claim.at is None or not isinstance(claim.printed, float) or compared or metric != subplot.metric:
             continue
         of = claim.where | claim.of

@@ -10,6 +10,25 @@ from rollcall.tasks import fedpbc_quadratic, quadratic, ridge, sun_synthetic
 U, H = np.array([[1.0, -2.0], [3.0, 0.0], [-4.0, 8.0]]), np.array([0.5, 1.0, 2.0])
 
 
+def test_a_wave_makes_the_quadratic_not_convex_and_keeps_its_optimum():
+    """With h = 2 and wave 3: F' = 2 y + 3 sin 2y at y = x - x*; PL with mu = 1/32 ([Karimi et al. 2016] section 2.2)."""
+    task, data = quadratic(0, targets=[0.0, 4.0], curvature=2.0, wave=3.0)
+    y = np.linspace(-6, 6, 1001)
+    F, slopes = [], []
+    for at in y:
+        task.x.data.fill_(2 + at)
+        task.zero_grad()
+        loss = task.loss(data.splits["train"])
+        loss.backward()
+        F.append(loss.item())
+        slopes.append(task.x.grad.item())
+    gap, slopes = np.array(F) - 4, np.array(slopes)  # the two targets are 2 from their mean
+    np.testing.assert_allclose(gap, y**2 + 3 * np.sin(y) ** 2, atol=1e-12)
+    np.testing.assert_allclose(slopes, 2 * y + 3 * np.sin(2 * y), atol=1e-12)
+    assert (np.diff(slopes) < 0).any()  # not convex
+    assert (slopes**2 / 2 >= gap / 32).all()
+
+
 def test_quadratic_loss_gradient_and_optimum():
     task, data = quadratic(0, targets=U, curvature=H)
     point = np.array([0.5, 2.0])

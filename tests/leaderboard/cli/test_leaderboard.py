@@ -45,7 +45,7 @@ def test_the_files_of_a_papers_table(file, tmp_path, capsys):
     folder = tmp_path / "runs" / "mine"
     names = {path.name for path in folder.iterdir() if path.is_file()}
     assert names >= {
-        *(f"leaderboard.{end}" for end in ("md", "csv", "tex", "html")),
+        *(f"leaderboard.{end}" for end in ("md", "csv", "tex")),
         "leaderboard.svg",
         "leaderboard.pdf",
         "leaderboard.png",
@@ -53,11 +53,6 @@ def test_the_files_of_a_papers_table(file, tmp_path, capsys):
     text = (folder / "leaderboard.md").read_text()
     assert text.startswith("# Tiny\n\n| algorithm |")
     assert "1. **undecided**: FedPBC ends nearer" in text
-    page = (folder / "leaderboard.html").read_text()
-    assert "Tiny ([X] Fig. 1)" in page
-    assert "Nearer &amp; nearer" in page
-    assert "Rollcall 1, commit abc" in page
-    assert page.count("<figure><svg ") == page.count("</svg>") == 1
 
 
 def test_forms_and_metrics(file, capsys):

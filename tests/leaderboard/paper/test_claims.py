@@ -183,6 +183,26 @@ def test_along_an_axis():
     assert decide(up | {"least": None, "most": -0.5}, rising).verdict == "contradicted"
 
 
+def test_the_exponent_over_an_axis():
+    """Mifa falls as T^-1 in the mean of the seeds (-0.9, -1, -1.1), FedAvg as T^-1/2: their ratio as T^-1/2."""
+    axis = {str(T): {"rounds": T, "local.lr": T**-0.5} for T in (10, 100, 1000)}
+    made = experiment(panels={"": {"grid": {"T": axis}}, "other": {}})
+
+    def powers(labels, seed):
+        exponent = -1 + 0.1 * (seed - 1) if labels["algorithm"] == "mifa" else -0.5
+        return 4.0 * float(labels.get("T", 1)) ** exponent
+
+    claim = {"of": {"algorithm": "mifa"}, "where": {"participation": "often"}, "slope": "T"}
+    (place,) = decide(claim | {"most": -0.5}, powers, made).places
+    assert (place.labels, place.seeds, place.verdict) == ({}, 3, "holds")
+    assert place.quantity.interval() == pytest.approx((-1 - 4.302653 * 0.1 / 3**0.5, -1 + 4.302653 * 0.1 / 3**0.5))
+    assert decide(claim | {"most": -1.5}, powers, made).verdict == "contradicted"
+    (ratio,) = decide(claim | {"over": {"algorithm": "fedavg"}, "most": 0}, powers, made).places
+    assert ratio.quantity.mean == pytest.approx(-0.5)
+    assert decide(claim | {"most": 0}, lambda labels, seed: -1.0, made).verdict == "undecided"  # no logarithm
+    assert decide(claim | {"most": 0, "where": {"panel": "other"}}, powers, made).verdict == "not run"
+
+
 def test_few_seeds_are_too_short_and_none_is_not_run():
     assert decide(ABOVE, scattered, skip=(1, 2)).verdict == "too short"
     assert decide(ABOVE, scattered, skip=(2,)).verdict == "too short"
@@ -344,6 +364,8 @@ def test_what_cannot_be_decided_is_refused():
         claimed({})
     with pytest.raises(SettingError, match="minus: is not allowed beside over or along"):
         claimed(ABOVE | {"along": "seed"})
+    with pytest.raises(SettingError, match="slope: is not allowed beside along or either"):
+        claimed({"along": "seed", "slope": "seed", "least": 0})
     with pytest.raises(SettingError, match="at: is missing; must be given beside per"):
         claimed(ABOVE | {"per": "cost/floats_up"})
     with pytest.raises(SettingError, match="section: is missing; a claim of the paper must say where it is stated"):

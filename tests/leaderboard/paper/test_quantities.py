@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rollcall.leaderboard.paper.quantities import Best, Estimate, estimate, geometric
+from rollcall.leaderboard.paper.quantities import Best, Estimate, estimate, geometric, power
 
 
 def test_students_interval():
@@ -55,6 +55,19 @@ def test_the_best_of_two_pays_for_the_choice():
     low = Best((estimate([1.0, 2.0, 3.0]), estimate([5.0, 6.0, 7.0])), -1)
     assert low.mean == 2.0
     assert low.interval() == pytest.approx(estimate([1.0, 2.0, 3.0]).interval(0.975))
+
+
+def test_the_exponent_of_a_power_is_that_of_scipys_regression():
+    """Exact powers give their exponents; noisy ones those of a regression of the logarithms."""
+    x = np.array([10.0, 30.0, 100.0, 500.0])
+    exact = power(x, np.stack([3 * x**-0.5, 7 * x**-0.5]), exact=True)
+    assert exact.interval() == pytest.approx((-0.5, -0.5))
+    noisy = 2 * x**-0.5 * np.exp(0.3 * np.random.default_rng(0).normal(size=(6, 4)))
+    found = power(x, noisy)
+    slopes = [stats.linregress(np.log(x), np.log(row)).slope for row in noisy]
+    np.testing.assert_allclose(found.least, slopes, rtol=1e-12)
+    assert found.interval() == pytest.approx(stats.t.interval(0.95, 5, np.mean(slopes), stats.sem(slopes)))
+    assert math.isnan(power(x, np.array([[1.0, 0.5, 0.0, 0.1]] * 3)).interval()[0])  # 0 has no logarithm
 
 
 def test_seeds_that_would_exclude_a_bound():

@@ -97,6 +97,7 @@ def test_a_cause_of_several_claims_is_written_once():
     [
         ({"minus": {"panel": "x"}}, "   - test/accuracy %, difference, at least 0.0: 10.0 [-10.0, 30.0]"),
         ({"along": "panel"}, "   - test/accuracy %, step, at least 0.0: 10.0 [-10.0, 30.0]"),
+        ({"slope": "T"}, "   - test/accuracy, exponent over T, at least 0: 0.10 [-0.10, 0.30]"),
         ({"over": {"panel": "x"}}, "   - test/accuracy, ratio, at least 0: 0.10 [-0.10, 0.30]"),  # no percent
     ],
 )
