@@ -21,9 +21,9 @@ from rollcall.leaderboard import render
 from rollcall.leaderboard import runs as finished
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
-from rollcall.leaderboard.paper.claims import check_claim
+from rollcall.leaderboard.paper.claims import ClaimResult, check_claim
 from rollcall.leaderboard.paper.reported import printed
-from rollcall.leaderboard.paper.sentences import claims_json, claims_list
+from rollcall.leaderboard.paper.sentences import claims_json, claims_lines, claims_list
 from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import FORMATS, Figure
 from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
@@ -55,6 +55,7 @@ class Board:
         title: of the table.
         table: of the experiment.
         claims: a list in Markdown; empty for a ranking.
+        results: of its claims.
         data: rows, claims and provenance, for `--json`.
         figure: of the experiment.
     """
@@ -62,6 +63,7 @@ class Board:
     title: str
     table: Table
     claims: str
+    results: list[ClaimResult]
     data: dict[str, Any]
     figure: Figure
 
@@ -124,8 +126,10 @@ def leaderboard(
         print(texts["tex" if shown is Form.latex else shown.value], end="")
     else:
         out.print(render.terminal(board.table, board.title, out.width))
-        if board.claims:
-            out.print(board.claims, highlight=False)
+        if why:
+            out.print(board.claims.replace("**", "").replace("`", ""), highlight=False)
+        elif board.results:
+            out.print("", *claims_lines(board.results, out.width), sep="\n", highlight=False, no_wrap=True)
     try:
         _write(board, texts, folder)
     except OSError as error:
@@ -133,7 +137,7 @@ def leaderboard(
             f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
         ) from None
     if shown is Form.terminal and not as_json:
-        files = ", ".join([f"leaderboard.{end}" for end in texts] + [f"leaderboard{end}" for end in FORMATS])
+        files = ", ".join(["leaderboard.md", *(f".{end}" for end in texts if end != "md"), *FORMATS])
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
     if html is not None:
         from rollcall.leaderboard.cli.site import write_site
@@ -220,7 +224,7 @@ def _ranking(
     table = replace(table, caption="; ".join([table.caption, *notes]))
     rows = long_rows(ranking.cells, metrics, last_rounds)
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
-    return Board(experiment.title, table, "", data, ranking_figure(ranking, x))
+    return Board(experiment.title, table, "", [], data, ranking_figure(ranking, x))
 
 
 class NoRuns(SettingError):
@@ -281,6 +285,7 @@ def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False, x
         title=f"{experiment.title} ({experiment.source})",
         table=table,
         claims="\n".join(claims_list(claims, why)),
+        results=claims,
         data={"rows": rows, "claims": claims_json(claims), "provenance": _provenance(experiment, runs)},
         figure=paper_figure(experiment, ran, x),
     )
