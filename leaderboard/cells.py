@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from rollcall.benchmark.config.digest import SPEED, flatten, plain
@@ -15,6 +16,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import parsed
 from rollcall.leaderboard.render import Number, number
 from rollcall.leaderboard.runs import Run, Settings, first_round, unarchive
+from rollcall.leaderboard.statistics import median_round
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -78,6 +80,11 @@ class Cell:
         """The cell with its runs cut to this many rounds."""
         return replace(self, runs={seed: run.until(rounds) for seed, run in self.runs.items()})
 
+    def within(self, cost: str, budget: float, metric: Metric) -> "Cell":
+        """The cell with its runs cut to a budget; see `Run.within`. Its rounds are those of the shortest one."""
+        runs = {seed: run.within(cost, budget, metric) for seed, run in self.runs.items()}
+        return replace(self, rounds=min(run.rounds for run in runs.values()), runs=runs)
+
     def of(self, seeds: Collection[str]) -> "Cell":
         """The cell with its runs of these seeds."""
         return replace(self, runs={seed: run for seed, run in self.runs.items() if seed in seeds})
@@ -126,6 +133,16 @@ class Cell:
         values = self.finals(metric, last_rounds)
         sd = float(values.std(ddof=1)) if math.isfinite(values.sum()) else math.nan
         return number(mean, sd, lambda value: metric.text(value, sd))
+
+    def median_round(self, metric: Metric) -> tuple[float, float, float]:
+        """The median over seeds of the first round that reaches a threshold, and its interval, from three seeds.
+
+        A run that does not reach it is censored at its end; one that diverged never reaches it.
+        """
+        first = np.array([math.inf if run.diverged else run.final(metric) for run in self.runs.values()])
+        last = np.array([float(self.rounds) if run.diverged else run.rounds for run in self.runs.values()])
+        median, low, high = median_round(np.minimum(first, last), np.isfinite(first))
+        return (median, low, high) if len(first) > 2 else (median, math.nan, math.nan)
 
     def reached(self, metric: Metric, seeds: Iterable[str] | None = None) -> float:
         """The first round at which the mean curve over seeds reaches a threshold; infinite if it does not.

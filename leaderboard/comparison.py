@@ -154,11 +154,12 @@ class Overall:
     """Methods over blocks, in which each of them has a value.
 
     Attributes:
-        blocks: at least one, each with its metric.
-        last_rounds: of the final values.
+        blocks: at least one, each with its metric and the last rounds that a final value is the mean of.
+        left_out: number of blocks that lack a method's value.
     """
 
     blocks: list[tuple[Block, Metric, int]]
+    left_out: int = 0
 
     @cached_property
     def scores(self) -> Float[np.ndarray, "blocks methods"]:
@@ -181,6 +182,11 @@ class Overall:
     def critical_difference(self) -> float:
         """Of mean ranks, by Nemenyi's test; infinite if the test of equal ranks does not reject at 5 %."""
         return statistics.critical_difference(len(self.ranks), len(self.blocks)) if self.p < 0.05 else math.inf
+
+    @property
+    def alike(self) -> list[list[int]]:
+        """The sets of methods, by their place in `ranks`, that are not told apart."""
+        return statistics.alike(np.array([*self.ranks.values()]), self.critical_difference)
 
     def tasks(self, *methods: str) -> list[Float[np.ndarray, "runs"]]:
         """The scores of the runs of a method in each block, then those of the next method."""
@@ -209,8 +215,8 @@ class Overall:
         return better, low, high
 
 
-def overall(ranking: Ranking) -> tuple[Overall, int]:
-    """The methods of a ranking over its blocks, by its first metric; and how many blocks lack a method's value.
+def overall(ranking: Ranking) -> Overall:
+    """The methods of a ranking over its blocks, by its first metric.
 
     Raises:
         SettingError: there are fewer than two methods, or fewer than two blocks with a value of each.
@@ -224,37 +230,35 @@ def overall(ranking: Ranking) -> tuple[Overall, int]:
     ]
     if len(methods) < 2 or len(complete) < 2:
         raise SettingError(
-            f"overall: {len(complete)} of {counted(len(every), 'condition')} have a value of {metric.name} for each of "
-            f"{', '.join(methods)}; needs two conditions and two methods. Choose methods with --only algorithm=..."
+            f"overall: {len(complete)} of {len(every)} conditions have a value of {metric.name} for each of "
+            f"{', '.join(methods)}; needs two conditions and two methods. See --only algorithm=... and --last-rounds"
         )
-    return Overall(complete), len(every) - len(complete)
+    return Overall(complete, len(every) - len(complete))
 
 
-def overall_table(ranking: Ranking, baseline: str) -> tuple[Table, list[dict[str, Any]]]:
+def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, Any]]]:
     """Methods over the conditions of a ranking, the best mean rank first; and as JSON has it.
 
     `alike` has a letter for each set of methods that Nemenyi's test does not tell apart.
 
     Args:
-        ranking: its first metric counts.
+        over: these conditions.
         baseline: the method that others are compared with; if empty, the first by rank.
     """
-    over, left_out = overall(ranking)
-    baseline, metric = baseline or next(iter(over.ranks)), ranking.metrics[0]
+    baseline, (_, metric, _) = baseline or next(iter(over.ranks)), over.blocks[0]
     if baseline not in over.ranks:
         raise not_among(baseline, over.ranks)
-    columns = [Column("method", words=True), Column("mean rank"), Column("alike", words=True)]
-    columns += [Column(f"IQM {metric.head}")] if over.one_scale else []
-    columns += [Column(f"P(better than {baseline})")]
+    columns = [Column("method", words=True), Column("rank"), Column("alike", words=True)]
+    columns += [Column(f"IQM {metric.head}", group="iqm")] if over.one_scale else []
+    columns += [Column(f"P(> {baseline})", group="better")]
 
     def text(value: float) -> str:
         return metric.text(value) if math.isfinite(value) or metric.threshold is not None else "diverged"
 
-    sets = statistics.alike(np.array([*over.ranks.values()]), over.critical_difference)
     entries: list[list[Entry]] = []
     rows = []
     for index, (method, rank) in enumerate(over.ranks.items()):
-        letters = "".join(letter for letter, one in zip(ascii_lowercase, sets, strict=False) if index in one)
+        letters = "".join(letter for letter, one in zip(ascii_lowercase, over.alike, strict=False) if index in one)
         iqm, better = over.interquartile_mean(method), over.improvement(method, baseline)
         texts = [_interval(iqm, text)] if over.one_scale else []
         texts += ["" if method == baseline else _interval(better, "{:.2f}".format)]
@@ -267,11 +271,11 @@ def overall_table(ranking: Ranking, baseline: str) -> tuple[Table, list[dict[str
     width = over.critical_difference
     nemenyi = f" (Nemenyi's test at 5 %, corrected for all pairs: critical difference {width:.2f} ranks)"
     parts = [f"{metric.name} {metric.arrow} over {len(over.blocks)} conditions"]
-    parts += [f"{left_out} left out, in which a method has no value"] if left_out else []
-    parts += [f"rank 1 is best; {test} of equal ranks: p = {over.p:.2g}"]
+    parts += [f"{over.left_out} left out, in which a method has no value"] if over.left_out else []
+    parts += [f"rank: mean over conditions, 1 is best; {test} of equal ranks: p = {over.p:.2g}"]
     parts += [f"methods with a common letter are not told apart{nemenyi if math.isfinite(width) else ''}"]
     parts += ["IQM: interquartile mean over all runs"] if over.one_scale else []
-    parts += ["P: probability that a run is better than one of the other method, ties count half"]
+    parts += [f"P(> {baseline}): probability that a run is better than one of {baseline}, ties count half"]
     parts += ["brackets: 95 %, stratified bootstrap over seeds, not corrected; a diverged run is worse than all others"]
     return Table(columns, entries, "; ".join(parts)), rows
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, wraps
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -157,7 +158,7 @@ def plans_of(
     methods: Methods = None,
     tuned: Tuned = None,
 ) -> list[Plan]:
-    """The experiment, or all experiments of the paper, as the command line changes them.
+    """The experiments, of a paper all, as the command line changes them.
 
     Their settings are validated when the jobs of a plan are asked for.
 
@@ -165,7 +166,7 @@ def plans_of(
         SettingError: a change does not fit an experiment, or `tuned` is the answer for another one or has its seeds.
     """
     plans = []
-    for one in names(of=experiment) or [experiment]:
+    for one in chain.from_iterable(names(of=name) or [name] for name in experiment):
         chosen = Experiment.read(one)
         if variant:
             chosen = chosen.as_(variant)

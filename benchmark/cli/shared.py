@@ -20,9 +20,9 @@ INTERRUPTED = 130
 
 Name = Annotated[str, typer.Argument(help="A name from `rollcall list`, or a YAML file.", metavar="EXPERIMENT")]
 Names = Annotated[
-    str,
+    list[str],
     typer.Argument(
-        help="A name from `rollcall list`, a paper (all its experiments), or a YAML file.", metavar="EXPERIMENT"
+        help="Names from `rollcall list`, a paper, a pattern ('*/statements'), or YAML files.", metavar="EXPERIMENT..."
     ),
 ]
 Variant = Annotated[str, typer.Option(help="A named variant, for example as_released.")]

@@ -81,7 +81,7 @@ def tune(
         raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
     if grid and search == "optuna":
         raise SettingError("--search optuna is not allowed with --grid; must be left out")
-    chosen = plans_of(experiment, variant, "", only, settings, None, methods)
+    chosen = plans_of([experiment], variant, "", only, settings, None, methods)
     if len(chosen) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
     chosen_seeds = parse_values("seeds", seeds)

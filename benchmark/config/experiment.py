@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cached_property
 from itertools import chain, count, product
 from pathlib import Path
@@ -398,9 +399,9 @@ def file_of(name: str) -> Path:
 
 
 def names(of: str = "") -> list[str]:
-    """The names of the suite's experiments; with `of`, those of one paper, which is a folder."""
+    """The names of the suite's experiments; with `of`, those of one paper, which is a folder, or of a pattern."""
     every = sorted(str(path.relative_to(LIBRARY).with_suffix("")) for path in LIBRARY.rglob("*.yaml"))
-    return [name for name in every if name.startswith(f"{of}/")] if of else every
+    return [name for name in every if name.startswith(f"{of}/") or fnmatch(name, of)] if of else every
 
 
 @dataclass(frozen=True)

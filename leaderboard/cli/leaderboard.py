@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,11 +22,15 @@ from rollcall.leaderboard import render
 from rollcall.leaderboard import runs as finished
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
+from rollcall.leaderboard.comparison import against as differences
+from rollcall.leaderboard.comparison import overall as over_conditions
+from rollcall.leaderboard.comparison import overall_table
 from rollcall.leaderboard.paper.claims import ClaimResult, check_claim
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_json, claims_lines, claims_list
-from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
+from rollcall.leaderboard.plots.curves import OVER, paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import FORMATS, Figure
+from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
@@ -58,6 +63,7 @@ class Board:
         results: of its claims.
         data: rows, claims and provenance, for `--json`.
         figure: of the experiment.
+        stem: of the names of the files.
     """
 
     title: str
@@ -66,6 +72,7 @@ class Board:
     results: list[ClaimResult]
     data: dict[str, Any]
     figure: Figure
+    stem: str = "leaderboard"
 
 
 def leaderboard(
@@ -80,6 +87,13 @@ def leaderboard(
     best_by: Annotated[
         str, typer.Option(metavar="NAME[=max|min|zero]", help="Of each method, show the settings best by this metric.")
     ] = "",
+    against: Annotated[
+        str, typer.Option(metavar="METHOD", help="Show each row's difference to this method, paired by seed.")
+    ] = "",
+    overall: Annotated[
+        bool, typer.Option("--overall", help="Rank methods over all conditions: mean rank, IQM, P(better).")
+    ] = False,
+    equal: Annotated[X, typer.Option(help="Rank at an equal number of these.")] = X.round,
     why: Annotated[bool, typer.Option("--why", help="Print the evidence and the causes of each verdict.")] = False,
     last_rounds: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
@@ -102,7 +116,7 @@ def leaderboard(
     For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
     own runs, from the run folders in the store and the MLflow server if one is set, replace kept results of the same
     cell if they have as many rounds and seeds. For other experiments, and with --best-by, it is a ranking of your own
-    runs.
+    runs; with --against, --overall or --equal a ranking of all runs.
     """
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
@@ -111,10 +125,12 @@ def leaderboard(
     chosen = _with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
     try:
-        if chosen.source and not best_by:
+        if chosen.source and not (best_by or against or overall or equal != X.round):
             board = _paper(chosen.only(conditions), store, mine, why, x)
         else:
-            board = _ranking(chosen, store, conditions, best_by, x)
+            all_runs = chosen.source and not (mine or best_by)
+            runs = _all_runs(chosen, store) if all_runs else finished.own(store, chosen.home)
+            board = _ranking(chosen, store, runs, conditions, best_by, x, against, overall, equal)
     except NoRuns as error:
         first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
         raise SettingError(f"{error}; first: {first}") from None
@@ -137,7 +153,7 @@ def leaderboard(
             f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
         ) from None
     if shown is Form.terminal and not as_json:
-        files = ", ".join(["leaderboard.md", *(f".{end}" for end in texts if end != "md"), *FORMATS])
+        files = ", ".join([f"{board.stem}.md", *(f".{end}" for end in texts if end != "md"), *FORMATS])
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
     if html is not None:
         from rollcall.leaderboard.cli.site import write_site
@@ -152,7 +168,9 @@ def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
     `rollcall run` and `rollcall sync` keep the files in MLflow.
     """
     with suppress(SettingError):
-        board = _paper(experiment, store, mine=True) if experiment.source else _ranking(experiment, store, {})
+        is_paper = bool(experiment.source)
+        own = [] if is_paper else finished.own(store, experiment.home)
+        board = _paper(experiment, store, mine=True) if is_paper else _ranking(experiment, store, own, {})
         _write(board, _texts(board, experiment), folder / experiment.name)
 
 
@@ -178,8 +196,8 @@ def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
 def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
     """Write the files: the texts, by their ending, and the figure."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"leaderboard.{end}" for end in texts]
-    figures = [folder / f"leaderboard{end}" for end in FORMATS]
+    files = [folder / f"{board.stem}.{end}" for end in texts]
+    figures = [folder / f"{board.stem}{end}" for end in FORMATS]
     for file in (*files, *figures):
         if file.is_symlink():  # it may lead out of the store
             file.unlink()
@@ -189,21 +207,35 @@ def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
         board.figure.save(file)
 
 
+def _all_runs(experiment: Experiment, store: Path) -> list[Run]:
+    """The runs of the cells of a paper's experiment, kept ones included, without analyses."""
+    kept = finished.unarchive(experiment.home, finished.PACKAGE, FOLDER / RESULTS)
+    found = cells(experiment, kept + finished.own(store, experiment.home))
+    return [run for cell in found for run in cell.runs.values() if not cell.is_analysis]
+
+
 def _ranking(
-    experiment: Experiment, store: Path, conditions: dict[str, list[Any]], best_by: str = "", x: str = "round"
+    experiment: Experiment,
+    store: Path,
+    runs: list[Run],
+    conditions: dict[str, list[Any]],
+    best_by: str = "",
+    x: str = X.round,
+    baseline: str = "",
+    overall: bool = False,
+    equal: str = X.round,
 ) -> Board:
-    """The ranking of the user's own runs.
+    """The ranking of runs, or of their methods over all conditions.
 
     Raises:
-        SettingError: no run is finished and has all metrics.
+        SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
     """
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
-    runs = finished.own(store, experiment.home)
     if not runs:
         raise NoRuns(experiment, store)
     grid = axes(experiment)
     runs = selected(runs, grid, conditions)
-    notes = [f"runs: your own, in {store}"]
+    notes = [_sources(runs, store)]
     complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
     if not any(run.has(metrics[0]) for run in complete):
         raise _not_measured([metric for metric in metrics if not any(run.has(metric) for run in runs)] or metrics, runs)
@@ -219,12 +251,30 @@ def _ranking(
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
     planned = {place.rounds for place in places(experiment)}
-    ranking = rank(runs, metrics, last_rounds, grid, planned.pop() if len(planned) == 1 else 0)
-    table = ranking_table(ranking)
+    cost = "" if equal == X.round else OVER[equal]
+    ranking = rank(runs, metrics, last_rounds, grid, planned.pop() if len(planned) == 1 else 0, cost)
+    stem = "overall" if overall else "leaderboard"
+    if overall:
+        over = over_conditions(ranking)
+        table, rows = overall_table(over, baseline)
+    else:
+        beside = differences(ranking, baseline) if baseline else None
+        table = ranking_table(ranking, baseline, beside)
+        rows = long_rows(ranking.cells, metrics, ranking.last_rounds)
+        for row, (index, metric) in zip(rows, product(range(len(ranking.cells)), metrics), strict=bool(baseline)):
+            one = beside[metric.name][index] if beside else None
+            row |= {"against": baseline, **one.row} if one else {}
     table = replace(table, caption="; ".join([table.caption, *notes]))
-    rows = long_rows(ranking.cells, metrics, last_rounds)
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
-    return Board(experiment.title, table, "", [], data, ranking_figure(ranking, x))
+    figure = overall_figure(over) if overall else ranking_figure(ranking, x)
+    return Board(experiment.title, table, "", [], data, figure, stem)
+
+
+def _sources(runs: Sequence[Run], store: Path) -> str:
+    """Where runs are from."""
+    texts = {"own": f"your own, in {store}", "kept": "archived results"}
+    among = {run.source for run in runs}
+    return "runs: " + ", ".join(text for source, text in texts.items() if source in among)
 
 
 class NoRuns(SettingError):
@@ -265,9 +315,7 @@ def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False, x
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     if not any(run.has(metric) for run in runs for metric in metrics):
         raise _not_measured(metrics, runs)
-    sources = {"own": f"own: in {store}", "kept": "kept: archived results"}
-    among = {run.source for run in runs}
-    notes = ["runs: " + ", ".join(text for source, text in sources.items() if source in among)]
+    notes = [_sources(runs, store)]
     beside = [replace(cell, runs=cell.beside) for cell in all_cells if cell.beside]
     if beside:
         notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")

@@ -384,10 +384,7 @@ def _points(subplot: Subplot, report: Report, over: str) -> list[Row]:
 def _spent(cells: Sequence[Cell], metric: Metric, over: str) -> pd.Series:
     """The mean cost over the runs of a line, by round; without entries if it was not measured."""
     runs = [run for cell in cells for run in cell.ended.runs.values() if run.has(metric)]
-    if over == "seconds":
-        rates = [float(run.tags.get("rollcall.seconds", math.nan)) / max(1, run.rounds) for run in runs]
-        return pd.Series({round: round * float(np.mean(rates)) for run in runs for round in run.history.index})
-    costs = [run.history[OVER[over]] for run in runs if OVER[over] in run.history]
+    costs = [cost for run in runs if len(cost := run.spent(OVER[over]))]
     return pd.DataFrame(dict(enumerate(costs))).mean(axis=1) if len(costs) == len(runs) else pd.Series(dtype=float)
 
 

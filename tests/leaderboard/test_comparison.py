@@ -9,8 +9,10 @@ from scipy import stats
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.comparison import Comparison, against, comparison_tables, overall_table, pairs
+from rollcall.leaderboard.comparison import Comparison, against, comparison_tables, overall, overall_table, pairs
+from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, rank
+from rollcall.leaderboard.tables import ranking_table
 from tests.support.results import ends, experiment, runs
 
 ACCURACY = Metric("test/accuracy")
@@ -140,7 +142,7 @@ def test_each_row_of_a_ranking_against_its_baseline():
 
 def test_methods_over_conditions():
     """mifa is better in both conditions: rank 1; the middle half of 0.7, 0.8, 0.9 twice is 0.8."""
-    table, (first, second) = overall_table(ranking_of(ends), "fedavg")
+    table, (first, second) = overall_table(overall(ranking_of(ends)), "fedavg")
     assert (first["labels"], first["mean_rank"], first["runs"]) == ({"algorithm": "mifa"}, 1, 6)
     assert first["iqm"] == pytest.approx(0.8)
     assert (second["mean_rank"], second["iqm"], second["better"]) == (2, pytest.approx(0.6), 0.5)
@@ -152,7 +154,7 @@ def test_methods_over_conditions():
 def test_over_conditions_a_diverged_seed_is_the_worst_run_and_the_last_rank():
     ranking = ranking_of(ends)
     worse = replace(ranking, groups=[[diverging(ranking.groups[0][0], "2"), ranking.groups[0][1]], ranking.groups[1]])
-    table, rows = overall_table(worse, "fedavg")
+    table, rows = overall_table(overall(worse), "fedavg")
     (mifa,) = (row for row in rows if row["labels"]["algorithm"] == "mifa")
     assert (mifa["mean_rank"], mifa["diverged"]) == (1.5, 1)
     assert mifa["iqm"] == pytest.approx((0.7 + 0.7 + 0.8 + 0.8) / 4)  # one of six is off each end: -inf and 0.9
@@ -166,11 +168,11 @@ def test_conditions_without_a_method_are_left_out_and_counted():
         participation=experiment().grid["participation"] | {"third": {"name": "bernoulli", "probability": [0.4, 0.4]}},
     )
     fewer = replace(ranking, groups=[ranking.groups[0][:1], *ranking.groups[1:]])
-    table, rows = overall_table(fewer, "")
+    table, rows = overall_table(overall(fewer), "")
     assert "over 2 conditions; 1 left out" in table.caption
     assert rows[0]["against"] == "mifa"
     with pytest.raises(SettingError, match="overall: 1 of 2 conditions have a value"):
-        overall_table(replace(fewer, groups=fewer.groups[:2]), "")
+        overall(replace(fewer, groups=fewer.groups[:2]))
 
 
 def test_the_overall_line_of_two_methods():
@@ -178,3 +180,89 @@ def test_the_overall_line_of_two_methods():
     _, data = comparison_tables({"mine": [one, one]}, "mifa", "fedavg")
     assert (data["overall"]["better"], data["overall"]["worse"], data["overall"]["p"]) == (2, 0, 0.5)
     assert data["overall"]["says"].startswith("mifa is better in 2 of 2 cells, worse in 0 (by the 95 % interval).")
+
+
+def test_the_figure_has_the_ranks_the_bars_and_the_shares():
+    """Both are joined by a bar; at the threshold 70 % all but one of mifa's six runs are not below it."""
+    ranking = ranking_of(lambda labels, seed: ends(labels, seed) + 0.001)
+    spec = overall_figure(overall(ranking)).spec
+    stems = [(one["line"], one["rank"]) for one in spec["datasets"]["stems"]]
+    assert stems == [("MIFA (1.00)", 1), ("FedAvg (2.00)", 2)]
+    assert [(one["rank"], one["end"]) for one in spec["datasets"]["bars"]] == [(0.96, 2.04)]
+    shares = {(one["line"], one["x"]): one["value"] for one in spec["datasets"]["long"]}
+    assert (shares["MIFA", 70.1], shares["FedAvg", 70.1]) == (pytest.approx(2 / 3, abs=1e-5), 0)
+    assert (shares["MIFA", 50.1], shares["FedAvg", 50.1]) == (1, pytest.approx(2 / 3, abs=1e-5))
+
+
+def test_the_best_mark_says_of_which_rows():
+    table = ranking_table(ranking_of(ends))
+    assert table.best_of == " of the rows with equal participation"
+    assert [row[2].best for row in table.rows] == [True, False, True, False]
+    alone = experiment(grid=experiment().grid | {"algorithm": ["fedavg"]})
+    assert not ranking_table(
+        rank(runs(alone, ends), [ACCURACY], 1, axes(alone))
+    ).marks_best  # nothing to be better than
+
+
+def test_a_ranking_shows_the_median_round_to_a_target():
+    """fedavg reaches 0.5 in two of three seeds, at rounds 30 and 50; a diverged run never does."""
+    curves = {0: [0, 0, 0, *[0.6] * 8], 1: [0] * 5 + [0.6] * 6, 2: [0] * 11}
+    ranking = ranking_of(
+        lambda labels, seed: curves[seed] if labels["algorithm"] == "fedavg" else [0, *[0.6] * 10],
+        Metric("round_of:test/accuracy>=0.5", "min"),
+    )
+    table = ranking_table(ranking)
+    medians = {row[0]: row[table.titles.index("median")] for row in table.rows}
+    assert medians == {"fedavg": "50 [30, ...]", "mifa": "10 [10, ...]"}
+    cell = next(cell for cell in ranking.cells if cell.labels["algorithm"] == "fedavg")
+    assert diverging(cell, "1").median_round(ranking.metrics[0])[:2] == (math.inf, 30)
+    assert math.isnan(cell.of({"0", "1"}).median_round(ranking.metrics[0])[1])
+
+
+COSTS = {"fedavg": 10.0, "mifa": 20.0}
+
+
+def costing(made):
+    """Each evaluation with a cost of COSTS a round."""
+    for run in made:
+        run.history["cost/gradients"] = run.history.index * COSTS[run.settings["algorithm"]]
+    return made
+
+
+def curve_of(labels, seed):
+    """Accuracy by round: mifa is better at each round, fedavg at each cost."""
+    rates = {"fedavg": 0.05, "mifa": 0.06}
+    return [rates[labels["algorithm"]] * step for step in range(11)]
+
+
+def test_a_ranking_at_equal_cost_takes_the_last_evaluation_within_the_budget():
+    """fedavg spends 1,000 gradients in 100 rounds, mifa in 50: 0.5 against 0.3. At equal rounds 0.5 against 0.6."""
+    mine = experiment(
+        grid=experiment().grid | {"participation": {"often": {"name": "bernoulli", "probability": [0.9, 0.9]}}}
+    )
+    made = costing(runs(mine, curve_of))
+    by_rounds = rank(made, [ACCURACY], 1, axes(mine))
+    assert [cell.labels["algorithm"] for cell in by_rounds.cells] == ["mifa", "fedavg"]
+    by_cost = rank(made, [ACCURACY], 1, axes(mine), cost="cost/gradients")
+    assert [(cell.labels["algorithm"], cell.rounds) for cell in by_cost.cells] == [("fedavg", 100), ("mifa", 50)]
+    assert [cell.mean(ACCURACY, 1) for cell in by_cost.cells] == pytest.approx([0.5, 0.3])
+    table = ranking_table(by_cost)
+    assert [row[table.titles.index("client gradients")] for row in table.rows] == ["1,000", "1,000"]
+    seconds = rank(made, [ACCURACY], 1, axes(mine), cost="seconds")  # 36 s in 100 rounds, of each
+    assert [cell.rounds for cell in seconds.cells] == [100, 100]
+    with pytest.raises(SettingError, match="equal: cost/floats_up was not measured in all runs"):
+        rank(made, [ACCURACY], 1, axes(mine), cost="cost/floats_up")
+
+
+def test_a_run_that_diverged_early_is_diverged_at_equal_cost_too():
+    """It has spent less than the budget, which the other runs set."""
+    mine = experiment()
+    made = costing(runs(mine, curve_of))
+    early = [
+        run
+        if run.tags["seed"] != "1"
+        else replace(run, history=run.history[run.history.index <= 30], tags=run.tags | {"rollcall.diverged": "35"})
+        for run in made
+    ]
+    ranking = rank(early, [ACCURACY], 1, axes(mine), cost="cost/gradients")
+    assert [cell.diverged for cell in ranking.cells] == [1, 1, 1, 1]

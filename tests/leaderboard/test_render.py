@@ -3,6 +3,8 @@
 import io
 import math
 import re
+import subprocess
+from shutil import which
 
 import pytest
 from rich.console import Console
@@ -50,16 +52,45 @@ def test_csv_has_all_digits_and_a_column_for_each_axis():
 
 
 def test_latex():
-    assert render.latex(TABLE).splitlines() == [
+    assert render.latex(TABLE).splitlines()[2:] == [
         r"\begin{tabular}{llrrr}",
         r"\toprule",
         r"method & lr & accuracy \% & diff & seeds \\",
         r"\midrule",
-        r"a\_1 & 0.1 & 50.0 $\pm$ 25.0 * & $-$10.0 & 2 \\",
+        r"a\_1 & 0.1 & \textbf{50.0 $\pm$ 25.0} & $-$10.0 & 2 \\",
         r"b &  & inf &  & 1 \\",
         r"\bottomrule",
         r"\end{tabular}",
     ]
+
+
+HARD = render.Table(
+    [render.Column("méthode | a_1 ≥ 10 %", words=True), render.Column("minus b ↓", measured=True)],
+    [
+        ["a\\b~c^d{e}$f#2&", render.Number(1.5e-9, 2e-9, "-1.5e-9", "2e-9", best=True)],
+        ["[x] <b> y-2", "+1.2 [-0.3, 2.1]†"],
+        ["[also] at the start of a row", "→ 0"],
+    ],
+    "of 100 %\nin two lines",
+)
+
+
+def test_latex_of_hard_characters():
+    """A row that begins with a bracket would be an option of the line break before it."""
+    head, *rows = (line for line in render.latex(HARD).splitlines() if line.endswith(r"\\"))
+    assert head == r"méthode \textbar{} a\_1 $\geq$ 10 \% & minus b $\downarrow$ \\"
+    assert rows[0].endswith(r"& \textbf{$-$1.5$\cdot10^{-9}$ $\pm$ 2$\cdot10^{-9}$} \\")
+    assert rows[1] == r"{[}x] \textless{}b\textgreater{} y-2 & +1.2 [$-$0.3, 2.1]\dag{} \\"
+
+
+@pytest.mark.skipif(not which("pdflatex"), reason="needs pdflatex")
+def test_latex_compiles(tmp_path):
+    body = "\n\n".join(map(render.latex, (TABLE, HARD)))
+    source = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{body}\end{{document}}"
+    (tmp_path / "paper.tex").write_text(source, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
 
 
 def shown(table, width):

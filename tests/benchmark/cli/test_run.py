@@ -64,7 +64,7 @@ def test_run_twice_then_leaderboard(store, tmp_path, capsys):
         assert rows[method]["seeds"] == 2
         assert rows[method]["rounds"] == 20
     assert {path.name for path in (store / "tiny").glob("leaderboard.*")} == {
-        f"leaderboard.{end}" for end in ("md", "csv", "tex", "html", "png")
+        f"leaderboard.{end}" for end in ("md", "csv", "tex", "svg", "pdf", "png")
     }
 
 
@@ -171,6 +171,9 @@ def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(store, tmp_pat
         f"4 trials, 80 rounds in all; {done} finished in {store}/jones/{name}"
         for name, done in (("fig1", 0), ("table2", 2))
     ]
+    several = json.loads(rollcall(capsys, "show", "*/fig1", "jones/t*", "--json")[1])
+    assert list(dict.fromkeys(one["experiment"] for one in several)) == ["jones/fig1", "jones/table2"]
+    assert rollcall(capsys, "run", "jones/fig1", "smith/*")[2].startswith("error: experiment: 'smith/*' is not allowed")
     arguments = ("jones/table2", "--variant", "as_released", "--seeds", "7")
     assert "settings of all trials" in rollcall(capsys, "show", *arguments)[1]
     assert rollcall(capsys, "run", *arguments, "--executor", "inline", "--only", "algorithm=fedavg")[0] == 0

@@ -1,0 +1,169 @@
+"""A tenth of the statements' experiments run again; and faults in code or formulas, which must turn verdicts."""
+
+from functools import cache
+from itertools import chain
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rollcall import simulate
+from rollcall.algorithms import FedAvg, FedAvgDebiased, FedPBC, Focus, LocalSGD
+from rollcall.algorithms.fedpbc import LocalModels
+from rollcall.algorithms.focus import Tracking
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.digest import flatten, plain
+from rollcall.benchmark.config.experiment import Experiment, names, places
+from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.paper.claims import check_claim
+from rollcall.leaderboard.runs import Run, unarchive
+from rollcall.participation import analyses, statements
+from rollcall.participation.theory import separation
+
+OPTIONS = ("minus", "over", "along", "slope", "at", "either", "printed", "cause", "least", "most")
+
+
+@cache
+def read(name):
+    return Experiment.read(name)
+
+
+def panels_of(experiment, claim):
+    """The panels whose runs a claim reads."""
+    parts = (claim.where, claim.of, claim.minus or {}, claim.over or {})
+    return set(chain.from_iterable(labels.get("panel", ()) for labels in parts)) or set(experiment.panels)
+
+
+def part(experiment, claim):
+    return experiment.only({"panel": sorted(panels_of(experiment, claim))})
+
+
+def kinds(experiment, claim):
+    """The analyses that a claim reads, and the options that it has."""
+    computed = [experiment.panels[panel].analysis for panel in panels_of(experiment, claim)]
+    given = {option for option in OPTIONS if getattr(claim, option) is not None}
+    return given | {analysis["name"] if analysis else "training" for analysis in computed}
+
+
+def cost(experiment, claim):
+    """A measure of the time of a claim's runs: their rounds, or 500 for an analysis without rounds."""
+    of = part(experiment, claim)
+    lengths = [flatten(place.spec).get("analysis.rounds", 500) for place in places(of) if "analysis" in place.spec]
+    return sum(min(int(length), 20_000) for length in lengths) + sum(
+        place.rounds for place in places(of) if "analysis" not in place.spec
+    )
+
+
+def ran(experiment):
+    """The runs of an experiment, computed now; of equal trials the longest."""
+    found = {}
+    for place in sorted(places(experiment), key=lambda place: -place.rounds):
+        if place.digest not in found:
+            trial = place.trial
+            table = trial.table() if isinstance(trial, Analysis) else simulate(trial).history
+            tags = {"seed": str(place.seed), "rollcall.trial": place.digest}
+            found[place.digest] = Run(tags, flatten(plain(place.spec)), table.set_index("round").astype(float))
+    return list(found.values())
+
+
+def kept(experiment, claim):
+    return check_claim(claim, experiment, cells(experiment, unarchive(experiment.home))).verdict
+
+
+def test_a_tenth_of_the_statements_is_run_again():
+    """The cheapest claims that have a new kind of analysis or of claim: equal rows and equal verdicts."""
+    every = [read(name) for pattern in ("*/statements", "*/quadratics") for name in names(of=pattern)]
+    claims = sorted(((one, claim) for one in every for claim in one.claims), key=lambda pair: cost(*pair))
+    chosen, seen = [], set()
+    for experiment, claim in claims:
+        if kinds(experiment, claim) - seen or len(chosen) < len(claims) / 10:
+            chosen.append((experiment, claim))
+            seen |= kinds(experiment, claim)
+    known = {}
+    for experiment, claim in chosen:
+        of = part(experiment, claim)
+        key = experiment.name, tuple(of.panels)
+        if key not in known:
+            known[key] = ran(of)
+        earlier = {run.tags["rollcall.trial"]: run.history for run in unarchive(experiment.home)}
+        for run in known[key]:
+            columns = earlier[run.tags["rollcall.trial"]]
+            again = run.history.loc[columns.index, columns.columns]
+            np.testing.assert_allclose(again, columns, rtol=1e-5, atol=1e-9, err_msg=f"{experiment.name}: {claim.says}")
+        assert check_claim(claim, of, cells(of, known[key])).verdict == kept(experiment, claim), claim.says
+
+
+def only_active(self, state, x, call, work):
+    """FedPBC with line 14 as printed: an inactive client loses its progress."""
+    update, after = FEDPBC(self, state, x, call, work)
+    models = state.models.clone()
+    models[call.active] = after.models[call.active]
+    return update, LocalModels(models)
+
+
+def mean_of_trackers(self, state, x, call, work):
+    """FOCUS whose server averages the trackers instead of adding them."""
+    _, after = FOCUS(self, state, x, call, work)
+    y = state.y + (after.y - state.y) / max(1, len(call.active))
+    return -call.lr * y, Tracking(y, after.h)
+
+
+FEDPBC, FOCUS = FedPBC.round, Focus.round
+
+
+def broadcast_before_averaging(p, at_once=0):
+    """FedAvg's matrix: all clients take the mean of the active ones."""
+    for chance, W in MIXING(p, at_once):
+        active = W.diagonal() < 1
+        yield chance, np.tile(active / active.sum(), (len(W), 1)) if active.any() else W
+
+
+def exact_bound(seed: int, *, probability: np.ndarray, at_once: int = 0) -> pd.DataFrame:
+    """The bound on rho of k of m is 1 - (k - 1)/(m - 1)."""
+    table = GOSSIP(seed, probability=probability, at_once=at_once)
+    return table.assign(excess=table["rho"] - (1 - (at_once - 1) / (len(probability) - 1)) - 1e-12)
+
+
+def without_waiting(p, R, B=1):
+    """Every round draws by p, also those who have just been drawn."""
+    return B * p / p.sum()
+
+
+MIXING, GOSSIP = statements._mixing, statements.gossip
+
+BREAKS = {
+    # Theorems
+    "PBC-49": ("fedpbc/statements", "doubly stochastic", "holds", (statements, "_mixing", broadcast_before_averaging), {}),
+    "PBC-12 exact": ("fedpbc/quadratics", "squared gradient is O", "holds", (statements, "_mixing", broadcast_before_averaging), {}),
+    "PBC-12": ("fedpbc/quadratics", "reaches the optimum as O", "holds", (FedPBC, "round", only_active), {"algorithm": ["fedpbc"], "participation": ["bernoulli"]}),
+    "SUN-09": ("sun/statements", "(0.3, 0.3, 0.4)", "holds", (separation, "stationary_separation", without_waiting), {}),
+    "SUN-11": ("sun/quadratics", "for every R and p", "holds", (FedAvgDebiased, "round", lambda self, state, x, call, work: (FedAvg().round(None, x, call, work)[0], state)), {"case": ["R = 3, steeper p"]}),
+    "FOC-05": ("focus/quadratics", "exact for every scheme", "holds", (Focus, "round", mean_of_trackers), {"scheme": ["bernoulli"]}),
+    "FOC-03": ("focus/quadratics", "to the last digits", "holds", (Focus, "round", mean_of_trackers), {"local.steps": [1]}),
+    # Counterexamples
+    "PBC-10": ("fedpbc/statements", "If k of m clients", "contradicted", (analyses.ANALYSES, "gossip", exact_bound), {}),
+    "PBC-20": ("fedpbc/statements", "is a lower bound of", "contradicted", None, {"analysis.gamma": [0.2, 0.4, 0.5]}),
+    "SUN-07": ("sun/statements", "irreducible for all R", "contradicted", None, {"case": ["R < M - 1, N = 5, B = 1, R = 2"]}),
+    "SUN-10": ("sun/quadratics", "is finite for any", "contradicted", None, {"analysis.rounds": 1000}),
+    "FOC-09": ("focus/quadratics", "uniform sampling do not", "holds", (FedAvg, "round", LocalSGD.round), {}),
+    "FOC-21": ("focus/quadratics", "even at a falling rate", "holds", (FedAvg, "round", LocalSGD.round), {}),
+}  # fmt: skip
+"""By statement: experiment, words of the claim, its kept verdict, what is replaced, and what part of the grid is run."""
+
+
+@pytest.mark.parametrize("statement", BREAKS)
+def test_a_fault_turns_the_verdict(statement, monkeypatch):
+    name, words, before, fault, changes = BREAKS[statement]
+    experiment = read(name)
+    claim = next(claim for claim in experiment.claims if words in claim.says)
+    assert kept(experiment, claim) == before
+    cut = part(experiment, claim)
+    for axis, values in changes.items():
+        cut = cut.only({axis: values}) if isinstance(values, list) else cut.varied({axis: [values]})
+    if any("analysis" not in place.spec for place in places(cut)):
+        cut = cut.varied({"seed": [0, 1, 2]})
+    if fault is not None:
+        target, attribute, replacement = fault
+        (monkeypatch.setitem if isinstance(target, dict) else monkeypatch.setattr)(target, attribute, replacement)
+    after = check_claim(claim, cut, cells(cut, ran(cut))).verdict
+    assert after == {"holds": "contradicted", "contradicted": "holds"}[before]
