@@ -4,6 +4,7 @@ from typing import Any
 
 from rollcall.algorithms.adafed import AdaFed
 from rollcall.algorithms.amplified_fedavg import AmplifiedFedAvg
+from rollcall.algorithms.amplified_scaffold import AmplifiedScaffold
 from rollcall.algorithms.base import (
     KNOWLEDGE,
     Algorithm,
@@ -32,10 +33,12 @@ from rollcall.algorithms.fedpbc import FedPBC
 from rollcall.algorithms.fedprox import FedProx
 from rollcall.algorithms.fedsgd import FedSGD
 from rollcall.algorithms.fedsgd_iw import FedSGDIW
+from rollcall.algorithms.fedstale import FedStale
 from rollcall.algorithms.fedvarp import FedVARP
 from rollcall.algorithms.focus import Focus
 from rollcall.algorithms.local_sgd import LocalSGD
 from rollcall.algorithms.mifa import MIFA
+from rollcall.algorithms.mimic import MimiC
 from rollcall.algorithms.more_available import MoreAvailable
 from rollcall.algorithms.rows import Rows
 from rollcall.algorithms.scaffnew import Scaffnew
@@ -58,6 +61,8 @@ ALGORITHMS: dict[str, type[Algorithm[Any]]] = {
     "fedprox": FedProx,
     "mifa": MIFA,
     "fedvarp": FedVARP,
+    "fedstale": FedStale,
+    "mimic": MimiC,
     "scaffold": Scaffold,
     "scaffnew": Scaffnew,
     "fedpbc": FedPBC,
@@ -67,6 +72,7 @@ ALGORITHMS: dict[str, type[Algorithm[Any]]] = {
     "feddyn": FedDyn,
     "fednova": FedNova,
     "amplified_fedavg": AmplifiedFedAvg,
+    "amplified_scaffold": AmplifiedScaffold,
     "fedavgm": FedAvgM,
     "fedadam": FedAdam,
     "fedyogi": FedYogi,
@@ -80,6 +86,7 @@ __all__ = [
     "AdaFed",
     "Algorithm",
     "AmplifiedFedAvg",
+    "AmplifiedScaffold",
     "CAFed",
     "FedAU",
     "FedAWE",
@@ -95,12 +102,14 @@ __all__ = [
     "FedProx",
     "FedSGD",
     "FedSGDIW",
+    "FedStale",
     "FedVARP",
     "FedYogi",
     "Focus",
     "LocalSGD",
     "LocalWork",
     "Memoryless",
+    "MimiC",
     "MoreAvailable",
     "Nothing",
     "Properties",

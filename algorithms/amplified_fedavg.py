@@ -1,4 +1,4 @@
-"""Amplified FedAvg: every P rounds, the sum of the last P updates of FedAvg is multiplied by eta.
+r"""Amplified FedAvg: every P rounds, the sum of the last P updates of FedAvg is multiplied by eta.
 
 Wang, Ji, *A Unified Analysis of Federated Learning with Arbitrary Client Participation* (NeurIPS 2022), Algorithm 1.
 
@@ -9,6 +9,17 @@ Wang, Ji, *A Unified Analysis of Federated Learning with Arbitrary Client Partic
         x  = x_0 + eta u               x_0: the model when u was last 0, so this adds (eta - 1) u
         u  = 0
     A empty: nothing is added; the round counts, and may be the one that amplifies
+
+Formula:
+    \Delta = \frac{1}{a} \sum_{i \in A} \left( x_i^{(K)} - x \right), \quad x \leftarrow x + \Delta, \quad u \leftarrow
+        u + \Delta
+    x \leftarrow x + (\eta - 1) \, u, \quad u \leftarrow 0, \quad \text{after every } P \text{ rounds}
+
+Cost:
+    a K gradients; a models up, a down; memory d.
+
+When to use:
+    If clients take turns over a known period P, and the local rate is small.
 
 Differences from the paper:
     The weights of the average are 1/a, as in the authors' code. The paper's local rate gamma is `local.lr`.

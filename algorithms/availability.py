@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, Nothing, Properties, Round, Vector
+from rollcall.algorithms.base import Algorithm, Nothing, Properties, Round, State, Vector
 
 PRIOR = 1.0  # n and n'
 
@@ -82,8 +82,8 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class AvailabilityWeighted(Algorithm[Watch | Nothing]):
-    """Base class of methods that weight clients by their long-run availability.
+class AvailabilityAware(Algorithm[State]):
+    """Base class of methods that use the clients' long-run availability.
 
     Attributes:
         oracle: use the exact pi of the participation model and observe nothing; otherwise use estimates.
@@ -91,26 +91,35 @@ class AvailabilityWeighted(Algorithm[Watch | Nothing]):
 
     oracle: bool = True
 
-    ends: ClassVar[Properties] = Properties()
-    """The method's properties, except those that depend on `oracle`."""
-
     @property
     def requires(self) -> tuple[str, ...]:
         return ("stationary",) if self.oracle else ()
+
+    def counts(self, x: Vector, clients: int) -> Watch | Nothing:
+        """The part of the state that estimates need, before the first round."""
+        return Nothing() if self.oracle else Watch.begin(clients, x.device)
+
+    def availability(self, seen: Watch | Nothing, call: Round) -> Float[Tensor, "m"]:
+        """The availability pi [m]: exact, or estimated from the rounds so far."""
+        if isinstance(seen, Watch):
+            return seen.stationary.to(call.alpha.dtype)
+        assert call.stationary is not None, "declared in requires"
+        return call.stationary
+
+
+@dataclass(frozen=True)
+class AvailabilityWeighted(AvailabilityAware[Watch | Nothing]):
+    """Base class of methods that weight clients by their long-run availability, and remember nothing else."""
+
+    ends: ClassVar[Properties] = Properties()
+    """The method's properties, except those that depend on `oracle`."""
 
     @property
     def properties(self) -> Properties:
         return replace(self.ends, step="mean" if self.oracle else "some", ages=("last", "from_on"))
 
     def init(self, x: Vector, clients: int) -> Watch | Nothing:
-        return Nothing() if self.oracle else Watch.begin(clients, x.device)
-
-    def availability(self, state: Watch | Nothing, call: Round) -> Float[Tensor, "m"]:
-        """The availability pi [m]: exact, or estimated from the rounds so far."""
-        if isinstance(state, Watch):
-            return state.stationary.to(call.alpha.dtype)
-        assert call.stationary is not None, "declared in requires"
-        return call.stationary
+        return self.counts(x, clients)
 
 
 def observed(state: Watch | Nothing, call: Round) -> Watch | Nothing:

@@ -1,4 +1,4 @@
-"""FedAvg: averages the updates of the active clients.
+r"""FedAvg: averages the updates of the active clients.
 
 McMahan, Moore, Ramage, Hampson, Agüera y Arcas, *Communication-Efficient Learning of Deep Networks from
 Decentralized Data* (AISTATS 2017), Algorithm 1.
@@ -6,6 +6,16 @@ Decentralized Data* (AISTATS 2017), Algorithm 1.
     D_i = x_i(K) - x                   for i in A: the change by K local SGD steps from x
     x  += eta_g * mean over A of D_i
     A empty: x stays
+
+Formula:
+    x \leftarrow x + \frac{\eta_g}{a} \sum_{i \in A} \left( x_i^{(K)} - x \right)
+
+Cost:
+    a K gradients; a models up, a down; memory 0.
+
+When to use:
+    If all clients are equally available, or as the baseline. Unequal availability biases it toward the clients that are
+    often active.
 
 Differences from the paper:
     The average over A is uniform, not weighted by data size, as in all five participation papers.

@@ -1,4 +1,4 @@
-"""Debiased FedAvg: scales each client's local steps by the inverse of how often it has participated.
+r"""Debiased FedAvg: scales each client's local steps by the inverse of how often it has participated.
 
 Sun, Zhang, Xu, Joshi, Sharma, Wei, *Debiasing Federated Learning with Correlated Client Participation* (ICLR 2025),
 Algorithm 1.
@@ -11,6 +11,17 @@ Algorithm 1.
     x_i  -= eta nu_i g_i(x_i)              K times from x
     x     = mean over A of x_i
     A empty: x stays; the round counts
+
+Formula:
+    n_i \leftarrow n_i + 1, \quad \nu_i = \frac{(t + 1) \, a}{n_i \, m}, \quad i \in A
+    x_i \leftarrow x_i - \eta \, \nu_i \, g_i(x_i), \quad K \text{ times from } x
+    x \leftarrow \frac{1}{a} \sum_{i \in A} x_i
+
+Cost:
+    a K gradients; a models up, a down; memory m.
+
+When to use:
+    If availability is unequal and correlated over time but not known. With many local steps a small bias remains.
 
 Differences from the paper:
     None. The authors' released code takes nu_i = T / n_i over a horizon of T rounds: `horizon`.

@@ -1,4 +1,4 @@
-"""FedAvgM: FedAvg with momentum on the server.
+r"""FedAvgM: FedAvg with momentum on the server.
 
 Hsu, Qi, Brown, *Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification* (2019).
 
@@ -6,6 +6,16 @@ Hsu, Qi, Brown, *Measuring the Effects of Non-Identical Data Distribution for Fe
     v    = beta v + mean over A of D_i   0 at first
     x   += eta_g v
     A empty: x and v stay
+
+Formula:
+    v \leftarrow \beta \, v + \frac{1}{a} \sum_{i \in A} \left( x_i^{(K)} - x \right)
+    x \leftarrow x + \eta_g \, v
+
+Cost:
+    a K gradients; a models up, a down; memory d.
+
+When to use:
+    If the updates of few clients are noisy. It leaves FedAvg's bias as it is.
 
 Differences from the paper:
     The average is uniform over A, as with FedAvg here. The paper has eta_g = 1 and no empty round.

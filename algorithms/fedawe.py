@@ -1,4 +1,4 @@
-"""FedAWE: a client resumes from its own last model and takes a longer step for each round it missed.
+r"""FedAWE: a client resumes from its own last model and takes a longer step for each round it missed.
 
 Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Efficient Federated Learning against Heterogeneous and Non-stationary Client
 Unavailability* (NeurIPS 2024), Algorithm 1.
@@ -10,6 +10,17 @@ Unavailability* (NeurIPS 2024), Algorithm 1.
     x    = mean over A of x_i^
     x_i  = x, tau_i = t                             for i in A; the other clients do nothing
     A empty: x stays
+
+Formula:
+    \hat{x}_i = x_i + \eta_g \, (t - \tau_i) \left( x_i^{(K)} - x_i \right), \quad i \in A
+    x \leftarrow \frac{1}{a} \sum_{i \in A} \hat{x}_i
+    x_i \leftarrow x, \quad \tau_i \leftarrow t, \quad i \in A
+
+Cost:
+    a K gradients; a models up, a down; memory (n + 1) d + 2 m.
+
+When to use:
+    If absences are short. After a long absence its step is long, and x may oscillate.
 
 Differences from the paper:
     None. The authors' released code clips the averaged update to norm 0.5 (`clip`) and evaluates the mean of all m

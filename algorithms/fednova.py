@@ -1,4 +1,4 @@
-"""FedNova: each client's move is divided by its number of local steps before the average.
+r"""FedNova: each client's move is divided by its number of local steps before the average.
 
 Wang, Liu, Liang, Joshi, Poor, *Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization*
 (NeurIPS 2020).
@@ -9,6 +9,18 @@ Wang, Liu, Liang, Joshi, Poor, *Tackling the Objective Inconsistency Problem in 
     tau_eff  = sum over A of p_i |a_i|_1
     x       -= eta_g * tau_eff * sum over A of p_i eta d_i
     A empty: x stays
+
+Formula:
+    p_i = \frac{\alpha_i}{\sum_{j \in A} \alpha_j}
+    d_i = \frac{x - x_i^{(K_i)}}{\eta \, \lVert a_i \rVert_1}, \quad \tau_{\mathrm{eff}} = \sum_{i \in A} p_i \lVert a_i
+        \rVert_1
+    x \leftarrow x - \eta_g \, \tau_{\mathrm{eff}} \sum_{i \in A} p_i \, \eta \, d_i
+
+Cost:
+    a K gradients; a models up, a down; memory 0.
+
+When to use:
+    If clients take different numbers of local steps. It does not correct for unequal availability.
 
 Differences from the paper:
     The paper's server samples clients itself. Here the weights are those of the clients in A, divided by their sum.

@@ -1,4 +1,4 @@
-"""FedAdam and FedYogi: the server applies an adaptive optimizer to the mean of the clients' moves.
+r"""FedAdam and FedYogi: the server applies an adaptive optimizer to the mean of the clients' moves.
 
 Reddi, Charles, Zaheer, Garrett, Rush, Konečný, Kumar, McMahan, *Adaptive Federated Optimization* (ICLR 2021),
 Algorithm 2.
@@ -10,6 +10,19 @@ Algorithm 2.
     v     -= (1 - beta_2) Delta^2 sign(v - Delta^2)              FedYogi; tau^2 at first
     x     += eta_g m / (sqrt(v) + tau)                           coordinate by coordinate
     A empty: x, m and v stay
+
+Formula:
+    \Delta = \frac{1}{a} \sum_{i \in A} \left( x_i^{(K)} - x \right)
+    m \leftarrow \beta_1 \, m + (1 - \beta_1) \, \Delta
+    v \leftarrow \beta_2 \, v + (1 - \beta_2) \, \Delta^2 \quad \text{(FedAdam)}
+    v \leftarrow v - (1 - \beta_2) \, \Delta^2 \, \mathrm{sign}(v - \Delta^2) \quad \text{(FedYogi)}
+    x \leftarrow x + \eta_g \, \frac{m}{\sqrt{v} + \tau}
+
+Cost:
+    a K gradients; a models up, a down; memory 2 d + 1.
+
+When to use:
+    If coordinates need different rates, as with rare words. They leave FedAvg's bias about as it is.
 
 Differences from the paper:
     eta_g is the paper's eta, and eta its eta_l. The paper has no empty round. It has no bias correction either;

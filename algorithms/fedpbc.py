@@ -1,4 +1,4 @@
-"""FedPBC: all clients train in every round, and the server broadcasts to the active ones after averaging.
+r"""FedPBC: all clients train in every round, and the server broadcasts to the active ones after averaging.
 
 Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC),
 Algorithm 1. Postponing the broadcast lets an inactive client keep its own progress (implicit gossiping).
@@ -11,6 +11,17 @@ Algorithm 1. Postponing the broadcast lets an inactive client keep its own progr
 
 If A is empty, x stays and all clients keep x_i*. The result is the mean of all m models x_i after the broadcast
 (Equation 6), which Theorem 1 is about and which the authors' released code evaluates; `server` is x.
+
+Formula:
+    x_i^{\star} = x_i + \eta_g \left( x_i^{(K)} - x_i \right) \quad \text{for all } i
+    x \leftarrow \frac{1}{a} \sum_{i \in A} x_i^{\star}
+    x_i \leftarrow \begin{cases} x & i \in A \\ x_i^{\star} & i \notin A \end{cases}
+
+Cost:
+    m K gradients; a models up, a down; memory m d.
+
+When to use:
+    If clients can train while they are cut off. It halves FedAvg's bias without any knowledge of the probabilities.
 
 Differences from the paper:
     Line 14 as printed resets inactive clients to x_i. Equation 7 and the authors' released code keep x_i*, as here.

@@ -1,9 +1,18 @@
-"""Local SGD: FedAvg with full participation, whatever the participation model says.
+r"""Local SGD: FedAvg with full participation, whatever the participation model says.
 
 Stich, *Local SGD Converges Fast and Communicates Little* (ICLR 2019), Algorithm 1.
 
     D_i = x_i(K) - x                        for all i
     x  += eta_g * (1/m) sum over all i of D_i
+
+Formula:
+    x \leftarrow x + \frac{\eta_g}{m} \sum_{i=1}^{m} \left( x_i^{(K)} - x \right)
+
+Cost:
+    m K gradients; m models up, m down; memory 0.
+
+When to use:
+    As the reference: what a method could reach if every client answered in every round.
 
 Differences from the paper:
     None. It ignores the active set A and serves as a reference: no method under partial participation is expected to do

@@ -1,4 +1,4 @@
-"""MIFA: averages the last known update of every client in each round.
+r"""MIFA: averages the last known update of every client in each round.
 
 Gu, Huang, Zhang, Huang, *Fast Federated Learning in the Presence of Arbitrary Device Unavailability* (NeurIPS
 2021), Algorithm 1.
@@ -8,6 +8,16 @@ Gu, Huang, Zhang, Huang, *Fast Federated Learning in the Presence of Arbitrary D
     G_i  = (x - x_i(K)) / eta              for i in A
     x   -= eta_g * eta * mean over all i of G_i
     A empty: the step is still made
+
+Formula:
+    G_i \leftarrow \frac{x - x_i^{(K)}}{\eta}, \quad i \in A
+    x \leftarrow x - \frac{\eta_g \, \eta}{m} \sum_{i=1}^{m} G_i
+
+Cost:
+    a K gradients; a models up, a down; memory (n + 1) d + m.
+
+When to use:
+    If the server can store an update of every client. Old updates count as much as new ones.
 
 Differences from the paper:
     In the paper every client is active in the first round. Here G_i starts at zero, or, with `wait_for_all`, x stays

@@ -1,4 +1,4 @@
-"""Scaffnew: local steps with gradient shifts, which are corrected by the change that averaging made.
+r"""Scaffnew: local steps with gradient shifts, which are corrected by the change that averaging made.
 
 Mishchenko, Malinovsky, Stich, Richtárik, *ProxSkip: Yes! Local Gradient Steps Provably Lead to Communication
 Acceleration! Finally!* (ICML 2022), Algorithm 2; under partial participation as the FOCUS paper runs it.
@@ -13,6 +13,17 @@ Acceleration! Finally!* (ICML 2022), Algorithm 2; under partial participation as
 
 After every iteration the clients communicate with probability 1/K (one coin for all), or after every K-th iteration. If
 A is empty, x stays.
+
+Formula:
+    h_i \leftarrow h_i + \frac{x - \hat{x}_i}{K \, \eta}, \quad i \in A
+    \hat{x}_i \leftarrow \hat{x}_i - \eta \left( g_i(\hat{x}_i) - h_i \right), \quad L \text{ times from } x
+    x \leftarrow \frac{1}{a} \sum_{i \in A} \hat{x}_i
+
+Cost:
+    a K gradients; a models up, a down; memory 2 (n + 1) d + 3 m.
+
+When to use:
+    With full participation. With partial participation it may diverge.
 
 Differences from the paper:
     A round is everything between two communications. A client receives the new x when it is active again, and only then

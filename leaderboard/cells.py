@@ -1,12 +1,13 @@
 """The cells of an experiment with the runs that belong to them, and their numbers."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from rollcall.benchmark.config.digest import SPEED, flatten, plain
@@ -15,6 +16,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import parsed
 from rollcall.leaderboard.render import Number, number
 from rollcall.leaderboard.runs import Run, Settings, first_round, unarchive
+from rollcall.leaderboard.statistics import median_round
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -28,7 +30,7 @@ class Cell:
 
     Attributes:
         labels: by axis; the panel is an axis too.
-        rounds, seeds: numbers that the experiment's file asks for; in a ranking, numbers that were run.
+        rounds, seeds: numbers that the experiment's file asks for; in a ranking, the number of seeds that were run.
         runs: by seed, of one source and equally long; the longest one if a seed was run several times.
         beside: by seed, the user's own runs, where they are shorter or fewer than the kept ones and so do not count.
     """
@@ -48,6 +50,11 @@ class Cell:
     def diverged(self) -> int:
         """Number of runs that diverged. With one of them the cell has no mean."""
         return sum(run.diverged for run in self.runs.values())
+
+    @property
+    def trials(self) -> set[str]:
+        """The digests of its runs."""
+        return {run.tags["rollcall.trial"] for run in self.runs.values()}
 
     @property
     def exact(self) -> bool:
@@ -73,6 +80,15 @@ class Cell:
         """The cell with its runs cut to this many rounds."""
         return replace(self, runs={seed: run.until(rounds) for seed, run in self.runs.items()})
 
+    def within(self, cost: str, budget: float, metric: Metric) -> "Cell":
+        """The cell with its runs cut to a budget; see `Run.within`. Its rounds are those of the shortest one."""
+        runs = {seed: run.within(cost, budget, metric) for seed, run in self.runs.items()}
+        return replace(self, rounds=min(run.rounds for run in runs.values()), runs=runs)
+
+    def of(self, seeds: Collection[str]) -> "Cell":
+        """The cell with its runs of these seeds."""
+        return replace(self, runs={seed: run for seed, run in self.runs.items() if seed in seeds})
+
     def measured(self, metric: Metric) -> bool:
         """Whether a run has the metric."""
         return any(run.has(metric) for run in self.runs.values())
@@ -82,6 +98,15 @@ class Cell:
         runs = {seed: run for seed, run in self.ended.runs.items() if run.has(metric)}
         values = {seed: run.final(metric, last_rounds, at, per) for seed, run in runs.items()}
         return pd.Series(values, dtype=float).dropna()
+
+    def scores(self, metric: Metric, last_rounds: int) -> pd.Series:
+        """The score of every run that has a final value, by seed; larger is better.
+
+        It is -inf if the run diverged, or did not reach a threshold. See `rollcall.leaderboard.statistics`.
+        """
+        scores = self.finals(metric, last_rounds).map(lambda value: -metric.penalty(value))
+        diverged = [seed for seed, run in self.runs.items() if run.diverged]
+        return pd.concat([scores, pd.Series(-math.inf, index=diverged)]) if diverged else scores
 
     def mean(self, metric: Metric, last_rounds: int) -> float:
         """The mean of the final values over seeds; NaN if a run diverged or has no value.
@@ -108,6 +133,16 @@ class Cell:
         values = self.finals(metric, last_rounds)
         sd = float(values.std(ddof=1)) if math.isfinite(values.sum()) else math.nan
         return number(mean, sd, lambda value: metric.text(value, sd))
+
+    def median_round(self, metric: Metric) -> tuple[float, float, float]:
+        """The median over seeds of the first round that reaches a threshold, and its interval, from three seeds.
+
+        A run that does not reach it is censored at its end; one that diverged never reaches it.
+        """
+        first = np.array([math.inf if run.diverged else run.final(metric) for run in self.runs.values()])
+        last = np.array([float(self.rounds) if run.diverged else run.rounds for run in self.runs.values()])
+        median, low, high = median_round(np.minimum(first, last), np.isfinite(first))
+        return (median, low, high) if len(first) > 2 else (median, math.nan, math.nan)
 
     def reached(self, metric: Metric, seeds: Iterable[str] | None = None) -> float:
         """The first round at which the mean curve over seeds reaches a threshold; infinite if it does not.

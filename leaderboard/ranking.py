@@ -1,5 +1,6 @@
 """The ranking of the user's own runs: which of them count, their labels, and their order."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -146,11 +147,13 @@ class Ranking:
         metrics: the first one ranks.
         groups: cells whose settings of `CONDITIONS` are equal, sorted by these settings; at least one group.
         last_rounds: final values are means over the evaluations of this many last rounds.
+        cost: that the rows of a group have in common instead of rounds; empty for rounds.
     """
 
     metrics: tuple[Metric, ...]
     groups: list[list[Cell]]
     last_rounds: int
+    cost: str = ""
 
     @property
     def cells(self) -> list[Cell]:
@@ -162,6 +165,15 @@ class Ranking:
         """The axes and settings that tell cells apart, besides the method and the rounds."""
         return list(dict.fromkeys(key for cell in self.cells for key in cell.labels if key != METHOD))
 
+    @property
+    def equal(self) -> list[str]:
+        """The settings, by their short names, that are equal within each group and differ between groups."""
+        cells = [[cell.labels | {"rounds": str(cell.rounds)} for cell in group] for group in self.groups]
+        names = [*self.settings, *([] if self.cost else ["rounds"])]
+        within = [name for name in names if all(len({one[name] for one in group}) == 1 for group in cells)]
+        differing = [name for name in within if len({group[0][name] for group in cells}) > 1]
+        return [name if name == "rounds" else self.short(name) for name in differing]
+
     def short(self, setting: str) -> str:
         """The shortest end of a setting's dotted name that no other varying setting has."""
         parts = setting.split(".")
@@ -169,7 +181,14 @@ class Ranking:
         return next(end for end in ends if sum(f".{other}".endswith(f".{end}") for other in self.settings) == 1)
 
 
-def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes: Sequence[Axis] = ()) -> Ranking:
+def rank(
+    runs: Sequence[Run],
+    metrics: Sequence[Metric],
+    last_rounds: int,
+    axes: Sequence[Axis] = (),
+    planned: int = 0,
+    cost: str = "",
+) -> Ranking:
     """The ranking of an experiment.
 
     Args:
@@ -177,21 +196,41 @@ def rank(runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes:
         metrics: at least one; the first one ranks.
         last_rounds: a final value is the mean over the evaluations of this many last rounds.
         axes: of the experiment's grid, see `distinctions`.
+        planned: the number of rounds that the file asks for; 0 if panels ask for different ones.
+        cost: rank at equal costs, see `Run.spent`, instead of equal rounds: within each group at the largest cost that
+            all runs have spent, by the last evaluation until then.
     """
+    free = ("seed", "rounds") if cost else ("seed",)
     by_settings: dict[Settings, dict[str, Run]] = {}
     for run in runs:
-        by_settings.setdefault(run.cell, {})[run.tags["seed"]] = run
+        by_settings.setdefault(run.settings_without(*free), {})[run.tags["seed"]] = run
     differences = distinctions([dict(settings) for settings in by_settings], axes)
     groups: dict[Settings, list[Cell]] = {}
     for (method, labels), (settings, by_seed) in zip(differences, by_settings.items(), strict=True):
         rounds = next(iter(by_seed.values())).rounds
-        cell = Cell({METHOD: method, **labels}, rounds, len(by_seed), by_seed)
+        cell = Cell({METHOD: method, **labels}, max(rounds, planned), len(by_seed), by_seed)
         groups.setdefault(_conditions(settings), []).append(cell)
+
+    if cost:
+        groups = {key: _at_equal_cost(group, cost, metrics[0]) for key, group in groups.items()}
+        last_rounds = 1
 
     def place(cell: Cell) -> tuple[int, float]:
         return cell.diverged, metrics[0].penalty(cell.mean(metrics[0], last_rounds))
 
-    return Ranking(tuple(metrics), [sorted(group, key=place) for _, group in sorted(groups.items())], last_rounds)
+    return Ranking(tuple(metrics), [sorted(group, key=place) for _, group in sorted(groups.items())], last_rounds, cost)
+
+
+def _at_equal_cost(group: Sequence[Cell], cost: str, metric: Metric) -> list[Cell]:
+    """The cells, cut to the largest cost that all runs that did not diverge have spent.
+
+    Raises:
+        SettingError: a run did not measure the cost.
+    """
+    spent = [run.spent(cost).max() for cell in group for run in cell.ended.runs.values()]
+    if not spent or any(map(math.isnan, spent)):
+        raise SettingError(f"equal: {cost} was not measured in all runs; leave the option out, or choose another cost")
+    return [cell.within(cost, min(spent), metric) for cell in group]
 
 
 def distinctions(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tuple[str, dict[str, str]]]:

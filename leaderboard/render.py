@@ -1,10 +1,10 @@
-"""A table, the model behind rankings and papers' tables, and its forms: terminal, Markdown, LaTeX, HTML, CSV."""
+"""A table, the model behind rankings and papers' tables, and its forms: terminal, Markdown, LaTeX, CSV."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
@@ -15,6 +15,8 @@ from rich.text import Text
 
 TEX = {letter: f"\\{letter}" for letter in "%&_#${}"}
 TEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+TEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "≥": r"$\geq$"}
+TEX |= {"†": r"\dag{}", "→": r"$\to$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 """The characters that have a meaning in LaTeX, as text."""
 
 PADDING = 3
@@ -94,11 +96,13 @@ class Table:
         columns: their heads.
         rows: as long as `columns`; an entry that is missing is the empty text.
         caption: how the numbers were computed.
+        best_of: among which rows a best value is the best, if not among all.
     """
 
     columns: list[Column]
     rows: list[list[Entry]]
     caption: str
+    best_of: str = ""
 
     @property
     def marks_best(self) -> bool:
@@ -143,12 +147,14 @@ def terminal(table: Table, title: str, width: int) -> Group:
 def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
     """Some columns of a table. Entries are broken into lines only if the terminal is too narrow for one part."""
     grid = Grid(box=box.SIMPLE_HEAD)
+    needed = {index: _width(table, [index]) - PADDING for index in indices}
     fits = _width(table, indices) < width
+    whole = sum(max(needed[index], len(table.columns[index].title)) + PADDING for index in indices) < width
     for index in indices:
         column = table.columns[index]
         justify: Literal["left", "right"] = "left" if column.words else "right"
-        least = _widest(table, index) if fits else None
-        grid.add_column(Text(column.title), justify=justify, overflow="fold", min_width=least)
+        exact = needed[index] if fits and not whole else None  # Rich itself may break an entry rather than a title
+        grid.add_column(Text(column.title), justify=justify, overflow="fold", width=exact)
     for row in table.rows:
         grid.add_row(*(_cell(row[index], table.marks_best) for index in indices))
     return grid
@@ -218,32 +224,22 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def latex(table: Table) -> str:
-    """A `tabular` with the rules of booktabs, the best values with a star."""
+    """A `tabular` with the rules of booktabs, the best values bold. The caption is a comment above it."""
+
+    def text(entry: Entry) -> str:
+        is_best = isinstance(entry, Number) and entry.best
+        return rf"\textbf{{{_escaped(str(entry))}}}" if is_best else _escaped(str(entry))
+
     columns = "".join("l" if column.words else "r" for column in table.columns)
-    lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (table.titles, *table.texts("{} *"))]
-    body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
-    return "\n".join([*body, r"\end{tabular}", ""])
-
-
-def html(table: Table, title: str, about: str, figure: str, origin: str) -> str:
-    """A page in one file.
-
-    Args:
-        table: to show.
-        title, about: of the experiment.
-        figure: an <svg> element.
-        origin: versions and commits, for the foot of the page.
-    """
-    from jinja2 import Environment, FileSystemLoader, select_autoescape
-
-    environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=select_autoescape())
-    return environment.get_template("page.html").render(
-        title=title, about=about, figure=figure, table=table, origin=origin
-    )
+    heads: list[Entry] = [*table.titles]
+    head, *lines = [" & ".join(map(text, row)) + r" \\" for row in (heads, *table.rows)]
+    notes = [r"% needs \usepackage{booktabs}", f"% {' '.join(_caption(table, 'bold: best').split())}"]
+    body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *lines, r"\bottomrule"]
+    return "\n".join([*notes, *body, r"\end{tabular}", ""])
 
 
 def _caption(table: Table, legend: str) -> str:
-    return f"{table.caption}; {legend}" if table.marks_best else table.caption
+    return f"{table.caption}; {legend}{table.best_of}" if table.marks_best else table.caption
 
 
 def _cell(entry: Entry, marks_best: bool) -> Text:
@@ -254,6 +250,6 @@ def _cell(entry: Entry, marks_best: bool) -> Text:
 
 def _escaped(text: str) -> str:
     special = "".join(TEX.get(letter, letter) for letter in text)
-    if special.startswith("-"):
-        return f"$-${special[1:]}"
-    return special.replace("±", r"$\pm$").replace(" -", " $-$")
+    special = re.sub(r"(?<![\w.])(\d[\d.]*)e(-?\d+)(?!\w)", r"\1$\\cdot10^{\2}$", special)  # 1.2e-9
+    special = re.sub(r"(?<!\w)-(?=\d)(?![^${]*})", "$-$", special)
+    return f"{{[}}{special[1:]}" if special.startswith("[") else special  # after \\\\ it would begin an option

@@ -78,6 +78,23 @@ class Run:
     def _how_evaluated(self) -> Settings:
         return tuple(pair for pair in self.settings.items() if pair[0].startswith("evaluation."))
 
+    def spent(self, cost: str) -> pd.Series:
+        """A cost so far, by round: a column of the history, or `seconds`, which are spread evenly over the rounds.
+
+        Without entries if it was not measured.
+        """
+        if cost == "seconds":
+            rate = float(self.tags.get("rollcall.seconds", math.nan)) / max(
+                1, int(self.tags.get("rollcall.finished", self.rounds))
+            )
+            return pd.Series(self.history.index * rate, self.history.index).dropna()
+        return self.history[cost].dropna() if cost in self.history else pd.Series(dtype=float)
+
+    def within(self, cost: str, budget: float, metric: Metric) -> "Run":
+        """The run as it was at the last evaluation of a metric at which a cost was at most a budget."""
+        spent = self.spent(cost).reindex(self.history[metric.column].dropna().index)
+        return self if spent.max() <= budget else self.until(int(max(spent.index[spent <= budget], default=0)))
+
     def has(self, metric: Metric) -> bool:
         """Whether the metric was measured."""
         return metric.column in self.history
@@ -88,6 +105,17 @@ class Run:
         They are empty unless they cover the window: the run has that many rounds, and was evaluated after all rounds of
         the window after which its settings say so. The evaluation before the first round does not count.
         """
+        key = (metric.column, last_rounds)
+        if key not in self._windows:
+            self._windows[key] = self._window(metric, last_rounds)
+        return self._windows[key]
+
+    @cached_property
+    def _windows(self) -> dict[tuple[str, int], pd.Series]:
+        """The windows that were asked for: tables, claims and figures ask for the same ones many times."""
+        return {}
+
+    def _window(self, metric: Metric, last_rounds: int) -> pd.Series:
         values = self.history[metric.column].dropna()
         if "rounds" not in self.settings:  # an analysis
             return values[values.index > values.index.max() - last_rounds]

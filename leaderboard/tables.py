@@ -1,26 +1,40 @@
 """The tables: a ranking of the user's own runs, a paper's table with its printed numbers, and both as long rows."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from rollcall.benchmark.config.experiment import Experiment
-from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.metric import COSTS, Metric
+from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell
+from rollcall.leaderboard.comparison import HOW, Comparison
 from rollcall.leaderboard.paper.reported import Printed, printed_for
 from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, finite, number
 
 
-def ranking_table(ranking: Ranking) -> Table:
-    """The cells of a ranking, group by group, the best value of each metric of a group marked."""
+def ranking_table(
+    ranking: Ranking, baseline: str = "", beside: Mapping[str, Sequence[Comparison | None]] | None = None
+) -> Table:
+    """The cells of a ranking, group by group, the best value of each metric of a group marked.
+
+    Args:
+        ranking: of runs.
+        baseline: with which the cells are compared; empty for none.
+        beside: by metric the comparison of each cell, see `against`.
+    """
     seeds = [",".join(sorted(cell.runs, key=int)) for cell in ranking.cells]
     mixed = len(set(seeds)) > 1  # as when the best settings of a search run with more seeds
     columns = [Column("method", words=True)]
     columns += [Column(ranking.short(key), words=True) for key in ranking.settings]
-    columns += [Column(one.title, measured=True, arrow=one.arrow, group=one.name) for one in ranking.metrics]
+    for metric in ranking.metrics:
+        columns.append(Column(metric.head, measured=True, arrow=metric.arrow, group=metric.name))
+        columns += [Column("median", group=metric.name)] if metric.threshold is not None else []
+        columns += [Column(f"minus {baseline}", group=metric.name)] if baseline else []
+    columns += [Column(COSTS.get(ranking.cost, ranking.cost), group=SIZE)] if ranking.cost else []
     columns += [Column("seeds", group=SIZE)]
     columns += [Column("which seeds", words=True, group=SIZE)] if mixed else []
     columns += [Column("rounds", group=SIZE)]
@@ -28,14 +42,39 @@ def ranking_table(ranking: Ranking) -> Table:
     for group in ranking.groups:
         values = [_marked(group, metric, ranking.last_rounds) for metric in ranking.metrics]
         for index, cell in enumerate(group):
-            labels = [cell.labels[key] for key in (METHOD, *ranking.settings)]
-            size: list[Entry] = [len(cell.runs), *([seeds[len(rows)]] if mixed else []), cell.rounds]
-            rows.append([*labels, *(column[index] for column in values), *size])
+            row: list[Entry] = [cell.labels[key] for key in (METHOD, *ranking.settings)]
+            for metric, column in zip(ranking.metrics, values, strict=True):
+                row.append(column[index])
+                row += [_median(cell, metric)] if metric.threshold is not None else []
+                one = beside[metric.name][len(rows)] if beside else None
+                row += [one.text if one else ""] if baseline else []
+            spent = [run.spent(ranking.cost).max() for run in cell.runs.values()] if ranking.cost else []
+            row += [f"{sum(spent) / len(spent):,.4g}"] if spent else []
+            rows.append([*row, len(cell.runs), *([seeds[len(rows)]] if mixed else []), cell.rounds_run])
     parts = [", ".join(f"{metric.name} {metric.arrow}" for metric in ranking.metrics)]
     parts += _how(ranking.cells, ranking.metrics, ranking.last_rounds)
     if mixed:
         parts.append("rows have different seeds (to compare equal ones: --only seed=...)")
-    return Table(columns, rows, "; ".join(parts))
+    if ranking.cost:
+        parts.append(
+            f"equal {columns[-3 - mixed].title}: the last evaluation within what every run of a group has spent"
+        )
+    if any(metric.threshold is not None for metric in ranking.metrics):
+        parts.append(
+            "median over seeds with its 95 % interval (Kaplan-Meier; a round that was not reached is censored)"
+        )
+    if baseline:
+        count = sum(one is not None for one in (beside or {})[ranking.metrics[0].name])
+        parts.append(HOW.format(baseline, counted(count, "row")))
+    best_of = f" of the rows with equal {', '.join(ranking.equal)}" if ranking.equal else ""
+    return Table(columns, rows, "; ".join(parts), best_of)
+
+
+def _median(cell: Cell, metric: Metric) -> str:
+    """The median round of a threshold and its interval."""
+    median, low, high = cell.median_round(metric)
+    ends = "" if math.isnan(low) else f" [{metric.text(low)}, {'...' if math.isinf(high) else metric.text(high)}]"
+    return f"{metric.text(median)}{ends}"
 
 
 def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Table:
@@ -74,7 +113,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         rows.append(row)
     columns = [Column(axis, words=True) for axis in down]
     for head, metric in product(heads, metrics):
-        measured = Column(" ".join([*filter(None, head), metric.title]), measured=True, group=f"{head} {metric.name}")
+        measured = Column(" ".join([*filter(None, head), metric.head]), measured=True, group=f"{head} {metric.name}")
         beside = ("paper", "diff") if metric in compared else ()
         columns += [measured, *(replace(measured, title=title) for title in beside)]
     columns += [Column("seeds", group=SIZE), Column("rounds", group=SIZE)]
@@ -120,11 +159,11 @@ def long_rows(
 
 
 def _marked(cells: Sequence[Cell], metric: Metric, last_rounds: int) -> list[Entry]:
-    """The entries of competing cells, the best one marked; empty where there is no number."""
+    """The entries of competing cells, the best one of several marked; empty where there is no number."""
     values = [cell.number(metric, last_rounds) for cell in cells]
     means = [value.mean for value in values if value and not math.isnan(value.mean)]  # NaN if a run diverged
     best = metric.best(means) if means else math.nan
-    return ["" if value is None else replace(value, best=value.mean == best) for value in values]
+    return ["" if value is None else replace(value, best=value.mean == best and len(cells) > 1) for value in values]
 
 
 def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
@@ -144,7 +183,8 @@ def _entries(
         return [*entries, "" if known is None else f"({known.shared})*", ""]
     sd = math.nan if known.sd is None else known.sd
     entries.append(number(known.value, sd, lambda value: metric.text(value, sd)))
-    if measured is None or cell.rounds_run < cell.rounds or not math.isfinite(measured.mean - known.value):
+    ended = cell.rounds_run == cell.rounds or metric.threshold is not None  # a round that was reached stays the first
+    if measured is None or not ended or not math.isfinite(measured.mean - known.value):
         return [*entries, ""]
     difference = measured.mean - known.value
     sign = "+" if measured.mean >= known.value else "-"

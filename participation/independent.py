@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from rollcall.participation.base import Participation, Population, check, members
+from rollcall.participation.base import Participation, Population, check, members, spread
 from rollcall.participation.probabilities import Probability, resolve
 from rollcall.participation.streams import stream
 from rollcall.participation.theory.weights import effective_weights_groups, effective_weights_independent
@@ -205,7 +205,8 @@ class GroupEvents(IndependentRounds):
     Args:
         sizes: number of clients of each group, in the order of ids; they add up to m.
         events: e_g, one for each group, in [0, 1].
-        inside: probability of a member to be active, given the event of its group, in [0, 1].
+        inside: probability of a member to be active, given the event of its group, in [0, 1]; one number, or one for
+            each group. With events of probability 1 clients are independent.
         max_active: M_max, the largest number of clients of a group that can be active. Default: no limit.
         reading: rule if more members are active: `collision`, all of the group fail (the paper's wording), or
             `cap`, a random M_max of them succeed.
@@ -217,7 +218,7 @@ class GroupEvents(IndependentRounds):
         *,
         sizes: Sequence[int] = (3, 4, 3),
         events: Sequence[float] = (0.3, 0.6, 0.3),
-        inside: float = 0.95,
+        inside: float | np.ndarray = 0.95,
         max_active: int | None = None,
         reading: Literal["collision", "cap"] = "collision",
     ) -> None:
@@ -229,15 +230,17 @@ class GroupEvents(IndependentRounds):
             raise ValueError(f"events: {list(events)} is not allowed; must be {len(sizes)} numbers, one for each group")
         for event in events:
             check("events", event)
-        check("inside", inside)
         check("max_active", 1 if max_active is None else max_active, 1, math.inf)
         self.sizes = list(sizes)
         self.group = np.repeat(np.arange(len(sizes)), sizes)
         self.events = np.array(events, dtype=np.float64)
-        self.inside = inside
+        self.inside = spread("inside", inside, len(sizes), "group")
+        for probability in self.inside:
+            check("inside", probability)
         self.max_active = max(sizes) if max_active is None else max_active
         self.reading: Literal["collision", "cap"] = reading
-        self.p = np.array([e * self._active_given_event(n) for e, n in zip(events, sizes, strict=True)])[self.group]
+        active = map(self._active_given_event, sizes, self.inside)
+        self.p = (self.events * list(active))[self.group]
 
     @property
     def share(self) -> Float[np.ndarray, "m"]:
@@ -246,7 +249,7 @@ class GroupEvents(IndependentRounds):
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         rng = stream(self.seed, "participation", t)
         event = rng.random(len(self.events)) < self.events
-        on = np.flatnonzero(event[self.group] & (rng.random(self.clients) < self.inside))
+        on = np.flatnonzero(event[self.group] & (rng.random(self.clients) < self.inside[self.group]))
         count = np.bincount(self.group[on], minlength=len(self.events))
         if self.reading == "collision":
             return on[(count <= self.max_active)[self.group[on]]]
@@ -255,12 +258,12 @@ class GroupEvents(IndependentRounds):
         rank = np.arange(len(on)) - np.repeat(np.cumsum(count) - count, count)
         return np.sort(on[order][rank < self.max_active])
 
-    def _active_given_event(self, n: int) -> float:
+    def _active_given_event(self, n: int, inside: float) -> float:
         """Probability that one of n members is active after the constraint, given the event of its group."""
         total = 0.0
         for k in range(1, n + 1):
             successful = k if k <= self.max_active else (self.max_active if self.reading == "cap" else 0)
-            total += comb(n, k) * self.inside**k * (1 - self.inside) ** (n - k) * successful / n
+            total += comb(n, k) * inside**k * (1 - inside) ** (n - k) * successful / n
         return total
 
 

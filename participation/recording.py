@@ -19,6 +19,10 @@ VISITS = np.dtype([("round", np.int64), ("client", np.int64)])
 INTERVALS = np.dtype([("client", np.int64), ("start", np.float64), ("end", np.float64)])
 NO_CLIENT = -1
 MOST_CELLS = 10**10
+UNIX = 1e8
+"""Times from here on, in seconds, are Unix times: the recording starts after March 1973."""
+SHIPPED = Path(__file__).parent / "traces"
+"""Recordings that the suite has, by the name of their file without its ending, with their provenance."""
 
 
 def record(model: Participation, rounds: int) -> Bool[np.ndarray, "T m"]:
@@ -47,6 +51,12 @@ def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
         raise _unknown(path)
 
 
+def shipped(name: str | Path) -> Path | None:
+    """The file of a shipped recording; None if the suite has none of this name."""
+    file = SHIPPED / f"{name}.csv"
+    return file if str(name).isidentifier() and file.is_file() else None
+
+
 def load(path: str | Path) -> np.ndarray:
     """Read a recording from a file.
 
@@ -57,9 +67,10 @@ def load(path: str | Path) -> np.ndarray:
         ValueError: no such file, another ending, other columns, or a row with a wrong value. The error names the row by
             its line in a CSV file (the header is line 1), and by its number from 1 in a Parquet file.
     """
-    path = Path(path)
+    path = shipped(path) or Path(path)
     if not path.is_file():
-        raise ValueError(f"{str(path)!r} is not allowed; there is no such file")
+        names = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.csv")))
+        raise ValueError(f"{str(path)!r} is not allowed; there is no such file. Shipped recordings: {names}")
     if path.suffix in (".npy", ".npz"):
         return _array(path)
     if path.suffix == ".csv":
@@ -86,7 +97,9 @@ def _array(path: Path) -> np.ndarray:
     raise ValueError(f"{str(path)!r} is not allowed; must hold one array, not {len(names)}")
 
 
-def mask_of(table: np.ndarray, clients: int, round_length: float | None) -> Bool[np.ndarray, "T m"]:
+def mask_of(
+    table: np.ndarray, clients: int, round_length: float | None, time_zone: str = "UTC"
+) -> Bool[np.ndarray, "T m"]:
     """The mask [T, m] of a table that `load` has read.
 
     A client is active in round t if one of its intervals covers the start of the round: start <= t * round_length <
@@ -96,6 +109,7 @@ def mask_of(table: np.ndarray, clients: int, round_length: float | None) -> Bool
         table: of dtype `VISITS` or `INTERVALS`.
         clients: m.
         round_length: in seconds, for intervals.
+        time_zone: of the midnight at which round 0 starts, for intervals whose times are Unix times.
 
     Raises:
         ValueError: a client outside the population, a missing or wrong round length, or no round at all.
@@ -104,7 +118,7 @@ def mask_of(table: np.ndarray, clients: int, round_length: float | None) -> Bool
     if len(high):
         raise ValueError(
             f"mask: client {table['client'][high[0]]} (line {high[0] + 2} of a CSV file) is not allowed; "
-            f"must be in [0, {clients - 1}]"
+            f"must be in [0, {clients - 1}]; `devices` or `shuffle` choose among more devices than clients"
         )
     if table.dtype == VISITS:
         if round_length is not None:
@@ -115,14 +129,26 @@ def mask_of(table: np.ndarray, clients: int, round_length: float | None) -> Bool
         return mask
     if round_length is None or not 0 < round_length < np.inf:
         raise ValueError(f"round_length: {round_length} is not allowed with intervals; must be seconds above 0")
-    first = _rounds_before(table["start"], round_length)
-    past = _rounds_before(table["end"], round_length)
+    zero = midnight(table, time_zone)
+    first = _rounds_before(table["start"] - zero, round_length)
+    past = _rounds_before(table["end"] - zero, round_length)
     T = _affordable(int(past.max(initial=0)), clients, "round_length")
     # The number of starts minus ends up to a round is the number of intervals that cover it.
     change = np.zeros((T + 1, clients), dtype=np.int32)
     np.add.at(change, (first, table["client"]), 1)
     np.add.at(change, (past, table["client"]), -1)
     return np.cumsum(change, axis=0)[:T] > 0
+
+
+def midnight(table: np.ndarray, time_zone: str) -> float:
+    """When round 0 starts, in the seconds of a table of intervals: 0, or the midnight before Unix times."""
+    first = float(table["start"].min(initial=np.inf))
+    if not UNIX < first < np.inf:
+        return 0.0
+    try:
+        return pd.Timestamp(first, unit="s", tz="UTC").tz_convert(time_zone).normalize().timestamp()
+    except KeyError:  # ZoneInfoNotFoundError
+        raise ValueError(f"time_zone: {time_zone!r} is not allowed; must be a name such as Europe/Berlin") from None
 
 
 def _rounds_before(seconds: np.ndarray, length: float) -> np.ndarray:

@@ -4,8 +4,9 @@ Each has one row. Its columns are the quantities that claims put bounds on.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import combinations, permutations
-from math import comb, gcd, perm, prod
+from functools import reduce
+from itertools import combinations, permutations, product
+from math import comb, gcd, lcm, perm, prod
 
 import numpy as np
 import pandas as pd
@@ -17,10 +18,11 @@ from rollcall.participation.probabilities import class_weights
 from rollcall.participation.streams import stream
 from rollcall.participation.summary import correlations
 from rollcall.participation.theory import separation as theory
-from rollcall.participation.theory.chains import mixing_time
+from rollcall.participation.theory.chains import affine_moments, mixing_time, product_chain
 from rollcall.participation.theory.weights import (
-    effective_weights_groups,
+    Reading,
     effective_weights_independent,
+    group_counts,
     l1_distance,
     normalised,
 )
@@ -128,9 +130,10 @@ def record(
     activities; `differs`, the share of rounds whose set is not that of `lag` rounds before; `stretch_on` and
     `stretch_off`, the largest standard deviations of a client's stretches of activity and inactivity, without the first
     and the last one; `variance` of the number of active clients over that of independent ones with the same shares;
-    `within` and `between`, the mean correlation of clients of one group and of two; `weights`, the largest squared
-    error of 1/(N lambda_i), with lambda the shares of all activities, against pi instead ([Sun] Lemma 2); `rarest`, the
-    share of the rarest client over its pi, minus 1.
+    `within` and `between`, the mean correlation of clients of one group and of two; `error_pi` and `error_lambda`, the
+    mean errors of the estimates of pi and lambda, with a prior of one round of each kind ([CAF] section IV-B);
+    `weights`, the largest squared error of 1/(N lambda_i), with lambda the shares of all activities, against pi instead
+    ([Sun] Lemma 2); `rarest`, the share of the rarest client over its pi, minus 1.
 
     Args:
         seed: of the roll call, and of the clients' class distributions.
@@ -160,11 +163,14 @@ def record(
         for state, lengths in _stretches(column).items():
             spread[state] = max(spread[state], lengths.std() if len(lengths) else 0.0)
     a, shares = mask.sum(axis=1), mask.mean(axis=0)
-    pi = np.full(clients, np.nan) if model.stationary is None else normalised(model.stationary)
+    law = np.full(clients, np.nan) if model.stationary is None else normalised(model.stationary)
     counted = np.where(shares > 0, shares / max(shares.sum(), 1e-300), np.nan)
     pairs = correlations(mask)[1]
     of = np.repeat(np.arange(len(sizes)), sizes) if sizes else np.arange(clients)
     same = (of[:, None] == of) & ~np.eye(clients, dtype=bool)
+    before, after = mask[:-1], mask[1:]
+    stay, start = (((after & state).sum(axis=0) + 1) / (state.sum(axis=0) + 2) for state in (before, ~before))
+    pi, eigenvalue = (getattr(model, name, None) for name in ("stationary", "correlation"))
     return _row(
         share=shares.mean(),
         waits=np.mean(waits) if waits else np.nan,
@@ -176,8 +182,10 @@ def record(
         variance=a.var() / max((shares * (1 - shares)).sum(), 1e-300),
         within=pairs[same].mean() if same.any() else np.nan,
         between=pairs[of[:, None] != of].mean(),
-        weights=((1 / counted - 1 / pi) ** 2).max() / clients**2,
-        rarest=(counted / pi)[pi.argmin()] - 1,
+        error_pi=np.nan if pi is None else np.abs((mask.sum(axis=0) + 1) / (rounds + 2) - pi).mean(),
+        error_lambda=np.nan if eigenvalue is None else np.abs(stay - start - eigenvalue).mean(),
+        weights=((1 / counted - 1 / law) ** 2).max() / clients**2,
+        rarest=(counted / law)[law.argmin()] - 1,
     )
 
 
@@ -239,9 +247,7 @@ def two_states(seed: int, *, stationary: np.ndarray, correlation: np.ndarray) ->
     """
     pi, eigenvalue = (np.asarray(values, dtype=np.float64) for values in (stationary, correlation))
     on_on, off_on = transitions(pi, eigenvalue)
-    whole = np.ones((1, 1))
-    for stay, start in zip(on_on, off_on, strict=True):
-        whole = np.kron(whole, np.array([[1 - start, start], [1 - stay, stay]]))
+    whole = product_chain(on_on, off_on)
     second = np.sort(np.abs(np.linalg.eigvals(whole)))[-2]
     return _row(
         excess=second - np.abs(eigenvalue).max(),
@@ -284,24 +290,106 @@ def class_coupling(
 
 
 def group_weights(
-    seed: int, *, sizes: tuple[int, ...], events: np.ndarray, inside: float, targets: np.ndarray | None = None
+    seed: int,
+    *,
+    sizes: tuple[int, ...],
+    events: np.ndarray,
+    inside: float | np.ndarray,
+    targets: np.ndarray | None = None,
+    max_active: int | None = None,
+    reading: Reading = "collision",
+    rounds: int = 1,
+    delta: float = 0.01,
 ) -> pd.DataFrame:
-    """c_m = E[1{m in A} / |A|] of clients in groups of common events, exact ([HAR] Eq. 6, 13).
+    """c_m = E[1{m in A} / |A|] of clients in groups of common events, and what follows, exact ([HAR] Eq. 6, 11, 13).
 
     Columns: `sum` of c; `bias`, ||c - 1/M||_1; `unequal`, the same of c over its sum; `correlated`, the distance
-    ||.||_1 from the c of independent clients with the same shares; `train/bias`, as in `prop1_limit`.
+    ||.||_1 from the c of independent clients with the same shares; `train/bias`, as in `prop1_limit`; `lost`, the
+    share of activities that fail for `max_active`; `spread` and `noise`, the variance of debiased FedSGD's update at
+    the optimum, from the draw of clients (targets are equal within a group) and from gradient noise of variance 1;
+    `tail`, the largest P(mean of 1{m in A} / |A| over `rounds` <= delta) minus 2 exp(-2 rounds (c_m - delta)^2).
     """
     events = np.asarray(events, dtype=np.float64)
-    c = effective_weights_groups(list(sizes), events, inside)
-    alone = effective_weights_independent(np.repeat(events, sizes) * inside)
-    uniform = np.full(len(c), 1 / len(c))
-    u = np.zeros(len(c)) if targets is None else np.asarray(targets, dtype=np.float64)
+    counts = group_counts(list(sizes), events, inside, max_active, reading)
+    k = np.array(list(product(*map(range, map(len, counts)))))  # [S, G], active clients of each group
+    chance, a = reduce(np.multiply.outer, counts).ravel(), np.maximum(k.sum(axis=1), 1)
+    shares, M = k / a[:, None], sum(sizes)
+    of_group = chance @ shares / sizes
+    c, uniform = np.repeat(of_group, sizes), np.full(M, 1 / M)
+    alone = effective_weights_independent(np.repeat(events * inside, sizes))
+    u = np.zeros(M) if targets is None else np.asarray(targets, dtype=np.float64)
+    step = shares @ ((u.mean() - u[np.cumsum(sizes) - 1]) / (M * of_group))
+    whole = lcm(*range(1, M + 1))  # 1 / |A| in these parts
+    law = np.zeros((len(sizes), whole * rounds + 1))
+    for one, active, size in zip(law, k.T, sizes, strict=True):
+        np.add.at(one, whole // a, chance * active / size)
+        one[0] += 1 - one.sum()
+    total = np.fft.irfft(np.fft.rfft(law) ** rounds, n=law.shape[1])
+    below = total[:, : int(delta * whole * rounds + 1e-9) + 1].sum(axis=1)
     return _row(
         sum=c.sum(),
         bias=np.abs(uniform - c).sum(),
         unequal=l1_distance(uniform, normalised(c)),
         correlated=np.abs(alone - c).sum(),
+        lost=1 - chance @ k.sum(axis=1) / (events * inside @ sizes),
+        spread=chance @ step**2 - (chance @ step) ** 2,
+        noise=chance @ (shares / a[:, None] @ (M * of_group) ** -2.0),
+        tail=(below - 2 * np.exp(-2 * rounds * (of_group - delta) ** 2)).max(),
         **{"train/bias": normalised(c) @ u - u.mean()},
+    )
+
+
+def averaging(
+    seed: int,
+    *,
+    stationary: np.ndarray,
+    correlation: np.ndarray,
+    weights: np.ndarray,
+    rounds: int,
+    lr: float = 0.05,
+    decay: float = 0.0,
+    start: float = 3.0,
+    spread: float = 0.5,
+    targets: np.ndarray | None = None,
+) -> pd.DataFrame:
+    """x <- x - eta_t sum over A of q_k h_k (x - u_k) under independent on-off chains, exact ([CAF] Theorem 2).
+
+    F_k = h_k (x - u_k)^2 / 2; F is the mean of the F_k, F_B has the weights pi_k q_k. Columns: `limit` and `bias`,
+    E[x_T] minus the minimiser of F_B and of F; `left`, the expected F_B(x_T) - F_B* over F_B(x_0) - F_B*; `error`, the
+    expected F(x_T) - F*; `pull`, the part of the way from E[x_T] to u_0 by which x_T is nearer to it if client 0 is
+    active in the last round; `noise`, the variance of the direction at the minimiser of F_B; `gamma`, max_k F_k - F*_k
+    at the minimiser of F.
+
+    Args:
+        seed: of h_k, which are exp(N(0, spread^2)), and of the targets.
+        stationary: pi, [m].
+        correlation: lambda, [m].
+        weights: q, [m], up to a factor; they are scaled to sum pi_k q_k = 1, so that all take equal steps on average.
+        rounds: T.
+        lr: eta; eta_t = eta / (1 + t / 10)^decay.
+        decay: the exponent.
+        start: x_0.
+        spread: of log h_k; 0: all h_k are 1.
+        targets: u, [m]; by default N(0, 1).
+    """
+    pi, eigenvalue, q = (np.asarray(values, dtype=np.float64) for values in (stationary, correlation, weights))
+    m, q, draw = len(pi), q / (pi @ q), stream(seed, "averaging")
+    h, u = np.exp(spread * draw.standard_normal(m)), draw.standard_normal(m)
+    u = u if targets is None else np.asarray(targets, dtype=np.float64)
+    on = np.array(list(product([0, 1], repeat=m)))
+    law, a, b = np.where(on, pi, 1 - pi).prod(axis=1), on @ (q * h), on @ (q * h * u)
+    rates = lr / (1 + np.arange(rounds) / 10) ** decay
+    moments = affine_moments(product_chain(*transitions(pi, eigenvalue)), law, a, b, start, rates)
+    (_, x, square), near = moments.sum(axis=1), moments[1] @ on[:, 0] / pi[0]
+    best, biased = ((w * h) @ u / (w @ h) for w in (np.ones(m), pi * q))
+    return _row(
+        limit=x - biased,
+        bias=x - best,
+        left=(square - 2 * x * biased + biased**2) / (start - biased) ** 2,
+        error=h.mean() / 2 * (square - 2 * x * best + best**2),
+        pull=(near - x) / (u[0] - x),
+        noise=law @ (b - a * biased) ** 2,
+        gamma=(h * (best - u) ** 2).max() / 2,
     )
 
 
@@ -310,7 +398,8 @@ def error_bounds(seed: int, *, draws: int = 10_000, clients: int = 3) -> pd.Data
 
     Each column is the largest value over the draws, relative to the error: `as_copied`, with the factor 2 kappa^2 on
     the optimisation error alone (Eq. 10 in our copy); `on_both`, with the factor on both errors; `chi_square`,
-    `total_variation`, the bias error (Eq. 11, 15).
+    `total_variation`, the bias error (Eq. 11, 15). Guideline C, weights alpha / pi after client 0 is left out, against
+    random weights: `guideline`, its total variation distance minus theirs; `guideline_bound`, the same of Eq. 15.
     """
     draw = stream(seed, "error bounds")
     u = draw.standard_normal((draws, clients))
@@ -321,19 +410,65 @@ def error_bounds(seed: int, *, draws: int = 10_000, clients: int = 3) -> pd.Data
     def objective(weights: np.ndarray, x: np.ndarray) -> Float[np.ndarray, "n"]:
         return (weights * h * (x[:, None] - u) ** 2).sum(axis=1) / 2
 
-    best, biased = ((w * h * u).sum(axis=1) / (w * h).sum(axis=1) for w in (alpha, p))
+    def minimiser(weights: np.ndarray) -> Float[np.ndarray, "n"]:
+        return (weights * h * u).sum(axis=1) / (weights * h).sum(axis=1)
+
+    def variation(weights: np.ndarray) -> Float[np.ndarray, "n"]:
+        return np.abs(alpha - weights).sum(axis=1) / 2
+
+    def gap(weights: np.ndarray) -> Float[np.ndarray, "n"]:
+        return (h * (minimiser(weights)[:, None] - u) ** 2).max(axis=1) / 2
+
     kappa = h.max(axis=1) / h.min(axis=1)
-    error = objective(alpha, x) - objective(alpha, best)
-    optimisation = objective(p, x) - objective(p, biased)
-    bias = objective(alpha, biased) - objective(alpha, best)
-    gamma, gamma_biased = ((h * (at[:, None] - u) ** 2).max(axis=1) / 2 for at in (best, biased))
-    chi_square, variation = ((alpha - p) ** 2 / p).sum(axis=1), np.abs(alpha - p).sum(axis=1) / 2
+    error = objective(alpha, x) - objective(alpha, minimiser(alpha))
+    optimisation = objective(p, x) - objective(p, minimiser(p))
+    bias = objective(alpha, minimiser(p)) - objective(alpha, minimiser(alpha))
+    chi_square = ((alpha - p) ** 2 / p).sum(axis=1)
+    rest = np.arange(clients) > 0
+    guided, other = (w * rest / (w * rest).sum(axis=1, keepdims=True) for w in (alpha, p))
     return _row(
         as_copied=(1 - (2 * kappa**2 * optimisation + bias) / error).max(),
         on_both=(1 - 2 * kappa**2 * (optimisation + bias) / error).max(),
-        chi_square=(1 - kappa**2 * chi_square * gamma / bias).max(),
-        total_variation=(1 - 4 * kappa**2 * variation**2 * gamma_biased / bias).max(),
+        chi_square=(1 - kappa**2 * chi_square * gap(alpha) / bias).max(),
+        total_variation=(1 - 4 * kappa**2 * variation(p) ** 2 * gap(p) / bias).max(),
+        guideline=(variation(guided) - variation(other)).max(),
+        guideline_bound=(variation(guided) ** 2 * gap(guided) - variation(other) ** 2 * gap(other)).max(),
     )
+
+
+def weight_bounds(
+    seed: int, *, stationary: np.ndarray, noise: float, floor: float, gamma: float = 0.0, power: int = 1
+) -> pd.DataFrame:
+    """The bounds of [CAF] as functions of the weights q, on the simplex.
+
+    Eq. 13 is (sum_k noise pi_k^power q_k^2 / 2 + floor) / (sum pi_k q_k) up to a constant, where `noise` is 2 (E + 1)
+    sigma^2 sum eta_t^2, `floor` is v, and `power` is 1 as printed. Eq. 11 is gamma chi^2 with alpha uniform. Eq. 15
+    has kappa = 1 and F_k = (x - k)^2 / 2. Columns: `rarest`, the best weight for Eq. 13 of the rarest client minus
+    that of the most available one; `curved`, the distance of these weights from a line in pi; and the largest
+    f((q + r) / 2) - (f(q) + f(r)) / 2 over 100,000 pairs, at most 0 if f is convex: `optimisation`, Eq. 13; `both`,
+    with Eq. 11 added (Eq. 14); `variation`, Eq. 15.
+    """
+    from scipy.optimize import minimize  # takes a third of a second, which a run need not wait for
+
+    pi = np.asarray(stationary, dtype=np.float64)
+    N, k = len(pi), np.arange(len(pi))
+
+    def optimisation(q: np.ndarray) -> np.ndarray:
+        return ((noise * pi**power * q**2).sum(axis=-1) / 2 + floor) / (q @ pi)
+
+    def both(q: np.ndarray) -> np.ndarray:
+        return optimisation(q) + gamma * ((1 / N - (p := pi * q / (q @ pi)[:, None])) ** 2 / p).sum(axis=-1)
+
+    def variation(q: np.ndarray) -> np.ndarray:
+        p = pi * q / (q @ pi)[:, None]
+        return np.abs(1 / N - p).sum(axis=-1) ** 2 * (((p @ k)[:, None] - k) ** 2).max(axis=-1) / 2
+
+    q, r = stream(seed, "weight bounds").dirichlet(np.ones(N), (2, 100_000))
+    bends = {f.__name__: (f((q + r) / 2) - (f(q) + f(r)) / 2).max() for f in (optimisation, both, variation)}
+    simplex = {"type": "eq", "fun": lambda q: q.sum() - 1}
+    best = minimize(optimisation, np.full(N, 1 / N), bounds=[(0, 1)] * N, constraints=simplex, tol=1e-12).x
+    curved = np.abs(best - np.polyval(np.polyfit(pi, best, 1), pi)).max()
+    return _row(rarest=best[pi.argmin()] - best[pi.argmax()], curved=curved, **bends)
 
 
 STATEMENTS: dict[str, Callable[..., pd.DataFrame]] = {
@@ -345,5 +480,7 @@ STATEMENTS: dict[str, Callable[..., pd.DataFrame]] = {
     "two_states": two_states,
     "class_coupling": class_coupling,
     "group_weights": group_weights,
+    "averaging": averaging,
     "error_bounds": error_bounds,
+    "weight_bounds": weight_bounds,
 }

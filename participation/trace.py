@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from rollcall.participation.base import Participation, Population
 from rollcall.participation.recording import load, mask_of
+from rollcall.participation.streams import stream
 
 
 class Trace(Participation):
@@ -14,13 +15,20 @@ class Trace(Participation):
 
     If the recording has intervals in seconds, client i is active in round t if one of its intervals covers the start of
     the round: start <= t * round_length < end. Intervals may overlap and be in any order. Round 0 starts at 0 seconds,
-    and the recording ends with the last interval.
+    or, if the times are Unix times or dates, at the midnight before the first interval. The recording ends with the
+    last interval.
 
     Args:
-        mask: [T, m], true (or 1) if client i is active in round t; or the path of such an array (.npy, .npz) or of a
-            table (.csv, .parquet) with the columns round,client or client,start,end (in seconds); or the rows of such a
-            table, as `rollcall.participation.recording.load` returns them.
-        round_length: length of a round in seconds, for a table of intervals.
+        mask: [T, m], true (or 1) if client i is active in round t; or the path of a recording in a form of
+            `rollcall.participation.recording.FORMS`, such as a .npy or .csv file; or the name of a shipped recording:
+            `phones`; or the rows of a table, as `rollcall.participation.recording.load` returns them.
+        round_length: length of a round in seconds, for intervals.
+        time_zone: whose midnight it is, for intervals in Unix times or dates.
+        devices: numbers of the recorded devices that clients 0, 1, ... replay. Default: client i replays device i, and
+            the recording has no other device.
+        shuffle: draw the device of each client by the seed, without replacement, from `devices` or from all.
+        random_start: draw the recorded round that is round 0 by the seed.
+        constant_probability: tell an oracle the stationary pi_i as p_i^t of every round.
         probability: p_i^t for an oracle, [m] for all rounds or [T, m]. Default: unknown.
         stationary: pi [m] for an oracle, in [0, 1]. Default: each client's share of the recorded rounds.
         correlation: lambda [m] for an oracle, in [-1, 1]. Default: P(on|on) + P(off|off) - 1 in the recording, with the
@@ -35,6 +43,11 @@ class Trace(Participation):
         *,
         mask: np.ndarray | str | Path,
         round_length: float | None = None,
+        time_zone: str = "UTC",
+        devices: np.ndarray | None = None,
+        shuffle: bool = False,
+        random_start: bool = False,
+        constant_probability: bool = False,
         probability: np.ndarray | None = None,
         stationary: np.ndarray | None = None,
         correlation: np.ndarray | None = None,
@@ -49,10 +62,14 @@ class Trace(Participation):
             except ValueError as error:
                 raise ValueError(f"mask: {error}") from None
         mask = np.asarray(mask)
+        chosen = devices is not None or shuffle
         if mask.dtype.names:
-            mask = mask_of(mask, m, round_length)
+            recorded = int(mask["client"].max(initial=0)) + 1
+            mask = mask_of(mask, max(m, recorded) if chosen else m, round_length, time_zone)
         elif round_length is not None:
             raise ValueError(f"round_length: {round_length:g} is not allowed with a mask; must be null")
+        if chosen and mask.ndim == 2:
+            mask = mask[:, _devices(population, mask.shape[1], devices, shuffle)]
         if mask.ndim != 2 or mask.shape[1] != m or len(mask) == 0:
             must = f"must be [rounds, {m}], one column for each client"
             raise ValueError(f"mask: shape {mask.shape} is not allowed; {must}")
@@ -61,6 +78,11 @@ class Trace(Participation):
         T = len(mask)
         self.mask = mask.astype(bool)
         self.wrap = wrap
+        # Keys of two numbers: (0,) is the key of round 0.
+        self.start = int(stream(self.seed, "participation", 0, 3).integers(T)) if random_start else 0
+        if constant_probability and probability is not None:
+            raise ValueError("constant_probability: true is not allowed with a probability; leave one of them out")
+        self._constant = constant_probability
         self._probability = checked("probability", probability, [(m,), (T, m)], 0, 1)
         impossible = np.flatnonzero((self.mask & (self._probability == 0)).any(axis=0))
         if len(impossible):
@@ -70,13 +92,13 @@ class Trace(Participation):
         self._share = checked("share", share, [(m,)], 0, 1)
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
-        if t >= len(self.mask) and not self.wrap:
+        if t + self.start >= len(self.mask) and not self.wrap:
             return np.empty(0, dtype=np.int64)
-        return np.flatnonzero(self.mask[t % len(self.mask)])
+        return np.flatnonzero(self.mask[(t + self.start) % len(self.mask)])
 
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
-        p = self._probability
-        return p if p is None or p.ndim == 1 else p[t % len(self.mask)]
+        p = self.stationary if self._constant else self._probability
+        return p if p is None or p.ndim == 1 else p[(t + self.start) % len(self.mask)]
 
     @property
     def stationary(self) -> Float[np.ndarray, "m"]:
@@ -84,7 +106,7 @@ class Trace(Participation):
 
     @property
     def correlation(self) -> Float[np.ndarray, "m"]:
-        return _lag_one(self.mask) if self._correlation is None else self._correlation
+        return lag_one(self.mask) if self._correlation is None else self._correlation
 
     @property
     def share(self) -> Float[np.ndarray, "m"]:
@@ -94,7 +116,19 @@ class Trace(Participation):
         return (self.mask / np.maximum(a, 1)).mean(axis=0)
 
 
-def _lag_one(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m"]:
+def _devices(population: Population, recorded: int, devices: np.ndarray | None, shuffle: bool) -> Int[np.ndarray, "m"]:
+    """The device of each client."""
+    pool = np.arange(recorded) if devices is None else np.asarray(devices)
+    if pool.dtype.kind not in "iu" or pool.ndim != 1 or not ((pool >= 0) & (pool < recorded)).all():
+        raise ValueError(f"devices: {pool.tolist()} is not allowed; must be numbers from 0 to {recorded - 1}")
+    if len(pool) < population.clients:
+        must = f"must be at least {population.clients}, one for each client"
+        raise ValueError(f"devices: {len(pool)} recorded devices are not allowed; {must}")
+    pool = stream(population.seed, "participation", 0, 2).permutation(pool) if shuffle else pool
+    return pool[: population.clients]
+
+
+def lag_one(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m"]:
     """P(on|on) + P(off|off) - 1 [m], with the first round following the last: the circular lag-1 autocorrelation."""
     T, on = len(mask), mask.sum(axis=0)
     both = (mask & np.roll(mask, -1, axis=0)).sum(axis=0)

@@ -1,6 +1,6 @@
 """Synthetic(gamma, delta) of FedProx (Li 2020) as [CAF] uses it: each client labels by its own linear rule."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from rollcall.tasks.base import Classifier, ClientData, Samples, need_least
 from rollcall.tasks.streams import stream, torch_stream
+
+if TYPE_CHECKING:  # pandas takes long to import
+    import pandas as pd
 
 DIMENSION, CLASSES = 60, 10
 
@@ -106,6 +109,47 @@ def leaf_synthetic(
     with torch_stream(seed, "init"):
         task = SoftmaxRegression(ridge)
     return task, ClientData(splits, parts, owners=owners, classes=classes, histogram=histogram, seed=seed)
+
+
+def heterogeneity(
+    seed: int,
+    *,
+    gamma: float,
+    delta: float,
+    labelling: Literal["own", "shared"] = "own",
+    clients: int = 10,
+    ridge: float = 0.01,
+) -> "pd.DataFrame":
+    """An analysis: Gamma and Gamma' of Synthetic(gamma, delta), at exact minimisers ([CAF] Eq. 9, Theorem 3).
+
+    Columns: `gamma`, max_k F_k - F*_k at the minimiser of the mean of all F_k; `gamma_biased`, the same where the first
+    half of the clients has nine times the weight of the second, as their availability is in [CAF].
+    """
+    import pandas as pd
+
+    task, data = leaf_synthetic(seed, gamma=gamma, delta=delta, clients=clients, ridge=ridge, labelling=labelling)
+    task = task.double()
+    samples = [tuple(column[rows] for column in data.splits["train"]) for rows in data.parts]
+
+    def losses(weights: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
+        """F_k at the minimiser of sum_k weights_k F_k."""
+        search = torch.optim.LBFGS(
+            task.parameters(), max_iter=5000, tolerance_grad=1e-9, tolerance_change=0, line_search_fn="strong_wolfe"
+        )
+
+        def objective() -> Tensor:
+            search.zero_grad()
+            total = torch.stack([w * task.loss(of) for w, of in zip(weights, samples, strict=True) if w]).sum()
+            total.backward()  # type: ignore[no-untyped-call, unused-ignore]
+            return total
+
+        search.step(objective)  # type: ignore[no-untyped-call, unused-ignore]
+        return np.array([task.loss(of).item() for of in samples])
+
+    least = np.array([losses(only)[k] for k, only in enumerate(np.eye(clients))])
+    biased = np.where(2 * np.arange(clients) < clients, 0.9, 0.1)
+    gaps = [(losses(w / w.sum()) - least).max() for w in (np.ones(clients), biased)]
+    return pd.DataFrame({"round": [0], "gamma": gaps[:1], "gamma_biased": gaps[1:]})
 
 
 def _fitted_loss(features: np.ndarray, labels: np.ndarray) -> float:

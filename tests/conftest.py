@@ -36,6 +36,7 @@ FULL = (
     "leaderboard/paper/test_reported.py::test_printed_numbers_belong",
     "leaderboard/paper/test_reproduction.py::test_the",
     "leaderboard/paper/test_statements.py",
+    "leaderboard/site/test_browser.py",
     "participation/test_laws.py::test_markov_varying",
     "tasks/test_every_task.py::test_cifar10",
 )

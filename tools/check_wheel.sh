@@ -28,10 +28,10 @@ test -f "$own/rollcall/py.typed"
 rollcall list >list.txt
 grep -q fedpbc/table1 list.txt
 rollcall run quickstart --executor inline --rounds 4 --seeds 0
-rollcall leaderboard quickstart
+rollcall leaderboard quickstart --html pages
 rollcall leaderboard harrak/fig1 >fig1.txt  # kept results come with the wheel
 head -20 fig1.txt
-test -f runs/quickstart/leaderboard.html
+test -f pages/index.html
 touch tasks.py benchmark.py algorithms.py  # files of the user do not hide those of the suite
 python -c "from rollcall import simulate; simulate({'task': {'name': 'quadratic', 'targets': [0, 2]}, 'algorithm': 'fedavg', 'rounds': 2})"
 echo "the wheel works"

@@ -62,9 +62,17 @@ COMMANDS = {
         "rollcall.leaderboard.cli.leaderboard:leaderboard",
         "Print the table of an experiment and write it, with a figure, as files.",
     ),
+    "compare": (
+        "rollcall.leaderboard.cli.compare:compare",
+        "Compare two methods, or two variants of an experiment, cell by cell and seed by seed.",
+    ),
     "report": (
         "rollcall.leaderboard.cli.papers:report",
         "Write REPRODUCTION.md, a page for each experiment, and figures: claim by claim, what reproduced.",
+    ),
+    "site": (
+        "rollcall.leaderboard.cli.site:site",
+        "Write static pages: home, claims, experiments, methods, participation models, comparison.",
     ),
     "data": ("rollcall.benchmark.cli.data:data", "Show, download and verify data sets."),
 }

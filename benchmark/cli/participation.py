@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from jaxtyping import Bool
-from matplotlib.figure import Figure
 from pydantic import Field, PositiveFloat, PositiveInt
 from rich.table import Table as Grid
 
@@ -21,6 +20,7 @@ from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.text import counted, parse_all
 from rollcall.benchmark.config.trial import ParticipationChoice, Trial
 from rollcall.leaderboard.plots import participation as pictures
+from rollcall.leaderboard.plots.figure import Figure
 from rollcall.participation import Participation, Population, recording
 from rollcall.participation.streams import stream
 from rollcall.participation.summary import Summary, probabilities, summarise

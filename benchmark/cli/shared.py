@@ -1,18 +1,16 @@
 """Options and arguments of several commands, consoles, JSON and pictures."""
 
-import json
-import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import strict_json as strict_json  # for the commands
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from rollcall.leaderboard.plots.figure import Figure
 
 out = Console(markup=False, emoji=False)  # texts of files and users are printed as they are
 err = Console(stderr=True, markup=False, emoji=False)
@@ -64,28 +62,11 @@ def say(line: str, console: Console = out) -> None:
     console.print(line, highlight=False, soft_wrap=True)
 
 
-def strict_json(value: Any) -> str:
-    """Plain values as JSON text. JSON's standard knows no NaN and no infinity: such a number is null."""
-    return json.dumps(_finite(value), indent=1, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def draw(name: str, figure: "Figure", file: Path) -> None:
-    """Write a picture and print its name and file on stderr. The ending of the file decides the format.
+    """Write a picture, and print its name and file on stderr. The ending of the file decides the format.
 
     Raises:
         SettingError: no format has this ending.
     """
-    endings = figure.canvas.get_supported_filetypes()
-    if file.suffix.lower().removeprefix(".") not in endings:
-        raise SettingError(f"plot: {str(file)!r} is not allowed; must end in one of .{', .'.join(sorted(endings))}")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
+    figure.save(file)
     print(f"{name}: {file}", file=sys.stderr)

@@ -127,10 +127,10 @@ def tune(
         pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best}
         if "stopped" in set(tuning.samples["state"]):  # scores after fewer rounds are not compared with whole ones
             del pictures["budget"]
-            tuning.beside("budget.png").unlink(missing_ok=True)
+            tuning.beside("budget.svg").unlink(missing_ok=True)
         for name, picture in pictures.items():
             figure = picture(tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
-            draw(f"search_{name}", figure, tuning.beside(f"{name}.png"))
+            draw(f"search_{name}", figure, tuning.beside(f"{name}.svg"))
 
 
 def _tell(tuning: "Tuning", next_step: str) -> None:

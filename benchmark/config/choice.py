@@ -438,10 +438,11 @@ def _read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
     if (value is None and NoneType in members) or (isinstance(value, int) and int in members):
         return value
     try:
-        if isinstance(value, str) and str in members and Path(value).is_file():
+        if isinstance(value, str) and str in members:
             from rollcall.participation import recording
 
-            return recording.load(value)
+            if Path(value).is_file() or recording.shipped(value):
+                return recording.load(value)
         if isinstance(value, str | Path) and np.ndarray in members and Path(value).suffix in DATA_FILES:
             return _array_of_file(Path(value))
     except ValueError as error:

@@ -161,7 +161,7 @@ class Experiment(Settings):
     base: FolderName = Field(
         "",
         description="another experiment whose file this one starts from and whose runs it shares; keys of this file "
-        "replace those of the base, those of `grid` axis by axis",
+        "replace those of the base, those of `grid` axis by axis, those of `variants` only for the variants named",
     )
     subset: Labels = Field({}, description="for axes of the base, the labels to keep")
     trial: dict[str, Any] = Field({}, description="settings that all trials share")
@@ -230,16 +230,20 @@ class Experiment(Settings):
         content = load_yaml(path)
         if not isinstance(content, dict):
             raise SettingError(f"{path}: holds no settings; must have title, trial and grid")
-        own = {"name": path.stem if path == Path(name) else name} | content
+        own: dict[str, Any] = {"name": path.stem if path == Path(name) else name} | content
         try:
             spec = own
             if "base" in content:
                 base = cls.read(content["base"]).model_dump()
                 if isinstance(own.get("grid"), dict):
                     own["grid"] = base["grid"] | own["grid"]  # the other axes stay
+                if isinstance(own.get("variants"), dict):  # those named stay, with what the base says of them
+                    own["variants"] = {
+                        name: base["variants"].get(name, {}) | change if isinstance(change, dict) else change
+                        for name, change in own["variants"].items()
+                    }
                 spec = base | own | {"base": base["base"] or base["name"]}  # a path would be no name of a folder
-            experiment = validated(cls, spec)
-            return experiment.only({axis: list(labels) for axis, labels in experiment.subset.items()})
+            return validated(cls, spec)._of_subset()
         except SettingError as error:
             raise SettingError(f"{path.name}: {error}") from None
 
@@ -299,8 +303,12 @@ class Experiment(Settings):
             for name, panel in changed.panels.items()
         }
         changed = changed.model_copy(update={"panels": panels, "overrides": self.overrides + other.overrides})
+        changed = changed._of_subset()  # the variant's grid may name labels outside the subset
         changed._variant = variant
         return changed
+
+    def _of_subset(self) -> "Experiment":
+        return self.only({axis: list(labels) for axis, labels in self.subset.items()})
 
     def joined(self, axis: str, values: Iterable[Any]) -> "Experiment":
         """The experiment with more values on an axis. If no grid has the axis, it starts with the value in `trial`."""

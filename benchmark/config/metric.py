@@ -1,6 +1,7 @@
 """A metric: what a run is measured by, whether high or low is better, and how its values are printed."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,8 @@ Direction = Literal["max", "min", "zero"]
 
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 THRESHOLD = "round_of:"
+SPLITS = ("train", "test", "validation")
+COSTS = {"cost/gradients": "client gradients", "cost/floats_up": "floats sent", "cost/floats_down": "floats received"}
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,40 @@ class Metric:
     @property
     def percent(self) -> bool:
         """Whether its values are printed in percent."""
-        return "accuracy" in self.column and self.threshold is None
+        return self.unit == "%"
 
     @property
     def title(self) -> str:
-        """Its name and unit."""
-        return f"{self.name} %" if self.percent else self.name
+        """Its name as people read it: `test accuracy (per client)`."""
+        if self.column in COSTS:
+            return COSTS[self.column]
+        first, *others = self.column.replace("_", " ").split("/", 2)
+        words = [first, others[0], *(f"({group})" for group in others[1:])] if first in SPLITS and others else []
+        title = " ".join(words) or self.column.replace("_", " ")
+        if self.threshold is None:
+            return title
+        value = Metric(self.column)
+        return f"first round with {title} ≥ {value.text(self.threshold)}{value.unit and f' {value.unit}'}"
+
+    @property
+    def unit(self) -> str:
+        """The unit of its printed values; empty if it has none."""
+        return "%" if "accuracy" in self.column and self.threshold is None else ""
+
+    @property
+    def decimals(self) -> int | None:
+        """How many decimals its values are printed with; None: as many as their spread gives a meaning to."""
+        return 1 if self.percent else 0 if self.threshold is not None else None
+
+    @property
+    def head(self) -> str:
+        """Its title and unit, over a column or beside an axis."""
+        return f"{self.title} {self.unit}".strip()
+
+    @property
+    def scale(self) -> float:
+        """The factor from its values to printed ones."""
+        return 100.0 if self.percent else 1.0
 
     @property
     def arrow(self) -> str:
@@ -83,14 +114,26 @@ class Metric:
         return {"max": -value, "min": value, "zero": abs(value)}[self.direction]
 
     def text(self, value: float, spread: float = 0.0) -> str:
-        """A value as people read it: accuracies in percent, others down to the second digit of their spread."""
+        """A value as people read it: with `decimals`, or down to the second digit of its spread.
+
+        As `1.23e4`, if the spread is so large, or the value so small, that zeros would stand for digits.
+        """
         if self.threshold is not None and not math.isfinite(value):
             return "not reached"
-        if self.percent:
-            return f"{100 * value:.1f}"
-        if not 1e-6 < spread < 1e6:
-            return f"{value:.4g}"
-        return f"{value:.{max(0, 1 - math.floor(math.log10(spread)))}f}"
+        if self.decimals is not None:
+            return f"{self.scale * value:.{self.decimals}f}"
+        if not (0 < spread < math.inf and math.isfinite(value)):
+            return _short(f"{value:.4g}")
+        last = math.floor(math.log10(spread)) - 1  # the decimal place of the second digit
+        first = math.floor(math.log10(max(abs(value), spread)))
+        if last > 0 or first < -3:
+            return _short(f"{value:.{max(0, math.floor(math.log10(abs(value))) - last if value else 0)}e}")
+        return f"{value:.{-last}f}"
+
+
+def _short(text: str) -> str:
+    """A number without the zeros and the plus sign of its exponent: `1e-9` instead of `1e-09`."""
+    return re.sub(r"e([+-])0*(\d)", lambda found: f"e{found[1].strip('+')}{found[2]}", text)
 
 
 def direction_of(name: str, declared: Iterable[Metric] = ()) -> Direction | None:

@@ -16,8 +16,22 @@ def summaries(address: str) -> dict[str, str]:
         address: of the dictionary, such as `rollcall.algorithms:ALGORITHMS`. Its values may be classes, functions, or
             partial functions, which are described by their first argument.
     """
+    return {choice: first_sentence(ast.get_docstring(node) or "") for choice, (_, node) in definitions(address).items()}
+
+
+Definition = ast.FunctionDef | ast.ClassDef
+
+
+def definitions(address: str) -> dict[str, tuple[str, Definition]]:
+    """The names in a dictionary of choices, each with the module and the syntax tree of its class or function."""
     module, _, name = address.partition(":")
-    return {choice: first_sentence(_docstring(where, value)) for choice, where, value in _entries(module, name)}
+    return {choice: definition(where, value) for choice, where, value in _entries(module, name)}
+
+
+def source(module: str) -> str:
+    """The text of a module of ours."""
+    path = Path(__file__).parents[2].joinpath(*module.split(".")[1:])
+    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
 
 
 def first_sentence(text: str) -> str:
@@ -41,22 +55,22 @@ def _entries(module: str, name: str) -> list[tuple[str, str, ast.expr]]:
     return _entries(_imported(module, name)[0], name)
 
 
-def _docstring(module: str, value: ast.expr) -> str:
-    """The docstring of what an expression in a module stands for."""
+def definition(module: str, value: ast.expr) -> tuple[str, Definition]:
+    """The module and the syntax tree of what an expression in a module stands for."""
     if isinstance(value, ast.Attribute):  # datasets.digits
         assert isinstance(value.value, ast.Name)
         package, name = _imported(module, value.value.id)
-        return _docstring(f"{package}.{name}", ast.Name(value.attr))
+        return definition(f"{package}.{name}", ast.Name(value.attr))
     if isinstance(value, ast.Call):  # partial(classification, datasets.digits, model=mlp)
-        return _docstring(module, value.args[1])
+        return definition(module, value.args[1])
     assert isinstance(value, ast.Name)
     for node in _parsed(module).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == value.id:
-            return ast.get_docstring(node) or ""
+        if isinstance(node, Definition) and node.name == value.id:
+            return module, node
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == value.id:
-            return _docstring(module, node.value)
+            return definition(module, node.value)
     package, name = _imported(module, value.id)
-    return _docstring(package, ast.Name(name))
+    return definition(package, ast.Name(name))
 
 
 def _imported(module: str, name: str) -> tuple[str, str]:
@@ -71,6 +85,4 @@ def _imported(module: str, name: str) -> tuple[str, str]:
 
 @cache
 def _parsed(module: str) -> ast.Module:
-    path = Path(__file__).parents[2].joinpath(*module.split(".")[1:])
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return ast.parse(file.read_text(encoding="utf-8"))
+    return ast.parse(source(module))

@@ -4,6 +4,7 @@ In YAML as Rollcall reads and writes it, `1e-2` is a number and a mapping has no
 which a number with an exponent needs a point and a sign: `1.0e-2`.
 """
 
+import json
 import math
 import os
 import re
@@ -166,3 +167,16 @@ def command(*words: Any, store: Path | None = None) -> str:
 def repeated(option: str, values: list[str] | None) -> list[str]:
     """An option of a command with each of its values, as words: `--set a=1 --set b=2`."""
     return [word for value in values or [] for word in (option, value)]
+
+
+def strict_json(value: Any, **style: Any) -> str:
+    """Plain values as JSON text, by `json.dumps`. JSON knows no NaN and no infinity: such a number is null."""
+    return json.dumps(_finite(value), allow_nan=False, **({"indent": 1} | style))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

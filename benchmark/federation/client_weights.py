@@ -96,7 +96,11 @@ class Weights(nn.Module):
     def measured(self) -> dict[str, float]:
         """`weight/class`: the share of a class in the total weight, divided by its share in the objective.
 
-        All are 0 before the first update. The weights in another model than the result end in its name.
+        `weight_distance/tv` and `weight_distance/chi_square` compare the shares q in the total weight with those in the
+        objective, alpha: the total variation, and sum (q - alpha)^2 / alpha, which is finite even if a class has no
+        weight ([CAF] eq. 11 divides by q). All classes have 0 before the first update.
+
+        The weights in another model than the result end in its name.
         """
         measured: dict[str, float] = {}
         models = self.algorithm.eval_models(self.state.get(), self.cumulative.detach())
@@ -104,8 +108,12 @@ class Weights(nn.Module):
             weights = model.double().cpu().numpy()
             total = weights.sum()
             parts = np.bincount(self.classes.of, weights / total if total else weights)
-            by_class = zip(self.classes.names, (parts / self.classes.alpha).tolist(), strict=True)
-            measured |= named({f"weight/{label}": part for label, part in by_class}, name)
+            alpha = self.classes.alpha
+            ratio = parts / alpha
+            columns = {f"weight/{label}": part for label, part in zip(self.classes.names, ratio.tolist(), strict=True)}
+            columns["weight_distance/tv"] = float(np.abs(parts - alpha).sum()) / 2
+            columns["weight_distance/chi_square"] = float(alpha @ (ratio - 1) ** 2)
+            measured |= named(columns, name)
         return measured
 
 

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from matplotlib.figure import Figure
 
 from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Variant, out
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
@@ -22,16 +22,27 @@ from rollcall.leaderboard import render
 from rollcall.leaderboard import runs as finished
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
+from rollcall.leaderboard.comparison import against as differences
+from rollcall.leaderboard.comparison import overall as over_conditions
+from rollcall.leaderboard.comparison import overall_table
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
-from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
-from rollcall.leaderboard.plots.style import svg
+from rollcall.leaderboard.plots.curves import OVER, paper_figure, ranking_figure
+from rollcall.leaderboard.plots.figure import FORMATS, Figure
+from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
+
+
+class X(StrEnum):
+    round = "round"
+    gradients = "gradients"
+    floats = "floats"
+    seconds = "seconds"
 
 
 class Form(StrEnum):
@@ -51,7 +62,7 @@ class Board:
         claims: a list in Markdown; empty for a ranking.
         data: rows, claims and provenance, for `--json`.
         figure: of the experiment.
-        figure_files: their names.
+        stem: of the names of the files.
     """
 
     title: str
@@ -59,7 +70,7 @@ class Board:
     claims: str
     data: dict[str, Any]
     figure: Figure
-    figure_files: tuple[str, ...]
+    stem: str = "leaderboard"
 
 
 def leaderboard(
@@ -74,15 +85,26 @@ def leaderboard(
     best_by: Annotated[
         str, typer.Option(metavar="NAME[=max|min|zero]", help="Of each method, show the settings best by this metric.")
     ] = "",
+    against: Annotated[
+        str, typer.Option(metavar="METHOD", help="Show each row's difference to this method, paired by seed.")
+    ] = "",
+    overall: Annotated[
+        bool, typer.Option("--overall", help="Rank methods over all conditions: mean rank, IQM, P(better).")
+    ] = False,
+    equal: Annotated[X, typer.Option(help="Rank at an equal number of these.")] = X.round,
     why: Annotated[bool, typer.Option("--why", help="Print the evidence and the causes of each verdict.")] = False,
     last_rounds: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
     ] = None,
+    x: Annotated[X, typer.Option(help="The x axis of the figure.")] = X.round,
     form: Annotated[
         Form | None, typer.Option("--format", help="Format of the printed table. Default: terminal.")
     ] = None,
     to: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the files. Default: STORE/EXPERIMENT.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="DIR", help="Write pages for a browser into this folder.")
     ] = None,
     store: Store = STORE,
     as_json: Json = False,
@@ -92,7 +114,7 @@ def leaderboard(
     For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
     own runs, from the run folders in the store and the MLflow server if one is set, replace kept results of the same
     cell if they have as many rounds and seeds. For other experiments, and with --best-by, it is a ranking of your own
-    runs.
+    runs; with --against, --overall or --equal a ranking of all runs.
     """
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
@@ -101,10 +123,12 @@ def leaderboard(
     chosen = _with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
     try:
-        if chosen.source and not best_by:
-            board = _paper(chosen.only(conditions), store, mine, why)
+        if chosen.source and not (best_by or against or overall or equal != X.round):
+            board = _paper(chosen.only(conditions), store, mine, why, x)
         else:
-            board = _ranking(chosen, store, conditions, best_by)
+            all_runs = chosen.source and not (mine or best_by)
+            runs = _all_runs(chosen, store) if all_runs else finished.own(store, chosen.home)
+            board = _ranking(chosen, store, runs, conditions, best_by, x, against, overall, equal)
     except NoRuns as error:
         first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
         raise SettingError(f"{error}; first: {first}") from None
@@ -125,8 +149,13 @@ def leaderboard(
             f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
         ) from None
     if shown is Form.terminal and not as_json:
-        files = ", ".join([f"leaderboard.{end}" for end in texts] + list(board.figure_files))
+        files = ", ".join([f"{board.stem}.{end}" for end in texts] + [f"{board.stem}{end}" for end in FORMATS])
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
+    if html is not None:
+        from rollcall.leaderboard.cli.site import write_site
+
+        again = command("leaderboard", experiment, "--html", html)
+        write_site(html, {experiment: chosen}, store, again, mine=mine, conditions=conditions)
 
 
 def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
@@ -135,7 +164,9 @@ def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
     `rollcall run` and `rollcall sync` keep the files in MLflow.
     """
     with suppress(SettingError):
-        board = _paper(experiment, store, mine=True) if experiment.source else _ranking(experiment, store, {})
+        is_paper = bool(experiment.source)
+        own = [] if is_paper else finished.own(store, experiment.home)
+        board = _paper(experiment, store, mine=True) if is_paper else _ranking(experiment, store, own, {})
         _write(board, _texts(board, experiment), folder / experiment.name)
 
 
@@ -151,43 +182,56 @@ def _with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: in
 def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
     """The text of the files by their ending."""
     claims = f"\n{render.marked_down(board.claims)}\n" if board.claims else ""
-    versions, commits = (", ".join(board.data["provenance"][name]) for name in ("version", "commit"))
-    origin = f"Rollcall {versions}, commit {commits}"
     return {
         "md": f"# {render.marked_down(experiment.title)}\n\n{render.markdown(board.table)}{claims}",
         "csv": render.comma_separated(board.data["rows"]),
         "tex": render.latex(board.table),
-        "html": render.html(board.table, board.title, experiment.about, svg(board.figure), origin),
     }
 
 
 def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
     """Write the files: the texts, by their ending, and the figure."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"leaderboard.{end}" for end in texts]
-    figures = [folder / name for name in board.figure_files]
+    files = [folder / f"{board.stem}.{end}" for end in texts]
+    figures = [folder / f"{board.stem}{end}" for end in FORMATS]
     for file in (*files, *figures):
         if file.is_symlink():  # it may lead out of the store
             file.unlink()
     for file, text in zip(files, texts.values(), strict=True):
         file.write_text(text, encoding="utf-8")
     for file in figures:
-        board.figure.savefig(file, dpi=150)
+        board.figure.save(file)
 
 
-def _ranking(experiment: Experiment, store: Path, conditions: dict[str, list[Any]], best_by: str = "") -> Board:
-    """The ranking of the user's own runs.
+def _all_runs(experiment: Experiment, store: Path) -> list[Run]:
+    """The runs of the cells of a paper's experiment, kept ones included, without analyses."""
+    kept = finished.unarchive(experiment.home, finished.PACKAGE, FOLDER / RESULTS)
+    found = cells(experiment, kept + finished.own(store, experiment.home))
+    return [run for cell in found for run in cell.runs.values() if not cell.is_analysis]
+
+
+def _ranking(
+    experiment: Experiment,
+    store: Path,
+    runs: list[Run],
+    conditions: dict[str, list[Any]],
+    best_by: str = "",
+    x: str = X.round,
+    baseline: str = "",
+    overall: bool = False,
+    equal: str = X.round,
+) -> Board:
+    """The ranking of runs, or of their methods over all conditions.
 
     Raises:
-        SettingError: no run is finished and has all metrics.
+        SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
     """
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
-    runs = finished.own(store, experiment.home)
     if not runs:
         raise NoRuns(experiment, store)
     grid = axes(experiment)
     runs = selected(runs, grid, conditions)
-    notes = [f"runs: your own, in {store}"]
+    notes = [_sources(runs, store)]
     complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
     if not any(run.has(metrics[0]) for run in complete):
         raise _not_measured([metric for metric in metrics if not any(run.has(metric) for run in runs)] or metrics, runs)
@@ -202,12 +246,31 @@ def _ranking(experiment: Experiment, store: Path, conditions: dict[str, list[Any
         notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
-    ranking = rank(runs, metrics, last_rounds, grid)
-    table = ranking_table(ranking)
+    planned = {place.rounds for place in places(experiment)}
+    cost = "" if equal == X.round else OVER[equal]
+    ranking = rank(runs, metrics, last_rounds, grid, planned.pop() if len(planned) == 1 else 0, cost)
+    stem = "overall" if overall else "leaderboard"
+    if overall:
+        over = over_conditions(ranking)
+        table, rows = overall_table(over, baseline)
+    else:
+        beside = differences(ranking, baseline) if baseline else None
+        table = ranking_table(ranking, baseline, beside)
+        rows = long_rows(ranking.cells, metrics, ranking.last_rounds)
+        for row, (index, metric) in zip(rows, product(range(len(ranking.cells)), metrics), strict=bool(baseline)):
+            one = beside[metric.name][index] if beside else None
+            row |= {"against": baseline, **one.row} if one else {}
     table = replace(table, caption="; ".join([table.caption, *notes]))
-    rows = long_rows(ranking.cells, metrics, last_rounds)
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
-    return Board(experiment.title, table, "", data, ranking_figure(ranking), ("leaderboard.png",))
+    figure = overall_figure(over) if overall else ranking_figure(ranking, x)
+    return Board(experiment.title, table, "", data, figure, stem)
+
+
+def _sources(runs: Sequence[Run], store: Path) -> str:
+    """Where runs are from."""
+    texts = {"own": f"your own, in {store}", "kept": "archived results"}
+    among = {run.source for run in runs}
+    return "runs: " + ", ".join(text for source, text in texts.items() if source in among)
 
 
 class NoRuns(SettingError):
@@ -229,7 +292,7 @@ def _provenance(experiment: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
-def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False) -> Board:
+def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False, x: str = "round") -> Board:
     """The paper's table and claims, from kept results too unless `mine`.
 
     Own runs that are shorter or fewer than the kept ones are not part of the table; the notes count them.
@@ -248,9 +311,7 @@ def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False) -
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     if not any(run.has(metric) for run in runs for metric in metrics):
         raise _not_measured(metrics, runs)
-    sources = {"own": f"own: in {store}", "kept": "kept: archived results"}
-    among = {run.source for run in runs}
-    notes = ["runs: " + ", ".join(text for source, text in sources.items() if source in among)]
+    notes = [_sources(runs, store)]
     beside = [replace(cell, runs=cell.beside) for cell in all_cells if cell.beside]
     if beside:
         notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")
@@ -269,6 +330,5 @@ def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False) -
         table=table,
         claims="\n".join(claims_list(claims, why)),
         data={"rows": rows, "claims": claims_json(claims), "provenance": _provenance(experiment, runs)},
-        figure=paper_figure(experiment, ran),
-        figure_files=("figure.png", "figure.pdf"),
+        figure=paper_figure(experiment, ran, x),
     )

@@ -68,11 +68,10 @@ def report(
     for one in track(all_judged, "figures", console=err, transient=True, disable=quiet):
         measured = [cell for cell in one.cells if cell.runs]
         if measured:
-            figure = paper_figure(one.experiment, measured)
-            figure.savefig(_below(to, f"figures/{one.experiment.name}.png"), dpi=90)
+            paper_figure(one.experiment, measured).save(_below(to, f"figures/{one.experiment.name}.svg"))
     compared = printed_figure([result for one in all_judged for result in one.claims if result.claim.tag == "paper"])
     if compared is not None:
-        compared.savefig(_below(to, PICTURE), dpi=90)
+        compared.save(_below(to, PICTURE))
     out.print(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}", highlight=False, soft_wrap=True)
 
 

@@ -276,7 +276,7 @@ def _quantity(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, 
     if cell.diverged or (other is not None and other.diverged):
         return None
     if metric.threshold is not None:
-        return _round_reached(claim, metric, cell, other)
+        return round_reached(metric, cell, other)
     values = _values(claim, metric, experiment, cell, other)
     if not len(values):
         return None
@@ -308,7 +308,7 @@ def _slope(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
     return power(x, values.to_numpy(), all(cell.exact for cell in cells)) if len(values) else None
 
 
-def _round_reached(claim: Claim, metric: Metric, cell: Cell, other: Cell | None) -> Estimate | None:
+def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Estimate | None:
     """The first round at which the mean curve over seeds reaches a threshold, or the difference of two such rounds.
 
     The rounds of the single seeds serve the interval. A round that was not reached is censored: it is later than the

@@ -25,7 +25,7 @@ from rollcall.leaderboard.tables import paper_table
 
 NAME = "REPRODUCTION.md"
 FOLDER = "reproduction"
-PICTURE = "figures/printed.png"
+PICTURE = "figures/printed.svg"
 MESSAGES = Path(__file__).parents[1] / "core_messages.yaml"
 STATEMENTS = Path(__file__).parents[1] / "statements.yaml"
 
@@ -86,7 +86,7 @@ class Judged:
 
     Attributes:
         experiment: of a paper.
-        runs: kept ones, those of its variants included.
+        runs: those of its variants included.
         cells: of the experiment.
         claims: of the experiment.
         others: of its variants.
@@ -99,14 +99,16 @@ class Judged:
     others: Sequence[ClaimResult]
 
 
-def judged(experiment: Experiment, *folders: Path) -> Judged:
-    """An experiment judged by kept results.
+def judged(experiment: Experiment, *folders: Path, own: Sequence[Run] = (), kept: bool = True) -> Judged:
+    """An experiment judged by its results.
 
     Args:
         experiment: of a paper.
         folders: archives of results; by default the one that comes with Rollcall.
+        own: the user's runs, which count too.
+        kept: whether kept results count.
     """
-    runs = unarchive(experiment.home, *folders)
+    runs = [*(unarchive(experiment.home, *folders) if kept else ()), *own]
     of_paper = cells(experiment, runs)
     claims = [check_claim(claim, experiment, of_paper) for claim in experiment.claims]
     others: list[ClaimResult] = []
@@ -182,7 +184,10 @@ def variants(experiment: Experiment, runs: Sequence[Run], paper: Sequence[Cell])
     lines = []
     for name, variant in experiment.variants.items():
         changed = cells(experiment.as_(name), runs)
-        table = _changes(name, metric, experiment.report.last_rounds, paper, changed)
+        table = changes(name, metric, experiment.report.last_rounds, paper, changed)
+        if not any(cell.runs for cell in paper):  # nothing to compare with but the printed numbers
+            measured = [cell for cell in changed if cell.runs]
+            table = paper_table(experiment.as_(name), measured, printed(experiment)) if measured else table
         if table.rows:
             lines += [f"`{name}`: {' '.join(variant.about.split())}", "", markdown(table)]
             lines += claims_list([check_claim(claim, experiment, changed) for claim in variant.claims], why=True)
@@ -190,13 +195,16 @@ def variants(experiment: Experiment, runs: Sequence[Run], paper: Sequence[Cell])
     return lines
 
 
+def messages(results: Sequence[ClaimResult]) -> list[tuple[Message, Verdict]]:
+    """The core messages of the papers, each with the weakest verdict of its claims."""
+    listed = [validated(Message, content) for content in load_yaml(MESSAGES)]
+    return [(one, weakest(own.verdict for own in results if own.claim.statement in one.statements)) for one in listed]
+
+
 def _messages(results: Sequence[ClaimResult]) -> list[str]:
     """The table of core messages."""
     lines = ["| paper | core message | reproduced | why |", "| --- | --- | --- | --- |"]
-    for content in load_yaml(MESSAGES):
-        message = validated(Message, content)
-        own = [result.verdict for result in results if result.claim.statement in message.statements]
-        verdict = weakest(own)
+    for message, verdict in messages(results):
         answer = {"holds": "**yes**", "contradicted": "**no**"}.get(verdict, f"open ({verdict})")
         lines.append(f"| {PAPERS[message.paper]} | {message.message} | {answer} | {message.why} |")
     return [*lines, ""]
@@ -282,11 +290,12 @@ def _page(one: Judged) -> str:
     if measured:
         numbers, up = printed(experiment), "../" * (experiment.name.count("/") + 1)
         lines += [markdown(paper_table(experiment, measured, numbers)), *agreement(experiment, measured, numbers)]
-        lines += [f"![{experiment.title}]({up}figures/{experiment.name}.png)", ""]
-        lines += variants(experiment, one.runs, one.cells)
-        lines += [_origin([run for cell in measured for run in cell.runs.values()]), ""]
+        lines += [f"![{experiment.title}]({up}figures/{experiment.name}.svg)", ""]
+    lines += variants(experiment, one.runs, one.cells)
+    if measured:
+        lines += [origin([run for cell in measured for run in cell.runs.values()]), ""]
     lines += _items("Settings on which the paper is silent, and deviations from it", experiment.choices)
-    lines += _items("Settings that depend on the method or the task", _overrides(experiment))
+    lines += _items("Settings that depend on the method or the task", overrides(experiment))
     return "\n".join(lines)
 
 
@@ -296,7 +305,7 @@ def _anchored(line: str) -> str:
     return f'{number}. <a id="{number}"></a>{text}' if dot and number.isdigit() else line
 
 
-def _origin(runs: Sequence[Run]) -> str:
+def origin(runs: Sequence[Run]) -> str:
     """Where the results come from."""
 
     def values(tag: str) -> str:
@@ -315,7 +324,7 @@ def _items(title: str, entries: dict[str, str]) -> list[str]:
     return [f"{title}:", "", *items, ""] if items else []
 
 
-def _overrides(experiment: Experiment) -> dict[str, str]:
+def overrides(experiment: Experiment) -> dict[str, str]:
     """The settings of each override by the labels that it is for."""
     texts = {}
     for override in experiment.overrides:
@@ -329,7 +338,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _changes(name: str, metric: Metric, last_rounds: int, paper: Sequence[Cell], variant: Sequence[Cell]) -> Table:
+def changes(name: str, metric: Metric, last_rounds: int, paper: Sequence[Cell], variant: Sequence[Cell]) -> Table:
     """A row for each cell of a variant with runs of its own, over the seeds that both have."""
     by_labels = {tuple(cell.labels.items()): cell for cell in variant}
     rows: list[list[Entry]] = []

@@ -147,14 +147,17 @@ def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
 
 
 def change(quantity: Quantity, metric: Metric) -> str:
-    """A difference and its interval, with signs."""
+    """A difference and its interval, with signs; of an interval without one end the other, as of censored rounds."""
     low, high = quantity.interval()
     half = (high - low) / 2 if math.isfinite(high - low) else 0.0
 
     def text(value: float) -> str:
         return f"{'+' if value >= 0 else '-'}{metric.text(abs(value), half)}"
 
-    return text(quantity.mean) if math.isinf(high) else f"{text(quantity.mean)} [{text(low)}, {text(high)}]"
+    if math.isfinite(high - low):
+        return f"{text(quantity.mean)} [{text(low)}, {text(high)}]"
+    ends = [f"{word} {text(end)}" for word, end in (("above", low), ("below", high)) if math.isfinite(end)]
+    return ", ".join([*([text(quantity.mean)] if math.isfinite(quantity.mean) else []), *ends])
 
 
 def counts(verdicts: Iterable[Verdict]) -> Mapping[Verdict, int]:

@@ -5,24 +5,42 @@ left out, so that a curve is a mean over the same seeds everywhere.
 """
 
 import math
-import textwrap
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, is_number
-from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.metric import COSTS, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.cells import Cell
+from rollcall.leaderboard.names import OWN, Style, label_name, method_name, style
 from rollcall.leaderboard.paper.claims import ClaimResult
+from rollcall.leaderboard.paper.reported import printed, printed_for
 from rollcall.leaderboard.paper.sentences import unit_of
-from rollcall.leaderboard.plots.style import COLOURS, grid, legend, line_style, plain
-from rollcall.leaderboard.ranking import METHOD, Ranking
+from rollcall.leaderboard.plots.figure import (
+    BLUE,
+    GREY,
+    HEIGHT,
+    VERMILION,
+    Figure,
+    Spec,
+    by_line,
+    channel,
+    curve,
+    figure,
+    in_turn,
+    layer,
+    room,
+    shown,
+    stretches,
+    view,
+)
+from rollcall.leaderboard.ranking import METHOD, Ranking, best_settings
 from rollcall.participation.analyses import RUNS_OVER
 
 MOST_ABOVE_START = 1e3
@@ -31,95 +49,18 @@ MOST_ABOVE_START = 1e3
 FEW_POINTS = 12
 """Curves of fewer points have markers."""
 
-TITLE_WIDTH = 45
-"""A longer title of a subplot is broken into lines, in characters."""
+DECADES = 1e3
+"""Positive values whose largest is this multiple of the smallest have a logarithmic axis in a ranking."""
+
+MOST_ROWS = 24
+"""Of more rows in a group, a ranking draws the best of each method by validation, if that was measured."""
+
+OVER = {"round": "round", "gradients": "cost/gradients", "floats": "cost/floats_up", "seconds": "seconds"}
+"""What a curve can run over, with its column in a run's history; seconds are spread evenly over the rounds."""
 
 
-def ranking_figure(ranking: Ranking) -> Figure:
-    """The first metric against rounds: a subplot for each set of conditions, in it the best row of every method."""
-    groups = ranking.groups
-    methods = sorted({cell.labels[METHOD] for cell in ranking.cells})
-    figure, all_axes = grid(len(groups), 3, lambda columns, rows: (1.5 + 6.5 * columns**0.5, 4.2 * rows), sharey=True)
-    for axes, group in zip(all_axes, groups, strict=True):
-        best: dict[str, Cell] = {}
-        for cell in group:  # in order of rank
-            if cell.ended.runs:
-                best.setdefault(cell.labels[METHOD], cell)
-        for method, cell in best.items():
-            _draw_line(axes, _by_round([cell], ranking.metrics[0]), method, methods.index(method), width=1.8)
-        axes.set_xlabel("round")
-        axes.margins(x=0)
-        plain(axes)
-        if len(groups) > 1:
-            axes.set_title(_conditions(ranking, group), fontsize=9)
-    all_axes[0].set_ylabel(ranking.metrics[0].name)
-    legend(figure)
-    return figure
-
-
-def paper_figure(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
-    """The `subplots` of an experiment.
-
-    The x axis has rounds and a line for each cell, with a band of one standard deviation over seeds. If the report
-    names another axis as `x`, there is a line for each of the other labels. On a logarithmic y axis, mean and standard
-    deviation are those of the logarithms. A quantity that is only ever 0 or 1 is drawn as a row of blocks.
-
-    Raises:
-        SettingError: none of the metrics was measured.
-    """
-    report = experiment.report
-    made = subplots(experiment, cells)
-    names = list(dict.fromkeys(name for subplot in made for name in subplot.lines))
-    most = 2 if len(report.drawn) in (2, 4) else 3
-    figure, all_axes = grid(len(made), most, lambda columns, rows: (2.2 + 4.6 * columns, 3.6 * rows))
-    for index, (axes, subplot) in enumerate(zip(all_axes, made, strict=True)):
-        _draw(axes, subplot, report, names)
-        _draw_stated(axes, experiment, subplot, names)
-        axes.set_title(subplot.title, fontsize=9)
-        axes.set_xlabel(subplot.x)
-        if index == 0 or subplot.metric != made[index - 1].metric:
-            axes.set_ylabel(subplot.metric.name)
-        axes.margins(x=0.02)
-        plain(axes)
-    legend(figure, fontsize=8, least=2)
-    return figure
-
-
-def printed_figure(results: Sequence[ClaimResult]) -> Figure | None:
-    """A row for each difference in percent whose printed number was judged: the number and the 95 % interval.
-
-    Args:
-        results: of claims.
-
-    Returns:
-        None if no number was judged.
-    """
-    rows = [
-        (", ".join(filter(None, (result.claim.statement or result.claim.tag, *place.labels.values()))), place)
-        for result in results
-        for place in result.places
-        if place.size != "not judged" and unit_of(result).percent and result.claim.minus is not None
-    ]
-    if not rows:
-        return None
-    figure = Figure(figsize=(7.5, 1.2 + 0.3 * len(rows)), layout="constrained")
-    axes = figure.subplots()
-    for y, (_, place) in enumerate(rows):
-        assert place.quantity is not None
-        assert place.printed is not None
-        low, high = (100 * end for end in place.quantity.interval())
-        if math.isfinite(low + high):
-            axes.plot([low, high], [y, y], color=COLOURS[0], linewidth=2)
-        label = "measured, 95 % interval" if y == 0 else None
-        axes.plot(100 * place.quantity.mean, y, "o", color=COLOURS[0], markersize=5, label=label)
-        axes.plot(100 * place.printed, y, "D", color=COLOURS[1], markersize=5, label="printed" if y == 0 else None)
-    axes.axvline(0, color="0.6", linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xlabel("difference in test accuracy, percentage points")
-    plain(axes)
-    legend(figure, fontsize=8)
-    return figure
+Row = dict[str, Any]
+"""Of a long table."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +80,94 @@ class Subplot:
     lines: dict[str, list[Cell]]
 
 
+def ranking_figure(ranking: Ranking, over: str = "round") -> Figure:
+    """The first metric of all rows: a subplot for each set of conditions.
+
+    Args:
+        ranking: of the user's own runs.
+        over: the x axis, one of `OVER`.
+
+    Raises:
+        SettingError: no run has this column.
+    """
+    metric, note = Metric(ranking.metrics[0].column, ranking.metrics[0].direction), ""
+    groups = ranking.groups
+    by = Metric(f"validation/{metric.column.partition('/')[2]}", metric.direction)
+    if max(map(len, groups)) > MOST_ROWS and all(cell.measured(by) for cell in ranking.cells):
+        best, _ = best_settings([run for cell in ranking.cells for run in cell.runs.values()], by, ranking.last_rounds)
+        kept = {run.cell for run in best}
+        groups = [[cell for cell in group if {run.cell for run in cell.runs.values()} & kept] for group in groups]
+        note = f"of each method the row with the best {by.title} (--only chooses others)"
+    made = [
+        Subplot(_conditions(ranking, group), metric, over, {_row(ranking, group, cell): [cell] for cell in group})
+        for group in groups
+    ]
+    values = [one for subplot in made for cells in subplot.lines.values() for one in _values(cells, metric)]
+    log = ("y",) if values and min(values) > 0 and max(values) > DECADES * min(values) else ()
+    return _drawn(made, Report(log=log), over, notes=[note])
+
+
+def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "round") -> Figure:
+    """The `subplots` of an experiment.
+
+    The x axis has rounds and a line for each cell, with a band of one standard deviation over seeds. If the report
+    names another axis as `x`, there is a line for each of the other labels. On a logarithmic y axis, mean and standard
+    deviation are those of the logarithms. A quantity that is only ever 0 or 1 is drawn as a row of blocks.
+
+    Args:
+        experiment: of the paper.
+        cells: of the experiment.
+        over: what replaces rounds on the x axis, one of `OVER`.
+
+    Raises:
+        SettingError: none of the metrics was measured, or no run has the column of the x axis.
+    """
+    made = subplots(experiment, cells)
+    if over != "round" and experiment.report.x != "round":
+        raise SettingError(f"x: {over!r} is not allowed; this figure runs over {experiment.report.x}")
+    return _drawn(made, experiment.report, over, experiment)
+
+
+def printed_figure(results: Sequence[ClaimResult]) -> Figure | None:
+    """A row for each difference in percent whose printed number was judged: the number and the 95 % interval.
+
+    Args:
+        results: of claims.
+
+    Returns:
+        None if no number was judged.
+    """
+    rows = []
+    for result in results:
+        for place in result.places:
+            if place.size == "not judged" or not unit_of(result).percent or result.claim.minus is None:
+                continue
+            assert place.quantity is not None
+            assert place.printed is not None
+            labels = (label_name(axis, label) for axis, label in place.labels.items())
+            name = ", ".join(filter(None, (result.claim.statement or result.claim.tag, *labels)))
+            low, high = place.quantity.interval()
+            measured = {"row": name, "value": 100 * place.quantity.mean, "low": 100 * low, "high": 100 * high}
+            rows += [measured | {"line": MEASURED}, {"row": name, "value": 100 * place.printed, "line": PRINTED}]
+    if not rows:
+        return None
+    styles = {MEASURED: Style(BLUE, (1, 0), "circle"), PRINTED: Style(VERMILION, (1, 0), "diamond")}
+    x = channel("value", "difference in test accuracy, percentage points")
+    y = channel("row", kind="nominal", labelLimit=500, grid=True) | {"sort": None}
+    tips = [channel("row", "claim"), channel("value", "points"), channel("low"), channel("high")]
+    layers = [
+        layer("rule", x={"datum": 0}, color=GREY),
+        layer("rule", x=x | {"field": "low"}, x2={"field": "high"}, y=y, mark_size=2, **by_line(styles, "color")),
+        layer("point", x=x, y=y, tooltip=tips, mark_filled=True, mark_size=60, mark_opacity=1,
+              **by_line(styles, "color", "shape", legend={})),
+    ]  # fmt: skip
+    alt = f"Printed and measured differences. {len(rows) // 2} differences in test accuracy that papers print, each"
+    return figure([view(layers, width=480, height={"step": 18})], {"long": rows}, f"{alt} with the measured interval.")
+
+
+PRINTED, MEASURED = "printed", "measured, 95 % interval"
+
+
 def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
     """The subplots of an experiment.
 
@@ -151,7 +180,7 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
     report = experiment.report
     metrics = list(report.drawn or report.metrics)
     if report.x == "round":  # the curve that reaches a value shows the first round that does
-        metrics = [Metric(metric.column) for metric in metrics]
+        metrics = list(dict.fromkeys(Metric(metric.column) for metric in metrics))
     measured = [cell for cell in cells if any(cell.measured(metric) for metric in metrics)]
     if not measured:
         raise SettingError(f"metric: {metrics[0].name!r} was measured in no run of {experiment.name}")
@@ -165,42 +194,228 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
             lines: dict[str, list[Cell]] = {}
             for cell in inside:
                 if cell.measured(metric):
-                    lines.setdefault(_text(experiment, cell.labels, along), []).append(cell)
+                    lines.setdefault(_text(experiment, cell.labels, along) or metric.title, []).append(cell)
             made.append(Subplot(title, metric, _x(experiment, inside), lines))
     return made
+
+
+def _drawn(
+    made: Sequence[Subplot], report: Report, over: str, experiment: Experiment | None = None, notes: Sequence[str] = ()
+) -> Figure:
+    """The figure of some subplots. Those of one row and one metric share their axes."""
+    columns = 2 if len(report.drawn) in (2, 4) else 3
+    rows: dict[str, list[Row]] = {"long": [], "printed": [], "stated": []}
+    places = []  # on the x axis, of each subplot
+    for number, subplot in enumerate(made):
+        points = _points(subplot, report, over)
+        places.append({row["x"] for row in points})
+        rows["long"] += [{"plot": number, **row} for row in points]
+        if experiment is not None and report.x == "round":
+            rows["printed"] += [{"plot": number, **row} for row in _printed(experiment, subplot)]
+            rows["stated"] += [{"plot": number, **row} for row in _stated(experiment, subplot)]
+    absent = {row["line"] for row in rows["long"] if math.isnan(row["x"])}
+    if absent and absent == {row["line"] for row in rows["long"]}:
+        raise SettingError(f"x: {over!r} is not allowed; no run has {OVER[over]}. Must be one of {', '.join(OVER)}")
+    styles = _styles([one for one, xs in zip(made, places, strict=True) if len(xs) > 1])
+    views: list[Spec] = []
+    height: Any
+    for number, (subplot, xs) in enumerate(zip(made, places, strict=True)):
+        own, of_row = [row for row in rows["long"] if row["plot"] == number], number // columns * columns
+        title = COSTS.get(OVER[over], "seconds") if over != "round" else subplot.x
+        beside = [index for index in range(of_row, of_row + columns) if _alike(made, index, subplot)]
+        here = {name: [row for row in part if row["plot"] in beside] for name, part in rows.items()}
+        if len(xs) == 1:
+            layers, height = _dots(number, subplot), {"step": 16}
+        elif own and all(row["value"] in (0, subplot.metric.scale) for row in own):
+            layers, height = _blocks(own, title, styles), HEIGHT
+        else:
+            x = _x_axis(here["long"], title, report, over != "round" or subplot.x == "round")
+            y = _y_axis(here, subplot.metric, report, named=number == beside[0])
+            layers, height = _curves(number, x, y, here, styles, subplot.metric), HEIGHT
+        views.append(view(layers, subplot.title, _stamp(subplot), height=height))
+    several = max((row["seeds"] for row in rows["long"]), default=1) > 1
+    diverged = {name for one in made for name, cells in one.lines.items() if any(cell.diverged for cell in cells)}
+    caption = [
+        "Lines: mean over seeds. Bands: one standard deviation" if several else "One seed",
+        ", of the logarithms." if several and "y" in report.log else ".",
+        " Thin dashes: printed in the paper." if rows["printed"] else "",
+        *(f" Diamonds: {source}." for source in dict.fromkeys(row["source"] for row in rows["stated"])),
+        f" Without runs that diverged: {', '.join(sorted(diverged))}." if diverged else "",
+        f" Without {OVER[over]}: {', '.join(sorted(absent))}." if absent else "",
+        *(f" Shown: {note}." for note in notes if note),
+    ]
+    what = (
+        f"{', '.join(dict.fromkeys(one.metric.head for one in made))} against {made[0].x if over == 'round' else over}"
+    )
+    parts = "; ".join(dict.fromkeys(one.title for one in made if one.title))
+    alt = f"{experiment.title if experiment else what}. {what}.{f' Plots: {parts}.' if parts else ''}"
+    lines = dict.fromkeys(name for one in made for name in one.lines)
+    data = {name: part for name, part in rows.items() if part}
+    return figure(views, data, f"{alt} Lines: {'; '.join(lines)}.", columns, "".join(caption))
+
+
+def _alike(made: Sequence[Subplot], index: int, subplot: Subplot) -> bool:
+    """Whether the subplot with this index, if there is one, has the axes of another one."""
+    return index < len(made) and (made[index].metric, made[index].x) == (subplot.metric, subplot.x)
+
+
+def _x_axis(rows: Sequence[Row], title: str, report: Report, from_zero: bool) -> Spec:
+    log = "x" in report.log
+    low, high = room((row["x"] for row in rows), log, 0.02 if any("few" in row for row in rows) else 0.0)
+    large = {"format": "~s"} if high >= 1e5 else {}
+    return channel("x", title, log=log, tickCount=5, domain=[0 if from_zero else low, high], nice=False, **large)
+
+
+def _y_axis(rows: Mapping[str, Sequence[Row]], metric: Metric, report: Report, named: bool) -> Spec:
+    """The y axis of some curves and printed numbers."""
+    log, values = "y" in report.log, [row["value"] for part in rows.values() for row in part]
+    low, high = room([*values, *(row[end] for row in rows["long"] for end in ("low", "high"))], log)
+    if log:
+        starts: dict[Any, float] = {}
+        for row in rows["long"]:
+            starts.setdefault((row["plot"], row["line"]), row["value"])
+        high = min(high, MOST_ABOVE_START * max(starts.values(), default=1.0)) if report.x == "round" else high
+    elif metric.percent and min(values, default=0) >= 0:
+        low, high = max(low, 0), min(high, 100)
+    return channel("value", metric.head if named else None, log=log, domain=[low, high], nice=False)
+
+
+def _curves(
+    number: int, x: Spec, y: Spec, rows: Mapping[str, Sequence[Row]], styles: Mapping[str, Style], metric: Metric
+) -> list[Spec]:
+    """The layers of curves, printed numbers and numbers stated for a round."""
+    digits = ".1f" if metric.percent else ".4~g"
+    value, sd = ({"field": name, "type": "quantitative", "format": digits, "title": title}
+                 for name, title in (("value", metric.head), ("sd", "sd")))  # fmt: skip
+    line = {"field": "line", "type": "nominal"}
+    point = {"field": "x", "title": x["title"], "type": "quantitative"}
+    seeds = {"field": "seeds", "title": "seeds", "type": "quantitative"}
+    layers = curve(styles, number, x, y, [line | {"title": "method"}, point, value, sd, seeds])
+    said: Any = {"plot": number, "opacity": shown(1), "tooltip": [line | {"title": "printed"}, value, sd], "y": y}
+    said |= by_line(styles, "color")
+    diamond: Any = {"mark_shape": "diamond", "mark_size": 90, "mark_filled": True, "mark_stroke": "black"}
+    if any(row["plot"] == number for row in rows["printed"]):
+        layers.append(layer("rule", "printed", mark_strokeDash=[4, 3], mark_clip=True, **said))
+    if any(row["plot"] == number for row in rows["stated"]):
+        layers.append(layer("point", "stated", x=x, **diamond, **said))
+    return layers
+
+
+def _styles(made: Sequence[Subplot]) -> dict[str, Style]:
+    """The style of each line: that of its method, if no more than four lines have the same; else one after another."""
+    methods: dict[str, str] = {}
+    for subplot in made:
+        for name, cells in subplot.lines.items():
+            settings = next((run.settings for cell in cells for run in cell.runs.values()), {})
+            methods.setdefault(name, settings.get(METHOD, ""))
+    counts = Counter(methods.values())
+    alone = {name for name, one in methods.items() if one and counts[one] <= (4 if len(counts) > 1 else 1)}
+    keys = {
+        name: f"{one} line={list(methods).index(name):03}" if counts[one] > 1 else one for name, one in methods.items()
+    }
+    fixed = {name: style(keys[name], [keys[other] for other in alone]) for name in alone}
+    rest = [name for name in methods if name not in alone]
+    free = dict(zip(rest, in_turn(len(rest), {one.colour for one in fixed.values()} - {*OWN}), strict=True))
+    return {name: fixed.get(name) or free[name] for name in methods}
+
+
+def _stamp(subplot: Subplot) -> str:
+    """`300 of 10,000 rounds`, if the runs have fewer rounds than planned."""
+    short = [(cell.rounds_run, cell.rounds) for cells in subplot.lines.values() for cell in cells if cell.runs]
+    if not any(run < planned for run, planned in short):
+        return ""
+    low, high = min(run for run, _ in short), max(run for run, _ in short)
+    return f"{low:,}{f' to {high:,}' if high > low else ''} of {max(planned for _, planned in short):,} rounds"
+
+
+def _dots(number: int, subplot: Subplot) -> list[Spec]:
+    """The layers of lines that are single points: a row for each, with its standard deviation."""
+    x = channel("value", subplot.metric.head, tickCount=5, format="~g")
+    common: Any = {"plot": number, "y": channel("line", kind="nominal", labelLimit=200) | {"sort": None}, "color": BLUE}
+    tips = [channel("line", kind="nominal"), x, channel("sd", "sd"), channel("seeds", "seeds")]
+    return [
+        layer("rule", x=x | {"field": "low"}, x2={"field": "high"}, **common),
+        layer("point", x=x, mark_filled=True, mark_size=50, mark_opacity=1, tooltip=tips, **common),
+    ]
+
+
+def _blocks(rows: Sequence[Row], title: str, styles: Mapping[str, Style]) -> list[Spec]:
+    """The layer of quantities that are only ever 0 or 1: a row of blocks for each line."""
+    on, ends, names = [], {row["x"] for row in rows}, list(dict.fromkeys(row["line"] for row in rows))
+    for name in names:
+        own = {row["x"]: row["value"] > 0 for row in rows if row["line"] == name}
+        places = [*own, 2 * list(own)[-1] - list(own)[-2]]  # the last block is as wide as the one before
+        ends.add(places[-1])
+        parts = stretches(np.array(list(own.values())))
+        on += [{"line": name, "start": places[first], "end": places[after]} for first, after in parts]
+    y = channel("line", kind="nominal", labelLimit=200) | {"scale": {"domain": names}}
+    x = channel("start", title, domain=[min(ends), max(ends)], nice=False)
+    made = layer("bar", x=x, x2={"field": "end"}, y=y, mark_height={"band": 0.7}, **by_line(styles, "color"))
+    return [made | {"data": {"values": on}}]
+
+
+def _points(subplot: Subplot, report: Report, over: str) -> list[Row]:
+    """The points of each line, in printed units."""
+    made, log, metric = [], "y" in report.log, subplot.metric
+    for name, cells in subplot.lines.items():
+        values = metric.scale * _curve(cells, report, metric)
+        if values.empty:  # all runs diverged
+            continue
+        mean, low, high = _band(values, log)
+        columns = {"x": mean.index, "value": mean, "low": low, "high": high, "sd": values.std(axis=1, ddof=1)}
+        own = pd.DataFrame(columns).assign(line=name, seeds=values.shape[1])
+        if over != "round" and report.x == "round":
+            own["x"], own["round"] = _spent(cells, metric, over).reindex(mean.index), mean.index
+        own = own[own["value"] > 0] if log else own
+        few = {"few": 1} if len(own) < FEW_POINTS else {}
+        made += [{str(key): one for key, one in row.items()} | few for row in own.to_dict("records")]
+    return made
+
+
+def _spent(cells: Sequence[Cell], metric: Metric, over: str) -> pd.Series:
+    """The mean cost over the runs of a line, by round; without entries if it was not measured."""
+    runs = [run for cell in cells for run in cell.ended.runs.values() if run.has(metric)]
+    costs = [cost for run in runs if len(cost := run.spent(OVER[over]))]
+    return pd.DataFrame(dict(enumerate(costs))).mean(axis=1) if len(costs) == len(runs) else pd.Series(dtype=float)
+
+
+def _values(cells: Sequence[Cell], metric: Metric) -> list[float]:
+    """The mean curve of cells."""
+    return [float(one) for one in _by_round(cells, metric).mean(axis=1) if math.isfinite(one)]
+
+
+def _row(ranking: Ranking, group: Sequence[Cell], cell: Cell) -> str:
+    """The name of a row: its method, with the settings that tell it from other rows of the method in a group."""
+    labels = cell.labels
+    same = [other.labels for other in group if other.labels[METHOD] == labels[METHOD]]
+    differing = [key for key in ranking.settings if len({other.get(key, "") for other in same}) > 1 and labels.get(key)]
+    options = [f"{ranking.short(key)}={label_name(key, labels[key])}" for key in differing]
+    return ", ".join([method_name(labels[METHOD]), *options])
 
 
 def _conditions(ranking: Ranking, group: Sequence[Cell]) -> str:
     """The labels that tell a group of competing cells from the others."""
     labels = [cell.labels for cell in group]
-    common = [key for key in ranking.settings if len({own[key] for own in labels}) == 1 and labels[0][key]]
-    parts = [f"{ranking.short(key)}={labels[0][key]}" for key in common]
-    return "\n".join(textwrap.wrap(", ".join(parts), TITLE_WIDTH))
+    common = [key for key in ranking.settings if len({own.get(key) for own in labels}) == 1 and labels[0].get(key)]
+    differing = [key for key in common if len({cell.labels.get(key) for cell in ranking.cells}) > 1]
+    return ", ".join(_label(key, labels[0][key]) for key in differing)
 
 
-def _draw(axes: Axes, subplot: Subplot, report: Report, names: Sequence[str]) -> None:
-    """Draw the lines of a subplot. A line's number among all names of the figure gives its colour and style."""
-    curves = {name: _curve(cells, report, subplot.metric) for name, cells in subplot.lines.items()}
-    curves = {name: curve for name, curve in curves.items() if not curve.empty}  # empty if all runs diverged
-    on_or_off = all(curve.isin((0, 1)).all(axis=None) for curve in curves.values())
-    for name, curve in curves.items():
-        if on_or_off:
-            _draw_blocks(axes, curve, names.index(name))
-        else:
-            marker = "o" if len(curve) < FEW_POINTS else ""
-            _draw_line(axes, curve, name, names.index(name), "y" in report.log, marker)
-    if "x" in report.log:
-        axes.set_xscale("log")
-    if "y" in report.log:
-        axes.set_yscale("log")
-        starts = [float(_band(curve, logarithmic=True)[0].iloc[0]) for curve in curves.values()]
-        if starts and report.x == "round" and axes.get_ylim()[1] > MOST_ABOVE_START * max(starts):
-            axes.set_ylim(top=MOST_ABOVE_START * max(starts))
+def _printed(experiment: Experiment, subplot: Subplot) -> list[Row]:
+    """The final numbers that the paper prints for the lines of a subplot."""
+    numbers, made = printed(experiment), []
+    for name, cells in subplot.lines.items():
+        known = printed_for(cells[0].labels, subplot.metric, numbers)
+        if known is not None and known.value is not None:
+            sd = math.nan if known.sd is None else subplot.metric.scale * known.sd
+            made.append({"line": name, "value": subplot.metric.scale * known.value, "sd": sd})
+    return made
 
 
-def _draw_stated(axes: Axes, experiment: Experiment, subplot: Subplot, names: Sequence[str]) -> None:
-    """Draw the numbers of the paper, or of its released code, at single rounds: points in the colour of the line."""
-    for claim in experiment.judged if experiment.report.x == "round" else ():
+def _stated(experiment: Experiment, subplot: Subplot) -> list[Row]:
+    """The numbers of the paper, or of its released code, at single rounds."""
+    made = []
+    for claim in experiment.judged:
         metric = claim.metric or experiment.report.metrics[0]
         compared = claim.minus or claim.over or claim.per or claim.along or claim.slope
         if claim.at is None or not isinstance(claim.printed, float) or compared or metric != subplot.metric:
@@ -209,32 +424,8 @@ def _draw_stated(axes: Axes, experiment: Experiment, subplot: Subplot, names: Se
         source = "printed" if claim.tag == "paper" else claim.section.partition(",")[0]
         for name, cells in subplot.lines.items():
             if any(all(cell.labels.get(axis) in labels for axis, labels in of.items()) for cell in cells):
-                colour, _ = line_style(names.index(name))
-                axes.plot(claim.at, claim.printed, "D", color=colour, markeredgecolor="black", zorder=3)
-                axes.plot([], [], "D", color="0.8", markeredgecolor="black", label=source)  # for the legend
-
-
-def _draw_line(
-    axes: Axes,
-    curve: pd.DataFrame,
-    name: str,
-    number: int,
-    logarithmic: bool = False,
-    marker: str = "",
-    width: float = 1.6,
-) -> None:
-    """Draw the mean of a curve and its band."""
-    mean, low, high = _band(curve, logarithmic)
-    colour, style = line_style(number)
-    axes.plot(mean.index, mean, style, marker=marker, markersize=4, color=colour, label=name, linewidth=width)
-    axes.fill_between(mean.index, low, high, color=colour, alpha=0.15, linewidth=0)
-
-
-def _draw_blocks(axes: Axes, curve: pd.DataFrame, number: int) -> None:
-    mean = curve.mean(axis=1)
-    colour, _ = line_style(number)
-    axes.fill_between(mean.index, -number, 0.8 * mean - number, step="mid", color=colour, linewidth=0)
-    axes.set_yticks([])
+                made.append({"line": name, "x": claim.at, "value": metric.scale * claim.printed, "source": source})
+    return made
 
 
 def _band(curve: pd.DataFrame, logarithmic: bool) -> tuple[pd.Series, pd.Series, pd.Series]:
@@ -250,7 +441,7 @@ def _curve(cells: Sequence[Cell], report: Report, metric: Metric) -> pd.DataFram
     """[points, seeds], indexed by their place on the x axis."""
     if report.x == "round":
         return _by_round(cells, metric)
-    points = {float(cell.labels[report.x]): cell for cell in cells if report.x in cell.labels}
+    points = {float(cell.labels.get(report.x) or 0): cell for cell in cells}
     values = {x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}
     return pd.DataFrame(values).T.sort_index()
 
@@ -278,17 +469,23 @@ def _places(cells: Sequence[Cell], across: Sequence[str]) -> list[dict[str, str]
 
 
 def _text(experiment: Experiment, labels: dict[str, str], axes: Sequence[str]) -> str:
-    """Labels as people read them: a panel by its title, a number with the name of its setting."""
+    """Labels as people read them, a panel by its title."""
     words = []
     for axis in axes:
         label = labels.get(axis, "")
         if axis == "panel" and label in experiment.panels:
             title = experiment.panels[label].title
-            label = title if title or experiment.report.overlay else label
-        elif is_number(label):
-            label = f"{axis.rpartition('.')[2]} {label}"
-        words.append(label)
+            words.append(title if title or experiment.report.overlay else label)
+        else:
+            words.append(_label(axis, label, [*axes, experiment.report.x]))
     return ", ".join(word for word in words if word)
+
+
+def _label(axis: str, label: str, axes: Sequence[str] = ()) -> str:
+    """A label as people read it, a number with the name of its setting; the full name if two axes end alike."""
+    end = axis.rpartition(".")[2]
+    alike = sum(end == other.rpartition(".")[2] for other in axes) > 1
+    return f"{axis if alike else end} {label}" if is_number(label) else label_name(axis, label)
 
 
 def _x(experiment: Experiment, cells: Sequence[Cell]) -> str:

@@ -1,91 +1,120 @@
 """Figures of clients: their active rounds, their probabilities, and their data."""
 
-from itertools import cycle
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from rollcall.leaderboard.plots.style import COLOURS, plain
+from rollcall.leaderboard.plots.figure import BLUE, GREY, VERMILION, Figure, channel, figure, layer, stretches, view
+
+MOST = 60
+"""Clients that the picture of a roll call shows."""
 
 
-def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"] | None, shown: int = 4) -> Figure:
-    """A row for a few clients: the probability as a line, the rounds with the uplink on as blocks ([PBC] Fig. 6).
+def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"] | None, shown: int = MOST) -> Figure:
+    """The rounds in which clients are active, their probabilities, and the number of active clients.
 
     Args:
         mask: whether the uplink of a client is on in a round.
-        probability: p_i^t, if the model knows it.
-        shown: number of clients, spread from rarely to often available.
+        probability: p_i^t, if the model knows it; otherwise the share of active rounds stands for it.
+        shown: number of clients, evenly from the rarely to the often available.
     """
     T, m = mask.shape
-    availability = mask.mean(axis=0) if probability is None else probability.mean(axis=0)
+    p = np.broadcast_to(mask.mean(axis=0), mask.shape) if probability is None else probability
     ranks = np.unique(np.linspace(0, m - 1, min(shown, m)).round().astype(int))
-    clients = np.argsort(availability, kind="stable")[ranks]
-    figure = Figure(figsize=(9, 1.2 + 1.1 * len(clients)), layout="constrained")
-    rows = figure.subplots(len(clients), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, client, colour in zip(rows, clients, cycle(COLOURS), strict=False):
-        _draw_client(axes, mask[:, client], None if probability is None else probability[:, client], colour)
-        axes.set_ylabel(f"client {client}", rotation=0, ha="right", va="center")
-    rows[-1].set_xlabel("round")
-    rows[-1].set_xlim(0, T)
-    title = "uplink on (blocks)" if probability is None else "probability (line) and uplink on (blocks)"
-    rows[0].set_title(title, fontsize=10)
-    return figure
+    clients = np.argsort(p.mean(axis=0), kind="stable")[ranks]
+    names = [f"{client}" for client in clients[::-1]]  # the most available one above
+    on = [{"client": f"{i}", "start": start, "end": end} for i in clients for start, end in stretches(mask[:, i])]
+    ends = [{"client": f"{i}", "p": p[:, i].mean(), "low": p[:, i].min(), "high": p[:, i].max()} for i in clients]
+    counts = [{"round": t, "active": mask[t].sum(), "expected": p[t].sum()} for t in range(T)]
+    order: Any = {"scale": {"domain": names}}
+    step = max(5, min(18, 480 // len(names)))
+    labels: Any = {"labels": step > 9, "ticks": False, "labelLimit": 60}
+    said = "probability" if probability is not None else "share of rounds"
+    every = f"All {m} clients" if len(names) == m else f"{len(names)} of {m:,} clients, evenly by {said}"
+    by_round: Any = {"x": channel("round", "round", domain=[0, T], nice=False), "mark_strokeWidth": 1.5}
+    by_round |= {"tooltip": [channel(name, name) for name in ("round", "active", "expected")]}
+    count = channel("active", "active clients", domain=[0, max(max(row["active"], row["expected"]) for row in counts)])
+    chance: Any = {"x": channel("p", said, domain=[0, 1], tickCount=3)}
+    chance |= {"y": channel("client", kind="nominal", labels=False, ticks=False) | order}
+    blocks: Any = {"x": channel("start", "round", domain=[0, T], nice=False), "x2": {"field": "end"}, "color": BLUE}
+    blocks |= {"y": channel("client", "client", kind="nominal", **labels) | order}
+    dots: Any = {"mark_filled": True, "mark_size": 30, "mark_opacity": 1, "color": VERMILION}
+    expected = [layer("line", "counts", y=count | {"field": "expected"}, color=VERMILION, **by_round)]
+    views = [
+        view([layer("bar", "on", mark_height={"band": 0.8}, **blocks)], width=560, height={"step": step}),
+        view(
+            [
+                layer("rule", "p", color=GREY, **chance | {"x": chance["x"] | {"field": "low"}}, x2={"field": "high"}),
+                layer("point", "p", **chance, **dots, tooltip=[channel("client", kind="nominal"), channel("p", said)]),
+            ],
+            width=120,
+            height={"step": step},
+        ),
+        view(
+            [
+                layer("line", "counts", y=count, color=BLUE, mark_interpolate="step-after", **by_round),
+                *(expected if probability is not None else []),
+            ],
+            width=560,
+            height=90,
+        ),
+    ]
+    told = f"{every}. Blocks: rounds with the uplink on. Right: {said}, from least to largest. Below: active clients"
+    told += " and their expected number." if probability is not None else "."
+    return figure(views, {"on": on, "p": ends, "counts": counts}, f"The roll call of {T:,} rounds. {told}", 2, told)
 
 
 def probabilities(p: Float[np.ndarray, "m"]) -> Figure:
     """The clients' probabilities ([PBC] Fig. 4): a histogram and the sorted values."""
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.hist(p, bins=np.linspace(0, 1, 21), color=COLOURS[0], edgecolor="white")
-    _label(left, "probability", "clients")
-    right.step(np.arange(len(p)), np.sort(p), color=COLOURS[1], where="mid")
-    right.set_ylim(0, 1.02)
-    _label(right, "clients, sorted by probability", "probability")
-    return figure
+    counts, edges = np.histogram(p, bins=np.linspace(0, 1, 21))
+    bars = [{"from": a, "to": b, "clients": n} for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
+    ordered = [{"rank": rank, "p": value} for rank, value in enumerate(np.sort(p))]
+    count = channel("clients", "clients", domain=[0, 1.05 * counts.max()], format="~g")
+    share = channel("from", "probability", domain=[0, 1])
+    value: Any = {
+        "x": channel("rank", "clients, sorted by probability"),
+        "y": channel("p", "probability", domain=[0, 1]),
+    }
+    views = [
+        view([_bars("bars", share, "to", count, BLUE)], width=300),
+        view(
+            [layer("line", "ordered", **value, color=VERMILION, mark_interpolate="step", mark_point=len(p) < 12)],
+            width=300,
+        ),
+    ]
+    alt = f"The probabilities of {len(p):,} clients. From {p.min():.3g} to {p.max():.3g}, mean {p.mean():.3g}."
+    return figure(views, {"bars": bars, "ordered": ordered}, alt)
 
 
 def bubbles(histogram: Int[np.ndarray, "m C"]) -> Figure:
     """The samples of each client as bars; below, a bubble for each of its classes, with an area like the samples."""
     m, C = histogram.shape
-    width, row = 9.0, 0.32
-    height = row * max(C, 4)
-    figure = Figure(figsize=(width, height + 1.9), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1, height])
-    above.stairs(histogram.sum(axis=1), np.arange(m + 1) - 0.5, fill=True, color="0.6")
-    above.set_ylabel("samples")
+    width = 600
     clients, classes = np.nonzero(histogram)
-    # In points. The largest bubble fills its row, or its column and half of both neighbours; it is never invisible.
-    diameter = max(72 * min(0.9 * row, 2 * 0.85 * width / m), 6)
-    counts = histogram[clients, classes]
-    below.scatter(clients, classes, s=diameter**2 * counts / counts.max(), color=COLOURS[0], alpha=0.7, linewidth=0)
-    below.set_xlabel("client")
-    below.set_ylabel("class")
-    below.set_xlim(-0.8, m - 0.2)
-    below.set_ylim(-0.7, C - 0.3)
-    below.set_title(f"area of a bubble: number of samples, at most {counts.max():,}", fontsize=10)
-    for axis, most in ((below.xaxis, 10), (below.yaxis, C + 2), (above.yaxis, 3)):
-        axis.set_major_locator(MaxNLocator(integer=True, nbins=most, steps=[1, 2, 5, 10]))
-    for axes in (above, below):
-        plain(axes)
-    return figure
+    held = [{"client": i, "class": c, "samples": histogram[i, c]} for i, c in zip(clients, classes, strict=True)]
+    total = [
+        {"client": i, "left": i - 0.5, "right": i + 0.5, "samples": n} for i, n in enumerate(histogram.sum(axis=1))
+    ]
+    row = 22
+    # In pixels. The largest bubble fills its row, or its column and half of both neighbours; it is never invisible.
+    diameter = max(min(0.9 * row, 2 * 0.85 * width / m), 6)
+    x = channel("client", "client", domain=[-0.8, m - 0.2], nice=False, format="d", tickMinStep=1)
+    size = channel("samples") | {"legend": None}
+    size["scale"] = {"domain": [0, int(histogram.max())], "range": [0, diameter**2]}
+    tips = [channel(name, name) for name in ("client", "class", "samples")]
+    y = channel("class", "class", domain=[-0.7, C - 0.3], nice=False, format="d", tickMinStep=1)
+    above = channel("samples", "samples", domain=[0, 1.05 * histogram.sum(axis=1).max()], tickCount=3)
+    held_by: Any = {"mark_filled": True, "mark_opacity": 0.7, "tooltip": tips}
+    views = [
+        view([_bars("total", x | {"field": "left", "title": None}, "right", above, "#999999")], width=width, height=80),
+        view([layer("point", "held", x=x, y=y, size=size, color=BLUE, **held_by)], width=width, height=row * max(C, 4)),
+    ]
+    caption = f"Area of a bubble: number of samples, at most {histogram.max():,}."
+    alt = f"The samples of {m:,} clients by class. {caption}"
+    return figure(views, {"total": total, "held": held}, alt, 1, caption)
 
 
-def _draw_client(axes: Axes, on: Bool[np.ndarray, "T"], p: Float[np.ndarray, "T"] | None, colour: str) -> None:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))  # on and off in turn
-    axes.broken_barh(list(zip(edges[::2], edges[1::2] - edges[::2], strict=True)), (-0.45, 0.35), color=colour)
-    if p is not None:
-        axes.step(np.arange(len(p) + 1), np.append(p, p[-1]), where="post", color=colour)
-    axes.set_ylim(-0.5, 1.05)
-    axes.set_yticks([0, 1])
-    axes.axhline(0, color="0.7", linewidth=0.6)
-    plain(axes)
-
-
-def _label(axes: Axes, x: str, y: str) -> None:
-    axes.xaxis.set_major_locator(MaxNLocator(integer=x != "probability"))
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    plain(axes)
+def _bars(data: str, x: Any, to: str, y: Any, colour: str) -> Any:
+    """Bars from zero to y, each from x to another field."""
+    return layer("rect", data, x=x, x2={"field": to}, y=y, y2={"datum": 0}, color=colour, mark_stroke="white")

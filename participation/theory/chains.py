@@ -1,7 +1,10 @@
-"""Finite Markov chains: long-run law and mixing time, and the pauses of a two-state chain.
+"""Finite Markov chains: long-run law and mixing time; averages that a chain drives.
 
 A transition matrix P [S, S] has rows that sum to 1; P[x, y] is the probability of going from x to y.
 """
+
+from collections.abc import Iterable
+from functools import reduce
 
 import numpy as np
 from jaxtyping import Float
@@ -46,29 +49,31 @@ def mixing_time(transition: Float[np.ndarray, "S S"], epsilon: float = 0.25) -> 
     return t
 
 
-def interval_distribution(on: float, off: float, longest: int) -> Float[np.ndarray, "{longest}"]:
-    """P(T = k) for k = 1..longest, where T is the number of rounds from one participation to the next.
+def product_chain(on_on: Float[np.ndarray, "m"], off_on: Float[np.ndarray, "m"]) -> Float[np.ndarray, "S S"]:
+    """The transition matrix of m on-off chains together, S = 2^m; the state of the last client changes fastest."""
+    return reduce(np.kron, [np.array([[1 - b, b], [1 - a, a]]) for a, b in zip(on_on, off_on, strict=True)])
 
-    For a two-state chain P(1) = 1 - q and P(k) = q (1 - q*)^(k-2) q*, with q* = `on` = P(on|off) and q = `off` =
-    P(off|on). With q* = p and q = 1 - p it is Bernoulli(p) and T is geometric. The values sum to 1 - P(T > longest); T
-    is infinite if q* = 0 < q.
+
+def affine_moments(
+    transition: Float[np.ndarray, "S S"],
+    law: Float[np.ndarray, "S"],
+    a: Float[np.ndarray, "S"],
+    b: Float[np.ndarray, "S"],
+    x: float,
+    rates: Iterable[float],
+) -> Float[np.ndarray, "3 S"]:
+    """E[x_T^i 1{S_T-1 = s}], i = 0, 1, 2, of x <- (1 - eta_t a(S_t)) x + eta_t b(S_t) along a chain S_t, exact.
+
+    Args:
+        transition: of the chain.
+        law: of S_0.
+        a, b: of each state.
+        x: x_0, a number.
+        rates: eta_0, ..., eta_T-1.
     """
-    law = off * on * (1 - on) ** np.arange(-1.0, longest - 1) if on < 1 else np.zeros(longest)
-    law[0] = 1 - off
-    if on == 1 and longest > 1:
-        law[1] = off
-    return law
-
-
-def staleness_distribution(on: float, off: float, longest: int) -> Float[np.ndarray, "{longest+1}"]:
-    """P(s = k) for k = 0..longest, where s is the number of rounds since the last participation (0: active now).
-
-    For the stationary two-state chain P(0) = pi = q* / (q* + q) and P(k) = pi q (1 - q*)^(k-1), with q* = `on` =
-    P(on|off) and q = `off` = P(off|on). Bernoulli(p) is q* = p and q = 1 - p.
-    """
-    if on == off == 0:
-        raise ValueError("on, off: 0 for both is not allowed; the client would keep its first state for ever")
-    pi = on / (on + off)
-    law = pi * off * (1 - on) ** np.maximum(np.arange(-1.0, longest), 0)
-    law[0] = pi
-    return law
+    moments = np.array([law, x * law, x * x * law])
+    for t, eta in enumerate(rates):
+        one, first, second = moments @ transition if t else moments
+        keep, add = 1 - eta * a, eta * b
+        moments = np.array([one, keep * first + add * one, keep**2 * second + 2 * keep * add * first + add**2 * one])
+    return moments

@@ -1,8 +1,7 @@
-"""The active set A of a round: its size a, each client's weight in the mean over it, and the bias of such weights.
+"""The weight of each client in the mean over the active set A of a round, of size a, and the bias of such weights.
 
-The sizes and weights are exact, for independent participation and for the group events of [HAR]. A distribution of a is
-an array whose entry k is the probability of k. The expected weight of client i is c_i = E[1{i in A} / a] ([HAR] eq. 6).
-An empty round contributes 0 to every client, so the c_i sum to 1 - P(a = 0).
+The weights are exact, for independent participation and for the group events of [HAR]. The expected weight of client i
+is c_i = E[1{i in A} / a] ([HAR] eq. 6). An empty round contributes 0 to every client, so the c_i sum to 1 - P(a = 0).
 """
 
 from functools import reduce
@@ -15,30 +14,6 @@ from scipy.special import roots_legendre
 from rollcall.participation.base import check
 
 Reading = Literal["collision", "cap"]
-
-
-def active_distribution_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m+1"]:
-    """P(a = k), k = 0..m, for independent participation with probabilities p (Poisson binomial); O(m^2).
-
-    All steps add products of non-negative numbers, so no digits are lost.
-    """
-    law = np.zeros(len(p) + 1)
-    law[0] = 1.0
-    for k, p_k in enumerate(p):
-        law[1 : k + 2] = law[1 : k + 2] * (1 - p_k) + law[: k + 1] * p_k
-        law[0] *= 1 - p_k
-    return law
-
-
-def active_distribution_groups(
-    sizes: list[int],
-    event_probability: Float[np.ndarray, "G"],
-    member_probability: float,
-    max_active: int | None = None,
-    reading: Reading = "collision",
-) -> Float[np.ndarray, "n"]:
-    """P(a = k), k = 0..sum(sizes), for the group events of [HAR]; see `effective_weights_groups`."""
-    return reduce(np.convolve, _group_counts(sizes, event_probability, member_probability, max_active, reading))
 
 
 def effective_weights_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
@@ -71,7 +46,7 @@ def effective_weights_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray
 def effective_weights_groups(
     sizes: list[int],
     event_probability: Float[np.ndarray, "G"],
-    member_probability: float,
+    member_probability: float | Float[np.ndarray, "G"],
     max_active: int | None = None,
     reading: Reading = "collision",
 ) -> Float[np.ndarray, "m"]:
@@ -85,12 +60,12 @@ def effective_weights_groups(
     Args:
         sizes: clients in each group; clients are numbered group after group, m = sum(sizes).
         event_probability: P(E_g = 1) for each group.
-        member_probability: P(member active | E_g = 1).
+        member_probability: P(member active | E_g = 1), one number or one for each group.
         max_active: M_max, the largest number of active members of a group in a round. Default: no limit.
         reading: rule if more members are active: `collision`, all of the group fail (the paper's wording);
             `cap`, a uniformly random M_max of them succeed.
     """
-    counts = _group_counts(sizes, event_probability, member_probability, max_active, reading)
+    counts = group_counts(sizes, event_probability, member_probability, max_active, reading)
     c = []
     for g, size in enumerate(sizes):
         others = reduce(np.convolve, counts[:g] + counts[g + 1 :], np.ones(1))
@@ -100,10 +75,10 @@ def effective_weights_groups(
     return np.concatenate(c)
 
 
-def _group_counts(
+def group_counts(
     sizes: list[int],
     event_probability: Float[np.ndarray, "G"],
-    member_probability: float,
+    member_probability: float | Float[np.ndarray, "G"],
     max_active: int | None,
     reading: Reading,
 ) -> list[Float[np.ndarray, "..."]]:
@@ -111,8 +86,9 @@ def _group_counts(
     from scipy import stats  # takes a quarter of a second, which a run need not wait for
 
     counts = []
-    for size, event in zip(sizes, event_probability, strict=True):
-        count = stats.binom.pmf(np.arange(size + 1), size, member_probability)
+    inside = np.broadcast_to(member_probability, len(sizes))
+    for size, event, member in zip(sizes, event_probability, inside, strict=True):
+        count = stats.binom.pmf(np.arange(size + 1), size, member)
         if max_active is not None and max_active < size:
             excess = count[max_active + 1 :].sum()
             count[max_active + 1 :] = 0.0

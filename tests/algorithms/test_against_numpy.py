@@ -109,6 +109,8 @@ UNEVEN_WEIGHTS = [
     *((name, {}) for name in ALGORITHMS),
     ("f3ast", {"capacity": 2, "beta": 0.2}),
     ("scaffold", {"option": "I"}),
+    ("fedstale", {"beta": 0.8, "oracle": False, "empty": "skip"}),
+    ("amplified_scaffold", {"gamma": 0.7, "P": 4}),
 ]
 UNEVEN_WEIGHTS += [(name, {"oracle": False}) for name in ("unbiased", "adafed", "more_available", "ca_fed")]
 UNEVEN_WEIGHTS += [("ca_fed", {"kappa2": 0.01}), ("ca_fed", {"kappa2": 0.03, "beta": 0.7, "tau": 0.01})]
@@ -131,7 +133,7 @@ def test_clients_of_different_weights_in_the_objective(name, options):
         follow(path, name, options, u, h, mask, K_i, alpha, p, stationary=pi, correlation=lam)
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedsgd", "mifa", "focus"])
+@pytest.mark.parametrize("name", ["fedavg", "fedsgd", "mifa", "focus", "fedstale", "mimic"])
 def test_server_rate(problem, name):
     path, _ = expected(name, problem, eta_g=0.6)
     check(run(problem, name, local=local(name), server={"optimizer": "sgd", "lr": 0.6}), path, problem)
@@ -171,6 +173,14 @@ OPTIONS = [
     ("feddyn", {"alpha": 2.0}, {"strength": 2.0}),
     ("amplified_fedavg", {"eta": 2.0, "P": 6}, {"factor": 2.0, "P": 6}),  # round 17, an empty one, ends an interval
     ("amplified_fedavg", {"eta": 0.4, "P": 1}, {"factor": 0.4, "P": 1}),
+    ("amplified_scaffold", {"gamma": 2.0, "P": 6}, {}),  # likewise
+    ("amplified_scaffold", {"gamma": 0.4, "P": 5}, {}),
+    ("amplified_scaffold", {"P": 1}, {}),
+    ("fedstale", {"beta": 0.0}, {}),
+    ("fedstale", {"beta": 1.0}, {}),
+    ("fedstale", {"empty": "skip"}, {}),
+    ("fedstale", {"oracle": False}, {}),
+    ("fedstale", {"oracle": False, "empty": "skip", "beta": 0.9}, {}),
     ("fedavgm", {"beta": 0.5, "eta_g": 0.7}, {"beta": 0.5, "rate": 0.7}),
     ("fedadam", {"eta_g": 0.05} | ADAPTIVE, {"rate": 0.05} | ADAPTIVE),
     ("fedadam", {"eta_g": 0.05, "bias_correction": True}, {"rate": 0.05, "bias_correction": True}),

@@ -35,7 +35,7 @@ def same(one, other, tolerance=1e-10):
 
 LIKE_FEDAVG = [
     *("fedpbc", "fedawe", "mifa", "fedvarp", "fedau", "fedavg_all", "fedavg_known", "unbiased", "adafed"),
-    *("fedavg_debiased", "local_sgd", "f3ast", "more_available"),
+    *("fedavg_debiased", "local_sgd", "f3ast", "more_available", "fedstale", "mimic"),
     {"name": "fedprox", "mu": 0.0},
     {"name": "ca_fed", "kappa2": 1e12},
 ]
@@ -82,6 +82,32 @@ def test_ca_fed_with_unbounded_kappa_is_unbiased(kappa2):
     # And with a small one it is not.
     other = simulate(QUADRATIC | {"algorithm": {"name": "ca_fed", "kappa2": 0.01}})
     assert np.abs(found.model - other.model).max() > 1e-3
+
+
+@pytest.mark.parametrize("server", [{}, {"lr": 0.6}], ids=str)
+@pytest.mark.parametrize("oracle", [True, False])
+def test_fedstale_without_stale_updates_is_unbiased(server, oracle):
+    trial = QUADRATIC | {"server": server}
+    found = simulate(trial | {"algorithm": {"name": "fedstale", "beta": 0.0, "oracle": oracle}})
+    same(found, simulate(trial | {"algorithm": {"name": "unbiased", "oracle": oracle}}))
+    other = simulate(trial | {"algorithm": {"name": "fedstale", "beta": 0.1, "oracle": oracle}})
+    assert np.abs(found.model - other.model).max() > 1e-3
+
+
+@pytest.mark.parametrize("a", [1, 2, 5])
+def test_fedstale_with_all_stale_updates_is_fedvarp_where_p_is_a_over_m(a):
+    """The same number of clients in every round, so that p_i = a / m turns w_i / p_i into 1 / a."""
+    mask = np.array([DRAW.permutation(6) < a for _ in range(30)])
+    trace = {"name": "trace", "mask": mask, "stationary": np.full(6, a / 6)}
+    trial = QUADRATIC | {"participation": trace}
+    fedvarp = simulate(trial | {"algorithm": "fedvarp"})
+    same(simulate(trial | {"algorithm": {"name": "fedstale", "beta": 1.0}}), fedvarp)
+    assert np.abs(simulate(trial | {"algorithm": "fedstale"}).model - fedvarp.model).max() > 1e-4
+
+
+def test_amplified_scaffold_with_periods_of_one_round_is_scaffold():
+    found = simulate(QUADRATIC | {"algorithm": {"name": "amplified_scaffold", "gamma": 1.0, "P": 1}})
+    same(found, simulate(QUADRATIC | {"algorithm": {"name": "scaffold", "option": "II"}}))
 
 
 AS_FEDAVG = [

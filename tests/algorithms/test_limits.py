@@ -35,6 +35,7 @@ def trial(algorithm, rounds, steps, lr, p=P):
         ({"name": "scaffold", "option": "I"}, 0.1),
         ({"name": "scaffold", "option": "II"}, 0.1),
         ({"name": "feddyn", "alpha": 4.0}, 0.1),
+        ({"name": "amplified_scaffold", "P": 10}, 0.1),
     ],
     ids=str,
 )
@@ -44,7 +45,11 @@ def test_gradient_tracking_and_control_variates_reach_the_optimum(algorithm, lr)
     assert np.abs(found.model - OPTIMUM).max() < 1e-10
 
 
-@pytest.mark.parametrize(("algorithm", "lr"), [("mifa", 0.1), ("fedvarp", 0.1)])
+@pytest.mark.parametrize(
+    ("algorithm", "lr"),
+    [("mifa", 0.1), ("fedvarp", 0.1), ("mimic", 0.1), ({"name": "fedstale", "beta": 1.0}, 0.05)],
+    ids=str,
+)
 def test_memory_of_updates_reaches_the_optimum_of_single_steps(algorithm, lr):
     found = simulate(trial(algorithm, 700, 1, lr))
     assert np.abs(found.model - OPTIMUM).max() < 1e-10
@@ -62,7 +67,7 @@ def end(name, rounds, K, p):
     return x.numpy()
 
 
-@pytest.mark.parametrize("name", ["mifa", "fedvarp"])
+@pytest.mark.parametrize("name", ["mifa", "fedvarp", "mimic"])
 def test_memory_of_updates_ends_where_full_participation_does_with_more_steps(name):
     """K exact steps move client i by (1 - (1 - eta h_i)^K) (u_i - x): memory of updates weighs the targets so."""
     weights = 1 - (1 - 0.1 * H) ** 3

@@ -146,7 +146,7 @@ def test_traffic(method, expected):
     assert method.traffic(method.init(X, 3), call([0, 2], **KNOWN)) == expected
 
 
-MOVES_IN_EMPTY_ROUNDS = {"mifa", "focus", "local_sgd"}
+MOVES_IN_EMPTY_ROUNDS = {"mifa", "focus", "local_sgd", "fedstale"}
 
 
 @pytest.mark.parametrize("name", list(ALGORITHMS))
@@ -183,6 +183,15 @@ TRIAL = {
         ({"algorithm": "fedadam", "server": {"optimizer": "adam"}}, "server: .* is not allowed with fedadam"),
         ({"algorithm": "fedyogi", "server": {"lr": 0.1}}, "server: .* is not allowed with fedyogi"),
         ({"algorithm": "amplified_fedavg", "server": {"lr": 0.1}}, "server: .* is not allowed with amplified_fedavg"),
+        (
+            {"algorithm": "amplified_scaffold", "server": {"lr": 0.1}},
+            "server: .* is not allowed with amplified_scaffold",
+        ),
+        (
+            {"algorithm": "amplified_scaffold", "local": {"momentum": 0.5}},
+            "momentum: 0.5 is not allowed with amplified",
+        ),
+        ({"algorithm": {"name": "fedstale", "beta": 1.5}}, "beta"),
         ({"algorithm": "fedadam", "evaluation": {"weights": ["client"]}}, "evaluation.weights"),
         ({"algorithm": {"name": "fedadam", "beta_1": 1.0}}, "beta_1"),
         ({"algorithm": {"name": "amplified_fedavg", "P": 0}}, "P"),

@@ -50,7 +50,7 @@ def test_numbers_of_another_type_or_length_are_no_rows():
             kept.put(ids(1), wrong)
 
 
-WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe", "feddyn")
+WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe", "feddyn", "mimic", "amplified_scaffold")
 
 
 def run(name, device, host):

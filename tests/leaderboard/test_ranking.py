@@ -268,7 +268,7 @@ def test_the_table_of_a_ranking():
     ]
     table = ranking_table(rank(runs, METRICS, last_rounds=10))
     assert [(column.title, column.arrow) for column in table.columns] == [
-        ("method", ""), ("participation", ""), ("test/accuracy %", "↑"), ("train/loss", "↓"), ("seeds", ""), ("rounds", ""),
+        ("method", ""), ("participation", ""), ("test accuracy %", "↑"), ("train loss", "↓"), ("seeds", ""), ("rounds", ""),
     ]  # fmt: skip
     assert [list(map(str, row)) for row in table.rows] == [
         ["y", "full", "50.0 ± 0.0", "5 ± 0", "2", "10"],

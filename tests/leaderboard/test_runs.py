@@ -257,7 +257,7 @@ def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys
     assert "your own runs of 1 cell have fewer rounds or seeds: see --mine" in text
     mine = rollcall(capsys, "leaderboard", str(file), "--mine", "--format", "md")[1]
     assert "2 ± 0" not in mine
-    assert f"runs: own: in {store}" in mine
+    assert f"runs: your own, in {store}" in mine
 
 
 def test_results_are_kept_and_read_again(tmp_path):

@@ -257,13 +257,15 @@ def test_clustered_markov_is_one_chain_a_cluster():
 @pytest.mark.parametrize("reading", ["collision", "cap"])
 @pytest.mark.parametrize("limit", [1, 3, None])
 def test_group_events(reading, limit):
-    model = MODELS["group_events"](Population(10, seed=2), max_active=limit, reading=reading, inside=0.7)
+    model = MODELS["group_events"](
+        Population(10, seed=2), max_active=limit, reading=reading, inside=np.array([0.7, 0.6, 0.7])
+    )
     expected = []
-    for n, e in ((3, 0.3), (4, 0.6), (3, 0.3)):
+    for n, e, inside in ((3, 0.3, 0.7), (4, 0.6, 0.6), (3, 0.3, 0.7)):
         share = 0.0
         for bits in range(2**n):  # every pattern of the members; the one looked at is member 0
             k = bits.bit_count()
-            chance = 0.7**k * 0.3 ** (n - k)
+            chance = inside**k * (1 - inside) ** (n - k)
             if bits & 1 and (limit is None or k <= limit):
                 share += chance
             elif bits & 1 and reading == "cap":

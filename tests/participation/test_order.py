@@ -30,7 +30,11 @@ def _options(name, m, data):
         "group_events": {"sizes": (m,), "events": (0.5,), "inside": 0.5, "max_active": 2, "reading": "cap"},
         "copula": {"probability": p, "rho": 0.4},
         "function": {"function": lambda t, rng: rng.random(m) < p},
-        "trace": {"mask": np.arange(5 * m).reshape(5, m) % 3 == 0},
+        "trace": {"mask": np.arange(5 * m).reshape(5, m) % 3 == 0, "shuffle": True, "random_start": True},
+        "matched": {
+            "participation": lambda population: MODELS["trace"](population, mask=np.eye(m + 1, m)),
+            "fit": data.draw(st.sampled_from(["markov_pi_lambda", "copula"])),
+        },
     }[name]
 
 

@@ -1,14 +1,15 @@
 """The analyses behind single statements, against hand arithmetic, closed forms and other code."""
 
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 import torch
 
 from rollcall.algorithms import FedPBC, Round
-from rollcall.participation import Cyclic, GroupEvents, Markov, statements
+from rollcall.algorithms.availability import Watch
+from rollcall.participation import Cyclic, GroupEvents, Markov, MarkovPiLambda, Population, statements
 from rollcall.participation.streams import stream
 from rollcall.participation.theory.separation import chain_separation, separation_chain
 
@@ -240,3 +241,131 @@ def test_record_of_models():
     within = [0.95 * e * (1 - e) / (e * (1 - 0.95 * e)) for e in (0.3, 0.6, 0.3)]
     assert groups["within"] == pytest.approx(np.average(within, weights=[6, 12, 6]), abs=0.02)
     assert groups["between"] == pytest.approx(0, abs=0.03)
+
+
+def test_the_errors_of_estimates_are_those_of_the_method():
+    """CA-Fed's own counts, which the method keeps in torch, give the same estimates."""
+    population = Population(8, 3)
+    model = MarkovPiLambda(population)
+    seen = Watch.begin(8, torch.device("cpu"))
+    for t in range(60):
+        seen = seen.observe(torch.from_numpy(model.active(t)))
+    found = row(statements.record(3, participation=MarkovPiLambda, clients=8, rounds=60))
+    assert found["error_pi"] == pytest.approx(np.abs(seen.stationary.numpy() - model.stationary).mean(), abs=1e-12)
+    assert found["error_lambda"] == pytest.approx(
+        np.abs(seen.correlation.numpy() - model.correlation).mean(), abs=1e-12
+    )
+
+
+def test_limits_and_debiased_updates_of_groups_by_enumeration():
+    """Three clients, two groups: every active set after a collision of more than one, with its chance."""
+    events, inside, u, t, delta = np.array([0.3, 0.6]), np.array([0.5, 0.9]), np.array([2.0, 2.0, -1.0]), 3, 0.1
+    law = {}
+    for on in product([0, 1], repeat=2):
+        for mask in product([0, 1], repeat=3):
+            p = np.array([inside[0] * on[0], inside[0] * on[0], inside[1] * on[1]])
+            chance = np.prod(np.where(on, events, 1 - events)) * np.prod(np.where(mask, p, 1 - p))
+            sent = mask if mask[:2] != (1, 1) else (0, 0, mask[2])
+            law[sent] = law.get(sent, 0) + chance
+    share = {sent: np.array(sent) / max(sum(sent), 1) for sent in law}
+    c = sum(chance * share[sent] for sent, chance in law.items())
+    update = {sent: share[sent] @ ((u.mean() - u) / (3 * c)) for sent in law}
+    mean = sum(chance * update[sent] for sent, chance in law.items())
+    assert mean == pytest.approx(0, abs=1e-12)  # importance weights are unbiased
+    below = np.zeros(3)  # P(mean of three rounds' weights <= delta)
+    for path in product(law, repeat=t):
+        below += np.prod([law[sent] for sent in path]) * (
+            np.mean([share[sent] for sent in path], axis=0) <= delta + 1e-12
+        )
+    options = {"sizes": (2, 1), "events": events, "inside": inside, "targets": u, "max_active": 1}
+    found = row(statements.group_weights(0, **options, rounds=t, delta=delta))
+    assert found["sum"] == pytest.approx(c.sum())
+    assert found["spread"] == pytest.approx(sum(chance * update[sent] ** 2 for sent, chance in law.items()))
+    noise = sum(chance * ((share[sent] / (3 * c)) ** 2).sum() for sent, chance in law.items())
+    assert found["noise"] == pytest.approx(noise)
+    assert found["tail"] == pytest.approx((below - 2 * np.exp(-2 * t * (c - delta) ** 2)).max())
+    # Of 2 * 0.15 + 0.54 activities both of the first group's, with chance 0.3 * 0.25, are lost.
+    assert found["lost"] == pytest.approx(2 * 0.075 / 0.84)
+
+
+def by_paths(pi, eigenvalue, q, h, u, x0, rates):
+    """x_T over all roll calls of two clients, each with its chance and its last active set."""
+    on_on, off_on = 1 - (1 - eigenvalue) * (1 - pi), (1 - eigenvalue) * pi
+    for path in product(product([0, 1], repeat=2), repeat=len(rates)):
+        chance, x = np.prod(np.where(path[0], pi, 1 - pi)), x0
+        for last, now in pairwise(path):
+            p = np.where(last, on_on, off_on)
+            chance *= np.prod(np.where(now, p, 1 - p))
+        for active, eta in zip(path, rates, strict=True):
+            x -= eta * sum(q[k] * h[k] * (x - u[k]) for k in range(2) if active[k])
+        yield chance, x, path[-1]
+
+
+def test_averaging_by_all_paths():
+    pi, eigenvalue, u, weights = (np.array(v) for v in ([0.2, 0.7], [0.6, -0.3], [1.0, -2.0], [3.0, 1.0]))
+    options = {"stationary": pi, "correlation": eigenvalue, "weights": weights, "targets": u, "rounds": 4}
+    found = row(statements.averaging(5, **options, lr=0.2, decay=0.5, start=3.0))
+    h, q = np.exp(stream(5, "averaging").standard_normal(2) / 2), weights / (pi @ weights)
+    outcomes = list(by_paths(pi, eigenvalue, q, h, u, 3.0, 0.2 / np.sqrt(1 + np.arange(4) / 10)))
+    assert sum(chance for chance, _, _ in outcomes) == pytest.approx(1)
+    x = sum(chance * x for chance, x, _ in outcomes)
+    best, biased = h @ u / h.sum(), (pi * q * h) @ u / (pi * q * h).sum()
+    assert found["limit"] == pytest.approx(x - biased)
+    assert found["bias"] == pytest.approx(x - best)
+    gap = {x: (h * (x - u) ** 2).mean() / 2 - (h * (best - u) ** 2).mean() / 2 for _, x, _ in outcomes}
+    assert found["error"] == pytest.approx(sum(chance * gap[x] for chance, x, _ in outcomes))
+    assert found["left"] == pytest.approx(
+        sum(chance * (x - biased) ** 2 for chance, x, _ in outcomes) / (3 - biased) ** 2
+    )
+    near = sum(chance * x for chance, x, last in outcomes if last[0]) / 0.2
+    assert found["pull"] == pytest.approx((near - x) / (1 - x))
+    # The direction sum q h (u - x) 1{active}: independent clients, mean 0.
+    noise = sum(pi * (1 - pi) * (q * h * (u - biased)) ** 2)
+    assert found["noise"] == pytest.approx(noise)
+    assert found["gamma"] == pytest.approx(max(h * (best - u) ** 2) / 2)
+
+
+def test_uncorrelated_averaging_is_a_closed_form():
+    """At lambda = 0 and a constant rate E[x_T] goes to the minimiser of F_B by 1 - eta sum pi q h a round."""
+    pi, q = np.array([0.2, 0.7]), np.array([3.0, 1.0]) / 1.3
+    found = row(statements.averaging(5, stationary=pi, correlation=np.zeros(2), weights=q, rounds=30, start=3.0))
+    draw = stream(5, "averaging")
+    h, u = np.exp(draw.standard_normal(2) / 2), draw.standard_normal(2)
+    rate = (pi * q * h).sum()
+    assert found["limit"] == pytest.approx((1 - 0.05 * rate) ** 30 * (3 - (pi * q * h) @ u / rate))
+
+
+def test_best_weights_of_the_bound_on_a_grid():
+    """N = 2, all q = (w, 1 - w): the printed Sigma prefers the rarer client where noise outweighs the floor."""
+    pi, w = np.array([0.9, 0.1]), np.linspace(0, 1, 100_001)[:, None]
+    q = np.hstack([w, 1 - w])
+    for noise, floor, power in ((1.0, 0.01, 1), (1.0, 0.01, 0), (1.0, 5.0, 1)):
+        bound = ((noise * pi**power * q**2).sum(axis=1) / 2 + floor) / (q @ pi)
+        best = q[bound.argmin()]
+        found = row(statements.weight_bounds(0, stationary=pi, noise=noise, floor=floor, power=power))
+        assert found["rarest"] == pytest.approx(best[1] - best[0], abs=1e-3)
+        assert (found["rarest"] > 0) == (power == 1 and floor < 1)
+        assert found["optimisation"] <= 1e-12  # quadratic over linear
+
+
+def test_equation_14_bends_down_on_a_segment():
+    """chi^2(alpha | p) alone, by hand: alpha = 1/3, pi = 0.9, 0.1, 0.1, from q = (.45, .1, .45) to (.05, .05, .9)."""
+    pi, ends = np.array([0.9, 0.1, 0.1]), np.array([[0.45, 0.1, 0.45], [0.05, 0.05, 0.9]])
+    chi = [(1 / 9 / (pi * q / (pi @ q))).sum() - 1 for q in (*ends, ends.mean(axis=0))]
+    assert chi[2] > (chi[0] + chi[1]) / 2
+    found = row(statements.weight_bounds(0, stationary=pi, noise=0.0, floor=0.0, gamma=1.0))
+    assert found["both"] >= chi[2] - (chi[0] + chi[1]) / 2 - 1e-3
+    assert found["variation"] > 0
+
+
+def test_the_least_variation_after_an_exclusion():
+    """TV(alpha, q) of weights q that are 0 for client 0 is at least alpha_0, which alpha / pi reaches; Eq. 15 is not least."""
+    found = row(statements.error_bounds(0, draws=2000, clients=3))
+    assert found["guideline"] <= 1e-12
+    alpha, u = np.array([0.2, 0.4, 0.4]), np.array([0.0, 0.0, 1.0])
+    bound = {}
+    for name, q in (("alpha / pi", [0, 0.5, 0.5]), ("even", [0, 0.4, 0.6])):
+        variation, x = np.abs(alpha - q).sum() / 2, q @ u
+        assert variation == pytest.approx(0.2)
+        bound[name] = 4 * variation**2 * ((x - u) ** 2 / 2).max()
+    assert found["guideline_bound"] > 0

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from rollcall.participation.summary import correlations, standard_errors, waits
-from rollcall.participation.theory.chains import interval_distribution, staleness_distribution
 
 
 def test_statistics_of_a_mask_by_hand():
@@ -37,8 +36,9 @@ def test_statistics_of_two_state_chains():
     assert correlations(mask)[0].mean() == pytest.approx(0.8, abs=0.003)
     # Intervals and staleness follow their laws; 5 standard errors of the pooled counts, which are nearly independent.
     gaps, stale = waits(mask)
-    law = interval_distribution(on, off, 6)
+    waiting = off * (1 - on) ** np.arange(6)  # off after a round on, and still off k rounds later
+    law = np.array([1 - off, *(waiting * on)[:-1]])
     share = np.array([(gaps == k).mean() for k in range(1, 7)])
     assert (np.abs(share - law) <= 5 * np.sqrt(law * (1 - law) / len(gaps))).all()
-    law = staleness_distribution(on, off, 6)
+    law = 0.25 * np.array([1, *waiting])
     assert np.abs([(stale == k).mean() for k in range(7)] - law).max() < 0.005

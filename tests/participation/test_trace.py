@@ -49,6 +49,58 @@ def test_a_trace_that_does_not_fit_is_refused(options, complaint):
         Trace(Population(3), **options)
 
 
+def test_clients_replay_chosen_devices():
+    mask = np.array([[1, 0, 0, 1], [0, 1, 0, 1]])
+    model = Trace(Population(2), mask=mask, devices=np.array([3, 1]))
+    assert [model.active(t).tolist() for t in range(2)] == [[0], [0, 1]]
+    # Shuffled: each client has one of the devices, none of them twice, and seeds differ.
+    drawn = [Trace(Population(3, seed), mask=mask, shuffle=True).mask for seed in range(20)]
+    columns = {tuple(column) for column in mask.T}
+    assert all({tuple(column) for column in one.T} <= columns and len(set(map(tuple, one.T))) == 3 for one in drawn)
+    assert len({one.tobytes() for one in drawn}) > 10
+    assert np.array_equal(Trace(Population(3, 4), mask=mask, shuffle=True).mask, drawn[4])
+    with pytest.raises(ValueError, match="devices: 4 recorded devices are not allowed; must be at least 5"):
+        Trace(Population(5), mask=mask, shuffle=True)
+    with pytest.raises(ValueError, match=r"devices: .*must be numbers from 0 to 3"):
+        Trace(Population(2), mask=mask, devices=np.array([0, 4]))
+
+
+def test_a_random_start_shifts_rounds_and_what_an_oracle_knows():
+    p = np.array([[0.1, 0.5], [0.2, 0.6], [0.3, 0.7]])
+    mask = np.array([[1, 0], [0, 1], [1, 1]])
+    starts = set()
+    for seed in range(12):
+        model = Trace(Population(2, seed), mask=mask, probability=p, random_start=True, wrap=False)
+        starts.add(model.start)
+        for t in range(4):
+            past = t + model.start >= 3
+            assert model.active(t).tolist() == ([] if past else np.flatnonzero(mask[t + model.start]).tolist())
+            assert np.array_equal(model.probability(t), p[(t + model.start) % 3])
+    assert starts == {0, 1, 2}
+    told = Trace(Population(2), mask=mask, constant_probability=True)
+    assert told.probability(5) == pytest.approx([2 / 3, 2 / 3])
+
+
+def test_unix_times_start_at_the_midnight_of_their_zone(tmp_path):
+    # 2020-01-31 00:30 UTC is 08:30 in Shanghai: round 17 of half hours; in UTC round 1.
+    (tmp_path / "calls.csv").write_text("client,start,end\n0,1580430600,1580432400\n")
+    for zone, round_ in (("UTC", 1), ("Asia/Shanghai", 17)):
+        model = Trace(Population(1), mask=str(tmp_path / "calls.csv"), round_length=1800, time_zone=zone)
+        assert np.flatnonzero(model.mask).tolist() == [round_]
+    with pytest.raises(ValueError, match="time_zone: 'Mars' is not allowed"):
+        Trace(Population(1), mask=str(tmp_path / "calls.csv"), round_length=1800, time_zone="Mars")
+
+
+def test_the_shipped_phones():
+    model = Trace(Population(300), mask="phones", round_length=600)
+    assert model.mask.shape == (894, 300)  # 6.2 days
+    assert (model.stationary == 0).sum() == 4
+    assert model.mask.sum() / 894 == pytest.approx(47.2, abs=0.05)
+    assert np.median(model.stationary) == pytest.approx(0.124, abs=5e-4)
+    with pytest.raises(ValueError, match=r"no such file\. Shipped recordings: phones"):
+        load("laptops")
+
+
 @pytest.mark.parametrize("ending", ["npy", "npz", "csv", "parquet"])
 def test_a_written_mask_is_replayed(tmp_path, ending):
     model = MODELS["markov"](Population(5, 3), probability=np.array([0.1, 0.2, 0.1, 0.3, 0.0]))

@@ -1,4 +1,4 @@
-"""FedDyn, FedNova, amplified FedAvg, FedAvgM, FedAdam and FedYogi in plain NumPy, from their papers: see `oracle`.
+"""FedDyn, FedNova, FedAvgM, FedAdam, FedYogi, FedStale, MimiC and the amplified methods in plain NumPy: see `oracle`.
 
 Options that `rollout` has for all methods have other names here: the strength of FedDyn, alpha, is `strength`; the
 amplification, eta, is `factor`; the server's rate in a method's own server step, eta_g, is `rate`.
@@ -6,11 +6,12 @@ amplification, eta, is `factor`; the server's rate in a method's own server step
 
 import numpy as np
 import oracle  # by its name: tests replace its `gradient`
+from oracle import train, watched
 
 
 def mean_move(s):
     """(1/|A|) sum over A of x_i(K) - x."""
-    return sum(oracle.train(s, i, s.x) - s.x for i in s.A) / len(s.A)
+    return sum(train(s, i, s.x) - s.x for i in s.A) / len(s.A)
 
 
 def feddyn(s, memory, strength=0.01):
@@ -104,4 +105,64 @@ def fedyogi(s, memory, rate=0.1, beta_1=0.9, beta_2=0.99, tau=1e-3):
     adaptive(s, memory, next_v, rate, beta_1, beta_2, tau)
 
 
-METHODS = {method.__name__: method for method in (feddyn, fednova, amplified_fedavg, fedavgm, fedadam, fedyogi)}
+def fedstale(s, memory, beta=0.5, empty="step", oracle=True):
+    p = s.pi if oracle else watched(s, memory)[0]
+    h = memory.setdefault("h", [np.zeros_like(s.x)] * s.m)
+    if not s.A and empty == "skip":
+        return
+    D = {i: train(s, i, s.x) - s.x for i in s.A}
+    fresh, stale = np.zeros_like(s.x), np.zeros_like(s.x)
+    for i in range(s.m):
+        if i in s.A:
+            fresh = fresh + s.alpha[i] / p[i] * D[i]
+            stale = stale + (s.alpha[i] - s.alpha[i] / p[i]) * h[i]
+        else:
+            stale = stale + s.alpha[i] * h[i]
+    s.x = s.x + s.eta_g * (fresh + beta * stale)
+    for i in s.A:
+        h[i] = D[i]
+
+
+def mimic(s, memory):
+    """As released: the last update of each client, and the server's step of that round, stored apart."""
+    last, central = memory.setdefault("last", {}), memory.setdefault("central", {})
+    if not s.A:
+        return
+    modified, D = 0, {}
+    for i in s.A:
+        D[i] = train(s, i, s.x) - s.x
+        modified = modified + D[i] / len(s.A)
+        if i in last:
+            modified = modified + (central[i] - last[i]) / len(s.A)
+    for i in s.A:
+        last[i], central[i] = D[i], modified
+    s.x = s.x + s.eta_g * modified
+
+
+def amplified_scaffold(s, memory, gamma=1.5, P=50):
+    if s.t == 0:
+        memory.update(c=np.zeros_like(s.x), c_i=np.zeros((s.m, len(s.x))), seen={}, x_0=s.x)
+    c, c_i, seen = memory["c"], memory["c_i"], memory["seen"]
+    ends = []
+    for i in s.A:
+        y = s.x
+        for _ in range(oracle.steps_of(s, i)):
+            g = oracle.gradient(s, i, y)
+            seen.setdefault(i, []).append(g)
+            y = y - s.eta * (g - c_i[i] + c)
+        ends.append(y)
+    if ends:
+        s.x = sum(ends) / len(ends)
+    if (s.t + 1) % P == 0:
+        s.x = memory["x_0"] + gamma * (s.x - memory["x_0"])
+        for i, gradients in seen.items():
+            c_i[i] = sum(gradients) / len(gradients)
+        memory.update(c=sum(c_i) / s.m, seen={}, x_0=s.x)
+
+
+METHODS = {
+    method.__name__: method
+    for method in (
+        feddyn, fednova, amplified_fedavg, fedavgm, fedadam, fedyogi, fedstale, mimic, amplified_scaffold,
+    )
+}  # fmt: skip

@@ -5,12 +5,13 @@ from zlib import crc32
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector
 
 from rollcall.tasks import leaf_synthetic
-from rollcall.tasks.leaf_synthetic import _samples
+from rollcall.tasks.leaf_synthetic import _samples, heterogeneity
 
 
 def clients_of(data):
@@ -170,3 +171,32 @@ def test_the_least_loss_of_a_client_against_plain_descent():
             assert value == pytest.approx(
                 cross_entropy(x @ W.T + b, y).item(), rel=1e-2
             )  # scikit-learn stops at a tolerance of 1e-4
+
+
+def test_heterogeneity_of_two_clients_by_scipy():
+    """Gamma and Gamma' from minimisers of the softmax loss in numpy."""
+    _, data = leaf_synthetic(4, gamma=0.5, delta=1.0, clients=2, ridge=0.1)
+    features, labels = (column.numpy() for column in data.splits["train"])
+
+    def losses(flat):
+        W = flat.reshape(61, 10)
+        values, slopes = [], []
+        for rows in data.parts:
+            x = np.hstack([features[rows], np.ones((len(rows), 1))])
+            logits = x @ W
+            log_p = log_softmax(logits, axis=1)
+            hot = np.eye(10)[labels[rows]]
+            values.append(-(hot * log_p).sum() / len(rows) + 0.05 * (flat**2).sum())
+            slopes.append((x.T @ (np.exp(log_p) - hot) / len(rows)).ravel() + 0.1 * flat)
+        return np.array(values), np.array(slopes)
+
+    def at_minimum(w):
+        def objective(flat):
+            return tuple(np.array(w) @ part for part in losses(flat))
+
+        return losses(minimize(objective, np.zeros(610), jac=True, method="BFGS", options={"gtol": 1e-8}).x)[0]
+
+    least = np.array([at_minimum([1, 0])[0], at_minimum([0, 1])[1]])
+    (found,) = heterogeneity(4, gamma=0.5, delta=1.0, clients=2, ridge=0.1).to_dict("records")
+    assert found["gamma"] == pytest.approx((at_minimum([0.5, 0.5]) - least).max(), rel=1e-6)
+    assert found["gamma_biased"] == pytest.approx((at_minimum([0.9, 0.1]) - least).max(), rel=1e-6)

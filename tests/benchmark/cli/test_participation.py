@@ -111,15 +111,6 @@ def test_pictures_are_drawn(picture, spec, tmp_path, capsys):
     assert plot.read_bytes()[:4] == b"\x89PNG"
 
 
-def test_the_uplink_picture_shows_the_rounds():
-    from rollcall.leaderboard.plots.participation import uplinks
-
-    mask = np.array([[1, 0], [1, 0], [0, 1], [1, 1]], dtype=bool)
-    figure = uplinks(mask, np.full((4, 2), 0.5))
-    blocks = [[tuple(path.get_extents().intervalx) for path in axes.collections[0].get_paths()] for axes in figure.axes]
-    assert blocks == [[(0, 2), (3, 4)], [(2, 4)]] or blocks == [[(2, 4)], [(0, 2), (3, 4)]]
-
-
 def test_a_panel_whose_data_are_not_here_is_passed_over_unless_it_is_asked_for(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
     mnist = {"name": "mnist", "clients": 3, "model": "linear"}

@@ -92,8 +92,8 @@ def test_a_variant_has_files_of_its_own_and_the_experiment_file_stays(tmp_path, 
         (sample,) = json.loads((store / "tiny" / "search" / f"samples{suffix}.json").read_text())
         assert (answer["variant"], answer["best"]["fedavg"]["score"]) == (variant, pytest.approx(sample["score"]))
         scores[variant] = sample["score"]
-        pictures = {path.name for path in (store / "tiny" / "search").glob("*.png")}
-        assert {f"{name}{suffix}.png" for name in ("settings", "progress", "budget")} <= pictures
+        pictures = {path.name for path in (store / "tiny" / "search").glob("*.svg")}
+        assert {f"{name}{suffix}.svg" for name in ("settings", "progress", "budget")} <= pictures
     assert scores[""] > scores["more"]
     first = yaml.safe_load((store / "tiny" / "tuned.yaml").read_text())
     assert first["best"]["fedavg"]["score"] == pytest.approx(scores[""])
@@ -112,7 +112,7 @@ def test_a_search_without_an_answer_says_so(tmp_path, store, capsys):
     assert (code, output) == (1, "")
     assert line == f"No answer: all 2 samples failed. Their errors: {store / 'tiny' / 'search' / 'samples.json'}"
     assert warning.startswith("Warning: fedavg: all samples failed; there is no answer. The first: diverged")
-    assert not list(store.rglob("*.png"))
+    assert not list(store.rglob("*.svg"))
     code, output, _ = rollcall(capsys, *arguments, "--json")
     assert (code, json.loads(output)) == (1, {"best": {}})
 

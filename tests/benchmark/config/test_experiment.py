@@ -194,6 +194,21 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
     one_seed = {"title": "O", "base": str(tmp_path / "base.yaml"), "grid": {"seed": [5]}}  # the other axis stays
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(one_seed))
     assert cells(Experiment.read(str(tmp_path / "other.yaml"))) == [(5, "fedavg"), (5, "mifa")]
+    varied = other | {
+        "variants": {"raw": {"claims": []}}
+    }  # `raw` as the base has it, without claims; `long` is left out
+    raw = {
+        "about": "raw updates",
+        "grid": {"algorithm": {"fedavg": "fedprox", "mifa": {"name": "mifa", "memory": "updates"}}},
+    }
+    variants = {"raw": raw | {"claims": base["claims"]}, "long": {"about": "long", "trial": {"rounds": 9}}}
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(base | {"variants": variants}))
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(varied))
+    found = Experiment.read(str(tmp_path / "other.yaml"))
+    assert [*found.variants] == ["raw"]
+    assert cells(found.as_("raw")) == [(0, "mifa"), (1, "mifa")]  # its fedavg is outside the subset
+    assert {trial.algorithm.options["memory"] for trial in trials(found.as_("raw"))} == {"updates"}
+    assert found.as_("raw").judged == ()
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"subset": {"algorithm": "scaffold"}}))
     with pytest.raises(
         SettingError, match=r"other.yaml: only algorithm: 'scaffold' is not allowed; must be one of fedavg, mifa"

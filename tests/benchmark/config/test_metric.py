@@ -13,11 +13,13 @@ from rollcall.benchmark.config.report import Claim, Report
 @pytest.mark.parametrize(
     ("name", "split", "column", "threshold", "title"),
     [
-        ("test/accuracy", "test", "test/accuracy", None, "test/accuracy %"),
-        ("test/accuracy/per_client", "test", "test/accuracy/per_client", None, "test/accuracy/per_client %"),
-        ("train/loss", "train", "train/loss", None, "train/loss"),
+        ("test/accuracy", "test", "test/accuracy", None, "test accuracy"),
+        ("test/accuracy/per_client", "test", "test/accuracy/per_client", None, "test accuracy (per client)"),
+        ("train/loss", "train", "train/loss", None, "train loss"),
         ("uplink", "", "uplink", None, "uplink"),
-        ("round_of:test/accuracy>=0.10", "test", "test/accuracy", 0.1, "round_of:test/accuracy>=0.10"),
+        ("round_of:test/accuracy>=0.10", "test", "test/accuracy", 0.1, "first round with test accuracy ≥ 10.0 %"),
+        ("cost/floats_up", "cost", "cost/floats_up", None, "floats sent"),
+        ("weight/rare-lasting", "weight", "weight/rare-lasting", None, "weight/rare-lasting"),
     ],
 )
 def test_the_parts_of_a_name(name, split, column, threshold, title):
@@ -49,8 +51,11 @@ def test_numbers_end_where_their_spread_does():
         ("weight/rare", 0.8877, 0.29): ("0.89", "0.29"),
         ("train/loss", 1234.5, 23.4): ("1234", "23"),
         ("train/loss", 99.96, 0.04): ("99.960", "0.040"),
-        ("train/loss", 123456.0, 2345.0): ("123456", "2345"),
-        ("train/loss", 1.23456e-9, 3e-10): ("1.235e-09", "3e-10"),
+        ("train/loss", 123456.0, 2345.0): ("1.235e5", "2.3e3"),
+        ("train/loss", 1.23456e-9, 3e-10): ("1.23e-9", "3.0e-10"),
+        ("train/loss", 2e-9, 3e-4): ("2e-9", "3.0e-4"),
+        ("train/loss", 1.23456e-9, 0.0): ("1.235e-9", "0"),
+        ("train/loss", 0.0, 3000.0): ("0e0", "3.0e3"),
         ("train/loss", 0.5, 0.0): ("0.5", "0"),
         ("train/loss", math.inf, math.inf): ("inf", "inf"),
     }

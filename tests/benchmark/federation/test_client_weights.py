@@ -5,12 +5,13 @@ from datetime import timedelta
 import numpy as np
 import oracle
 import pytest
-from runs import Count
 
 from rollcall import SettingError, simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.client_weights import classes
+from rollcall.participation.theory.weights import chi_square, l1_distance
+from runs import Count
 
 M, D, T, LR = 6, 4, 20, 0.05
 DRAW = np.random.default_rng(3)
@@ -43,11 +44,18 @@ CLIENTS = [f"client{i}" for i in range(M)]
 
 
 @pytest.mark.parametrize("server", [{}, {"lr": 0.6}], ids=["plain", "rate"])
-@pytest.mark.parametrize("name", [name for name, method in ALGORITHMS.items() if method().properties.linear])
-def test_every_method_against_numpy(name, server, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name, method in ALGORITHMS.items() if method().properties.linear),
+        ("amplified_scaffold", {"gamma": 2.0, "P": 6}),
+    ],
+    ids=str,
+)
+def test_every_method_against_numpy(name, options, server, monkeypatch):
     """Behind the D numbers of the model, the oracle's clients move M numbers of their own: client i the i-th by 1."""
     steps = 1 if name in ("fedsgd", "fedsgd_iw") else 3
-    given = trial(name, steps, server=server)
+    given = trial({"name": name} | options, steps, server=server)
     if server:
         try:
             Trial.read(given)
@@ -65,14 +73,14 @@ def test_every_method_against_numpy(name, server, monkeypatch):
     monkeypatch.setattr(oracle, "loss", loss)
     path, _ = oracle.rollout(
         name, np.hstack([U, np.zeros((M, M))]), H, MASK, K=steps, eta=lambda t: LR / np.sqrt(t / 10 + 1),
-        p=np.tile(PI, (T, 1)), pi=PI, lam=LAMBDA, eta_g=server.get("lr", 1.0),
+        p=np.tile(PI, (T, 1)), pi=PI, lam=LAMBDA, eta_g=server.get("lr", 1.0), **options,
     )  # fmt: skip
-    given = path[[0, 5, 10, 15, 20], D:]
-    assert np.abs(given[-1]).max() > 0.5
+    moved = path[[0, 5, 10, 15, 20], D:]
+    assert np.abs(moved[-1]).max() > 0.5
     expected = np.zeros((5, M))
-    expected[1:] = given[1:] / given[1:].sum(axis=1, keepdims=True) * M
+    expected[1:] = moved[1:] / moved[1:].sum(axis=1, keepdims=True) * M
     of_server = [f"{client}/server" if name == "fedpbc" else client for client in CLIENTS]
-    found = weights(simulate(trial(name, steps, server=server)).history, of_server)
+    found = weights(simulate(given).history, of_server)
     assert found == pytest.approx(expected, abs=1e-9, rel=1e-9)
 
 
@@ -142,3 +150,13 @@ def test_refusals():
         simulate(trial("fedavg", participation=unknown, evaluation={"weights": ["correlation"]}))
     with pytest.raises(ValueError, match=r"at most 5,000 clients; this task has 6,000"):
         classes(("client",), np.full(6_000, 1 / 6_000), None, None)
+
+
+def test_the_distance_of_the_weights_from_the_objective():
+    """The oracle: the distances of `theory.weights`, at the weights of each client."""
+    history = simulate(trial("fedavg")).history.iloc[-1]
+    shares = np.array([history[f"weight/{name}"] for name in CLIENTS]) / M
+    uniform = np.full(M, 1 / M)
+    assert history["weight_distance/tv"] == pytest.approx(l1_distance(uniform, shares) / 2, rel=1e-12)
+    assert history["weight_distance/chi_square"] == pytest.approx(chi_square(shares, uniform), rel=1e-12)
+    assert history["weight_distance/tv"] > 0.1

@@ -92,7 +92,7 @@ def test_the_report_is_written_into_the_working_directory(there, capsys):
     report()
     assert written(there) == [
         "leaderboard/REPRODUCTION.md",
-        "leaderboard/figures/paper/fig.png",
+        "leaderboard/figures/paper/fig.svg",
         "leaderboard/reproduction/paper/fig.md",
         *(f"leaderboard/reproduction/statements/{paper}.md" for paper in ("CAF", "FOC", "HAR", "PBC", "SUN")),
     ]

@@ -51,7 +51,7 @@ def test_short_few_and_diverged_runs_are_not_judged(numbers):
         assert agreement(COMPARED, cells(COMPARED, made), numbers)[0] == expected
 
 
-def test_a_variant_is_compared_seed_by_seed_where_it_changes_the_trial():
+def test_a_variant_is_compared_seed_by_seed_where_it_changes_the_trial(numbers):
     released = COMPARED.as_("as_released").only({"algorithm": ["mifa"]})
     both = [*runs(COMPARED, ends), *runs(released, lambda labels, seed: 0.6 + 0.1 * seed)]
     lines = variants(COMPARED, both, cells(COMPARED, both))
@@ -64,6 +64,10 @@ def test_a_variant_is_compared_seed_by_seed_where_it_changes_the_trial():
     longer = runs(COMPARED, ends, rounds=200, skip=(0, 1))
     for paper_alone in (runs(COMPARED, ends), [*runs(COMPARED, ends, skip=(2,)), *longer]):
         assert variants(COMPARED, paper_alone, cells(COMPARED, paper_alone)) == []
+    alone = runs(released, lambda labels, seed: 0.6 + 0.1 * seed)  # then the printed numbers stand beside the variant's
+    table = variants(COMPARED, alone, cells(COMPARED, alone))[2]
+    assert "often test accuracy %" in table
+    assert "70.0 ± 10.0" in table
 
 
 PBC = "reproduction/statements/PBC.md"
@@ -103,7 +107,7 @@ def test_reproduction_tells_what_was_found(tmp_path, numbers):
     assert "| often, mifa  | 80.0  | 70.0        | -10.0 [-10.0, -10.0] | 3     | 100    |" in text
     assert "- Seen." in text
     assert "- `local.lr`: the paper is silent" in text
-    assert "](../../figures/paper/fig.png)" in text
+    assert "](../../figures/paper/fig.svg)" in text
     short = pages(PAPERS.varied({"rounds": [1000]}), tmp_path)
     assert "**too short**: mifa leads" in short[PBC]
     assert "1 not judged (fewer rounds or seeds" in short["reproduction/paper/fig.md"]

@@ -4,17 +4,48 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.names import COLOURS, OWN, style
+from rollcall.leaderboard.paper.reported import Printed
+from rollcall.leaderboard.plots import curves
 from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, subplots
-from rollcall.leaderboard.plots.style import COLOURS, legend, line_style
 from rollcall.leaderboard.ranking import rank
 from rollcall.leaderboard.runs import Run, unarchive
-from tests.support.results import COMPARED, ends, experiment, runs
+from tests.support import results
+from tests.support.results import ends, experiment, runs
+
+COMPARED = results.COMPARED.model_copy(update={"reported": ()})
+
+
+def titles(figure):
+    """The titles of the views, in one line each."""
+    return [" ".join(view.get("title", {}).get("text", "")) for view in figure.spec["concat"]]
+
+
+def lines(figure, plot=0, table="long"):
+    """Points (x, value) of each line of a view."""
+    made = {}
+    for row in figure.spec["datasets"].get(table, []):
+        if row["plot"] == plot:
+            made.setdefault(row["line"], []).append((row.get("x"), row["value"]))
+    return made
+
+
+def looks(figure, channel):
+    """The scale of a channel by line."""
+    encodings = [layer["encoding"] for view in figure.spec["concat"] for layer in view["layer"]]
+    scale = next(one[channel]["scale"] for one in encodings if channel in one)
+    return dict(zip(scale["domain"], scale["range"], strict=True))
+
+
+def y(figure, plot=0):
+    """The y channel of the lines of a view."""
+    layers = figure.spec["concat"][plot]["layer"]
+    return next(layer["encoding"]["y"] for layer in layers if layer.get("name", "").startswith("curve"))
 
 
 @pytest.mark.parametrize(
@@ -40,14 +71,14 @@ def described(made, ends=lambda labels, seed: 0.5):
 
 def test_a_subplot_for_each_label_of_the_columns_or_pictures():
     report = {"metrics": {"test/accuracy": "max"}}
-    lines = ["often, fedavg", "often, mifa", "seldom, fedavg", "seldom, mifa"]
-    assert described(experiment(report=report)) == [("", "test/accuracy", lines)]
+    both = ["often, FedAvg", "often, MIFA", "seldom, FedAvg", "seldom, MIFA"]
+    assert described(experiment(report=report)) == [("", "test/accuracy", both)]
     assert described(experiment(report=report | {"columns": ["participation"]})) == [
-        ("often", "test/accuracy", ["fedavg", "mifa"]), ("seldom", "test/accuracy", ["fedavg", "mifa"]),
+        ("often", "test/accuracy", ["FedAvg", "MIFA"]), ("seldom", "test/accuracy", ["FedAvg", "MIFA"]),
     ]  # fmt: skip
     both = report | {"columns": ["participation"], "pictures": ["algorithm"]}
     assert described(experiment(report=both)) == [
-        ("fedavg", "test/accuracy", ["often", "seldom"]), ("mifa", "test/accuracy", ["often", "seldom"]),
+        ("FedAvg", "test/accuracy", ["often", "seldom"]), ("MIFA", "test/accuracy", ["often", "seldom"]),
     ]  # fmt: skip
 
 
@@ -63,32 +94,105 @@ def test_metrics_that_were_not_measured_are_left_out_and_none_is_an_error():
         subplots(made, cells(made, []))
 
 
-def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_method():
+def own(method, seed, **settings):
+    """A run of the user with an accuracy of 0.1 and then `end`, and one of 0.2 less on validation data."""
+    end = settings.pop("end")
+    return Run(
+        {"algorithm": method, "seed": str(seed), "commit": "abc", "version": "1", "rollcall.seconds": "20"},
+        {"algorithm": method, "seed": str(seed), "rounds": "10", **settings},
+        pd.DataFrame(
+            {"test/accuracy": [0.1, end], "validation/accuracy": [0.1, 1 - end], "cost/gradients": [0, 40 + 20 * seed]},
+            index=[0, 10],
+        ),
+    )
+
+
+def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_row():
     made = [
-        Run(
-            {"algorithm": method, "seed": str(seed), "commit": "abc", "version": "1"},
-            {"algorithm": method, "seed": str(seed), "rounds": "10", "participation": where, "local.lr": lr},
-            pd.DataFrame({"test/accuracy": [0.1, float(lr) * accuracy + seed / 8]}, index=[0, 10]),
-        )
-        for method, accuracy in (("fedavg", 0.25), ("fedpbc", 0.5))
+        own(method, seed, participation=where, end=float(lr) * accuracy + seed / 8, **{"local.lr": lr})
+        for method, accuracy in (("fedavg", 0.25), ("file.py:Mine", 0.5))
         for where in ("full", "trace")
         for lr in ("0.5", "1")
         for seed in (0, 1)
     ]
     figure = ranking_figure(rank(made, [Metric("test/accuracy")], last_rounds=1))
-    assert [axes.get_title() for axes in figure.axes] == ["participation=full", "participation=trace"]
-    for axes in figure.axes:  # of each method the row with the better rate
-        lines = {line.get_label(): line.get_ydata().tolist() for line in axes.lines}
-        assert lines == {"fedpbc": [0.1, 0.5625], "fedavg": [0.1, 0.3125]}
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["fedpbc", "fedavg"]
+    assert titles(figure) == ["Full", "Trace"]
+    for plot in (0, 1):
+        assert lines(figure, plot) == {
+            "FedAvg, lr=0.5": [(0, 10), (10, 18.75)],
+            "FedAvg, lr=1": [(0, 10), (10, 31.25)],
+            "Mine, lr=0.5": [(0, 10), (10, 31.25)],
+            "Mine, lr=1": [(0, 10), (10, 56.25)],
+        }
+    colours = looks(figure, "color")
+    assert colours["FedAvg, lr=1"] == colours["FedAvg, lr=0.5"] == style("fedavg").colour
+    assert {colours["Mine, lr=1"], colours["Mine, lr=0.5"]} <= {*OWN}
+    pairs = {(colours[name], tuple(dash)) for name, dash in looks(figure, "strokeDash").items()}
+    assert len(pairs) == 4
+    assert y(figure)["title"] == "test accuracy %"
+    assert y(figure, 1)["title"] is None
+    assert y(figure)["scale"]["domain"] == y(figure, 1)["scale"]["domain"]
+
+
+def test_a_method_of_ones_own_does_not_change_the_look_of_the_others():
+    without = [own(method, 0, end=0.5) for method in ("fedavg", "mifa")]
+    figures = [
+        ranking_figure(rank(made, [Metric("test/accuracy")], last_rounds=1))
+        for made in (without, [own("a.py:AAA", 0, end=0.9), *without])
+    ]
+    for channel in ("color", "strokeDash", "shape"):
+        before, after = (looks(figure, channel) for figure in figures)
+        assert {name: after[name] for name in before} == before
+
+
+def test_of_many_rows_the_best_by_validation_are_drawn_and_the_caption_says_so():
+    made = [own("fedavg", 0, end=0.3 + 0.01 * step, **{"local.lr": f"{step}"}) for step in range(30)]
+    figure = ranking_figure(rank(made, [Metric("test/accuracy")], last_rounds=1))
+    assert lines(figure) == {
+        "FedAvg": [(0, 10), (10, 30)]
+    }  # the lowest test accuracy has the highest validation accuracy
+    assert "best validation accuracy" in " ".join(figure.spec["title"]["text"])
+    few = ranking_figure(rank(made[:5], [Metric("test/accuracy")], last_rounds=1))
+    assert len(lines(few)) == 5
+
+
+@pytest.mark.parametrize(("over", "x"), [("gradients", 50), ("seconds", 20)])
+def test_a_curve_over_a_cost(over, x):
+    made = [own("mifa", seed, end=0.5) for seed in (0, 1)]
+    ranking = rank(made, [Metric("test/accuracy")], last_rounds=1)
+    assert lines(ranking_figure(ranking, over)) == {"MIFA": [(0, 10), (x, 50)]}
+    with pytest.raises(SettingError, match=r"x: 'floats' is not allowed; no run has cost/floats_up"):
+        ranking_figure(ranking, "floats")
 
 
 def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column():
     found = cells(COMPARED, runs(COMPARED, ends))
     figure = paper_figure(COMPARED, found)
-    assert [axes.get_title() for axes in figure.axes] == ["often", "seldom"]
-    assert [line.get_label() for line in figure.axes[0].get_lines()] == ["fedavg", "mifa"]
-    assert figure.axes[0].get_lines()[1].get_ydata().tolist() == pytest.approx([0.0, 0.8])
+    assert titles(figure) == ["often", "seldom"]
+    assert list(lines(figure)) == ["FedAvg", "MIFA"]
+    assert lines(figure)["MIFA"] == [(0, 0), (100, 80)]
+    assert looks(figure, "color") == {"FedAvg": COLOURS["blue"], "MIFA": COLOURS["black"]}
+
+
+def test_a_stamp_says_that_runs_are_shorter_than_planned():
+    made = runs(COMPARED, ends, rounds=30)
+    figure = paper_figure(COMPARED, cells(COMPARED, made))
+    assert {view["title"]["subtitle"] for view in figure.spec["concat"]} == {"30 of 100 rounds"}
+    ranking = rank(made, [Metric("test/accuracy")], last_rounds=1, planned=100)
+    (view, *_) = ranking_figure(ranking).spec["concat"]
+    assert view["title"]["subtitle"] == "30 of 100 rounds"
+    whole = paper_figure(COMPARED, cells(COMPARED, runs(COMPARED, ends)))
+    assert {view["title"]["subtitle"] for view in whole.spec["concat"]} == {""}
+
+
+def test_printed_numbers_are_rules_in_the_colour_of_the_line(monkeypatch):
+    number = Printed({"participation": "often", "algorithm": "mifa"}, Metric("test/accuracy"), 0.75, 0.01)
+    monkeypatch.setattr(curves, "printed", lambda experiment: [number])
+    figure = paper_figure(COMPARED, cells(COMPARED, runs(COMPARED, ends)))
+    assert figure.spec["datasets"]["printed"] == [{"plot": 0, "line": "MIFA", "value": 75, "sd": 1}]
+    (rule,) = [layer for layer in figure.spec["concat"][0]["layer"] if layer["mark"]["type"] == "rule"]
+    assert rule["encoding"]["color"]["scale"] == figure.spec["concat"][0]["layer"][0]["encoding"]["color"]["scale"]
+    assert "printed in the paper" in " ".join(figure.spec["title"]["text"])
 
 
 def test_numbers_stated_for_a_round_are_points_in_the_colour_of_the_line():
@@ -102,28 +206,33 @@ def test_numbers_stated_for_a_round_are_points_in_the_colour_of_the_line():
     stated = claim | {"of": {"algorithm": "mifa"}, "where": {"participation": "often"}, "printed": 0.75}
     made = experiment(claims=[stated, stated | {"at": None, "printed": 0.2}, claim | {"of": {"algorithm": "fedavg"}}])
     figure = paper_figure(made, cells(made, runs(made, ends)))
-    points = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "D" and len(line.get_xdata())]
-    (point,) = points
-    assert (point.get_xdata()[0], point.get_ydata()[0]) == (10, 0.75)
-    (line,) = [line for line in point.axes.lines if line.get_label() == "often, mifa"]
-    assert line.get_color() == point.get_color()
-    assert "released code" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert lines(figure, 0, "stated") == {"often, MIFA": [(10, 75)]}
+    assert "Diamonds: released code." in " ".join(figure.spec["title"]["text"])
+
+
+def test_a_figure_over_an_axis_has_no_costs():
+    axis = experiment(
+        grid={"seed": [0], "local.lr": [0.1, 0.2]}, report={"metrics": {"test/loss": "min"}, "x": "local.lr"}
+    )
+    with pytest.raises(SettingError, match=r"x: 'seconds' is not allowed; this figure runs over local.lr"):
+        paper_figure(axis, cells(axis, runs(axis, lambda labels, seed: 0.5, metric="test/loss")), "seconds")
 
 
 def test_figures_over_an_axis():
     axis = experiment(
         grid={"seed": [0, 1], "local.lr": [0.1, 0.2, 0.4], "algorithm": ["fedavg", "mifa"]},
-        report={"metrics": {"test/accuracy": "max"}, "x": "local.lr", "columns": ["local.lr"]},  # which are no pictures
+        report={"metrics": {"test/loss": "min"}, "x": "local.lr", "columns": ["local.lr"]},  # which are no pictures
     )
-    found = cells(axis, runs(axis, lambda labels, seed: float(labels["local.lr"]) + seed))
-    (axes,) = paper_figure(axis, found).axes
-    assert [line.get_label() for line in axes.get_lines()] == ["fedavg", "mifa"]
-    assert axes.get_lines()[0].get_xydata().ravel() == pytest.approx([0.1, 0.6, 0.2, 0.7, 0.4, 0.9])
+    made = runs(axis, lambda labels, seed: float(labels["local.lr"]) + seed)
+    for run in made:
+        run.history["test/loss"] = run.history["test/accuracy"]
+    figure = paper_figure(axis, cells(axis, made))
+    assert lines(figure) == {name: [(0.1, 0.6), (0.2, 0.7), (0.4, 0.9)] for name in ("FedAvg", "MIFA")}
 
 
 def drawn(experiment, cells):
     figure = paper_figure(experiment, cells)
-    return [(axes.get_title(), [line.get_label() for line in axes.get_lines()]) for axes in figure.axes]
+    return [(title, list(lines(figure, plot))) for plot, title in enumerate(titles(figure))]
 
 
 PANELS = {
@@ -138,12 +247,12 @@ PANELS = {
 def test_panels_have_pictures_of_their_own_or_share_them():
     apart = experiment(**PANELS, report={"metrics": {"test/accuracy": "max"}, "columns": ["local.lr"]})
     assert drawn(apart, cells(apart, runs(apart, lambda labels, seed: 0.5))) == [
-        ("many, lr 0.1", ["fedavg", "mifa"]), ("many, lr 0.2", ["fedavg", "mifa"]), ("beside", ["fedavg"])
+        ("many, lr 0.1", ["FedAvg", "MIFA"]), ("many, lr 0.2", ["FedAvg", "MIFA"]), ("beside", ["FedAvg"])
     ]  # fmt: skip
     shared = apart.model_copy(update={"report": apart.report.model_copy(update={"overlay": True})})
     # The panel without a rate stands in both pictures.
     assert drawn(shared, cells(shared, runs(shared, lambda labels, seed: 0.5))) == [
-        ("lr 0.1", ["fedavg", "mifa", "beside, fedavg"]), ("lr 0.2", ["fedavg", "mifa", "beside, fedavg"])
+        ("lr 0.1", ["FedAvg", "MIFA", "beside, FedAvg"]), ("lr 0.2", ["FedAvg", "MIFA", "beside, FedAvg"])
     ]  # fmt: skip
 
 
@@ -154,11 +263,12 @@ def test_metrics_may_have_pictures_of_their_own():
     for run in made:
         run.history["test/other"] = [1.0, 0.0]
     figure = paper_figure(two, cells(two, made))
-    assert [axes.get_ylabel() for axes in figure.axes] == ["test/accuracy", "test/other"]
-    lines, switches = figure.axes
-    assert len(lines.get_lines()) == 4
-    assert switches.get_lines() == []  # only ever on or off: a row for each
-    assert len(switches.collections) == 4
+    assert len(lines(figure, 0)) == 4
+    assert y(figure)["title"] == "test accuracy %"
+    (blocks,) = figure.spec["concat"][1]["layer"]  # only ever on or off: a row for each
+    assert {(one["line"], one["start"], one["end"]) for one in blocks["data"]["values"]} == {
+        (f"{where}, {name}", 0, 100) for where in ("often", "seldom") for name in ("FedAvg", "MIFA")
+    }
     nothing = two.model_copy(update={"report": two.report.model_copy(update={"drawn": (Metric("train/none"),)})})
     with pytest.raises(SettingError, match=r"metric: 'train/none' was measured in no run of paper/fig"):
         paper_figure(nothing, cells(nothing, made))
@@ -168,20 +278,25 @@ def test_figures_over_decades():
     decades = experiment(report={"metrics": {"test/accuracy": "min"}, "columns": ["participation"], "log": ["y"]})
     values = {"fedavg": [2.0, 10.0**6], "mifa": [1.0, 1e-4]}
     found = cells(decades, runs(decades, lambda labels, seed: [v * 10**seed for v in values[labels["algorithm"]]]))
-    axes = paper_figure(decades, found).axes[0]
+    figure = paper_figure(decades, found)
     # Seeds a decade apart: the middle one is the mean of the logarithms, and the band a decade wide on both sides.
-    assert [line.get_ydata().tolist() for line in axes.get_lines()] == [
-        pytest.approx([20.0, 10.0**7]),
-        pytest.approx([10.0, 1e-3]),
+    assert {name: [value for _, value in points] for name, points in lines(figure).items()} == {
+        "FedAvg": [pytest.approx(2000.0), pytest.approx(10.0**9)],
+        "MIFA": [pytest.approx(1000.0), pytest.approx(1e-1)],
+    }
+    (band,) = [
+        row for row in figure.spec["datasets"]["long"] if (row["plot"], row["line"], row["x"]) == (0, "MIFA", 10)
     ]
-    band = axes.collections[1].get_paths()[0].vertices[:, 1]
-    assert (band.min(), band.max()) == pytest.approx((1e-4, 100.0))
-    assert axes.get_ylim()[1] == pytest.approx(20e3)  # what diverges leaves the picture
+    assert (band["low"], band["high"]) == pytest.approx((1e-2, 1.0))
+    assert y(figure)["scale"]["type"] == "log"
+    assert y(figure)["scale"]["domain"][1] == pytest.approx(2000e3)  # what diverges leaves the picture
     diverged = [
         replace(run, tags=run.tags | {"rollcall.diverged": "1"}) if run.settings["algorithm"] == "mifa" else run
         for run in runs(decades, lambda labels, seed: [2.0, 1.0])
     ]
-    assert len(paper_figure(decades, cells(decades, diverged)).axes[0].get_lines()) == 1
+    figure = paper_figure(decades, cells(decades, diverged))
+    assert list(lines(figure)) == ["FedAvg"]
+    assert "Without runs that diverged: MIFA." in " ".join(figure.spec["title"]["text"])
 
 
 def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
@@ -189,32 +304,16 @@ def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
     for run in made:
         if run.tags["seed"] == "0":
             run.history.loc[5] = run.history.iloc[-1]
-    axes = paper_figure(COMPARED, cells(COMPARED, made)).axes[0]
-    assert 5 not in axes.get_lines()[0].get_xdata()
-    histories = {0: [0.0, 0.5, 1.0], 1: [0.0, None, 2.0]}
+    assert [x for x, _ in lines(paper_figure(COMPARED, cells(COMPARED, made)))["FedAvg"]] == [0, 100]
     own = [
         Run(
             {"algorithm": "fedavg", "seed": str(seed), "commit": "abc", "version": "1"},
             {"algorithm": "fedavg", "seed": str(seed), "rounds": "10"},
-            pd.DataFrame({"test/accuracy": values}, index=[0, 5, 10], dtype=float),
+            pd.DataFrame({"test/loss": values}, index=[0, 5, 10], dtype=float),
         )
-        for seed, values in histories.items()
+        for seed, values in {0: [0.0, 0.5, 1.0], 1: [0.0, None, 2.0]}.items()
     ]
-    (line,) = ranking_figure(rank(own, [Metric("test/accuracy")], last_rounds=1)).axes[0].lines
-    assert line.get_xydata().tolist() == [[0.0, 0.0], [10.0, 1.5]]
-
-
-def test_every_line_has_a_look_of_its_own():
-    looks = [line_style(index) for index in range(3 * len(COLOURS))]
-    assert len(set(looks)) == len(looks)
-    assert [style for _, style in looks[: len(COLOURS)]] == ["-"] * len(COLOURS)
-
-
-def test_a_legend_names_each_line_once():
-    figure = Figure()
-    for axes in figure.subplots(1, 2):
-        axes.plot([0, 1], label="both")
-    legend(figure, least=2)
-    assert figure.legends == []
-    legend(figure)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["both"]
+    assert lines(ranking_figure(rank(own, [Metric("test/loss", "min")], last_rounds=1)))["FedAvg"] == [
+        (0, 0),
+        (10, 1.5),
+    ]

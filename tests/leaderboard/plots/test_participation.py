@@ -1,7 +1,5 @@
 """Figures of clients show the rounds, probabilities and samples that they were given."""
 
-import io
-
 import numpy as np
 import pytest
 
@@ -10,51 +8,69 @@ from rollcall.leaderboard.plots.participation import bubbles, probabilities, upl
 MASK = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 0]], dtype=bool)
 
 
-def blocks(axes):
-    return [tuple(path.get_extents().intervalx) for path in axes.collections[0].get_paths()]
+def blocks(figure):
+    made = {}
+    for row in figure.spec["datasets"]["on"]:
+        made.setdefault(row["client"], []).append((row["start"], row["end"]))
+    return made
 
 
-def test_uplinks_from_the_rarest_client_to_the_most_available():
-    figure = uplinks(MASK, None, shown=3)
-    assert [axes.get_ylabel() for axes in figure.axes] == ["client 2", "client 1", "client 0"]
-    assert [blocks(axes) for axes in figure.axes] == [[(1, 2)], [(2, 4)], [(0, 2), (3, 4)]]
-    assert [axes.get_ylabel() for axes in uplinks(MASK, None, shown=2).axes] == ["client 2", "client 0"]
-    assert figure.axes[0].get_title() == "uplink on (blocks)"
+def clients(figure):
+    """The clients from above to below."""
+    return figure.spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"]
 
 
-def test_probabilities_are_steps_and_decide_the_order():
+def test_active_rounds_from_the_most_available_client_to_the_rarest():
+    figure = uplinks(MASK, None)
+    assert clients(figure) == ["0", "1", "2"]
+    assert blocks(figure) == {"0": [(0, 2), (3, 4)], "1": [(2, 4)], "2": [(1, 2)]}
+    assert [row["p"] for row in figure.spec["datasets"]["p"]] == [0.25, 0.5, 0.75]
+    assert [row["active"] for row in figure.spec["datasets"]["counts"]] == [1, 2, 1, 2]
+    assert "All 3 clients" in figure.alt
+    assert len(figure.spec["concat"][2]["layer"]) == 1  # no curve of an expectation that is not known
+
+
+def test_probabilities_decide_the_order_and_are_shown_with_their_range():
     p = np.array([[0.1, 0.2, 0.9]] * 4) + np.array([[0.0], [0.1], [0.0], [0.05]])
-    figure = uplinks(MASK, p, shown=3)
-    assert [axes.get_ylabel() for axes in figure.axes] == ["client 0", "client 1", "client 2"]
-    assert figure.axes[1].lines[0].get_ydata().tolist() == pytest.approx([0.2, 0.3, 0.2, 0.25, 0.25])
+    figure = uplinks(MASK, p)
+    assert clients(figure) == ["2", "1", "0"]
+    assert figure.spec["datasets"]["p"][1] == {"client": "1", "p": 0.2375, "low": 0.2, "high": 0.3}
+    assert [row["expected"] for row in figure.spec["datasets"]["counts"]] == pytest.approx([1.2, 1.5, 1.2, 1.35])
+
+
+def test_of_many_clients_some_are_shown_over_the_whole_range_and_the_figure_says_so():
+    p = np.linspace(0.01, 0.99, 1000)
+    figure = uplinks(np.random.default_rng(0).random((20, 1000)) < p, np.broadcast_to(p, (20, 1000)))
+    shown = [row["p"] for row in figure.spec["datasets"]["p"]]
+    assert (len(shown), shown[0], shown[-1]) == (60, 0.01, 0.99)
+    assert np.diff(shown) == pytest.approx(0.98 / 59, abs=1e-3)
+    assert "60 of 1,000 clients" in " ".join(figure.spec["title"]["text"])
 
 
 def test_sorted_probabilities():
-    left, right = probabilities(np.array([0.9, 0.12, 0.13])).axes
-    assert right.lines[0].get_ydata().tolist() == [0.12, 0.13, 0.9]
-    assert [bar.get_height() for bar in left.patches if bar.get_height()] == [2, 1]
+    data = probabilities(np.array([0.9, 0.12, 0.13])).spec["datasets"]
+    assert [row["p"] for row in data["ordered"]] == [0.12, 0.13, 0.9]
+    assert {(row["from"], row["to"]): row["clients"] for row in data["bars"] if row["clients"]} == {
+        (0.1, 0.15): 2, (0.9, 0.95): 1
+    }  # fmt: skip
 
 
 HISTOGRAM = np.array([[4, 0, 0, 0], [10, 0, 10, 20], [1, 1, 1, 0]])
 
 
 def test_a_bubble_lies_where_a_client_holds_a_class_and_has_the_area_of_its_samples():
-    above, below = bubbles(HISTOGRAM).axes
-    (drawn,) = below.collections
-    area = {tuple(place): size for place, size in zip(drawn.get_offsets().tolist(), drawn.get_sizes(), strict=True)}
-    assert {place: round(size / area[1, 3] * 20) for place, size in area.items()} == {
-        (client, c): HISTOGRAM[client, c] for client in range(3) for c in range(4) if HISTOGRAM[client, c]
-    }
-    (steps,) = above.patches
-    assert steps.get_data().values.tolist() == [4, 40, 3]
-    assert steps.get_data().edges.tolist() == [-0.5, 0.5, 1.5, 2.5]
+    figure = bubbles(HISTOGRAM)
+    held = {(row["client"], row["class"]): row["samples"] for row in figure.spec["datasets"]["held"]}
+    assert held == {(i, c): HISTOGRAM[i, c] for i in range(3) for c in range(4) if HISTOGRAM[i, c]}
+    size = figure.spec["concat"][1]["layer"][0]["encoding"]["size"]  # Vega's size is an area
+    assert (size["field"], size["scale"]["domain"][0], size["scale"]["range"][0]) == ("samples", 0, 0)
+    total = [(row["left"], row["right"], row["samples"]) for row in figure.spec["datasets"]["total"]]
+    assert total == [(-0.5, 0.5, 4), (0.5, 1.5, 40), (1.5, 2.5, 3)]
 
 
 @pytest.mark.parametrize(("m", "C"), [(1, 1), (20, 10), (100, 10), (2000, 3)])
 def test_bubbles_stay_in_their_rows_and_can_be_seen(m, C):
-    figure = bubbles(np.full((m, C), 7))
-    figure.savefig(io.BytesIO(), format="png")  # lays it out
-    below = figure.axes[1]
-    row = np.diff(below.transData.transform([[0, 0], [0, 1]])[:, 1])[0] / figure.dpi * 72
-    diameter = below.collections[0].get_sizes().max() ** 0.5
-    assert 6 <= diameter <= row
+    below = bubbles(np.full((m, C), 7)).spec["concat"][1]
+    low, high = below["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    diameter = below["layer"][0]["encoding"]["size"]["scale"]["range"][1] ** 0.5
+    assert 6 <= diameter <= below["height"] / (high - low)

@@ -29,26 +29,40 @@ def test_the_expected_best_is_the_mean_over_all_draws(n, mode):
     assert expected(scores, n, mode) == pytest.approx(np.mean(draws))
 
 
-def test_each_setting_has_a_subplot():
-    rates, optimizers = sensitivity(SAMPLES, ["local.lr", "server.optimizer"], "validation/accuracy", "max").axes
-    assert (rates.get_xlabel(), rates.get_xscale(), rates.get_ylabel()) == ("local.lr", "log", "validation/accuracy")
-    points = [tuple(point) for dots in rates.collections for point in dots.get_offsets().tolist()]
-    assert sorted(points) == [(0.01, 0.3), (0.1, 0.2), (0.1, 0.5), (1.0, 0.1), (1.0, 0.4)]
-    assert [label.get_text() for label in optimizers.get_xticklabels()] == ["sgd", "adam"]
+def lines(figure, plot=0):
+    made = {}
+    for row in figure.spec["datasets"]["long"]:
+        if row["plot"] == plot:
+            made.setdefault(row["line"], []).append((row["x"], row["value"]))
+    return made
+
+
+def test_each_setting_has_a_subplot_of_the_samples_with_all_rounds():
+    figure = sensitivity(SAMPLES, ["local.lr", "server.optimizer"], "validation/accuracy", "max")
+    rates, optimizers = (view["layer"][0]["encoding"] for view in figure.spec["concat"])
+    assert (rates["x"]["title"], rates["x"]["scale"]["type"], rates["y"]["title"]) == (
+        "local.lr", "log", "validation accuracy %"
+    )  # fmt: skip
+    assert lines(figure) == {"a": [(0.01, 30), (1, 40)], "b": [(0.1, 20), (1, 10)]}  # 0.5 is of a sample stopped early
+    assert optimizers["x"]["type"] == "nominal"
+    assert lines(figure, 1) == {"a": [("sgd", 30), ("sgd", 40)]}
+    assert "1 samples that were stopped early are left out" in figure.spec["title"]["text"][0]
 
 
 def test_best_so_far_counts_gradients_of_stopped_samples_but_not_their_scores():
-    (axes,) = best_so_far(SAMPLES, ["local.lr"], "validation/accuracy", "max").axes
-    lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
-    assert lines["a"] == [[10, 0.3], [15, 0.3], [25, 0.4], [26, 0.4]]
-    assert lines["b"] == [[7, 0.2], [14, 0.2]]
-    (axes,) = best_so_far(SAMPLES, ["local.lr"], "validation/loss", "min").axes
-    assert axes.lines[1].get_ydata().tolist() == [0.2, 0.1]
+    made = lines(best_so_far(SAMPLES, ["local.lr"], "validation/accuracy", "max"))
+    assert made == {"a": [(10, 30), (15, 30), (25, 40), (26, 40)], "b": [(7, 20), (14, 20)]}
+    lower = lines(best_so_far(SAMPLES, ["local.lr"], "validation/loss", "min"))
+    assert [value for _, value in lower["b"]] == [0.2, 0.1]
 
 
-def test_expected_best_ends_at_the_number_of_samples():
-    (axes,) = expected_best(SAMPLES, ["local.lr"], "validation/accuracy", "max").axes
-    lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
-    assert [x for x, _ in lines["a"]] == [1, 3]
-    assert lines["a"][0][1] == pytest.approx(0.4)
-    assert lines["b"] == [[1, pytest.approx(0.15)]]
+def test_expected_best_ends_at_the_number_of_samples_with_all_rounds():
+    made = lines(expected_best(SAMPLES, ["local.lr"], "validation/accuracy", "max"))
+    assert made == {"a": [(1, pytest.approx(35))], "b": [(1, pytest.approx(15))]}
+
+
+def test_a_cell_has_the_style_of_its_method():
+    samples = SAMPLES.assign(cell=["mifa", "mifa", "mifa", "mifa", "fedavg", "fedavg"])
+    figure = best_so_far(samples, ["local.lr"], "validation/accuracy", "max")
+    colour = figure.spec["concat"][0]["layer"][1]["encoding"]["color"]["scale"]
+    assert dict(zip(colour["domain"], colour["range"], strict=True)) == {"MIFA": "#000000", "FedAvg": "#0072b2"}

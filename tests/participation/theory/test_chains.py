@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 
 from rollcall.participation.theory import chains as theory
@@ -31,18 +29,3 @@ def test_long_run_from_a_transient_start():
     found = theory.long_run_distribution(sparse.csr_array(P))
     np.testing.assert_allclose(found, [0, 1 / 3, 4 / 9, 2 / 9], atol=1e-14)
     np.testing.assert_allclose(theory.long_run_distribution(sparse.csr_array(P), 3), [0, 0, 2 / 3, 1 / 3], atol=1e-14)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.sampled_from([0.0, 1.0]) | st.floats(0, 1), st.sampled_from([0.0, 1.0]) | st.floats(0, 1))
-def test_intervals_and_staleness_by_powers_of_the_chain(on, off):
-    K = 7
-    # Off after a round on, and still off k rounds later.
-    waiting = off * np.cumprod([1.0] + [1 - on] * (K - 1))
-    np.testing.assert_allclose(theory.interval_distribution(on, off, K), [1 - off, *(waiting * on)[:-1]], atol=1e-14)
-    if on == off == 0:
-        with pytest.raises(ValueError, match="first state for ever"):
-            theory.staleness_distribution(on, off, K)
-        return
-    pi = on / (on + off)
-    np.testing.assert_allclose(theory.staleness_distribution(on, off, K), [pi, *(pi * waiting)], atol=1e-14)

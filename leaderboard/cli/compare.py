@@ -1,0 +1,102 @@
+"""`rollcall compare`."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rollcall.benchmark.cli.selection import RECORD, claimed
+from rollcall.benchmark.cli.shared import STORE, Json, Store, out, strict_json
+from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.experiment import LIBRARY, Experiment, names
+from rollcall.leaderboard import render
+from rollcall.leaderboard import runs as finished
+from rollcall.leaderboard.cells import Cell, cells
+from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
+from rollcall.leaderboard.comparison import HOW, Comparison, comparison_tables, pairs
+from rollcall.leaderboard.ranking import metric_of
+
+PAPER = "paper"
+"""The name of an experiment as its file states it, beside those of its variants."""
+
+
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A method; or a variant, `paper` for the file without one.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="What it is compared with: the difference is A minus B.")],
+    experiment: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT", help="A name or a YAML file. Default: all that have both.")
+    ] = "",
+    metric: Annotated[
+        str, typer.Option(metavar="NAME[=max|min|zero]", help="Default: the first metric of each experiment.")
+    ] = "",
+    mine: Annotated[bool, typer.Option("--mine", help="Leave out kept results; compare your own runs alone.")] = False,
+    store: Store = STORE,
+    as_json: Json = False,
+) -> None:
+    """Compare two methods, or two variants of an experiment, cell by cell and seed by seed.
+
+    A row has both means, their difference with its 95 % interval, and the number of seeds in which A is better. Two
+    cells are compared if their other settings are equal, after equal rounds.
+    """
+    a, b = a.rpartition(":")[2], b.rpartition(":")[2]
+    found: dict[str, list[Comparison]] = {}
+    seen: list[tuple[set[str], set[str]]] = []
+    labels: set[str] = set()
+    for one in [Experiment.read(experiment)] if experiment else _candidates(store, a, b):
+        last_rounds, shown = one.report.last_rounds, one.report.metrics
+        chosen = metric_of("metric", metric, shown) if metric else shown[0]
+        kept = [] if mine else finished.unarchive(one.home, finished.PACKAGE, FOLDER / RESULTS)
+        by_name = _cells(one, a, b, kept + finished.own(store, one.home))
+        ran = [cell for own in by_name.values() for cell in own if cell.runs]
+        labels |= {PAPER, *one.variants, *(label for cell in ran for label in cell.labels.values())}
+        for name, own in by_name.items():
+            every = [Comparison(*pair, chosen, last_rounds) for pair in pairs(own, a, b)]
+            new = [pair for pair in every if sum(pair.wins) and (pair.cell.trials, pair.other.trials) not in seen]
+            seen += [(pair.cell.trials, pair.other.trials) for pair in new]
+            found |= {name: new} if new else {}
+    if not found:
+        missing = next((name for name in (a, b) if name not in labels), "")
+        where = experiment or f"the kept results or in {store}"
+        allowed = (
+            f"must be one of {listed(sorted(labels - {''}), missing)}" if labels and missing else "see rollcall list"
+        )
+        raise SettingError(
+            f"compare: there are no equal settings with runs of both {a!r} and {b!r} in {where}; {allowed}"
+        )
+    among = sum(map(len, found.values()))
+    tables, data = comparison_tables(
+        {name: [replace(one, among=among) for one in every] for name, every in found.items()}, a, b
+    )
+    if as_json:
+        print(strict_json({"a": a, "b": b, **data}))
+        return
+    for title, table in tables.items():
+        out.print(render.terminal(table, title, out.width))
+    wins = f"wins: seeds in which {a} is better; a diverged run is worse than all others"
+    out.print(f"{data['overall']['says']}\n")
+    out.print(f"{HOW.format(b, f'{among} rows')}; {wins}", style="dim italic")
+
+
+def _cells(experiment: Experiment, a: str, b: str, runs: list[finished.Run]) -> dict[str, list[Cell]]:
+    """The cells to pair, by the name of the experiment; of two variants those of both, with a label on this axis."""
+    variants = {PAPER: experiment} | {name: experiment.as_(name) for name in experiment.variants}
+    if a in variants and b in variants:
+        both = {name: cells(variants[name], runs) for name in (a, b)}
+        labelled = [replace(cell, labels=cell.labels | {"variant": name}) for name in both for cell in both[name]]
+        return {experiment.name: labelled}
+    suffix = {name: "" if name == PAPER else f" ({name})" for name in variants}
+    return {f"{experiment.name}{suffix[name]}": cells(variants[name], runs) for name in variants}
+
+
+def _candidates(store: Path, a: str, b: str) -> Iterator[Experiment]:
+    """The experiments whose grid has both, and those with own runs."""
+    records = [*store.glob(f"*/{RECORD}"), *store.glob(f"*/*/{RECORD}")]
+    files = [file for record in records if Path(file := claimed(record.parent)).is_file()]
+    for name in dict.fromkeys([*names(), *(file for file in files if LIBRARY not in Path(file).parents)]):
+        experiment = Experiment.read(name)
+        grids = [experiment.axes, *(variant.grid for variant in experiment.variants.values())]
+        known = {PAPER, *experiment.variants, *(label for grid in grids for axis in grid.values() for label in axis)}
+        if {a, b} <= known or (store / experiment.home).is_dir():
+            yield experiment

@@ -1,0 +1,275 @@
+"use strict";
+(() => {
+  const all = (where, what) => [...where.querySelectorAll(what)];
+  const make = (tag, more = {}, ...inside) => {
+    const node = Object.assign(document.createElement(tag), more);
+    node.append(...inside);
+    return node;
+  };
+  const hash = () => new URLSearchParams(location.hash.slice(1));
+  const keep = (entries) => {
+    const given = new URLSearchParams(entries.filter(([, value]) => value));
+    history.replaceState(null, "", `#${given}`);
+  };
+
+  // Tables: a click on a head sorts by it, a second click the other way.
+  document.addEventListener("click", (event) => {
+    const head = event.target.closest?.(".sortable th");
+    if (!head) return;
+    const down = head.getAttribute("aria-sort") === "ascending";
+    const index = [...head.parentNode.children].indexOf(head);
+    const body = head.closest("table").tBodies[0];
+    const key = (row) => row.cells[index].dataset.value ?? row.cells[index].textContent.trim();
+    const known = (text) => text !== "" && text !== "nan";
+    all(head.parentNode, "th").forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    body.append(...[...body.rows].sort((a, b) => {
+      const [one, two] = [key(a), key(b)];
+      if (!known(one) || !known(two)) return known(two) - known(one);
+      const order = isNaN(one) || isNaN(two) ? one.localeCompare(two) : Number(one) - Number(two);
+      return down ? -order : order;
+    }));
+  });
+
+  // Texts to copy.
+  for (const text of all(document, "pre.copy")) {
+    const content = text.textContent;
+    const button = make("button", { type: "button", className: "copier", textContent: "Copy" });
+    button.onclick = async () => {
+      try {
+        await navigator.clipboard.writeText(content);
+      } catch {
+        getSelection().selectAllChildren(text); // without the right to write, the text is selected
+      }
+      button.textContent = "Copied";
+    };
+    text.prepend(button);
+  }
+
+  // Claims: the filters and the address's hash say the same.
+  const form = document.getElementById("filters");
+  if (form) {
+    const claims = all(document, "details.claim").map((node) => [node, node.textContent.toLowerCase()]);
+    const filter = () => {
+      const wanted = Object.fromEntries(new FormData(form));
+      const words = wanted.q.toLowerCase().split(/\s+/);
+      let shown = 0;
+      for (const [node, text] of claims) {
+        const { verdict, paper, methods, cause } = node.dataset;
+        node.hidden = !(
+          (!wanted.verdict || wanted.verdict === verdict) && (!wanted.paper || wanted.paper === paper) &&
+          (!wanted.methods || methods.split("|").includes(wanted.methods)) &&
+          (!wanted.cause || wanted.cause === cause) && words.every((word) => text.includes(word))
+        );
+        shown += !node.hidden;
+      }
+      form.querySelector("output").textContent = `${shown} of ${claims.length} claims`;
+    };
+    const restore = () => {
+      for (const field of form.elements) if (field.name) field.value = hash().get(field.name) ?? "";
+      filter();
+    };
+    form.oninput = () => (filter(), keep([...new FormData(form)]));
+    form.onsubmit = (event) => event.preventDefault();
+    addEventListener("hashchange", restore);
+    restore();
+  } else if (location.hash) {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (target?.tagName === "DETAILS") target.open = true;
+  }
+
+  // Compare: rows are the settings in which all chosen methods ran alike.
+  const table = document.getElementById("compare");
+  if (table) {
+    const records = JSON.parse(document.getElementById("records").textContent);
+    const names = [...new Set(records.map((one) => one.method))].sort();
+    const start = (hash().get("methods") ?? names.slice(0, 2).join("|")).split("|");
+    const boxes = names.map((name) => make("input", { type: "checkbox", value: name, checked: start.includes(name) }));
+    const compare = () => {
+      const chosen = boxes.filter((box) => box.checked).map((box) => box.value);
+      const groups = new Map();
+      for (const one of records) {
+        const key = [one.experiment, one.setting, one.metric, one.same, one.rounds, one.seeds].join("\n");
+        if (!groups.has(key)) groups.set(key, { one, of: {} });
+        (groups.get(key).of[one.method] ??= []).push(one);
+      }
+      const rows = [...groups.values()].filter(({ of }) => chosen.length && chosen.every((name) => of[name]?.length === 1));
+      const head = ["experiment", "setting", "metric", ...chosen, "seeds", "rounds"].map((name, index) =>
+        make("th", { className: index < 3 ? "text" : "" }, make("button", { type: "button", textContent: name })));
+      const penalty = { max: (x) => -x, min: (x) => x, zero: Math.abs };
+      const body = rows.map(({ one, of }) => {
+        const values = chosen.map((name) => of[name][0]);
+        const best = Math.min(...values.filter((value) => value.mean !== null).map((value) => penalty[one.best](value.mean)));
+        const link = make("a", { href: `experiments/${one.experiment}.html`, textContent: one.experiment });
+        const cells = values.map((value) => {
+          const won = value.mean !== null && penalty[one.best](value.mean) === best;
+          const cell = make("td", { textContent: value.text, title: value.rates, className: won ? "best" : "" });
+          cell.dataset.value = value.mean ?? "nan";
+          return cell;
+        });
+        return make("tr", {}, make("td", { className: "text" }, link), make("td", { className: "text", textContent: one.setting }),
+          make("td", { className: "text", textContent: one.metric }), ...cells,
+          make("td", { textContent: one.seeds.split(",").length }), make("td", { textContent: one.rounds }));
+      });
+      table.replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
+      document.querySelector("main output").textContent = `${body.length} settings in which the chosen methods ran alike`;
+      return chosen;
+    };
+    document.getElementById("methods").append(...boxes.map((box) => make("label", {}, box, ` ${box.value}`)));
+    document.getElementById("methods").oninput = () => keep([["methods", compare().join("|")]]);
+    compare();
+  }
+
+  // Figures: one specification each, drawn again when a control changes it.
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const walk = (node, visit) => {
+    if (Array.isArray(node)) node.forEach((one) => walk(one, visit));
+    else if (node && typeof node === "object") {
+      visit(node);
+      for (const key in node) if (key !== "data" && key !== "datasets") walk(node[key], visit);
+    }
+  };
+  const theme = () => {
+    const style = getComputedStyle(document.body);
+    const [text, line] = [style.color, getComputedStyle(document.querySelector("footer")).borderTopColor];
+    const words = { labelColor: text, titleColor: text, labelFontSize: 11, titleFontSize: 12, titleFontWeight: "normal" };
+    return {
+      background: "transparent", font: "system-ui, sans-serif", view: { stroke: null }, title: { color: text, fontSize: 12, subtitleFontSize: 11, subtitleColor: text },
+      axis: { ...words, gridColor: line, domainColor: line, tickColor: line }, legend: { ...words, orient: "bottom", columns: 3, labelLimit: 0 }, header: words,
+    };
+  };
+  // A table by columns, its words as numbers of a list, becomes rows.
+  const unpack = ({ columns, words }) => {
+    const names = Object.keys(columns);
+    const column = (name, at) => (words[name] ? words[name][columns[name][at]] : columns[name][at]);
+    return columns[names[0]].map((_, at) => Object.fromEntries(names.map((name) => [name, column(name, at)])));
+  };
+  const MOST = 24; // lines that are drawn at first
+
+  class Plot {
+    constructor(node) {
+      this.node = node;
+      const { spec, data, over } = JSON.parse(node.querySelector("script").textContent);
+      node.querySelector(".told").textContent = [spec.title?.text ?? []].flat().join(" ");
+      this.spec = JSON.stringify(spec);
+      this.data = Object.fromEntries(Object.entries(data).map(([name, table]) => [name, unpack(table)]));
+      this.rows = this.data.long ?? Object.values(this.data)[0] ?? [];
+      this.rows.forEach((row, at) => (row.at = at));
+      this.over = over;
+      this.state = {};
+      this.names = [];
+      const box = make("div", { className: "controls" });
+      const looks = {};
+      walk(spec, ({ encoding = {}, mark }) => {
+        if ((mark?.type ?? mark) !== "line" || encoding.color?.field !== "line") return;
+        this.byRound ||= encoding.x.title === "round";
+        this.names = encoding.color.scale.domain;
+        for (const [name, at] of this.names.map((name, at) => [name, at])) {
+          looks[name] = [encoding.color.scale.range[at], encoding.strokeDash?.scale.range[at] ?? []];
+        }
+      });
+      this.drawn = new Set(this.names.slice(0, MOST));
+      if (this.names.length && this.rows.some((row) => "low" in row)) box.append(make("label", {}, this.input("log", "checkbox"), "log"));
+      if (this.byRound) {
+        const last = Math.max(...this.rows.map((row) => row.x));
+        box.append(make("label", {}, "up to round ", this.input("cut", "number", { min: 1, max: last, placeholder: last })));
+        const pick = make("select", { oninput: () => this.set("over", pick.value) }, ...["round", ...Object.keys(over)].map((name) => make("option", { textContent: name })));
+        if (pick.length > 1) box.append(make("label", {}, "over ", pick));
+      }
+      const lines = make("div", { className: "controls" });
+      const list = (wanted) => {
+        const found = this.names.filter((name) => name.toLowerCase().includes(wanted)).slice(0, 4 * MOST);
+        all(lines, "label.line").forEach((label) => label.remove());
+        lines.append(...found.map((name) => {
+          const tick = make("input", { type: "checkbox", checked: this.drawn.has(name), value: name });
+          tick.oninput = () => (this.drawn[tick.checked ? "add" : "delete"](name), this.draw());
+          const swatch = make("span", { className: "swatch" });
+          const [colour, dash] = looks[name];
+          swatch.innerHTML = `<svg width="28" height="10" aria-hidden="true"><path d="M0 5H28" stroke-width="2.5"/></svg>`;
+          swatch.firstChild.firstChild.style.stroke = dark.matches && colour === "#000000" ? "#f2f2f2" : colour;
+          swatch.firstChild.firstChild.style.strokeDasharray = (dash[1] ? dash : []).join(" ");
+          return make("label", { className: "line" }, tick, swatch, name);
+        }));
+      };
+      if (this.names.length > MOST) {
+        const find = make("input", { type: "search", placeholder: "part of a name" });
+        find.oninput = () => list(find.value.toLowerCase());
+        lines.append(make("label", {}, `${this.names.length} lines, the first ${MOST} of them drawn. Find: `, find));
+      }
+      if (this.names.length > 1) list("");
+      node.querySelector("figcaption").after(box, lines);
+      const table = node.querySelector("details.data");
+      table.ontoggle = () => table.children.length === 1 && table.append(this.table());
+      this.draw();
+    }
+
+    input(name, type, more = {}) {
+      const field = make("input", { type, ...more });
+      field.oninput = () => this.set(name, type === "checkbox" ? field.checked : field.value);
+      return field;
+    }
+
+    set(name, value) {
+      this.state[name] = value;
+      this.draw();
+    }
+
+    table() {
+      const keys = Object.keys(this.rows[0] ?? {}).filter((key) => key !== "plot" && key !== "at");
+      const head = keys.map((key) => make("th", {}, make("button", { type: "button", textContent: key })));
+      const body = this.rows.slice(0, 500).map((row) => make("tr", {}, ...keys.map((key) => make("td", { textContent: row[key] ?? "" }))));
+      const grid = make("table", { className: "sortable" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
+      const more = this.rows.length > 500 ? `The first 500 of ${this.rows.length} rows.` : "";
+      return make("div", { className: "wide", tabIndex: 0 }, grid, make("p", { className: "caption", textContent: more }));
+    }
+
+    draw() {
+      const { log, cut, over } = this.state;
+      const spec = JSON.parse(dark.matches ? this.spec.replaceAll('"#000000"', '"#f2f2f2"') : this.spec);
+      const along = this.over[over];
+      const shown = (row) => (!this.names.length || row.line === undefined || this.drawn.has(row.line)) &&
+        (!cut || row.x === undefined || row.x <= Number(cut)) && (!log || row.value === undefined || row.value > 0);
+      const changed = (row) => ({ ...row, ...(along && row.at !== undefined ? { x: along[row.at] } : {}), ...(log && row.low <= 0 ? { low: row.value } : {}) });
+      spec.datasets = Object.fromEntries(Object.entries(this.data).map(([name, rows]) => [name, rows.filter(shown).map(changed)]));
+      const columns = Math.max(1, Math.min(spec.columns, spec.concat.length, Math.floor(this.node.clientWidth / 300)));
+      spec.columns = columns;
+      delete spec.background;
+      delete spec.config; // the page's theme
+      delete spec.title; // the caption stands in the page
+      delete spec.params; // the boxes stand for the legend
+      walk(spec, (one) => {
+        const { x, y } = one.encoding ?? {};
+        if (log && y?.type === "quantitative") y.scale = { type: "log" };
+        if (x?.field === "x" && (cut || along)) x.scale = { zero: false };
+        if (x?.field === "x" && along) x.title = over;
+        if (one !== spec && typeof one.width === "number") {
+          const words = one.layer?.some((part) => part.encoding?.y?.type === "nominal") ? 300 : 85;
+          const most = one.layer?.some((part) => part.mark?.type === "rect") ? 480 : Infinity;
+          one.width = Math.min(most, Math.max(180, Math.floor(this.node.clientWidth / columns) - words));
+        }
+        for (const channel of Object.values(one.encoding ?? {})) {
+          const { field, scale } = channel;
+          if (channel.condition?.param) Object.assign(channel, { value: channel.condition.value, condition: undefined });
+          if (field !== "line" || !scale?.domain || !this.names.length) continue;
+          if ("legend" in channel) channel.legend = null;
+          const kept = scale.domain.map((name) => this.drawn.has(name));
+          scale.domain = scale.domain.filter((_, at) => kept[at]);
+          if (scale.range) scale.range = scale.range.filter((_, at) => kept[at]);
+        }
+      });
+      const view = this.node.querySelector(".view");
+      const renderer = spec.datasets.long?.length > 3000 ? "canvas" : "svg";
+      return vegaEmbed(view, spec, { actions: false, logLevel: 1, renderer, config: theme(), tooltip: { theme: dark.matches ? "dark" : "light" } })
+        .catch((error) => (view.textContent = `This figure cannot be drawn: ${error.message}`));
+    }
+  }
+  const plots = [];
+  const seen = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) if (isIntersecting) {
+      seen.unobserve(target);
+      plots.push(new Plot(target));
+    }
+  }, { rootMargin: "400px" });
+  all(document, ".plot").forEach((node) => seen.observe(node));
+  dark.addEventListener("change", () => plots.forEach((plot) => plot.draw()));
+})();

@@ -1,0 +1,268 @@
+"""Comparisons of cells: hand cases, SciPy's paired interval, missing seeds, diverged runs, censored rounds."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from scipy import stats
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.comparison import Comparison, against, comparison_tables, overall, overall_table, pairs
+from rollcall.leaderboard.plots.overall import overall_figure
+from rollcall.leaderboard.ranking import axes, rank
+from rollcall.leaderboard.tables import ranking_table
+from tests.support.results import ends, experiment, runs
+
+ACCURACY = Metric("test/accuracy")
+VALUES = {"fedavg": [0.5, 0.6, 0.7], "mifa": [0.71, 0.83, 0.87]}
+
+
+def value_of(labels, seed):
+    return VALUES[labels["algorithm"]][seed]
+
+
+def compared(a, b, metric=ACCURACY, values=value_of, **changes):
+    """Two methods where the clients are often there."""
+    mine = experiment()
+    found = [cell for cell in cells(mine, runs(mine, values, **changes)) if cell.labels["participation"] == "often"]
+    by_method = {cell.labels["algorithm"]: cell for cell in found}
+    return Comparison(by_method[a], by_method[b], metric, 1)
+
+
+def without(comparison, seed):
+    return replace(comparison, cell=comparison.cell.of({"0", "1", "2"} - {seed}))
+
+
+def diverging(cell, seed):
+    """The cell with a run that diverged."""
+    run = cell.runs[seed]
+    return replace(cell, runs=cell.runs | {seed: replace(run, tags=run.tags | {"rollcall.diverged": "40"})})
+
+
+def test_the_difference_is_paired_by_seed():
+    """0.21, 0.23, 0.17; the interval of SciPy's paired t-test. Wins of an accuracy and of a loss."""
+    one = compared("mifa", "fedavg")
+    paired = stats.ttest_rel(VALUES["mifa"], VALUES["fedavg"])
+    assert one.difference.mean == pytest.approx((0.21 + 0.23 + 0.17) / 3)
+    assert one.difference.interval() == pytest.approx(tuple(paired.confidence_interval()))
+    assert (one.wins, one.verdict(), one.text) == ((3, 0, 0), 1, "+20.3 [+12.7, +27.9]†")
+    as_loss = replace(one, metric=Metric("test/accuracy", "min"))
+    assert (as_loss.wins, as_loss.verdict()) == ((0, 0, 3), -1)
+
+
+def test_the_dagger_is_corrected_for_the_number_of_comparisons():
+    one = compared("mifa", "fedavg")
+    p = stats.ttest_rel(VALUES["mifa"], VALUES["fedavg"]).pvalue
+    daggers = [replace(one, among=among).text.endswith("†") for among in (1, int(0.05 / p), int(0.05 / p) + 1)]
+    assert daggers == [True, True, False]
+
+
+def test_a_missing_seed_is_left_out_and_two_pairs_have_no_interval():
+    one = without(compared("mifa", "fedavg"), "2")
+    assert one.difference.mean == pytest.approx(0.22)
+    assert (one.wins, one.verdict(), one.text) == ((2, 0, 0), 0, "+22.0")
+    assert one.row == {
+        "difference": pytest.approx(0.22), "low": None, "high": None, "corrected": False, "wins": 2, "ties": 0, "losses": 0,
+    }  # fmt: skip
+
+
+def test_with_a_diverged_seed_there_is_no_difference_but_it_loses():
+    one = compared("mifa", "fedavg")
+    one = replace(one, cell=diverging(one.cell, "1"))
+    assert (one.difference, one.text, one.verdict()) == (None, "", 0)
+    assert one.wins == (2, 0, 1)
+    both = replace(one, other=diverging(one.other, "1"))
+    assert both.wins == (2, 1, 0)
+
+
+def test_a_run_without_a_value_counts_nowhere():
+    """The window of the last 20 rounds is not covered by evaluations."""
+    one = replace(compared("mifa", "fedavg"), last_rounds=20)
+    assert (one.difference, one.wins, one.text) == (None, (0, 0, 0), "")
+
+
+def test_equal_values_tie():
+    one = compared("mifa", "fedavg", values=lambda labels, seed: 0.5 + seed)
+    assert (one.wins, one.difference.interval(), one.verdict()) == ((0, 3, 0), (0.0, 0.0), 0)
+
+
+def test_what_is_best_near_zero_is_compared_by_its_distance():
+    signed = {"fedavg": [0.3, -0.3, 0.3], "mifa": [-0.1, 0.1, -0.2]}
+    one = compared(
+        "mifa", "fedavg", Metric("test/accuracy", "zero"), lambda labels, seed: signed[labels["algorithm"]][seed]
+    )
+    assert one.difference.mean == pytest.approx((-0.2 - 0.2 - 0.1) / 3)
+    assert (one.wins, one.verdict()) == ((3, 0, 0), 1)
+
+
+CURVES = {"fedavg": [0, 0.1, 0.2, *[0.3] * 8], "mifa": [0, 0.3, *[0.6] * 9]}
+
+
+def test_a_round_that_was_not_reached_is_later_than_the_last():
+    """mifa reaches 0.5 at round 20, fedavg never in 100 rounds: at least 80 rounds earlier."""
+    metric = Metric("round_of:test/accuracy>=0.5", "min")
+    one = compared("mifa", "fedavg", metric, lambda labels, seed: CURVES[labels["algorithm"]])
+    assert one.difference.interval() == (-math.inf, -80.0)
+    assert (one.wins, one.verdict(), one.text) == ((3, 0, 0), 1, "below -80†")
+    reverse = replace(one, cell=one.other, other=one.cell)
+    assert (reverse.wins, reverse.text) == ((0, 0, 3), "above +80†")
+
+
+def test_pairs_have_equal_settings_seeds_and_rounds():
+    mine = experiment()
+    made = runs(mine, ends)
+    fewer = [run for run in made if (run.settings["algorithm"], run.tags["seed"]) != ("mifa", "1")]
+    found = pairs(cells(mine, fewer), "mifa", "fedavg")
+    where = [(one.labels["participation"], other.labels["participation"]) for one, other in found]
+    assert where == [("often", "often"), ("seldom", "seldom")]
+    assert [[*cell.runs] for pair in found for cell in pair] == [["0", "2"]] * 4
+    assert [one.labels["algorithm"] for one, _ in pairs(cells(mine, made), "often", "seldom")] == ["fedavg", "mifa"]
+    assert pairs(cells(mine, made), "fedavg", "fedpbc") == []
+
+
+def ranking_of(values, metric=ACCURACY, **grid):
+    mine = experiment(grid=experiment().grid | grid)
+    return rank(runs(mine, values), [metric], 1, axes(mine))
+
+
+def test_each_row_of_a_ranking_against_its_baseline():
+    ranking = ranking_of(ends)
+    (found,) = against(ranking, "fedavg").values()
+    assert [cell.labels["algorithm"] for cell in ranking.cells] == ["mifa", "fedavg"] * 2
+    assert [one and round(one.difference.mean, 10) for one in found] == [0.2, None, 0.2, None]
+    assert [one.other.labels["participation"] for one in found if one] == [
+        cell.labels["participation"] for cell in ranking.cells if cell.labels["algorithm"] == "mifa"
+    ]
+    assert {one.among for one in found if one} == {2}
+    with pytest.raises(SettingError, match="against: 'fedpbc' is not allowed; must be one of mifa, fedavg"):
+        against(ranking, "fedpbc")
+
+
+def test_methods_over_conditions():
+    """mifa is better in both conditions: rank 1; the middle half of 0.7, 0.8, 0.9 twice is 0.8."""
+    table, (first, second) = overall_table(overall(ranking_of(ends)), "fedavg")
+    assert (first["labels"], first["mean_rank"], first["runs"]) == ({"algorithm": "mifa"}, 1, 6)
+    assert first["iqm"] == pytest.approx(0.8)
+    assert (second["mean_rank"], second["iqm"], second["better"]) == (2, pytest.approx(0.6), 0.5)
+    assert first["better"] == pytest.approx(8.5 / 9)  # 0.7, 0.8, 0.9 against 0.5, 0.6, 0.7: one tie of nine
+    assert (first["alike"], second["alike"]) == ("a", "a")  # the sign test of two conditions tells nothing
+    assert "exact sign test of equal ranks: p = 0.5" in table.caption
+
+
+def test_over_conditions_a_diverged_seed_is_the_worst_run_and_the_last_rank():
+    ranking = ranking_of(ends)
+    worse = replace(ranking, groups=[[diverging(ranking.groups[0][0], "2"), ranking.groups[0][1]], ranking.groups[1]])
+    table, rows = overall_table(overall(worse), "fedavg")
+    (mifa,) = (row for row in rows if row["labels"]["algorithm"] == "mifa")
+    assert (mifa["mean_rank"], mifa["diverged"]) == (1.5, 1)
+    assert mifa["iqm"] == pytest.approx((0.7 + 0.7 + 0.8 + 0.8) / 4)  # one of six is off each end: -inf and 0.9
+    assert mifa["iqm_low"] is None  # of some draws more than a quarter diverged
+    assert "75.0 [diverged, " in str(table.rows)
+
+
+def test_conditions_without_a_method_are_left_out_and_counted():
+    ranking = ranking_of(
+        ends,
+        participation=experiment().grid["participation"] | {"third": {"name": "bernoulli", "probability": [0.4, 0.4]}},
+    )
+    fewer = replace(ranking, groups=[ranking.groups[0][:1], *ranking.groups[1:]])
+    table, rows = overall_table(overall(fewer), "")
+    assert "over 2 conditions; 1 left out" in table.caption
+    assert rows[0]["against"] == "mifa"
+    with pytest.raises(SettingError, match="overall: 1 of 2 conditions have a value"):
+        overall(replace(fewer, groups=fewer.groups[:2]))
+
+
+def test_the_overall_line_of_two_methods():
+    one = compared("mifa", "fedavg")
+    _, data = comparison_tables({"mine": [one, one]}, "mifa", "fedavg")
+    assert (data["overall"]["better"], data["overall"]["worse"], data["overall"]["p"]) == (2, 0, 0.5)
+    assert data["overall"]["says"].startswith("mifa is better in 2 of 2 cells, worse in 0 (by the 95 % interval).")
+
+
+def test_the_figure_has_the_ranks_the_bars_and_the_shares():
+    """Both are joined by a bar; at the threshold 70 % all but one of mifa's six runs are not below it."""
+    ranking = ranking_of(lambda labels, seed: ends(labels, seed) + 0.001)
+    spec = overall_figure(overall(ranking)).spec
+    stems = [(one["line"], one["rank"]) for one in spec["datasets"]["stems"]]
+    assert stems == [("MIFA (1.00)", 1), ("FedAvg (2.00)", 2)]
+    assert [(one["rank"], one["end"]) for one in spec["datasets"]["bars"]] == [(0.96, 2.04)]
+    shares = {(one["line"], one["x"]): one["value"] for one in spec["datasets"]["long"]}
+    assert (shares["MIFA", 70.1], shares["FedAvg", 70.1]) == (pytest.approx(2 / 3, abs=1e-5), 0)
+    assert (shares["MIFA", 50.1], shares["FedAvg", 50.1]) == (1, pytest.approx(2 / 3, abs=1e-5))
+
+
+def test_the_best_mark_says_of_which_rows():
+    table = ranking_table(ranking_of(ends))
+    assert table.best_of == " of the rows with equal participation"
+    assert [row[2].best for row in table.rows] == [True, False, True, False]
+    alone = experiment(grid=experiment().grid | {"algorithm": ["fedavg"]})
+    assert not ranking_table(
+        rank(runs(alone, ends), [ACCURACY], 1, axes(alone))
+    ).marks_best  # nothing to be better than
+
+
+def test_a_ranking_shows_the_median_round_to_a_target():
+    """fedavg reaches 0.5 in two of three seeds, at rounds 30 and 50; a diverged run never does."""
+    curves = {0: [0, 0, 0, *[0.6] * 8], 1: [0] * 5 + [0.6] * 6, 2: [0] * 11}
+    ranking = ranking_of(
+        lambda labels, seed: curves[seed] if labels["algorithm"] == "fedavg" else [0, *[0.6] * 10],
+        Metric("round_of:test/accuracy>=0.5", "min"),
+    )
+    table = ranking_table(ranking)
+    medians = {row[0]: row[table.titles.index("median")] for row in table.rows}
+    assert medians == {"fedavg": "50 [30, ...]", "mifa": "10 [10, ...]"}
+    cell = next(cell for cell in ranking.cells if cell.labels["algorithm"] == "fedavg")
+    assert diverging(cell, "1").median_round(ranking.metrics[0])[:2] == (math.inf, 30)
+    assert math.isnan(cell.of({"0", "1"}).median_round(ranking.metrics[0])[1])
+
+
+COSTS = {"fedavg": 10.0, "mifa": 20.0}
+
+
+def costing(made):
+    """Each evaluation with a cost of COSTS a round."""
+    for run in made:
+        run.history["cost/gradients"] = run.history.index * COSTS[run.settings["algorithm"]]
+    return made
+
+
+def curve_of(labels, seed):
+    """Accuracy by round: mifa is better at each round, fedavg at each cost."""
+    rates = {"fedavg": 0.05, "mifa": 0.06}
+    return [rates[labels["algorithm"]] * step for step in range(11)]
+
+
+def test_a_ranking_at_equal_cost_takes_the_last_evaluation_within_the_budget():
+    """fedavg spends 1,000 gradients in 100 rounds, mifa in 50: 0.5 against 0.3. At equal rounds 0.5 against 0.6."""
+    mine = experiment(
+        grid=experiment().grid | {"participation": {"often": {"name": "bernoulli", "probability": [0.9, 0.9]}}}
+    )
+    made = costing(runs(mine, curve_of))
+    by_rounds = rank(made, [ACCURACY], 1, axes(mine))
+    assert [cell.labels["algorithm"] for cell in by_rounds.cells] == ["mifa", "fedavg"]
+    by_cost = rank(made, [ACCURACY], 1, axes(mine), cost="cost/gradients")
+    assert [(cell.labels["algorithm"], cell.rounds) for cell in by_cost.cells] == [("fedavg", 100), ("mifa", 50)]
+    assert [cell.mean(ACCURACY, 1) for cell in by_cost.cells] == pytest.approx([0.5, 0.3])
+    table = ranking_table(by_cost)
+    assert [row[table.titles.index("client gradients")] for row in table.rows] == ["1,000", "1,000"]
+    seconds = rank(made, [ACCURACY], 1, axes(mine), cost="seconds")  # 36 s in 100 rounds, of each
+    assert [cell.rounds for cell in seconds.cells] == [100, 100]
+    with pytest.raises(SettingError, match="equal: cost/floats_up was not measured in all runs"):
+        rank(made, [ACCURACY], 1, axes(mine), cost="cost/floats_up")
+
+
+def test_a_run_that_diverged_early_is_diverged_at_equal_cost_too():
+    """It has spent less than the budget, which the other runs set."""
+    mine = experiment()
+    made = costing(runs(mine, curve_of))
+    early = [
+        run
+        if run.tags["seed"] != "1"
+        else replace(run, history=run.history[run.history.index <= 30], tags=run.tags | {"rollcall.diverged": "35"})
+        for run in made
+    ]
+    ranking = rank(early, [ACCURACY], 1, axes(mine), cost="cost/gradients")
+    assert [cell.diverged for cell in ranking.cells] == [1, 1, 1, 1]
