@@ -365,7 +365,7 @@ def _records(one: Shown) -> list[dict[str, Any]]:
                 {
                     "experiment": one.experiment.name,
                     "labels": labels,
-                    "setting": _setting({axis: label for axis, label in labels.items() if axis not in rates}),
+                    "setting": _setting(labels),
                     "metric": metric.head,
                     "best": metric.direction,
                     "id": settings[METHOD],
