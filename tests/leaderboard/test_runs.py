@@ -90,6 +90,8 @@ def test_the_evaluation_of_the_untrained_model_is_never_part_of_a_mean():
     assert math.isnan(run.final(Metric("a"), last_rounds=100))
     analysis = Run({}, {"analysis": "x"}, run.history)  # its rows are not rounds of training
     assert analysis.final(Metric("a"), last_rounds=100) == pytest.approx(14 / 3)
+    nothing = replace(analysis, history=run.history * math.nan)  # a quantity that does not exist here
+    assert math.isnan(nothing.final(Metric("a")))
 
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
@@ -226,11 +228,11 @@ def test_the_search_and_the_winners_rerun_are_told_apart(store, tmp_path, capsys
         ("0.001", "0"),
     ]
     fresh = rollcall(capsys, "leaderboard", file, "--only", "seed=1,2", "--format", "md")[1]
-    assert fresh.count("fedavg") == 1
+    assert fresh.count("FedAvg") == 1
     assert "which seeds" not in fresh
     code, out, _ = rollcall(capsys, "leaderboard", file, "--best-by", "train/loss", "--format", "md")
     assert "of each method the best of up to 2 settings by train/loss" in out
-    assert out.count("fedavg") == 1
+    assert out.count("FedAvg") == 1
     code, _, err = rollcall(capsys, "leaderboard", file, "--only", "algorithm=fedpbc")
     assert (code, err.startswith("error: only algorithm: 'fedpbc' is not allowed; must be one of fedavg")) == (2, True)
 
@@ -249,7 +251,7 @@ def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys
     rollcall(capsys, "run", str(file), "--executor", "inline", "--only", "algorithm=fedpbc")
     code, text, _ = rollcall(capsys, "leaderboard", str(file), "--format", "md")
     assert code == 0
-    fedavg, fedpbc = (line for line in text.splitlines() if line.startswith("| fed"))
+    fedavg, fedpbc = (line for line in text.splitlines() if line.startswith("| Fed"))
     assert fedavg.endswith("| 2 of 2 | 20 of 20 | kept |")  # one own seed does not replace two kept ones
     assert fedpbc.endswith("| 2 of 2 | 20 of 20 | own  |")
     assert "your own runs of 1 cell have fewer rounds or seeds: see --mine" in text
