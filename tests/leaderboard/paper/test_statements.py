@@ -19,6 +19,7 @@ from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.participation import analyses, statements
 from rollcall.participation.theory import separation
+from rollcall.tasks import ridge
 
 OPTIONS = ("minus", "over", "along", "slope", "at", "either", "printed", "cause", "least", "most")
 
@@ -179,3 +180,19 @@ def test_a_fault_turns_the_verdict(statement, monkeypatch):
         (monkeypatch.setitem if isinstance(target, dict) else monkeypatch.setattr)(target, attribute, replacement)
     after = check_claim(claim, cut, cells(cut, ran(cut))).verdict
     assert after == {"holds": "contradicted", "contradicted": "holds"}[before]
+
+
+def test_the_steps_of_debiased_fedavg_vanish_with_the_number_of_clients():
+    """SUN-29: nu_t <= t / N, so the error is at least 1 - eta h T (T + 1) / (2 N), h the largest curvature; nu = 1 converges."""
+    T, N, eta = 60, 20_000, 0.2
+    trial = read("sun/clients").only({"task.clients": [10_000], "seed": [0]})
+    settings = plain(places(trial)[0].spec)
+    settings["task"] |= {"clients": N}
+    error = {}
+    for method in ("fedavg_debiased", "fedavg"):
+        result = simulate(settings | {"algorithm": method, "rounds": T, "evaluation": {"every": T}})
+        error[method] = result.history["train/relative_error"].iloc[-1]
+    _, data = ridge(0, clients=N, samples=10, dimension=1, noise=0.0)
+    h = data.splits["train"][0].square().reshape(N, 10).mean(dim=1).max().item()
+    assert 0 < 1 - eta * h * T * (T + 1) / (2 * N) <= error["fedavg_debiased"] < 1
+    assert error["fedavg"] < 0.01
