@@ -251,7 +251,7 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
         raise not_among(baseline, over.ranks)
     columns = [Column("method", words=True, axis=METHOD), Column("rank"), Column("alike", words=True)]
     columns += [Column(f"IQM {metric.head}", group="iqm")] if over.one_scale else []
-    columns += [Column(f"P(>{baseline})", group="better", printed=f"P(>{method_name(baseline)})")]
+    columns += [Column(f"P(>{baseline})", group="better", named=f"P(>{method_name(baseline)})")]
 
     def text(value: float) -> str:
         return metric.text(value) if math.isfinite(value) or metric.threshold is not None else "diverged"

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
-from rollcall.leaderboard.names import label_name
+from rollcall.leaderboard.names import label_names
 
 TEX = {letter: f"\\{letter}" for letter in "%&_#${}"}
 TEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -80,18 +80,18 @@ class Column:
         words: whether it holds words, which are aligned left; numbers are aligned right.
         measured: whether its entries are of type `Number`, or empty.
         arrow: which way is better, where a page shows it.
+        axis: whose labels it holds; empty if it holds none.
+        named: the title with the display names of labels; empty if it has none.
         group: columns of one group stay side by side where a table is split; empty for those that every part repeats.
-        axis: whose labels the entries are; a paper shows their display names.
-        printed: the title in a paper, if it is another one.
     """
 
     title: str
     words: bool = False
     measured: bool = False
     arrow: str = ""
-    group: str = ""
     axis: str = ""
-    printed: str = ""
+    named: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,19 @@ class Table:
     def titles(self) -> list[str]:
         """The titles of all columns."""
         return [column.title for column in self.columns]
+
+    @property
+    def named(self) -> "Table":
+        """The table with display names instead of labels, for files that people read."""
+        lines = list(zip(*self.rows, strict=True)) or [()] * len(self.columns)
+        columns = [replace(column, title=column.named or column.title) for column in self.columns]
+        entries = [
+            [label_names(column.axis, {str(entry) for entry in line})[str(entry)] for entry in line]
+            if column.axis
+            else line
+            for column, line in zip(columns, lines, strict=True)
+        ]
+        return replace(self, columns=columns, rows=[list(row) for row in zip(*entries, strict=True)])
 
     def texts(self, best: str = "{}") -> list[list[str]]:
         """The entries as text; `best` is the form of a best value."""
@@ -201,6 +214,7 @@ def _widest(table: Table, index: int) -> int:
 
 def markdown(table: Table) -> str:
     """A GitHub table, the best values bold, the columns aligned in the source too."""
+    table = table.named
     rule = ["---" if column.words else "---:" for column in table.columns]
     head, *body = [[marked_down(text) for text in line] for line in (table.titles, *table.texts("**{}**"))]
     lines = [head, rule, *body]
@@ -231,15 +245,15 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def latex(table: Table) -> str:
     """A `tabular` with the rules of booktabs, the best values bold, with display names. The caption is a comment."""
+    table = table.named
 
-    def text(entry: Entry, column: Column) -> str:
-        words = _escaped(label_name(column.axis, entry) if column.axis and isinstance(entry, str) else str(entry))
-        return rf"\textbf{{{words}}}" if isinstance(entry, Number) and entry.best else words
+    def text(entry: Entry) -> str:
+        is_best = isinstance(entry, Number) and entry.best
+        return rf"\textbf{{{_escaped(str(entry))}}}" if is_best else _escaped(str(entry))
 
     columns = "".join("l" if column.words else "r" for column in table.columns)
-    rows = [list(map(text, row, table.columns)) for row in table.rows]
-    heads = [_escaped(column.printed or column.title) for column in table.columns]
-    head, *lines = [" & ".join(row) + r" \\" for row in (heads, *rows)]
+    heads: list[Entry] = [*table.titles]
+    head, *lines = [" & ".join(map(text, row)) + r" \\" for row in (heads, *table.rows)]
     notes = [r"% needs \usepackage{booktabs}", f"% {' '.join(_caption(table, 'bold: best').split())}"]
     body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *lines, r"\bottomrule"]
     return "\n".join([*notes, *body, r"\end{tabular}", ""])

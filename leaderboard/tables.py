@@ -11,7 +11,7 @@ from rollcall.benchmark.config.metric import COSTS, Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.comparison import HOW, Comparison
-from rollcall.leaderboard.names import method_name
+from rollcall.leaderboard.names import label_name, method_name
 from rollcall.leaderboard.paper.reported import Printed, printed_for
 from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, finite, number
@@ -34,8 +34,8 @@ def ranking_table(
     for metric in ranking.metrics:
         columns.append(Column(metric.head, measured=True, arrow=metric.arrow, group=metric.name))
         columns += [Column("median", group=metric.name)] if metric.threshold is not None else []
-        printed = f"minus {method_name(baseline)}"
-        columns += [Column(f"minus {baseline}", group=metric.name, printed=printed)] if baseline else []
+        less = Column(f"minus {baseline}", named=f"minus {method_name(baseline)}", group=metric.name)
+        columns += [less] if baseline else []
     columns += [Column(COSTS.get(ranking.cost, ranking.cost), group=SIZE)] if ranking.cost else []
     columns += [Column("seeds", group=SIZE)]
     columns += [Column("which seeds", words=True, group=SIZE)] if mixed else []
@@ -115,9 +115,11 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         rows.append(row)
     columns = [Column(axis, words=True, axis=axis) for axis in down]
     for head, metric in product(heads, metrics):
+        names = [label_name(axis, label) for axis, label in zip(across, head, strict=True) if label]
         measured = Column(" ".join([*filter(None, head), metric.head]), measured=True, group=f"{head} {metric.name}")
+        measured = replace(measured, named=" ".join([*names, metric.head]))
         beside = ("paper", "diff") if metric in compared else ()
-        columns += [measured, *(replace(measured, title=title) for title in beside)]
+        columns += [measured, *(replace(measured, title=title, named="") for title in beside)]
     columns += [Column("seeds", group=SIZE), Column("rounds", group=SIZE)]
     columns += [Column("runs", words=True, group=SIZE)] if mixed else []
     parts = [*_how(cells, metrics, last_rounds), "seeds and rounds: done of planned"]

@@ -351,6 +351,10 @@ def _records(one: Shown) -> list[dict[str, Any]]:
         settings = next(iter(cell.runs.values())).settings
         if METHOD not in settings:
             continue
+        label, method = cell.labels.get(METHOD, ""), method_name(settings[METHOD])
+        if label:  # one that the file gives, such as `kappa2=1`, names no method
+            named = method_name(label)
+            method = named if named.startswith(method) else f"{method}, {named}"
         labels = {axis: label for axis, label in cell.labels.items() if label and axis != METHOD}
         rates = {key: settings[key] for key in ("local.lr", "server.lr") if key in settings}
         others = sorted((k, v) for k, v in settings.items() if not k.startswith((METHOD, "seed", "rounds", *rates)))
@@ -366,7 +370,7 @@ def _records(one: Shown) -> list[dict[str, Any]]:
                     "metric": metric.head,
                     "best": metric.direction,
                     "id": settings[METHOD],
-                    "method": method_name(cell.labels.get(METHOD, settings[METHOD])),
+                    "method": method,
                     "model": settings.get("participation", ""),
                     "mean": value.mean,
                     "text": str(value),
@@ -386,7 +390,7 @@ def _setting(labels: Mapping[str, str]) -> str:
     return ", ".join(named.get(axis) or label_name(axis, label) for axis, label in labels.items())
 
 
-def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: dict[str, parts.Part]) -> dict[str, Any]:
+def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, parts.Part]) -> dict[str, Any]:
     """The content of the page of an experiment."""
     experiment = one.experiment
     file = file_of(one.name)
@@ -406,7 +410,7 @@ def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: dict[str,
     }
     return {
         "one": one,
-        "methods": methods,
+        "ids": {method_name(name): name for name in methods},
         "claims": own,
         "rows": one.rows,
         "copies": {title: text for title, text in copies.items() if text},
