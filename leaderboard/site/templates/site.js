@@ -101,7 +101,7 @@
       const body = rows.map(({ one, of }) => {
         const values = chosen.map((name) => of[name][0]);
         const best = Math.min(...values.filter((value) => value.mean !== null).map((value) => penalty[one.best](value.mean)));
-        const link = make("a", { href: `experiments/${one.experiment}.html`, textContent: one.experiment });
+        const link = make("a", { href: `experiments/${encodeURI(one.experiment)}.html`, textContent: one.experiment });
         const cells = values.map((value) => {
           const won = value.mean !== null && penalty[one.best](value.mean) === best;
           const cell = make("td", { textContent: value.text, title: value.rates, className: won ? "best" : "" });
