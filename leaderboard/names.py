@@ -1,6 +1,7 @@
 """The display names of what an experiment file names, and the style of each method in all figures. Imports no torch."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -63,6 +64,13 @@ def label_name(axis: str, label: str) -> str:
     return ", ".join([f"{words} ({number})" if number else words, *options])
 
 
+def label_names(axis: str, labels: Iterable[str]) -> dict[str, str]:
+    """The display texts of several labels of an axis; labels whose texts would be equal stay as they are."""
+    names = {label: label_name(axis, label) for label in labels}
+    often = Counter(names.values())
+    return {label: name if often[name] == 1 else label for label, name in names.items()}
+
+
 def paper_of(axis: str, label: str) -> str:
     """The short citation of what a label names; empty if there is none."""
     return _entry(axis, _parts(label)[0]).get("paper", "")
@@ -88,7 +96,7 @@ def style(method: str, methods_shown: Iterable[str] = ()) -> Style:
     free = [Style(colour, dash, shape) for dash, shape in zip(dashes, SHAPES, strict=False) for colour in OWN]
     taken: dict[str, int] = {}
     for label in alike:
-        wanted = crc32(label.encode())
+        wanted = crc32(method_name(label).encode())
         slots = [slot % len(free) for slot in range(wanted, wanted + len(free))]
         taken[label] = next((slot for slot in slots if slot not in taken.values()), slots[0])
     return free[taken[method]]

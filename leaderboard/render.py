@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal
 
@@ -12,6 +12,8 @@ from rich import box
 from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
+
+from rollcall.leaderboard.names import label_names
 
 TEX = {letter: f"\\{letter}" for letter in "%&_#${}"}
 TEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -78,6 +80,8 @@ class Column:
         words: whether it holds words, which are aligned left; numbers are aligned right.
         measured: whether its entries are of type `Number`, or empty.
         arrow: which way is better, where a page shows it.
+        axis: whose labels it holds; empty if it holds none.
+        named: the title with the display names of labels; empty if it has none.
         group: columns of one group stay side by side where a table is split; empty for those that every part repeats.
     """
 
@@ -85,6 +89,8 @@ class Column:
     words: bool = False
     measured: bool = False
     arrow: str = ""
+    axis: str = ""
+    named: str = ""
     group: str = ""
 
 
@@ -113,6 +119,19 @@ class Table:
     def titles(self) -> list[str]:
         """The titles of all columns."""
         return [column.title for column in self.columns]
+
+    @property
+    def named(self) -> "Table":
+        """The table with display names instead of labels, for files that people read."""
+        lines = list(zip(*self.rows, strict=True)) or [()] * len(self.columns)
+        columns = [replace(column, title=column.named or column.title) for column in self.columns]
+        entries = [
+            [label_names(column.axis, {str(entry) for entry in line})[str(entry)] for entry in line]
+            if column.axis
+            else line
+            for column, line in zip(columns, lines, strict=True)
+        ]
+        return replace(self, columns=columns, rows=[list(row) for row in zip(*entries, strict=True)])
 
     def texts(self, best: str = "{}") -> list[list[str]]:
         """The entries as text; `best` is the form of a best value."""
@@ -195,6 +214,7 @@ def _widest(table: Table, index: int) -> int:
 
 def markdown(table: Table) -> str:
     """A GitHub table, the best values bold, the columns aligned in the source too."""
+    table = table.named
     rule = ["---" if column.words else "---:" for column in table.columns]
     head, *body = [[marked_down(text) for text in line] for line in (table.titles, *table.texts("**{}**"))]
     lines = [head, rule, *body]
@@ -224,7 +244,8 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def latex(table: Table) -> str:
-    """A `tabular` with the rules of booktabs, the best values bold. The caption is a comment above it."""
+    """A `tabular` with the rules of booktabs, the best values bold, with display names. The caption is a comment above it."""
+    table = table.named
 
     def text(entry: Entry) -> str:
         is_best = isinstance(entry, Number) and entry.best

@@ -11,6 +11,7 @@ from rollcall.benchmark.config.metric import COSTS, Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.comparison import HOW, Comparison
+from rollcall.leaderboard.names import label_name, method_name
 from rollcall.leaderboard.paper.reported import Printed, printed_for
 from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, finite, number
@@ -28,12 +29,13 @@ def ranking_table(
     """
     seeds = [",".join(sorted(cell.runs, key=int)) for cell in ranking.cells]
     mixed = len(set(seeds)) > 1  # as when the best settings of a search run with more seeds
-    columns = [Column("method", words=True)]
-    columns += [Column(ranking.short(key), words=True) for key in ranking.settings]
+    columns = [Column("method", words=True, axis=METHOD)]
+    columns += [Column(ranking.short(key), words=True, axis=key) for key in ranking.settings]
     for metric in ranking.metrics:
         columns.append(Column(metric.head, measured=True, arrow=metric.arrow, group=metric.name))
         columns += [Column("median", group=metric.name)] if metric.threshold is not None else []
-        columns += [Column(f"minus {baseline}", group=metric.name)] if baseline else []
+        less = Column(f"minus {baseline}", named=f"minus {method_name(baseline)}", group=metric.name)
+        columns += [less] if baseline else []
     columns += [Column(COSTS.get(ranking.cost, ranking.cost), group=SIZE)] if ranking.cost else []
     columns += [Column("seeds", group=SIZE)]
     columns += [Column("which seeds", words=True, group=SIZE)] if mixed else []
@@ -111,11 +113,13 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         if mixed:
             row.append(", ".join(sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)))
         rows.append(row)
-    columns = [Column(axis, words=True) for axis in down]
+    columns = [Column(axis, words=True, axis=axis) for axis in down]
     for head, metric in product(heads, metrics):
+        names = [label_name(axis, label) for axis, label in zip(across, head, strict=True) if label]
         measured = Column(" ".join([*filter(None, head), metric.head]), measured=True, group=f"{head} {metric.name}")
+        measured = replace(measured, named=" ".join([*names, metric.head]))
         beside = ("paper", "diff") if metric in compared else ()
-        columns += [measured, *(replace(measured, title=title) for title in beside)]
+        columns += [measured, *(replace(measured, title=title, named="") for title in beside)]
     columns += [Column("seeds", group=SIZE), Column("rounds", group=SIZE)]
     columns += [Column("runs", words=True, group=SIZE)] if mixed else []
     parts = [*_how(cells, metrics, last_rounds), "seeds and rounds: done of planned"]

@@ -79,6 +79,15 @@ COMMANDS = {
 """By the name of a command: the address of its function, and the first paragraph of the function's docstring."""
 
 
+PANELS = {
+    "Run": "run tune status bench",
+    "Look": "list show leaderboard compare participation report site",
+    "Bring your own": "check data export",
+    "Maintain": "sync doctor clean archive",
+}
+"""The headings of the help, and the commands below each."""
+
+
 class Commands(TyperGroup):
     """The group of all commands; their help is known before they are imported."""
 
@@ -100,7 +109,11 @@ def imported(name: str) -> Any:
 app = Commands(
     help="Federated learning with partial client participation: run experiments, compare methods, reproduce tables.",
     no_args_is_help=True,
-    commands={name: TyperCommand(name, help=summary) for name, (_, summary) in COMMANDS.items()},
+    commands={
+        name: TyperCommand(name, help=COMMANDS[name][1], rich_help_panel=panel)
+        for panel, names in PANELS.items()
+        for name in names.split()
+    },
 )
 
 

@@ -1,6 +1,7 @@
 """`rollcall list` and `rollcall show`: names that can be used, and the content of an experiment file."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -23,37 +24,50 @@ from rollcall.benchmark.cli.shared import (
 )
 from rollcall.benchmark.config.choice import KINDS, installed
 from rollcall.benchmark.config.digest import flatten
-from rollcall.benchmark.config.errors import SettingError, at
+from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.experiment import Experiment, is_number, names, places
 from rollcall.benchmark.config.summaries import summaries
 from rollcall.benchmark.config.text import counted
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.leaderboard.names import label_name, paper_of
 
 LONG = 6
 """The most numbers of a vector, and labels of an axis, that are printed in full."""
 
 
-def list_(as_json: Json = False) -> None:
+def list_(
+    kind: Annotated[str, typer.Argument(help="One kind in detail, such as algorithm.", metavar="[KIND]")] = "",
+    as_json: Json = False,
+) -> None:
     """List the experiments, and the names that experiment files can use."""
-    experiments = {name: Experiment.read(name) for name in names()}
-    listed = {"experiment": {name: experiment.title for name, experiment in experiments.items()}}
-    for kind, choices in KINDS.items():
-        listed[kind] = summaries(choices.address)
-        for name, point in installed(kind).items():
-            listed[kind][name] = f"{point.value}, of the installed package {point.dist.name}"
+    if kind not in ("", "experiment", *KINDS):
+        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {listed(['experiment', *KINDS], kind)}")
+    found = {one: _summaries(one) for one in ("experiment", *KINDS) if kind in ("", one)}
     if as_json:
-        print(json.dumps(listed, indent=1))
-        return
-    tables: dict[str, list[tuple[str, ...]]] = {}
-    for name, experiment in sorted(experiments.items(), key=lambda item: item[0].rpartition("/")[0]):
-        paper = name.rpartition("/")[0]  # "", the suite's own, comes first
-        tables.setdefault(f"experiments of {paper}" if paper else "experiment", []).append(
-            (name, experiment.title, experiment.source)
-        )
-    tables |= {kind: list(listed[kind].items()) for kind in KINDS}
-    for title, rows in tables.items():
-        if rows:  # `function` lists none
-            out.print(*_rows(title, rows)[1:], "")
+        print(json.dumps(found, indent=1))
+    elif kind:
+        grid = Grid.grid(padding=(0, 2, 1, 0))
+        grid.add_column(no_wrap=True)
+        for name, summary in found[kind].items():
+            said = label_name(kind, name)
+            told = "; ".join(filter(None, (said if said != name else "", paper_of(kind, name))))
+            grid.add_row(Text(name, style="cyan"), "\n".join(filter(None, (told, summary))))
+        out.print(grid)
+    else:
+        for one, names_of in found.items():
+            homes = Counter(name.partition("/")[0] for name in names_of if "/" in name)
+            papers = f": {', '.join(f'{home} {count}' for home, count in homes.items())}" if homes else ""
+            out.print(f"{one:<17} {len(names_of):>3}{papers}", highlight=False)
+        out.print("Names, papers and what they are: rollcall list KIND", highlight=False)
+
+
+def _summaries(kind: str) -> dict[str, str]:
+    """What an experiment file can name, with a sentence about each."""
+    if kind == "experiment":
+        found = {name: Experiment.read(name) for name in names()}
+        return {name: f"{one.title}{f' ({one.source})' if one.source else ''}" for name, one in found.items()}
+    points = {name: f"{one.value}, of the installed package {one.dist.name}" for name, one in installed(kind).items()}
+    return summaries(KINDS[kind].address) | points
 
 
 @choosing
@@ -125,14 +139,13 @@ def card(experiment: Experiment) -> Group:
     for name, panel in experiment.panels.items():
         title = f"panel {name}: {panel.title}".removesuffix(": ") if name else "grid"
         parts += _rows(title, _panel(experiment, name))
-    overrides = [
-        (
-            "; ".join(f"{axis} {', '.join(labels)}" for axis, labels in override.when.items()),
-            ", ".join(f"{path} {value}" for path, value in _flat(override.set).items()),
-            override.found,
-        )
-        for override in experiment.overrides
-    ]
+    overrides, first = [], dict[str, str]()
+    for override in experiment.overrides:
+        where = "; ".join(f"{axis} {', '.join(labels)}" for axis, labels in override.when.items())
+        values = ", ".join(f"{path} {value}" for path, value in _flat(override.set).items())
+        known = first.setdefault(override.found, where)  # a reason that several share is told once
+        found = override.found if known == where else f"as for {known}"
+        overrides.append((where, values, found))
     parts += _rows("overrides", overrides)
     parts += _rows("choices", experiment.choices.items())
     parts += _rows("variants", [(name, variant.about) for name, variant in experiment.variants.items()])

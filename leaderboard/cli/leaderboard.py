@@ -25,9 +25,9 @@ from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
 from rollcall.leaderboard.comparison import against as differences
 from rollcall.leaderboard.comparison import overall as over_conditions
 from rollcall.leaderboard.comparison import overall_table
-from rollcall.leaderboard.paper.claims import check_claim
+from rollcall.leaderboard.paper.claims import ClaimResult, check_claim
 from rollcall.leaderboard.paper.reported import printed
-from rollcall.leaderboard.paper.sentences import claims_json, claims_list
+from rollcall.leaderboard.paper.sentences import claims_json, claims_lines, claims_list
 from rollcall.leaderboard.plots.curves import OVER, paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import FORMATS, Figure
 from rollcall.leaderboard.plots.overall import overall_figure
@@ -60,6 +60,7 @@ class Board:
         title: of the table.
         table: of the experiment.
         claims: a list in Markdown; empty for a ranking.
+        results: of its claims.
         data: rows, claims and provenance, for `--json`.
         figure: of the experiment.
         stem: of the names of the files.
@@ -68,6 +69,7 @@ class Board:
     title: str
     table: Table
     claims: str
+    results: list[ClaimResult]
     data: dict[str, Any]
     figure: Figure
     stem: str = "leaderboard"
@@ -140,8 +142,10 @@ def leaderboard(
         print(texts["tex" if shown is Form.latex else shown.value], end="")
     else:
         out.print(render.terminal(board.table, board.title, out.width))
-        if board.claims:
-            out.print(board.claims, highlight=False)
+        if why:
+            out.print(board.claims.replace("**", "").replace("`", ""), highlight=False)
+        elif board.results:
+            out.print("", *claims_lines(board.results, out.width), sep="\n", highlight=False, no_wrap=True)
     try:
         _write(board, texts, folder)
     except OSError as error:
@@ -149,7 +153,7 @@ def leaderboard(
             f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
         ) from None
     if shown is Form.terminal and not as_json:
-        files = ", ".join([f"{board.stem}.{end}" for end in texts] + [f"{board.stem}{end}" for end in FORMATS])
+        files = ", ".join([f"{board.stem}.md", *(f".{end}" for end in texts if end != "md"), *FORMATS])
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
     if html is not None:
         from rollcall.leaderboard.cli.site import write_site
@@ -263,14 +267,14 @@ def _ranking(
     table = replace(table, caption="; ".join([table.caption, *notes]))
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
     figure = overall_figure(over) if overall else ranking_figure(ranking, x)
-    return Board(experiment.title, table, "", data, figure, stem)
+    return Board(experiment.title, table, "", [], data, figure, stem)
 
 
 def _sources(runs: Sequence[Run], store: Path) -> str:
     """Where runs are from."""
-    texts = {"own": f"your own, in {store}", "kept": "archived results"}
+    texts = {"own": f"your own, in {store}", "kept": "kept results"}
     among = {run.source for run in runs}
-    return "runs: " + ", ".join(text for source, text in texts.items() if source in among)
+    return "runs: " + " and ".join(text for source, text in texts.items() if source in among)
 
 
 class NoRuns(SettingError):
@@ -329,6 +333,7 @@ def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False, x
         title=f"{experiment.title} ({experiment.source})",
         table=table,
         claims="\n".join(claims_list(claims, why)),
+        results=claims,
         data={"rows": rows, "claims": claims_json(claims), "provenance": _provenance(experiment, runs)},
         figure=paper_figure(experiment, ran, x),
     )

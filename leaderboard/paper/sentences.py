@@ -1,6 +1,8 @@
 """Results of claims and intervals as text and as JSON."""
 
 import math
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -30,7 +32,7 @@ def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
     for number, result in enumerate(results, 1):
         claim, cause = result.claim, result.claim.cause
         origin = ", ".join(filter(None, (claim.statement or claim.tag, claim.section)))  # as in `PBC-30, VII-B`
-        lines.append(f"{number}. **{result.verdict}**: {claim.says} ({origin}){_numbers(result)}")
+        lines.append(f"{number}. **{result.verdict}**: {claim.says} ({origin}){_told(result)}")
         if not why:
             continue
         details = _details(result)
@@ -39,6 +41,24 @@ def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
             details += _cause(cause) if of == number else [f"cause: see claim {of}"]
         lines += [f"   - {detail}" for detail in details]
     return lines
+
+
+def claims_lines(results: Sequence[ClaimResult], width: int) -> list[str]:
+    """A line of this width for each claim: number, verdict, statement (cut to what fits), measured, printed."""
+    rows = [["", "verdict", "claim (--why: whole, with evidence)", "measured", "printed"]]
+    for number, result in enumerate(results, 1):
+        holding = sum(place.verdict == "holds" for place in result.places)
+        measured, printed = _numbers(result)
+        measured = re.sub(r" [\[(].*?[\])]", "", measured)  # without its interval
+        measured = measured if len(result.places) == 1 else f"{holding} of {len(result.places)} hold"
+        verdict = result.verdict.removesuffix(" that matters")
+        rows.append([f"{number}", verdict, result.claim.says.removesuffix("."), measured, printed.partition(" (")[0]])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths[2] = max(10, width - sum(widths) + widths[2] - 8)
+    for row in rows:
+        row[2] = textwrap.shorten(row[2], widths[2], placeholder="…")
+    sides = [f"{side}{space}" for side, space in zip("><<>>", widths, strict=True)]
+    return ["  ".join(map(format, row, sides)) for row in rows]
 
 
 def claims_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
@@ -72,19 +92,24 @@ def claims_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
     return entries
 
 
-def _numbers(result: ClaimResult) -> str:
+def _numbers(result: ClaimResult) -> tuple[str, str]:
     """The measured and the printed number of a claim about one place; of several, the verdicts of the places."""
     unit = unit_of(result)
     if len(result.places) != 1:
         tally = tally_of(place.verdict for place in result.places)
-        return f": {tally}" if len({place.verdict for place in result.places}) > 1 else ""
+        return (tally if len({place.verdict for place in result.places}) > 1 else ""), ""
     (place,) = result.places
-    parts = []
+    measured = ""
     if place.quantity is not None:
-        parts.append(f"measured {interval(place.quantity, unit, result.level)}{unit.percent * ' %'}")
-    if place.printed is not None:
-        size = {"agrees": " (agrees)", "differs": " (differs)", "not judged": ""}[place.size]
-        parts.append(f"printed {unit.text(place.printed)}{size}")
+        measured = f"{interval(place.quantity, unit, result.level)}{unit.percent * ' %'}"
+    size = {"agrees": " (agrees)", "differs": " (differs)", "not judged": ""}[place.size]
+    return measured, "" if place.printed is None else f"{unit.text(place.printed)}{size}"
+
+
+def _told(result: ClaimResult) -> str:
+    """The numbers as the end of a sentence."""
+    heads = ("measured ", "printed ") if len(result.places) == 1 else ("", "")
+    parts = [f"{head}{text}" for head, text in zip(heads, _numbers(result), strict=True) if text]
     return f": {', '.join(parts)}" if parts else ""
 
 

@@ -18,7 +18,7 @@ from rollcall.benchmark.config.experiment import Experiment, is_number
 from rollcall.benchmark.config.metric import COSTS, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.cells import Cell
-from rollcall.leaderboard.names import OWN, Style, label_name, method_name, style
+from rollcall.leaderboard.names import OWN, Style, label_name, label_names, style
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.reported import printed, printed_for
 from rollcall.leaderboard.paper.sentences import unit_of
@@ -27,6 +27,7 @@ from rollcall.leaderboard.plots.figure import (
     GREY,
     HEIGHT,
     VERMILION,
+    WIDTH,
     Figure,
     Spec,
     by_line,
@@ -232,7 +233,8 @@ def _drawn(
             x = _x_axis(here["long"], title, report, over != "round" or subplot.x == "round")
             y = _y_axis(here, subplot.metric, report, named=number == beside[0])
             layers, height = _curves(number, x, y, here, styles, subplot.metric), HEIGHT
-        views.append(view(layers, subplot.title, _stamp(subplot), height=height))
+        height = 260 if height == HEIGHT and len(made) == 1 else height
+        views.append(view(layers, subplot.title, _stamp(subplot), 420 if len(made) == 1 else WIDTH, height))
     several = max((row["seeds"] for row in rows["long"]), default=1) > 1
     diverged = {name for one in made for name, cells in one.lines.items() if any(cell.diverged for cell in cells)}
     caption = [
@@ -248,10 +250,17 @@ def _drawn(
         f"{', '.join(dict.fromkeys(one.metric.head for one in made))} against {made[0].x if over == 'round' else over}"
     )
     parts = "; ".join(dict.fromkeys(one.title for one in made if one.title))
-    alt = f"{experiment.title if experiment else what}. {what}.{f' Plots: {parts}.' if parts else ''}"
-    lines = dict.fromkeys(name for one in made for name in one.lines)
+    alt = f"{f'{experiment.title}. ' if experiment else ''}{what}.{f' Plots: {parts}.' if parts else ''}"
+    last = {row["line"]: f" {row['value']:.4g}" for row in rows["long"]} if len(made) == 1 else {}
+    lines = [f"{name}{last.get(name, '')}" for name in dict.fromkeys(name for one in made for name in one.lines)]
     data = {name: part for name, part in rows.items() if part}
-    return figure(views, data, f"{alt} Lines: {'; '.join(lines)}.", columns, "".join(caption))
+    return figure(
+        views,
+        data,
+        f"{alt} Lines{', with last values' if last else ''}: {'; '.join(lines)}.",
+        columns,
+        "".join(caption),
+    )
 
 
 def _alike(made: Sequence[Subplot], index: int, subplot: Subplot) -> bool:
@@ -390,7 +399,8 @@ def _row(ranking: Ranking, group: Sequence[Cell], cell: Cell) -> str:
     same = [other.labels for other in group if other.labels[METHOD] == labels[METHOD]]
     differing = [key for key in ranking.settings if len({other.get(key, "") for other in same}) > 1 and labels.get(key)]
     options = [f"{ranking.short(key)}={label_name(key, labels[key])}" for key in differing]
-    return ", ".join([method_name(labels[METHOD]), *options])
+    names = label_names(METHOD, {one.labels[METHOD] for one in ranking.cells})
+    return ", ".join([names[labels[METHOD]], *options])
 
 
 def _conditions(ranking: Ranking, group: Sequence[Cell]) -> str:

@@ -232,7 +232,7 @@ def room(values: Iterable[float], log: bool = False, share: float = 0.03) -> lis
     low, high = (min(shown), max(shown)) if shown else ((0.1, 1.0) if log else (0.0, 1.0))
     if log:
         return [low / (1 + 4 * share), high * (1 + 4 * share)]
-    space = share * (high - low) or 0.1 * abs(high) or 1.0
+    space = share * (high - low) if high > low else 0.1 * abs(high) or 1.0
     return [low - space, high + space]
 
 

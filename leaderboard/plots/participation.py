@@ -31,7 +31,11 @@ def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"]
     step = max(5, min(18, 480 // len(names)))
     labels: Any = {"labels": step > 9, "ticks": False, "labelLimit": 60}
     said = "probability" if probability is not None else "share of rounds"
-    every = f"All {m} clients" if len(names) == m else f"{len(names)} of {m:,} clients, evenly by {said}"
+    every = (
+        f"All {m} clients"
+        if len(names) == m
+        else f"{len(names)} of {m:,} clients, from the rarest to the most available"
+    )
     by_round: Any = {"x": channel("round", "round", domain=[0, T], nice=False), "mark_strokeWidth": 1.5}
     by_round |= {"tooltip": [channel(name, name) for name in ("round", "active", "expected")]}
     count = channel("active", "active clients", domain=[0, max(max(row["active"], row["expected"]) for row in counts)])

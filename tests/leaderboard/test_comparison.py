@@ -243,15 +243,15 @@ def test_a_ranking_at_equal_cost_takes_the_last_evaluation_within_the_budget():
     made = costing(runs(mine, curve_of))
     by_rounds = rank(made, [ACCURACY], 1, axes(mine))
     assert [cell.labels["algorithm"] for cell in by_rounds.cells] == ["mifa", "fedavg"]
-    by_cost = rank(made, [ACCURACY], 1, axes(mine), "cost/gradients")
+    by_cost = rank(made, [ACCURACY], 1, axes(mine), cost="cost/gradients")
     assert [(cell.labels["algorithm"], cell.rounds) for cell in by_cost.cells] == [("fedavg", 100), ("mifa", 50)]
     assert [cell.mean(ACCURACY, 1) for cell in by_cost.cells] == pytest.approx([0.5, 0.3])
     table = ranking_table(by_cost)
     assert [row[table.titles.index("client gradients")] for row in table.rows] == ["1,000", "1,000"]
-    seconds = rank(made, [ACCURACY], 1, axes(mine), "seconds")  # 36 s in 100 rounds, of each
+    seconds = rank(made, [ACCURACY], 1, axes(mine), cost="seconds")  # 36 s in 100 rounds, of each
     assert [cell.rounds for cell in seconds.cells] == [100, 100]
     with pytest.raises(SettingError, match="equal: cost/floats_up was not measured in all runs"):
-        rank(made, [ACCURACY], 1, axes(mine), "cost/floats_up")
+        rank(made, [ACCURACY], 1, axes(mine), cost="cost/floats_up")
 
 
 def test_a_run_that_diverged_early_is_diverged_at_equal_cost_too():
@@ -264,5 +264,5 @@ def test_a_run_that_diverged_early_is_diverged_at_equal_cost_too():
         else replace(run, history=run.history[run.history.index <= 30], tags=run.tags | {"rollcall.diverged": "35"})
         for run in made
     ]
-    ranking = rank(early, [ACCURACY], 1, axes(mine), "cost/gradients")
+    ranking = rank(early, [ACCURACY], 1, axes(mine), cost="cost/gradients")
     assert [cell.diverged for cell in ranking.cells] == [1, 1, 1, 1]

@@ -14,6 +14,7 @@ from rollcall.leaderboard.names import (
     OWN,
     _names,
     label_name,
+    label_names,
     method_name,
     model_name,
     paper_of,
@@ -82,6 +83,14 @@ def test_labels_of_other_axes() -> None:
     assert label_name("task.model", "mlp") == "Fully connected network"
     assert label_name("clients", "lambda = 0.9, 0, 0") == "lambda = 0.9, 0, 0"
     assert label_name("task.partition.alpha", "0.1") == "0.1"
+
+
+def test_labels_with_one_name_stay_as_they_are() -> None:
+    labels = ["a.py:Mine", "b.py:Mine", "mifa"]
+    assert label_names("algorithm", labels) == {"a.py:Mine": "a.py:Mine", "b.py:Mine": "b.py:Mine", "mifa": "MIFA"}
+    styles = [style(label, labels) for label in labels]
+    assert len({(one.colour, one.dash) for one in styles}) == 3
+    assert style("a.py:Mine") == style("Mine")  # whatever the table calls it
 
 
 def test_the_methods_of_every_experiment_look_different_to_everybody() -> None:

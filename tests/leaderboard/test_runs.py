@@ -226,11 +226,11 @@ def test_the_search_and_the_winners_rerun_are_told_apart(store, tmp_path, capsys
         ("0.001", "0"),
     ]
     fresh = rollcall(capsys, "leaderboard", file, "--only", "seed=1,2", "--format", "md")[1]
-    assert fresh.count("fedavg") == 1
+    assert fresh.count("FedAvg") == 1
     assert "which seeds" not in fresh
     code, out, _ = rollcall(capsys, "leaderboard", file, "--best-by", "train/loss", "--format", "md")
     assert "of each method the best of up to 2 settings by train/loss" in out
-    assert out.count("fedavg") == 1
+    assert out.count("FedAvg") == 1
     code, _, err = rollcall(capsys, "leaderboard", file, "--only", "algorithm=fedpbc")
     assert (code, err.startswith("error: only algorithm: 'fedpbc' is not allowed; must be one of fedavg")) == (2, True)
 
@@ -249,13 +249,13 @@ def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys
     rollcall(capsys, "run", str(file), "--executor", "inline", "--only", "algorithm=fedpbc")
     code, text, _ = rollcall(capsys, "leaderboard", str(file), "--format", "md")
     assert code == 0
-    fedavg, fedpbc = (line for line in text.splitlines() if line.startswith("| fed"))
+    fedavg, fedpbc = (line for line in text.splitlines() if line.startswith("| Fed"))
     assert fedavg.endswith("| 2 of 2 | 20 of 20 | kept |")  # one own seed does not replace two kept ones
     assert fedpbc.endswith("| 2 of 2 | 20 of 20 | own  |")
     assert "your own runs of 1 cell have fewer rounds or seeds: see --mine" in text
     mine = rollcall(capsys, "leaderboard", str(file), "--mine", "--format", "md")[1]
     assert "2 ± 0" not in mine
-    assert f"runs: own: in {store}" in mine
+    assert f"runs: your own, in {store}" in mine
 
 
 def test_results_are_kept_and_read_again(tmp_path):

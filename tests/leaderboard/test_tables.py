@@ -27,7 +27,7 @@ def test_the_table_as_the_paper_lays_it_out(numbers):
     ]
     assert table.caption.endswith("*: one number for fedavg and mifa in our copy; whose it is, is not known")
     assert not table.marks_best
-    assert r"mifa & 75.0 $\pm$ 7.1 & (61.5 $\pm$ 0.5)* &  & 75.0 $\pm$ 7.1 & 40.0 & +35.0 &" in latex(table)
+    assert r"MIFA & 75.0 $\pm$ 7.1 & (61.5 $\pm$ 0.5)* &  & 75.0 $\pm$ 7.1 & 40.0 & +35.0 &" in latex(table)
 
 
 def test_without_columns_every_varying_axis_stands_at_the_left():

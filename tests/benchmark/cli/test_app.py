@@ -10,7 +10,7 @@ from command import TINY, rollcall, write
 from torchvision.datasets import MNIST
 
 from rollcall import Trial
-from rollcall.benchmark.cli.app import COMMANDS, imported
+from rollcall.benchmark.cli.app import COMMANDS, PANELS, imported
 from rollcall.benchmark.cli.shared import draw
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import names
@@ -55,6 +55,10 @@ def test_the_list_of_commands_has_the_first_paragraph_of_each_command(capsys):
         assert command.name == name
         summary, _, _ = command.help.partition("\n\n")
         assert f"{name} {' '.join(summary.split())}" in listed
+
+
+def test_every_command_stands_below_one_heading():
+    assert sorted(" ".join(PANELS.values()).split()) == sorted(COMMANDS)
 
 
 def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):

@@ -64,7 +64,7 @@ def test_run_twice_then_leaderboard(store, tmp_path, capsys):
         assert rows[method]["seeds"] == 2
         assert rows[method]["rounds"] == 20
     assert {path.name for path in (store / "tiny").glob("leaderboard.*")} == {
-        f"leaderboard.{end}" for end in ("md", "csv", "tex", "html", "png")
+        f"leaderboard.{end}" for end in ("md", "csv", "tex", "svg", "pdf", "png")
     }
 
 

@@ -22,13 +22,41 @@ def test_list(store, tmp_path, capsys, monkeypatch):
     write(tmp_path / "jones", "fig1", title="First", source="[J] Fig. 1")
     write(tmp_path / "jones", "table2", title="Second", source="[J] Table II")
     monkeypatch.setattr("rollcall.benchmark.config.experiment.LIBRARY", tmp_path)
-    lines = [line.split("   ") for line in rollcall(capsys, "list")[1].splitlines()]
-    rows = [[cell.strip() for cell in line if cell.strip()] for line in lines]
-    assert rows[: rows.index(["task"])] == [
-        *(["experiment"], ["alone", "Alone"], []),
-        *(["experiments of jones"], ["jones/fig1", "First", "[J] Fig. 1"], ["jones/table2", "Second", "[J] Table II"]),
-        [],
+    lines = [line.split() for line in rollcall(capsys, "list")[1].splitlines()]
+    assert ["experiment", "3:", "jones", "2"] in lines
+    assert ["algorithm", str(len(ALGORITHMS))] in lines
+    rows = [line.split("  ") for line in rollcall(capsys, "list", "experiment")[1].splitlines() if line.strip()]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
+        ["alone", "Alone"], ["jones/fig1", "First ([J] Fig. 1)"], ["jones/table2", "Second ([J] Table II)"]
+    ]  # fmt: skip
+
+
+def test_a_kind_is_listed_with_names_papers_and_a_sentence(capsys):
+    out = " ".join(rollcall(capsys, "list", "algorithm")[1].split())
+    assert "fedavg_known FedAvg, known p; Xiang et al., 2024 (FedPBC) FedAvg with known probabilities: updates" in out
+    code, out, err = rollcall(capsys, "list", "methods")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: kind: 'methods' is not allowed; must be one of experiment, task, ")
+
+
+def test_a_reason_of_several_overrides_stands_once(store, tmp_path, capsys):
+    overrides = [
+        {"when": {"algorithm": name}, "set": {"local.lr": 0.1}, "found": "by a search"} for name in ("fedavg", "fedpbc")
     ]
+    grid = {"algorithm": ["fedavg", "fedpbc"]}
+    out = rollcall(capsys, "show", write(tmp_path, overrides=overrides, grid=grid))[1]
+    assert out.count("by a search") == 1
+    assert "as for algorithm fedavg" in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [("show", "fedpbc/table1"), ("show", "ca_fed/fig1"), ("list",), ("list", "algorithm")]
+)
+def test_no_word_is_broken_at_80_columns(arguments, store, capsys, monkeypatch):
+    narrow = rollcall(capsys, *arguments)[1]
+    monkeypatch.setenv("COLUMNS", "500")
+    assert {*narrow.split()} <= {*rollcall(capsys, *arguments)[1].split()}
+    assert all(len(line) <= 80 for line in narrow.splitlines() if str(store) not in line)
 
 
 def test_show_says_what_an_experiment_is(store, tmp_path, capsys):

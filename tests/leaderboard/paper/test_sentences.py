@@ -11,7 +11,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Claim
 from rollcall.leaderboard.paper.claims import ClaimResult, PlaceResult
 from rollcall.leaderboard.paper.quantities import estimate, geometric
-from rollcall.leaderboard.paper.sentences import change, claims_json, claims_list, interval, tally_of
+from rollcall.leaderboard.paper.sentences import change, claims_json, claims_lines, claims_list, interval, tally_of
 
 ACCURACY, LOSS = Metric("test/accuracy"), Metric("train/loss")
 HALF = 4.302653 / 3**0.5  # of an interval over three seeds whose standard deviation is 1
@@ -65,6 +65,18 @@ def test_a_line_for_each_claim():
     (line,) = claims_list([result(PLACES[:1], tag="paper", statement="PBC-30")])
     assert line == "1. **holds**: So. (PBC-30, main.py): measured 20.0 [10.0, 30.0] %, printed 12.3 (agrees)"
     assert claims_list([result(PLACES[2:])]) == ["1. **not run**: So. (released code, main.py)"]
+
+
+def test_in_a_terminal_each_claim_is_one_line_without_markdown():
+    long = result(PLACES[:1], statement="PBC-30", tag="paper", says=f"{'Word ' * 30}end.")
+    lines = claims_lines([result(PLACES), long], 80)
+    assert [len(line) for line in lines] == [80, 80, 80]
+    assert [line.split() for line in lines] == [
+        ["verdict", "claim", "(--why:", "whole,", "with", "evidence)", "measured", "printed"],
+        ["1", "not", "run", "So", "1", "of", "3", "hold"],
+        ["2", "holds", *["Word"] * lines[2].count("Word "), "Word…", "20.0", "%", "12.3"],
+    ]
+    assert "end" in claims_lines([long], 300)[1]  # there is room
 
 
 def test_the_evidence_on_request():
