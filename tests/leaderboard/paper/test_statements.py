@@ -145,7 +145,7 @@ BREAKS = {
     # Theorems
     "PBC-49": ("fedpbc/statements", "doubly stochastic", "holds", (statements, "_mixing", broadcast_before_averaging), {}),
     "PBC-12 exact": ("fedpbc/quadratics", "squared gradient is O", "holds", (statements, "_mixing", broadcast_before_averaging), {}),
-    "PBC-12": ("fedpbc/quadratics", "reaches the optimum as O", "holds", (FedPBC, "round", only_active), {"algorithm": ["fedpbc"], "participation": ["bernoulli"]}),
+    "PBC-12": ("fedpbc/quadratics", "reaches the optimum as O", "holds", (FedPBC, "round", only_active), {"method": ["FedPBC"]}),
     "SUN-09": ("sun/statements", "(0.3, 0.3, 0.4)", "holds", (separation, "stationary_separation", without_waiting), {}),
     "SUN-11": ("sun/quadratics", "for every R and p", "holds", (FedAvgDebiased, "round", lambda self, state, x, call, work: (FedAvg().round(None, x, call, work)[0], state)), {"case": ["R = 3, steeper p"]}),
     "FOC-05": ("focus/quadratics", "exact for every scheme", "holds", (Focus, "round", mean_of_trackers), {"scheme": ["bernoulli"]}),
