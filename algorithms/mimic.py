@@ -1,7 +1,7 @@
 r"""MimiC: each update is corrected by what the server did with the client's last one.
 
-Sun, Mao, Zhang, *MimiC: Combating Client Dropouts in Federated Learning by Mimicking Central Updates* (IEEE TMC 2024,
-arXiv 2306.12212).
+Sun, Mao, Zhang, *MimiC: Combating Client Dropouts in Federated Learning by Mimicking Central Updates* (arXiv
+2306.12212; IEEE TMC 2024).
 
     c_i [m, d]   correction of each client; 0 at first; the c_i sum to 0
 

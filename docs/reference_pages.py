@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import partial
 from pkgutil import resolve_name
+from textwrap import dedent
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import typer
+from latex2mathml.converter import convert
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from typer.cli import get_docs_for_click
@@ -27,6 +29,7 @@ from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import KINDS, Choice, options
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.trial import Trial
+from rollcall.leaderboard.site.parts import equations
 
 ROOTS: dict[str, type[BaseModel]] = {"experiment": Experiment, "trial": Trial, "analysis": Analysis}
 API = {
@@ -69,8 +72,10 @@ WRITTEN = {"None": "null", "True": "true", "False": "false"}
 BOUNDS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"))
 
 SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields")
-PROSE = ("References", "Differences from the paper")
+PROSE = ("Cost", "When to use", "References", "Differences from the paper")
 """Sections of a method's file that hold sentences."""
+FORMULA = re.compile(r"^Formula:\n((?: {4}.+\n?)+)", re.MULTILINE)
+"""The section with a method's equations in LaTeX."""
 CODE = re.compile(r"(``.+?``|`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*[A-Z][^*]*\w\*(?!\w))", re.DOTALL)
 """Text that is not escaped: code, bold text, and titles of papers in italics."""
 
@@ -112,6 +117,7 @@ def parse(text: str | None) -> Docstring:
 
 def markdown(text: str) -> str:
     """Plain text as Markdown: indented blocks are literal, and signs of Markdown are escaped."""
+    text = FORMULA.sub(lambda found: "\n\n".join(map(mathml, equations(dedent(found[1])))) + "\n", text)
     lines: list[str] = []
     prose = False
     for line in text.split("\n"):
@@ -125,11 +131,18 @@ def markdown(text: str) -> str:
     for block in re.split(r"\n{2,}", "\n".join(lines)):
         if block and all(line.startswith("    ") for line in block.splitlines()):
             blocks.append(f"```text\n{block}\n```")
+        elif block.startswith("```"):
+            blocks.append(block)
         else:
             parts = CODE.split(block)
             parts[::2] = [re.sub(r"[\\*_<\[\]{}$|]", r"\\\g<0>", part) for part in parts[::2]]
             blocks.append("".join(parts))
     return "\n\n".join(blocks)
+
+
+def mathml(equation: str) -> str:
+    """An equation for a page: MathML, which browsers show without a script."""
+    return f"```{{raw}} html\n{convert(equation, display='block')}\n```"
 
 
 def pages() -> dict[str, str]:

@@ -15,6 +15,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import statistics
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
+from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.paper.claims import round_reached
 from rollcall.leaderboard.paper.quantities import Estimate, estimate
 from rollcall.leaderboard.paper.sentences import change
@@ -248,9 +249,9 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
     baseline, (_, metric, _) = baseline or next(iter(over.ranks)), over.blocks[0]
     if baseline not in over.ranks:
         raise not_among(baseline, over.ranks)
-    columns = [Column("method", words=True), Column("rank"), Column("alike", words=True)]
+    columns = [Column("method", words=True, axis=METHOD), Column("rank"), Column("alike", words=True)]
     columns += [Column(f"IQM {metric.head}", group="iqm")] if over.one_scale else []
-    columns += [Column(f"P(> {baseline})", group="better")]
+    columns += [Column(f"P(> {baseline})", group="better", named=f"P(> {method_name(baseline)})")]
 
     def text(value: float) -> str:
         return metric.text(value) if math.isfinite(value) or metric.threshold is not None else "diverged"
@@ -327,6 +328,8 @@ def comparison_tables(
     if over.blocks:
         better = over.improvement(a, b)
         data |= {"p": over.p} | _ends("improvement", better)
-        says += f" (by the 95 % interval). Sign test over the means of the cells: p = {over.p:.2g}. Probability that a "
-        says += f"run of {a} is better than one of {b}: {_interval(better, '{:.2f}'.format)} (stratified bootstrap)"
+        says += " (by the 95 % interval)"
+        says += f". Sign test over the means of the cells: p = {over.p:.2g}" if len(over.blocks) > 1 else ""
+        says += f". Probability that a run of {a} is better than one of {b}: {_interval(better, '{:.2f}'.format)}"
+        says += " (stratified bootstrap)"
     return tables, {"rows": rows, "overall": data | {"says": f"{says}."}}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from rollcall.participation.base import Chain, Participation, Population
 from rollcall.participation.cyclic import Cyclic, CyclicReset
-from rollcall.participation.fits import Matched
+from rollcall.participation.fits import matched
 from rollcall.participation.function import FromFunction, FromObject
 from rollcall.participation.independent import Active, Bernoulli, Copula, Full, GroupEvents, Uniform, Weighted
 from rollcall.participation.markov import ClusteredMarkov, Markov, MarkovPiLambda, MarkovVarying
@@ -34,7 +34,7 @@ MODELS: dict[str, Callable[..., Participation]] = {
     "group_events": GroupEvents,
     "copula": Copula,
     "trace": Trace,
-    "matched": Matched,
+    "matched": matched,
     "function": FromFunction,
 }
 
@@ -56,11 +56,11 @@ __all__ = [
     "Markov",
     "MarkovPiLambda",
     "MarkovVarying",
-    "Matched",
     "MinimumSeparation",
     "Participation",
     "Population",
     "Trace",
     "Uniform",
     "Weighted",
+    "matched",
 ]

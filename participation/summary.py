@@ -50,6 +50,7 @@ class Summary:
         empty: share of empty rounds.
         active: mean, smallest and largest number of active clients.
         availability: share of active rounds of the least available, the median and the most available client.
+        never: number of clients that are never active.
         stationary: largest |measured - stated| of pi_i over clients, in standard errors; None if the model states none.
         memory: mean lag-1 autocorrelation over clients that change; and the mean of the stated lambda_i, or None.
         together: mean correlation between two clients in a round, over the first 1,000 clients.
@@ -64,6 +65,7 @@ class Summary:
     empty: float
     active: tuple[float, int, int]
     availability: tuple[float, float, float]
+    never: int
     stationary: float | None
     memory: tuple[float, float | None]
     together: float
@@ -90,9 +92,10 @@ def summarise(model: Participation, mask: Bool[np.ndarray, "T m"]) -> Summary:
         empty=float((a == 0).mean()),
         active=(float(a.mean()), int(a.min()), int(a.max())),
         availability=tuple(np.quantile(share, (0, 0.5, 1)).tolist()),
+        never=int((share == 0).sum()),
         stationary=None if stated is None else standard_errors(mask, stated),
-        memory=(_mean(autocorrelation), None if eigenvalues is None else float(eigenvalues.mean())),
-        together=_mean(together[np.triu_indices(len(together), 1)]),
+        memory=(mean(autocorrelation), None if eigenvalues is None else float(eigenvalues.mean())),
+        together=mean(together[np.triu_indices(len(together), 1)]),
         interval=_quantiles(intervals),
         staleness=_quantiles(staleness),
         weights={"l1": distance, "total_variation": distance / 2, "chi_square": chi_square(uniform, q)},
@@ -123,7 +126,8 @@ def standard_errors(mask: Bool[np.ndarray, "T m"], stated: Float[np.ndarray, "m"
     return float(np.divide(away, error, out=certain, where=error > 0).max())
 
 
-def _mean(values: np.ndarray) -> float:
+def mean(values: np.ndarray) -> float:
+    """The mean of the values that are not nan; nan if there are none."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")
 

@@ -78,6 +78,7 @@ class Trace(Participation):
         T = len(mask)
         self.mask = mask.astype(bool)
         self.wrap = wrap
+        self.round_length = round_length
         # Keys of two numbers: (0,) is the key of round 0.
         self.start = int(stream(self.seed, "participation", 0, 3).integers(T)) if random_start else 0
         if constant_probability and probability is not None:

@@ -17,6 +17,7 @@ from rollcall.tasks.minibatches import Minibatches
 from rollcall.tasks.models import MODELS
 from rollcall.tasks.partitions import PARTITIONS
 from rollcall.tasks.supervised import Supervised, SupervisedTask, supervised
+from rollcall.tasks.table import table
 
 TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "quadratic": quadratic,
@@ -24,6 +25,7 @@ TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "ridge": ridge,
     "sun_synthetic": sun_synthetic,
     "leaf_synthetic": leaf_synthetic,
+    "table": table,
     "digits": digits,
     "mnist": mnist,
     "fashion_mnist": fashion_mnist,
@@ -60,4 +62,5 @@ __all__ = [
     "sun_synthetic",
     "supervised",
     "svhn",
+    "table",
 ]

@@ -13,17 +13,21 @@ from jaxtyping import Bool
 from pydantic import Field, PositiveFloat, PositiveInt
 from rich.table import Table as Grid
 
-from rollcall.benchmark.cli.shared import Json, Only, draw, out, strict_json
-from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.cli.shared import Json, Only, draw, out, say, strict_json
+from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, validated
 from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.text import counted, parse_all
 from rollcall.benchmark.config.trial import ParticipationChoice, Trial
 from rollcall.leaderboard.plots import participation as pictures
 from rollcall.leaderboard.plots.figure import Figure
-from rollcall.participation import Participation, Population, recording
+from rollcall.participation import Participation, Population, Trace, recording
+from rollcall.participation.fits import compare
 from rollcall.participation.streams import stream
 from rollcall.participation.summary import Summary, probabilities, summarise
+
+ROUND_LENGTH = 600.0
+"""Seconds of a round for a recording of intervals alone."""
 
 
 class Picture(StrEnum):
@@ -48,9 +52,13 @@ class RollCall(Settings):
 
 
 def participation(
-    spec: Annotated[str, typer.Argument(help="A YAML file, or EXPERIMENT:MODEL.", metavar="SPEC")],
+    spec: Annotated[
+        str, typer.Argument(help="A YAML file, EXPERIMENT:MODEL, or a recording: its file or name.", metavar="SPEC")
+    ],
     only: Only = None,
-    rounds: Annotated[int, typer.Option(min=2, help="Number of rounds to summarise.")] = 2000,
+    rounds: Annotated[
+        int | None, typer.Option(min=2, help="Rounds to summarise. Default: a trace's own, else 2,000.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw a picture into this file.", metavar="FILE")] = None,
     picture: Annotated[Picture | None, typer.Option(help="Which picture --plot draws. Default: uplinks.")] = None,
     record: Annotated[
@@ -61,13 +69,21 @@ def participation(
     """Summarise, draw or record the rounds of a participation model, without any learning."""
     if picture is not None and plot is None:
         raise SettingError("--picture is not allowed without --plot; add --plot FILE")
-    model, panel = load(spec, parse_all("only", only or []))
+    notes: list[str] = []
+    model, panel = load(spec, parse_all("only", only or []), notes.append)
+    trace = model if isinstance(model, Trace) and len(model.mask) > 1 else None
+    rounds = rounds or (len(trace.mask) if trace else 2000)
     mask = recording.record(model, rounds)
     summary = summarise(model, mask)
+    fits = compare(trace) if trace else {}
     if as_json:
-        print(strict_json(asdict(summary)))
+        print(strict_json(asdict(summary) | ({"notes": notes, "fits": fits} if trace else {})))
     else:
+        for note in notes:
+            say(note)
         out.print(_table(f"{spec}, panel {panel}" if panel else spec, summary))
+        if fits:
+            out.print(_fits(fits))
     if plot is not None:
         drawn = picture or Picture.uplinks
         draw(drawn.value, _figure(drawn, model, mask), plot)
@@ -79,15 +95,18 @@ def participation(
         print(f"{counted(rounds, 'round')}: {record}", file=sys.stderr)
 
 
-def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> tuple[Participation, str]:
+def load(
+    spec: str, only: Mapping[str, list[Any]] | None = None, note: recording.Say = lambda line: None
+) -> tuple[Participation, str]:
     """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
 
     The second `bernoulli` of an axis is called `bernoulli#2`. Of the models with one label, the first counts. If panels
     differ in their data, the first panel whose data set is on this machine counts.
 
     Args:
-        spec: the file, or EXPERIMENT:MODEL.
+        spec: the file, EXPERIMENT:MODEL, or the file or name of a recording, which has all its devices as clients.
         only: labels to keep by axis of the experiment, such as the panel.
+        note: is told what was assumed about a recording, and what was left out of it.
 
     Returns:
         the model; and its panel, empty if there is but one.
@@ -95,6 +114,10 @@ def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> tuple[Partic
     Raises:
         SettingError: the model does not exist, one of its options is not allowed, or its data set is not here.
     """
+    if spec.endswith(DATA_FILES) or recording.shipped(spec):
+        if only:
+            raise SettingError("--only is not allowed with a recording; it has no panels")
+        return _recorded(spec, note), ""
     content: Any = load_yaml(Path(spec)) if Path(spec).is_file() else None
     if isinstance(content, dict) and "trial" not in content:
         if only:
@@ -122,6 +145,21 @@ def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> tuple[Partic
             return build(trial).participation, panel if len(experiment.panels) > 1 else ""
     absent = missing(list(panels.values()))
     raise SettingError(f"no data set of {spec} is here; to download one: rollcall data fetch {absent[0]}")
+
+
+def _recorded(spec: str, note: recording.Say) -> Participation:
+    """A recording as it is, with the clients and the length of a round that its file does not tell."""
+    try:
+        mask = recording.load(spec, note)
+        clients, length = mask.shape[-1], None
+        if mask.dtype.names:
+            clients = int(mask["client"].max(initial=0)) + 1
+            length = ROUND_LENGTH if mask.dtype == recording.INTERVALS else None
+            told = f"rounds of {length:g} s and " if length else ""
+            note(f"{told}{counted(clients, 'client')}, the largest number + 1; a YAML file sets others")
+        return Trace(Population(clients), mask=mask, round_length=length)
+    except ValueError as error:
+        raise SettingError(str(error)) from None
 
 
 def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:
@@ -154,6 +192,7 @@ def _table(name: str, summary: Summary) -> Grid:
         "on in a round": "{:.1f} on average, {} to {}".format(*summary.active),
         "empty rounds": f"{summary.empty:.2%}",
         "availability": "{:.3f} to {:.3f}, median {:.3f}; ".format(*(summary.availability[i] for i in (0, 2, 1))) + off,
+        "never available": counted(summary.never, "client"),
         "lag-1 autocorrelation": f"{summary.memory[0]:.3f} on average{stated}",
         "correlation of clients": f"{summary.together:.3f} on average",
         "rounds between participations": "median {:.0f}, 95 % quantile {:.0f}".format(*summary.interval),
@@ -167,4 +206,24 @@ def _table(name: str, summary: Summary) -> Grid:
     grid = Grid(title=title, title_justify="left", show_header=False)
     for name, value in rows.items():
         grid.add_row(name, value)
+    return grid
+
+
+def _fits(fits: dict[str, dict[str, float]]) -> Grid:
+    """The features of a trace and of the models fitted to it, a row for each."""
+    trace = fits["trace"]
+    columns = [name for name, value in trace.items() if np.isfinite(value)]
+    grid = Grid(title="Models fitted to it; * keeps the feature within a quarter", title_justify="left")
+    grid.caption = (
+        "shares: correlation with the clients' shares of rounds; lag 1: autocorrelation of a client; rounds: its time; "
+        "pairs: correlation of two clients; day, week: correlation of the number on with that of a day or week later"
+    )
+    for column in ("", *columns):
+        grid.add_column(column, justify="right" if column else "left", no_wrap=True)
+    for model, features in fits.items():
+        cells = []
+        for name in columns:
+            keeps = model != "trace" and abs(features[name] - trace[name]) <= abs(trace[name]) / 4
+            cells.append((f"{features[name]:.3f}" if np.isfinite(features[name]) else "-") + (" *" if keeps else "  "))
+        grid.add_row(model, *cells)
     return grid

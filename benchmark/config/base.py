@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from rollcall.benchmark.config.errors import SettingError, from_pydantic, in_yaml, listed
 from rollcall.benchmark.config.text import parsed
 
-DATA_FILES = (".npy", ".npz", ".csv", ".parquet")
+DATA_FILES = (".npy", ".npz", ".csv", ".parquet", ".json", ".pkl", ".pickle")
 """The endings of data files that an experiment file may name."""
 
 
@@ -108,6 +108,6 @@ def _beside(value: Any, folder: Path) -> Any:
         return {key: _beside(item, folder) for key, item in value.items()}
     if isinstance(value, list):
         return [_beside(item, folder) for item in value]
-    if isinstance(value, str) and value.endswith(DATA_FILES):
+    if isinstance(value, str) and value.endswith(DATA_FILES) and ":" not in value:  # else PACKAGE:PATH
         return str(folder / value)
     return value

@@ -143,6 +143,7 @@ def direction_of(name: str, declared: Iterable[Metric] = ()) -> Direction | None
         name: of the metric.
         declared: metrics whose directions are known, such as those of a report. One of them counts if it has this name,
             on the same split or else on another one. Otherwise accuracies are to be high, losses low and biases near 0.
+            A value is to be reached early.
     """
     known = {metric.name: metric.direction for metric in declared}
     if name in known:
@@ -151,7 +152,7 @@ def direction_of(name: str, declared: Iterable[Metric] = ()) -> Direction | None
     measure = name.partition("/")[2]
     if measure and measure in known:
         return known[measure]
-    by_word: dict[str, Direction] = {"accuracy": "max", "loss": "min", "bias": "zero"}
+    by_word: dict[str, Direction] = {THRESHOLD: "min", "accuracy": "max", "loss": "min", "bias": "zero"}
     return next((direction for word, direction in by_word.items() if word in name), None)
 
 

@@ -58,9 +58,9 @@ class Size(Settings):
 class Cause(Settings):
     """Why a claim does not hold: what was shown, with the command that shows it, and what is supposed."""
 
-    kind: Literal[
-        "the statement as printed", "the paper's code", "an unpublished setting", "chance of few seeds", "unknown"
-    ] = Field(description="what the cause is")
+    kind: Literal["the statement as printed", "the paper's code", "an unpublished setting", "unknown"] = Field(
+        description="what the cause is"
+    )
     shown: str = Field("", description="what was shown, in words")
     command: str = Field("", description="the command that shows it")
     supposed: str = Field("", description="what is supposed, but not shown")

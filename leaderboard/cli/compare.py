@@ -11,6 +11,7 @@ from rollcall.benchmark.cli.selection import RECORD, claimed
 from rollcall.benchmark.cli.shared import STORE, Json, Store, out, strict_json
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import LIBRARY, Experiment, names
+from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
 from rollcall.leaderboard import runs as finished
 from rollcall.leaderboard.cells import Cell, cells
@@ -76,7 +77,7 @@ def compare(
         out.print(render.terminal(table, title, out.width))
     wins = f"wins: seeds in which {a} is better; a diverged run is worse than all others"
     out.print(f"{data['overall']['says']}\n")
-    out.print(f"{HOW.format(b, f'{among} rows')}; {wins}", style="dim italic")
+    out.print(f"{HOW.format(b, counted(among, 'row'))}; {wins}", style="dim italic")
 
 
 def _cells(experiment: Experiment, a: str, b: str, runs: list[finished.Run]) -> dict[str, list[Cell]]:

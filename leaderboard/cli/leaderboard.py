@@ -272,9 +272,9 @@ def _ranking(
 
 def _sources(runs: Sequence[Run], store: Path) -> str:
     """Where runs are from."""
-    texts = {"own": f"your own, in {store}", "kept": "archived results"}
+    texts = {"own": f"your own, in {store}", "kept": "kept results"}
     among = {run.source for run in runs}
-    return "runs: " + ", ".join(text for source, text in texts.items() if source in among)
+    return "runs: " + " and ".join(text for source, text in texts.items() if source in among)
 
 
 class NoRuns(SettingError):

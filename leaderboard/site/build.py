@@ -34,7 +34,7 @@ from rollcall.leaderboard.paper.reproduction import (
     origin,
     overrides,
 )
-from rollcall.leaderboard.paper.sentences import claims_json, claims_list, interval, tally_of, unit_of
+from rollcall.leaderboard.paper.sentences import claims_list, interval, tally_of, unit_of
 from rollcall.leaderboard.plots.curves import OVER, paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import Figure
 from rollcall.leaderboard.ranking import METHOD, axes, rank
@@ -167,7 +167,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
     import vl_convert
 
     here = Path(__file__).parent / "templates"
-    pages = _Pages(folder, shown, again)
+    pages = _Pages(folder, again)
     methods, models = parts.parts("algorithm"), parts.parts("participation")
     claims = [claim for one in shown for claim in _claims(one)]
     records = [record for one in shown for record in _records(one)]
@@ -202,7 +202,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
 class _Pages:
     """The templates, and the pages that they were rendered to."""
 
-    def __init__(self, folder: Path, shown: Sequence[Shown], again: str) -> None:
+    def __init__(self, folder: Path, again: str) -> None:
         self.folder, self.count = folder, 0
         self.environment = Environment(
             loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -219,7 +219,6 @@ class _Pages:
             "is_number": lambda entry: isinstance(entry, Number),
             "version": version("rollcall-fl"),
             "again": again,
-            "listed": [one.experiment for one in shown],
             "counted": counted,
         }
         self.environment.filters |= {
@@ -351,6 +350,10 @@ def _records(one: Shown) -> list[dict[str, Any]]:
         settings = next(iter(cell.runs.values())).settings
         if METHOD not in settings:
             continue
+        label, method = cell.labels.get(METHOD, ""), method_name(settings[METHOD])
+        if label:  # one that the file gives, such as `kappa2=1`, names no method
+            named = method_name(label)
+            method = named if named.startswith(method) else f"{method}, {named}"
         labels = {axis: label for axis, label in cell.labels.items() if label and axis != METHOD}
         rates = {key: settings[key] for key in ("local.lr", "server.lr") if key in settings}
         others = sorted((k, v) for k, v in settings.items() if not k.startswith((METHOD, "seed", "rounds", *rates)))
@@ -362,11 +365,11 @@ def _records(one: Shown) -> list[dict[str, Any]]:
                 {
                     "experiment": one.experiment.name,
                     "labels": labels,
-                    "setting": _setting({axis: label for axis, label in labels.items() if axis not in rates}),
+                    "setting": _setting(labels),
                     "metric": metric.head,
                     "best": metric.direction,
                     "id": settings[METHOD],
-                    "method": method_name(cell.labels.get(METHOD, settings[METHOD])),
+                    "method": method,
                     "model": settings.get("participation", ""),
                     "mean": value.mean,
                     "text": str(value),
@@ -386,7 +389,7 @@ def _setting(labels: Mapping[str, str]) -> str:
     return ", ".join(named.get(axis) or label_name(axis, label) for axis, label in labels.items())
 
 
-def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: dict[str, parts.Part]) -> dict[str, Any]:
+def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, parts.Part]) -> dict[str, Any]:
     """The content of the page of an experiment."""
     experiment = one.experiment
     file = file_of(one.name)
@@ -406,14 +409,12 @@ def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: dict[str,
     }
     return {
         "one": one,
-        "methods": methods,
+        "ids": {method_name(name): name for name in methods},
         "claims": own,
-        "rows": one.rows,
         "copies": {title: text for title, text in copies.items() if text},
         "origin": origin(one.runs) if one.runs else "",
         "choices": experiment.choices,
         "overrides": overrides(experiment),
-        "claims_data": claims_json([result for _, result in one.claims]),
     }
 
 

@@ -76,15 +76,10 @@ class Part:
 
     @property
     def body(self) -> str:
-        """The text without the first paragraph, the citation and the sections."""
-        _, *others = SECTION.sub("", self.text).strip().split("\n\n")
+        """The text without the first paragraph, the citation and the sections of its own."""
+        text = SECTION.sub(lambda found: found[0] if found[1] in ("Args", "Attributes") else "", self.text)
+        _, *others = text.strip().split("\n\n")
         return "\n\n".join(one for one in others if one != self.citation)
-
-    @property
-    def options(self) -> list[tuple[str, str]]:
-        """Its parameters, and what each means."""
-        lines = re.sub(r"\n +", " ", self.sections.get("Args", "")).splitlines()
-        return [(name, meaning) for name, _, meaning in (line.partition(": ") for line in lines)]
 
     @property
     def formula(self) -> list[Markup]:
@@ -157,13 +152,19 @@ def equations(text: str) -> list[str]:
 
 
 def prose(text: str) -> Markup:
-    """The text of a docstring as HTML: paragraphs, and indented blocks as they are."""
-    blocks = filter(None, re.split(r"\n{2,}", text.strip("\n")))
-    made = [
-        f"<pre>{escape(one)}</pre>" if one.startswith("    ") else f"<p>{words(one.removesuffix('::'))}</p>"
-        for one in blocks
-    ]
-    return Markup("\n".join(made))
+    """The text of a docstring as HTML: paragraphs, indented blocks as they are, and lists of parameters."""
+    blocks = []
+    for block in filter(None, re.split(r"\n{2,}", text.strip("\n"))):
+        if block.startswith(("Args:", "Attributes:")):
+            lines = re.sub(r"\n {5,}", " ", block).splitlines()[1:]
+            entries = (line.strip().partition(": ") for line in lines)
+            listed = "".join(f"<li><code>{escape(name)}</code>: {words(meaning)}</li>" for name, _, meaning in entries)
+            blocks.append(f"<ul>{listed}</ul>")
+        elif block.startswith("    "):
+            blocks.append(f"<pre>{escape(block)}</pre>")
+        else:
+            blocks.append(f"<p>{words(block.removesuffix('::'))}</p>")
+    return Markup("\n".join(blocks))
 
 
 def words(text: str) -> Markup:

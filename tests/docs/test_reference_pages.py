@@ -108,3 +108,11 @@ def test_every_command_and_public_name_is_listed():
     assert "### `rollcall.algorithms.LocalWork`" in page
     assert "`correct`\n: \\[a, d\\], added to each client's gradients." in page
     assert "**Returns**: x\\_i(K) \\[a, d\\]." in page
+
+
+def test_a_methods_formula_is_mathematics_and_not_latex():
+    page = reference.choices_page("algorithm").split("## `fedavg_all`\n")[1].split("\n## ")[0]
+    assert "```{raw} html\n<math " in page
+    assert "**When to use**\n\nAs a baseline." in page
+    assert "\\sum" not in page
+    assert "Formula:" not in page

@@ -121,6 +121,7 @@ def test_the_direction_of_a_metric_of_an_option():
     ways = ("max", "min", "zero")
     assert [metric_of("best-by", f"train/x={way}", ()).direction for way in ways] == list(ways)
     assert metric_of("metric", "train/bias", ()).direction == "zero"
+    assert metric_of("metric", "round_of:test/accuracy>=0.9", ()).direction == "min"  # the sooner, the better
     with pytest.raises(SettingError, match=r"^best-by: 'train/x' .* better: train/x=max, =min or =zero$"):
         metric_of("best-by", "train/x", ())
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from rollcall.participation import Bernoulli, Matched, Population, Trace
-from rollcall.participation.fits import FITS, fitted
+from rollcall.participation import Bernoulli, Population, Trace, matched
+from rollcall.participation.fits import FITS, compare
+from rollcall.participation.recording import INTERVALS
 
 MASK = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=bool)
 
@@ -27,20 +28,20 @@ def test_the_copula_has_the_recorded_covariance_of_pairs():
     mask = 0.6 * common + 0.8 * rng.standard_normal((4000, 3)) < [-1.0, 0.2, 0.5]  # rho = 0.36
     options = FITS["copula"][1](mask)
     assert options["rho"] == pytest.approx(0.36, abs=0.05)
-    # Another library: the covariance of the three pairs by the bivariate normal distribution.
-    pi, pairs = options["probability"], [(0, 1), (0, 2), (1, 2)]
-    normal = multivariate_normal(cov=[[1, options["rho"]], [options["rho"], 1]])
-    expected = sum(normal.cdf(norm.ppf(pi[list(pair)])) - pi[pair[0]] * pi[pair[1]] for pair in pairs)
-    assert expected == pytest.approx(
-        sum(np.cov(mask[:, pair].T, bias=True)[0, 1] for pair in map(list, pairs)), abs=1e-6
+    # Another library: the correlations of the three pairs by the bivariate normal distribution.
+    pi, normal = options["probability"], multivariate_normal(cov=[[1, options["rho"]], [options["rho"], 1]])
+    spread = np.sqrt(pi * (1 - pi))
+    expected = sum(
+        (normal.cdf(norm.ppf(pi[[i, j]])) - pi[i] * pi[j]) / spread[i] / spread[j] for i, j in ((0, 1), (0, 2), (1, 2))
     )
-    assert FITS["copula"][1](MASK)["rho"] == 0.0  # negative covariance
+    assert expected == pytest.approx(np.corrcoef(mask.T)[np.triu_indices(3, 1)].sum(), abs=1e-6)
+    assert FITS["copula"][1](MASK)["rho"] == 0.0  # negative correlation
 
 
 @pytest.mark.parametrize("name", FITS)
 def test_every_model_can_be_fitted_to_a_roll_call_with_clients_always_or_never_active(name):
     mask = np.hstack([MASK, np.ones((5, 1), dtype=bool)])
-    model = fitted(name, Population(5), mask)
+    model = matched(Population(5), participation=lambda p: Trace(p, mask=mask), fit=name)
     if name not in ("uniform", "cyclic"):
         assert model.stationary.tolist() == [0.4, 0.4, 0.2, 0, 1]
         assert all(3 not in model.active(t) and 4 in model.active(t) for t in range(50))
@@ -50,12 +51,34 @@ def test_a_matched_model_is_fitted_to_the_devices_of_the_seed():
     def trace(population):
         return Trace(population, mask=MASK, shuffle=True)
 
-    matched = Matched(Population(4, 7), participation=trace, fit="bernoulli")
-    assert matched.probability(3).tolist() == matched.stationary.tolist() == trace(Population(4, 7)).stationary.tolist()
-    same = Bernoulli(Population(4, 7), probability=matched.stationary)
-    assert all(np.array_equal(matched.active(t), same.active(t)) for t in range(30))
-    assert matched.share == pytest.approx(same.share)
-    assert matched.correlation.tolist() == [0, 0, 0, 0]
+    fitted = matched(Population(4, 7), participation=trace, fit="bernoulli")
+    assert fitted.probability(3).tolist() == fitted.stationary.tolist() == trace(Population(4, 7)).stationary.tolist()
+    same = Bernoulli(Population(4, 7), probability=fitted.stationary)
+    assert all(np.array_equal(fitted.active(t), same.active(t)) for t in range(30))
+    assert fitted.share == pytest.approx(same.share)
+    assert fitted.correlation.tolist() == [0, 0, 0, 0]
     # Of a model that is no trace, the first 2,000 rounds.
-    drawn = Matched(Population(1), participation=lambda p: Bernoulli(p, probability=0.3))
+    drawn = matched(Population(1), participation=lambda p: Bernoulli(p, probability=0.3))
     assert drawn.stationary[0] == pytest.approx(0.3, abs=0.04)
+
+
+def test_features_of_a_trace_by_hand():
+    # Two clients in turn, twelve hours each: the number active never changes. A third is on at noon of even days.
+    hours = np.arange(24 * 20)
+    turn = hours % 24 < 12
+    mask = np.stack([turn, ~turn, (hours % 48) == 12], axis=1)
+    table = compare(Trace(Population(3), mask=mask))
+    assert list(table) == ["trace", *FITS]
+    assert "day" not in table["trace"]  # a mask has no length of a round
+    rows = np.array([(t * 3600.0, (t + 1) * 3600.0, i) for t, i in np.argwhere(mask)])
+    intervals = np.empty(len(rows), dtype=INTERVALS)
+    intervals["start"], intervals["end"], intervals["client"] = rows.T
+    table = compare(Trace(Population(3), mask=intervals, round_length=3600))
+    on = mask.sum(axis=1)[: int(np.flatnonzero(mask.any(axis=1))[-1]) + 1]
+    assert table["trace"]["day"] == pytest.approx(np.corrcoef(on[:-24], on[24:])[0, 1])
+    assert table["trace"]["week"] == pytest.approx(np.corrcoef(on[:-168], on[168:])[0, 1])
+    assert table["trace"]["shares"] == pytest.approx(1)
+    assert table["bernoulli"]["shares"] == pytest.approx(1, abs=0.01)
+    # Client 0 and 1 change once in 12 rounds: 1 - 2/12 without the ends. Client 2: P(on|on) = 0, P(on) = 1/48.
+    assert table["markov_pi_lambda"]["lag 1"] == pytest.approx((2 * (1 - 2 / 12) - 1 / 47) / 3, abs=0.02)
+    assert table["bernoulli"]["lag 1"] == pytest.approx(0, abs=0.02)

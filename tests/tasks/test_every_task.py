@@ -70,5 +70,12 @@ def test_cifar10():
     check(first_rounds("cifar10", {"clients": 4, "model": "linear", "augmentation": "crop_flip"}, lr=0.001).history)
 
 
+def test_a_table(tmp_path):
+    draw = np.random.default_rng(2)
+    rows = [f"{'abcd'[i % 4]},{x:.3f},{int(x > 0)}" for i, x in enumerate(draw.normal(size=80))]
+    (tmp_path / "rows.csv").write_text("\n".join(["who,x,positive", *rows]))
+    check(first_rounds("table", {"file": str(tmp_path / "rows.csv"), "label": "positive", "client": "who"}).history)
+
+
 def test_none_is_left_out():
-    assert {*PLAIN, *SMALL, "mnist", "cifar10"} == set(TASKS)
+    assert {*PLAIN, *SMALL, "mnist", "cifar10", "table"} == set(TASKS)

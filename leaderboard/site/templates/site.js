@@ -33,17 +33,16 @@
 
   // Texts to copy.
   for (const text of all(document, "pre.copy")) {
-    const content = text.textContent;
     const button = make("button", { type: "button", className: "copier", textContent: "Copy" });
     button.onclick = async () => {
       try {
-        await navigator.clipboard.writeText(content);
+        await navigator.clipboard.writeText(text.textContent);
       } catch {
         getSelection().selectAllChildren(text); // without the right to write, the text is selected
       }
       button.textContent = "Copied";
     };
-    text.prepend(button);
+    text.before(button);
   }
 
   // Claims: the filters and the address's hash say the same.
@@ -83,7 +82,9 @@
   if (table) {
     const records = JSON.parse(document.getElementById("records").textContent);
     const names = [...new Set(records.map((one) => one.method))].sort();
-    const start = (hash().get("methods") ?? names.slice(0, 2).join("|")).split("|");
+    const count = (name) => records.filter((one) => one.method === name).length;
+    const most = [...names].sort((a, b) => count(b) - count(a)).slice(0, 2);
+    const start = hash().get("methods")?.split("|") ?? most;
     const boxes = names.map((name) => make("input", { type: "checkbox", value: name, checked: start.includes(name) }));
     const compare = () => {
       const chosen = boxes.filter((box) => box.checked).map((box) => box.value);
@@ -100,7 +101,7 @@
       const body = rows.map(({ one, of }) => {
         const values = chosen.map((name) => of[name][0]);
         const best = Math.min(...values.filter((value) => value.mean !== null).map((value) => penalty[one.best](value.mean)));
-        const link = make("a", { href: `experiments/${one.experiment}.html`, textContent: one.experiment });
+        const link = make("a", { href: `experiments/${encodeURI(one.experiment)}.html`, textContent: one.experiment });
         const cells = values.map((value) => {
           const won = value.mean !== null && penalty[one.best](value.mean) === best;
           const cell = make("td", { textContent: value.text, title: value.rates, className: won ? "best" : "" });

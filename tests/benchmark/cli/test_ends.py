@@ -64,7 +64,7 @@ def test_diverged_trials(store, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where `leaderboard` finds the archive
     assert rollcall(capsys, "archive", file)[0] == 0
     again = rollcall(capsys, "leaderboard", file, "--store", str(tmp_path / "empty"), "--format", "md")[1]
-    assert again.replace("kept: archived results", f"own: in {store}") == table
+    assert again.replace("runs: kept results", f"runs: your own, in {store}") == table
 
 
 def test_sys_exit_in_a_method_fails_its_trial_alone(store, tmp_path, capsys):

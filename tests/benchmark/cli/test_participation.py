@@ -77,6 +77,45 @@ def test_a_recorded_roll_call_replays(spec, tmp_path, capsys):
     assert all(np.array_equal(original.active(t), replay.active(t)) for t in range(40))
 
 
+def test_a_recording_alone(tmp_path, capsys):
+    file = tmp_path / "calls.csv"
+    # Rounds of 600 s: client 0 in 0 and 1, client 2 in 1 and 3; client 1 has no interval.
+    file.write_text("client,start,end\n0,0,700\n2,500,1100\n0,100,200\n2,1800,1900\n")
+    code, out, _ = rollcall(capsys, "participation", str(file))
+    out = " ".join(out.split())
+    assert code == 0
+    for told in (
+        "rounds of 600 s and 3 clients, the largest number + 1",
+        "1 devices without an interval: never active",
+        "1 intervals overlap an earlier one of their device: merged",
+        "3 clients, 4 rounds",
+        "1.0 on average, 0 to 2",
+        "never available │ 1 client",
+        "keeps the feature within a quarter",
+    ):
+        assert told in out
+    summary = json.loads(rollcall(capsys, "participation", str(file), "--json")[1])
+    assert len(summary["notes"]) == 3
+    assert list(summary["fits"])[:3] == ["trace", "uniform", "bernoulli"]
+    code, _, err = rollcall(capsys, "participation", str(tmp_path / "none.json"))
+    assert (code, "there is no such file. Shipped recordings: phones" in err) == (2, True)
+
+
+def test_the_facts_of_the_phones(capsys):
+    summary = json.loads(rollcall(capsys, "participation", "phones", "--json")[1])
+    assert (summary["clients"], summary["rounds"], summary["never"]) == (300, 894, 4)
+    assert summary["active"] == [pytest.approx(47.2, abs=0.05), 0, 78]
+    assert summary["availability"][1] == pytest.approx(0.124, abs=5e-4)
+    assert summary["memory"][0] == pytest.approx(0.888, abs=5e-4)
+    fits = summary["fits"]
+    assert fits["trace"]["day"] == pytest.approx(0.52, abs=0.005)
+    assert fits["trace"]["week"] is None  # 6.2 days
+    for name, features in fits.items():
+        assert (features["lag 1"] == pytest.approx(0.888, abs=0.01)) == (name in ("trace", "markov_pi_lambda"))
+        assert (features["shares"] > 0.98) == (name != "uniform")
+    assert fits["copula"]["pairs"] == pytest.approx(fits["trace"]["pairs"], abs=0.002)
+
+
 def test_models_of_an_experiment_go_by_name(tmp_path, capsys, store):
     grid = {
         "participation": [

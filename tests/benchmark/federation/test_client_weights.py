@@ -5,13 +5,13 @@ from datetime import timedelta
 import numpy as np
 import oracle
 import pytest
+from runs import Count
 
 from rollcall import SettingError, simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.participation.theory.weights import chi_square, l1_distance
-from runs import Count
 
 M, D, T, LR = 6, 4, 20, 0.05
 DRAW = np.random.default_rng(3)

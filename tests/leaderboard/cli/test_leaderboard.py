@@ -119,7 +119,9 @@ def test_a_baseline_in_every_form(file, tmp_path, capsys):
     folder = tmp_path / "runs" / "mine"
     assert "difference" in (folder / "leaderboard.csv").read_text().splitlines()[0]
     assert "| minus FedAvg |" in (folder / "leaderboard.md").read_text()
-    assert "minus fedavg" in (folder / "leaderboard.tex").read_text()
+    tex = (folder / "leaderboard.tex").read_text()  # a paper has display names
+    assert "minus FedAvg" in tex
+    assert "\nFedPBC & " in tex
     code, _, err = rollcall(capsys, "leaderboard", file, "--against", "fedavgg")
     assert (code, err) == (
         2,

@@ -129,18 +129,32 @@ def without_waiting(p, R, B=1):
     return B * p / p.sum()
 
 
-MIXING, GOSSIP = statements._mixing, statements.gossip
+def with_a_step_of_its_own(transition, law, a, b, x, rates):
+    """The moments of a server that adds a step which no client asks for."""
+    return MOMENTS(transition, law, a, b + 1, x, rates)
+
+
+def hundredfold_exponent(x):
+    """exp(100 x), a bound that falls too fast."""
+    return EXP(100 * x)
+
+
+MIXING, GOSSIP, MOMENTS, EXP = statements._mixing, statements.gossip, statements.affine_moments, np.exp
 
 BREAKS = {
     # Theorems
     "PBC-49": ("fedpbc/statements", "doubly stochastic", "holds", (statements, "_mixing", broadcast_before_averaging), {}),
     "PBC-12 exact": ("fedpbc/quadratics", "squared gradient is O", "holds", (statements, "_mixing", broadcast_before_averaging), {}),
-    "PBC-12": ("fedpbc/quadratics", "reaches the optimum as O", "holds", (FedPBC, "round", only_active), {"algorithm": ["fedpbc"], "participation": ["bernoulli"]}),
+    "PBC-12": ("fedpbc/quadratics", "reaches the optimum as O", "holds", (FedPBC, "round", only_active), {"method": ["FedPBC"]}),
     "SUN-09": ("sun/statements", "(0.3, 0.3, 0.4)", "holds", (separation, "stationary_separation", without_waiting), {}),
     "SUN-11": ("sun/quadratics", "for every R and p", "holds", (FedAvgDebiased, "round", lambda self, state, x, call, work: (FedAvg().round(None, x, call, work)[0], state)), {"case": ["R = 3, steeper p"]}),
     "FOC-05": ("focus/quadratics", "exact for every scheme", "holds", (Focus, "round", mean_of_trackers), {"scheme": ["bernoulli"]}),
     "FOC-03": ("focus/quadratics", "to the last digits", "holds", (Focus, "round", mean_of_trackers), {"local.steps": [1]}),
+    "CAF-36": ("ca_fed/quadratics", "alpha/pi the bias vanishes", "holds", (statements, "affine_moments", with_a_step_of_its_own), {"weights": ["q = 1 / pi"], "analysis.rounds": [30000], "seed": [0, 1, 2]}),
+    "HAR-12": ("harrak/statements", "chance that the plain share", "holds", (np, "exp", hundredfold_exponent), {"analysis.rounds": [10]}),
     # Counterexamples
+    "CAF-41": ("ca_fed/statements", "the rarest client gets no more than the most", "contradicted", None, {"analysis.power": 0}),
+    "CAF-43": ("ca_fed/statements", "total bound of Eq. 14", "contradicted", None, {"analysis.gamma": 0}),
     "PBC-10": ("fedpbc/statements", "If k of m clients", "contradicted", (analyses.ANALYSES, "gossip", exact_bound), {}),
     "PBC-20": ("fedpbc/statements", "is a lower bound of", "contradicted", None, {"analysis.gamma": [0.2, 0.4, 0.5]}),
     "SUN-07": ("sun/statements", "irreducible for all R", "contradicted", None, {"case": ["R < M - 1, N = 5, B = 1, R = 2"]}),

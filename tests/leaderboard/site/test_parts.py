@@ -1,0 +1,68 @@
+"""What pages of methods say, read from their files."""
+
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from rollcall.algorithms import ALGORITHMS
+from rollcall.leaderboard.site.parts import KNOWLEDGE, own_part, parts, prose
+
+
+def test_every_method_says_its_formula_cost_use_and_paper():
+    for name, part in parts("algorithm").items():
+        assert {"Formula", "Cost", "When to use"} <= set(part.sections), name
+        assert part.bibtex.startswith(f"@misc{{{name},\n"), name
+        for equation in part.formula:
+            assert ET.fromstring(equation).tag.endswith("math")
+            assert "\\" not in equation, f"{name}: {equation}"  # a command that the converter does not know
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedavg_known", "adafed", "ca_fed", "local_sgd", "fedprox", "mifa"])
+def test_what_a_file_says_is_what_the_class_says(name):
+    """`limit` and `requires` read from the syntax tree, against the object itself, bases included."""
+    part, method = parts("algorithm")[name], ALGORITHMS[name]()
+    assert part.limit == method.properties.limit
+    assert {*method.requires} <= {key for key, words in KNOWLEDGE.items() if words in part.knows}
+
+
+def test_a_formula_is_the_mathematics_of_the_paper():
+    (equation,) = parts("algorithm")["fedavg_all"].formula
+    root = ET.fromstring(equation)
+    fraction = root.find(".//{*}mfrac")
+    assert ["".join(child.itertext()) for child in fraction] == ["ηg", "m"]  # over m, not over the active clients
+
+
+def test_bibtex_has_authors_title_venue_and_year():
+    assert parts("algorithm")["mifa"].bibtex.splitlines() == [
+        "@misc{mifa,",
+        "  author = {Gu and Huang and Zhang and Huang},",
+        "  title = {{Fast Federated Learning in the Presence of Arbitrary Device Unavailability}},",
+        "  howpublished = {NeurIPS},",
+        "  year = {2021},",
+        "}",
+    ]
+
+
+def test_text_is_escaped_and_code_is_marked():
+    assert prose("a <b> `x<y`\n\n    1 < 2\n\nArgs:\n    p: in (0, 1],\n        or 2.") == (
+        "<p>a &lt;b&gt; <code>x&lt;y</code></p>\n<pre>    1 &lt; 2</pre>\n"
+        "<ul><li><code>p</code>: in (0, 1], or 2.</li></ul>"
+    )
+
+
+def test_a_method_of_the_users_own_is_read_from_its_file(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text('class Mine:\n    """Mine: better."""\n')
+    assert own_part(f"{file}:Mine").summary == "Mine: better"
+    assert own_part(f"{file}:Other").code == own_part("gone.py:Mine").code == ""
+
+
+def test_the_site_needs_no_torch(tmp_path):
+    code = (
+        "import sys; from rollcall.benchmark.cli import main; sys.argv = ['rollcall', 'site', 'pages', 'harrak/fig1']\n"
+        "try: main()\nexcept SystemExit as end: assert not end.code\nassert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=300)
+    assert (tmp_path / "pages" / "experiments" / "harrak" / "fig1.html").is_file()

@@ -1,0 +1,119 @@
+"""A table with natural clients, by hand: rows of three towns, of which one is too small."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from rollcall import SettingError, simulate
+from rollcall.benchmark.config.base import load_yaml
+from rollcall.tasks import table
+
+# Town, age, colour, label: four rows of Ash, two of Birch, one of Cedar.
+ROWS = [
+    *(("Ash", 10.0, "red", "no"), ("Birch", 40.0, "blue", "yes"), ("Ash", 20.0, "blue", "no")),
+    *(("Ash", 30.0, "red", "yes"), ("Cedar", 99.0, "red", "yes"), ("Birch", 60.0, "blue", "yes")),
+    ("Ash", 40.0, "red", "yes"),
+]
+
+
+@pytest.fixture
+def towns(tmp_path):
+    path = tmp_path / "towns.csv"
+    pd.DataFrame(ROWS, columns=["town", "age", "colour", "buys"]).to_csv(path, index=False)
+    return str(path)
+
+
+def options(towns, **changes):
+    return {"file": towns, "label": "buys", "client": "town", "at_least": 2, "test": 0.0} | changes
+
+
+def test_by_hand(towns):
+    with pytest.warns(UserWarning, match=r"left out 1 rows of 1 clients with fewer than 2 rows"):
+        task, data = table(0, **options(towns))
+    x, y = data.splits["train"]
+    ages = np.array([10, 20, 30, 40, 40, 60.0])  # of Ash, then Birch
+    standard = (ages - 200 / 6) / np.sqrt(np.mean((ages - 200 / 6) ** 2))
+    blue = [0, 1, 0, 0, 1, 1]
+    assert x.numpy() == pytest.approx(np.stack([standard, blue, 1 - np.array(blue)], axis=1), abs=1e-6)
+    assert y.tolist() == [0, 0, 1, 1, 1, 1]
+    assert [part.tolist() for part in data.parts] == [[0, 1, 2, 3], [4, 5]]
+    assert data.histogram.tolist() == [[2, 2], [0, 2]]
+    assert data.classes.tolist() == [[0.5, 0.5], [0, 1]]
+    assert task(x).shape == (6, 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_every_client_holds_out_its_share_and_training_rows_alone_standardise(towns):
+    _, data = table(3, **options(towns, test=0.3, validation=0.4, features=["age"]))
+    held = {split: data.owner(split).tolist() for split in ("train", "validation", "test")}
+    assert held == {"train": [0, 0, 1, 1], "validation": [0], "test": [0]}
+    ages = torch.cat([data.splits[split][0] for split in held])[:, 0]
+    assert ages[:4].mean().item() == pytest.approx(0, abs=1e-6)
+    assert ages[:4].std(correction=0).item() == pytest.approx(1, abs=1e-6)
+    again = [table(seed, **options(towns, test=0.25, features=["age"]))[1].splits["test"][1] for seed in range(20)]
+    assert len({tuple(one.tolist()) for one in again}) > 1
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+def test_regression_and_a_run(towns):
+    """One full step from x = 0 is a step along the mean of feature times target."""
+    trial = {
+        "task": {"name": "table", **options(towns, label="age", features=["buys"])},
+        "algorithm": "fedavg",
+        "local": {"steps": 1, "lr": 0.5, "batch_size": "full"},
+        "rounds": 1,
+        "numerics": {"dtype": "float64"},
+    }
+    task, data = table(0, **options(towns, label="age", features=["buys"]))
+    w, b = (p.detach().double() for p in task.parameters())
+    x, y = (column.double() for column in data.splits["train"])
+    expected = torch.zeros(3, dtype=torch.float64)
+    for part in data.parts:
+        away = x[part] @ w[0] + b - y[part]
+        g = torch.cat([2 * (away[:, None] * x[part]).mean(dim=0), 2 * away.mean(dim=0, keepdim=True)])
+        expected += (torch.cat([w[0], b]) - 0.5 * g) / 2
+    assert simulate(trial).model == pytest.approx(expected.numpy(), abs=1e-9)
+
+
+def test_a_file_that_a_package_ships(tmp_path, monkeypatch):
+    (tmp_path / "shipped_rows" / "data").mkdir(parents=True)
+    (tmp_path / "shipped_rows" / "__init__.py").write_text("raise RuntimeError('imported')")
+    pd.DataFrame(ROWS[:4], columns=["town", "age", "colour", "buys"]).to_parquet(
+        tmp_path / "shipped_rows" / "data" / "towns.parquet"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    _, data = table(0, **options("shipped_rows:data/towns.parquet", at_least=1))
+    assert data.clients == 2
+    (tmp_path / "trial.yaml").write_text("task: {file: 'shipped_rows:data/towns.parquet', other: towns.csv}")
+    files = load_yaml(tmp_path / "trial.yaml")["task"]
+    assert files == {"file": "shipped_rows:data/towns.parquet", "other": str(tmp_path / "towns.csv")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        (
+            {"label": "price"},
+            r"label: 'price' is not allowed; must be a column of its own of .*: town, age, colour, buys",
+        ),
+        ({"features": ["town"]}, "features: 'town' is not allowed"),
+        ({"at_least": 9}, "at_least: 9 is not allowed; no client in .* has as many rows"),
+        ({"test": 0.8, "validation": 0.2}, r"test: 0.8 is not allowed; must be in \[0, 0.7\]"),
+        ({"file": "no_such_package:x.csv"}, "the package no_such_package is not installed"),
+        ({"file": "absent.csv"}, "file: 'absent.csv' is not allowed; must be a readable table"),
+    ],
+)
+def test_refusals(towns, changes, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        table(0, **options(towns, **changes))
+    trial = {"task": {"name": "table", **options(towns, **changes)}, "algorithm": "fedavg", "rounds": 1}
+    with pytest.raises(SettingError, match=complaint.partition(":")[0]):
+        simulate(trial)
+
+
+def test_missing_values(tmp_path):
+    path = tmp_path / "gaps.csv"
+    path.write_text("town,age,buys\nAsh,,1\nAsh,3,0\n")
+    with pytest.raises(ValueError, match="has missing values in age; fill them, or leave them out"):
+        table(0, **options(str(path)))
