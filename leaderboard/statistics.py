@@ -147,6 +147,7 @@ def median_round(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the band is not defined where no run is left
         band = curve.confidence_interval(level, method="log-log")
-    heights = (curve.probabilities, np.nan_to_num(band.low.probabilities), band.high.probabilities)
+    low_band = np.where(np.isnan(band.low.probabilities), curve.probabilities, band.low.probabilities)  # at 0 and 1
+    heights = (curve.probabilities, low_band, band.high.probabilities)
     middle, low, high = (float(min(curve.quantiles[height <= 0.5], default=np.inf)) for height in heights)
     return middle, low, high
