@@ -118,7 +118,7 @@ class Run:
     def _window(self, metric: Metric, last_rounds: int) -> pd.Series:
         values = self.history[metric.column].dropna()
         if "rounds" not in self.settings:  # an analysis
-            return values[values.index > values.index[-1] - last_rounds]
+            return values[values.index > values.index.max() - last_rounds]
         if self.rounds < last_rounds:
             return values[:0]
         due = _due(self._how_evaluated, metric.split, self.rounds, last_rounds)

@@ -34,7 +34,7 @@ from rollcall.leaderboard.paper.reproduction import (
     origin,
     overrides,
 )
-from rollcall.leaderboard.paper.sentences import claims_json, claims_list, interval, tally_of, unit_of
+from rollcall.leaderboard.paper.sentences import claims_list, interval, tally_of, unit_of
 from rollcall.leaderboard.plots.curves import OVER, paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import Figure
 from rollcall.leaderboard.ranking import METHOD, axes, rank
@@ -167,7 +167,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
     import vl_convert
 
     here = Path(__file__).parent / "templates"
-    pages = _Pages(folder, shown, again)
+    pages = _Pages(folder, again)
     methods, models = parts.parts("algorithm"), parts.parts("participation")
     claims = [claim for one in shown for claim in _claims(one)]
     records = [record for one in shown for record in _records(one)]
@@ -202,7 +202,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
 class _Pages:
     """The templates, and the pages that they were rendered to."""
 
-    def __init__(self, folder: Path, shown: Sequence[Shown], again: str) -> None:
+    def __init__(self, folder: Path, again: str) -> None:
         self.folder, self.count = folder, 0
         self.environment = Environment(
             loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -219,7 +219,6 @@ class _Pages:
             "is_number": lambda entry: isinstance(entry, Number),
             "version": version("rollcall-fl"),
             "again": again,
-            "listed": [one.experiment for one in shown],
             "counted": counted,
         }
         self.environment.filters |= {
@@ -366,7 +365,7 @@ def _records(one: Shown) -> list[dict[str, Any]]:
                 {
                     "experiment": one.experiment.name,
                     "labels": labels,
-                    "setting": _setting({axis: label for axis, label in labels.items() if axis not in rates}),
+                    "setting": _setting(labels),
                     "metric": metric.head,
                     "best": metric.direction,
                     "id": settings[METHOD],
@@ -412,12 +411,10 @@ def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[s
         "one": one,
         "ids": {method_name(name): name for name in methods},
         "claims": own,
-        "rows": one.rows,
         "copies": {title: text for title, text in copies.items() if text},
         "origin": origin(one.runs) if one.runs else "",
         "choices": experiment.choices,
         "overrides": overrides(experiment),
-        "claims_data": claims_json([result for _, result in one.claims]),
     }
 
 

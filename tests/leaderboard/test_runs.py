@@ -90,6 +90,8 @@ def test_the_evaluation_of_the_untrained_model_is_never_part_of_a_mean():
     assert math.isnan(run.final(Metric("a"), last_rounds=100))
     analysis = Run({}, {"analysis": "x"}, run.history)  # its rows are not rounds of training
     assert analysis.final(Metric("a"), last_rounds=100) == pytest.approx(14 / 3)
+    nothing = replace(analysis, history=run.history * math.nan)  # a quantity that does not exist here
+    assert math.isnan(nothing.final(Metric("a")))
 
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
