@@ -100,9 +100,10 @@ class AmplifiedScaffold(Algorithm[Period]):
             return (step if len(A) > 0 else None), Period(c, c_i, G, n, u)
         seen = n.nonzero().flatten()
         new = G[seen] / n[seen, None]
-        after = self.init(x, call.clients)
         c = c + (new - c_i[seen]).sum(dim=0) / call.clients
-        return step + (self.gamma - 1) * u, Period(c, c_i.put(seen, new), after.G, after.n, after.u)
+        return step + (self.gamma - 1) * u, Period(
+            c, c_i.put(seen, new), G.cleared(), torch.zeros_like(n), torch.zeros_like(u)
+        )
 
     def traffic(self, state: Period, call: Round) -> Traffic:
         return Traffic(up=2 * len(call.active), down=2 * len(call.active))

@@ -41,6 +41,10 @@ class Rows:
         values.index_copy_(0, place.to(values.device), rows.to(values.device))
         return Rows(values, self.place.index_copy(0, clients, place))
 
+    def cleared(self) -> "Rows":
+        """A new table in which every client has the shared row again."""
+        return Rows(self.values[:1].clone(), torch.zeros_like(self.place))
+
     def mean(self) -> Float[Tensor, "d"]:
         """The mean row [d] over all m clients."""
         sharing = 1 + len(self.place) - len(self.values)

@@ -251,7 +251,7 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
         raise not_among(baseline, over.ranks)
     columns = [Column("method", words=True, axis=METHOD), Column("rank"), Column("alike", words=True)]
     columns += [Column(f"IQM {metric.head}", group="iqm")] if over.one_scale else []
-    columns += [Column(f"P(> {baseline})", group="better", named=f"P(> {method_name(baseline)})")]
+    columns += [Column(f"P(>{baseline})", group="better", named=f"P(>{method_name(baseline)})")]
 
     def text(value: float) -> str:
         return metric.text(value) if math.isfinite(value) or metric.threshold is not None else "diverged"
@@ -276,7 +276,7 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
     parts += [f"rank: mean over conditions, 1 is best; {test} of equal ranks: p = {over.p:.2g}"]
     parts += [f"methods with a common letter are not told apart{nemenyi if math.isfinite(width) else ''}"]
     parts += ["IQM: interquartile mean over all runs"] if over.one_scale else []
-    parts += [f"P(> {baseline}): probability that a run is better than one of {baseline}, ties count half"]
+    parts += [f"P(>{baseline}): probability that a run is better than one of {baseline}, ties count half"]
     parts += ["brackets: 95 %, stratified bootstrap over seeds, not corrected; a diverged run is worse than all others"]
     return Table(columns, entries, "; ".join(parts)), rows
 

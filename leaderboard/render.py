@@ -244,7 +244,7 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def latex(table: Table) -> str:
-    """A `tabular` with the rules of booktabs and display names, the best values bold. The caption is a comment."""
+    """A `tabular` with booktabs rules and display names, the best values bold. The caption is a comment above."""
     table = table.named
 
     def text(entry: Entry) -> str:

@@ -5,8 +5,6 @@ from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Shaped
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
 
 from rollcall.participation.base import Participation, Population
 from rollcall.participation.cyclic import Cyclic
@@ -57,6 +55,8 @@ def _cyclic(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
 
 def _copula(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
     """The shares, and the latent correlation with the recorded mean correlation of two clients that move."""
+    from scipy.special import ndtr, ndtri  # slow to import
+
     pi = mask.mean(axis=0)
     moves = (pi > 0) & (pi < 1)
     p, deviation = pi[moves], np.sqrt(pi * (1 - pi))[moves]
@@ -71,8 +71,10 @@ def _copula(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
         return float(weights @ (q.sum(axis=0) ** 2 - (q**2).sum(axis=0)) - recorded)
 
     low, high = 0.0, 0.99
-    rho = low if excess(low) >= 0 else high if excess(high) <= 0 else float(brentq(excess, low, high))
-    return {"probability": pi, "rho": rho}
+    for _ in range(50 if excess(low) < 0 else 0):  # bisection; without a positive correlation rho stays 0
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
+    return {"probability": pi, "rho": low}
 
 
 def _arrivals(mask: Bool[np.ndarray, "T m"]) -> int:

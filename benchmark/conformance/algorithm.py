@@ -186,7 +186,8 @@ def state_is_kept(subject: Subject) -> None:
     for step in subject.rounds(np.tile(MASK, (6, 1))):  # a state may change once in a period
         after, A = by_client(step.after), step.call.active
         for name, was in by_client(step.before).items():
-            changed[name] = changed.get(name, False) or not torch.equal(was[A], after[name][A])
+            rows = slice(None) if name.partition(".")[0] in step.method.properties.ages else A
+            changed[name] = changed.get(name, False) or not torch.equal(was[rows], after[name][rows])
         if all(changed.values()):
             return
     for name, ever in changed.items():

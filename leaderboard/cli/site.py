@@ -31,7 +31,7 @@ def site(
     """
     chosen = {name: Experiment.read(name) for name in experiments or names()}
     own = {"store": store} if store is not None else {}
-    write_site(folder, chosen, store, command("site", folder, *(experiments or []), **own))
+    say(write_site(folder, chosen, store, command("site", folder, *(experiments or []), **own)))
 
 
 def write_site(
@@ -41,7 +41,7 @@ def write_site(
     again: str,
     mine: bool = False,
     conditions: Mapping[str, list[Any]] | None = None,
-) -> None:
+) -> str:
     """Write the pages of experiments.
 
     Args:
@@ -51,6 +51,9 @@ def write_site(
         again: the command that writes the same pages.
         mine: leave out kept results.
         conditions: labels to keep by axis.
+
+    Returns:
+        the number of pages, and the file to open.
 
     Raises:
         SettingError: the folder cannot be written.
@@ -70,4 +73,4 @@ def write_site(
         pages = build(folder, shown, again)
     except OSError as error:
         raise SettingError(f"{folder}: the pages cannot be written ({error.strerror}); choose another folder") from None
-    say(f"{counted(pages, 'page')}: {folder / 'index.html'}")
+    return f"{counted(pages, 'page')}: {folder / 'index.html'}"

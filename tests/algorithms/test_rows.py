@@ -50,12 +50,13 @@ def test_numbers_of_another_type_or_length_are_no_rows():
             kept.put(ids(1), wrong)
 
 
-WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe", "feddyn", "mimic", "amplified_scaffold")
+WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe", "feddyn", "mimic")
+WITH_OPTIONS = [*((name, {}) for name in WITH_ROWS), ("amplified_scaffold", {"P": 4})]
 
 
-def run(name, device, host):
+def run(name, options, device, host):
     """The models of ten rounds, computed on a device, with rows there or on the host."""
-    method, path = ALGORITHMS[name](), []
+    method, path = ALGORITHMS[name](**options), []
     u, h = torch.tensor(TARGETS).to(device), torch.tensor(CURVATURES).to(device)
     K = torch.full((len(TARGETS),), 3).to(device)
     x = torch.zeros(2, dtype=torch.float64, device=device)
@@ -73,14 +74,14 @@ def run(name, device, host):
     return path
 
 
-@pytest.mark.parametrize("name", WITH_ROWS)
-def test_rows_on_the_host_of_another_device(name):
+@pytest.mark.parametrize(("name", "options"), WITH_OPTIONS, ids=str)
+def test_rows_on_the_host_of_another_device(name, options):
     with torch.no_grad():
-        expected = run(name, "cpu", host=False)
-        assert run(name, "cpu", host=True) == expected
+        expected = run(name, options, "cpu", host=False)
+        assert run(name, options, "cpu", host=True) == expected
         with Elsewhere():
-            assert run(name, THERE, host=False) == expected
-            assert run(name, THERE, host=True) == expected
+            assert run(name, options, THERE, host=False) == expected
+            assert run(name, options, THERE, host=True) == expected
 
 
 def test_only_what_is_asked_for_goes_from_one_device_to_the_other():

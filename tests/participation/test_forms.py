@@ -27,8 +27,8 @@ def left_out(path):
 def test_fedscale(tmp_path):
     devices = {
         17: {"duration": 9, "active": [0, 250], "inactive": [100, 310], "finish_time": 400, "model": "a"},
-        # Repeats after 200 s, until the longest finish_time is over: [30, 130), [230, 330).
-        5: {"duration": 9, "active": [30], "inactive": [130], "finish_time": 200, "model": "b"},
+        # Repeats after 200 s, until the longest finish_time is over: [30, 130), [150, 200), [230, 330), [350, 400).
+        5: {"duration": 9, "active": [30, 150], "inactive": [130, 240], "finish_time": 200, "model": "b"},
         # One pair ends before it starts, one start has no end.
         8: {"duration": 9, "active": [90, 120, 300], "inactive": [50, 160], "finish_time": 400.0, "model": "c"},
         2: {"duration": 9, "active": [], "inactive": [], "finish_time": float("inf"), "model": "d"},
@@ -36,7 +36,7 @@ def test_fedscale(tmp_path):
     file = tmp_path / "behave.pkl"
     file.write_bytes(pickle.dumps(devices))
     # Rounds start at 0, 50, 100, ...
-    assert rounds(file, 4, round_length=50) == [[0, 1, 5, 6], [1, 2, 5, 6], [3], []]
+    assert rounds(file, 4, round_length=50) == [[0, 1, 5, 6], [1, 2, 3, 5, 6, 7], [3], []]
     assert left_out(file) == [
         "2 intervals without an end, or that end before they start: left out",
         "1 devices without an interval: never active",
