@@ -312,7 +312,8 @@ def comparison_tables(
             labels = {axis: own[axis] for axis in one.cell.labels if own.get(axis)}
             differing = [label for axis, label in labels.items() if any(other.get(axis) != label for other in common)]
             numbers = [cell.number(metric, one.last_rounds) for cell in (one.cell, one.other)]
-            wins = f"{one.wins[0]} of {sum(one.wins)}"
+            won, tied, _ = one.wins
+            wins = f"{won} of {sum(one.wins)}{f', {tied} tied' if tied else ''}"
             texts = [number.text if number else "" for number in numbers]
             table.rows.append([", ".join(differing) or "all", *texts, one.text, wins])
             row = {"experiment": experiment, "labels": labels, "metric": metric.name, "rounds": one.cell.rounds_run}

@@ -10,6 +10,7 @@ from rich.progress import track
 from rollcall.benchmark.cli.shared import err, say
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, names
+from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, counted
 from rollcall.leaderboard import runs as finished
 from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
@@ -63,7 +64,8 @@ def write_site(
     for name, one in track(
         experiments.items(), "experiments", console=err, transient=True, disable=not err.is_terminal
     ):
-        own = finished.own(store, one.home, one.metrics or None) if store is not None else []
+        metrics = [*one.metrics, *COSTS] if one.source else None  # a ranking may need any of them
+        own = finished.own(store, one.home, metrics) if store is not None else []
         if conditions and one.source:
             one = one.only(conditions)
         elif conditions:

@@ -125,7 +125,7 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "rou
     """
     made = subplots(experiment, cells)
     if over != "round" and experiment.report.x != "round":
-        raise SettingError(f"x: {over!r} is not allowed; this figure runs over {experiment.report.x}")
+        raise SettingError(f"x: '{over}' is not allowed; this figure runs over {experiment.report.x}")
     return _drawn(made, experiment.report, over, experiment)
 
 
@@ -218,7 +218,7 @@ def _drawn(
             rows["stated"] += [{"plot": number, **row} for row in _stated(experiment, subplot)]
     absent = {row["line"] for row in rows["long"] if math.isnan(row["x"])}
     if absent and absent == {row["line"] for row in rows["long"]}:
-        raise SettingError(f"x: {over!r} is not allowed; no run has {OVER[over]}. Must be one of {', '.join(OVER)}")
+        raise SettingError(f"x: '{over}' is not allowed; no run has {OVER[over]}. Must be one of {', '.join(OVER)}")
     styles = _styles([one for one, xs in zip(made, places, strict=True) if len(xs) > 1])
     views: list[Spec] = []
     height: Any
@@ -246,6 +246,7 @@ def _drawn(
         *(f" Diamonds: {source}." for source in dict.fromkeys(row["source"] for row in rows["stated"])),
         f" Without runs that diverged: {', '.join(sorted(diverged))}." if diverged else "",
         f" Without {OVER[over]}: {', '.join(sorted(absent))}." if absent else "",
+        " Seconds are spread evenly over the rounds." if over == "seconds" else "",
         *(f" Shown: {note}." for note in notes if note),
     ]
     what = (

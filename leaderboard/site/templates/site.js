@@ -217,7 +217,7 @@
     }
 
     table() {
-      const keys = Object.keys(this.rows[0] ?? {}).filter((key) => key !== "plot" && key !== "at");
+      const keys = Object.keys(this.rows[0] ?? {}).filter((key) => key !== "plot" && key !== "at").sort((a, b) => (b === "line") - (a === "line"));
       const head = keys.map((key) => make("th", {}, make("button", { type: "button", textContent: key })));
       const body = this.rows.slice(0, 500).map((row) => make("tr", {}, ...keys.map((key) => make("td", { textContent: row[key] ?? "" }))));
       const grid = make("table", { className: "sortable" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
