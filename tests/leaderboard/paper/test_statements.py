@@ -9,6 +9,7 @@ import pytest
 
 from rollcall import simulate
 from rollcall.algorithms import FedAvg, FedAvgDebiased, FedPBC, Focus, LocalSGD
+from rollcall.algorithms.base import Nothing
 from rollcall.algorithms.fedpbc import LocalModels
 from rollcall.algorithms.focus import Tracking
 from rollcall.benchmark.config.analysis import Analysis
@@ -135,7 +136,7 @@ BREAKS = {
     "PBC-12 exact": ("fedpbc/quadratics", "squared gradient is O", "holds", (statements, "_mixing", broadcast_before_averaging), {}),
     "PBC-12": ("fedpbc/quadratics", "reaches the optimum as O", "holds", (FedPBC, "round", only_active), {"method": ["FedPBC"]}),
     "SUN-09": ("sun/statements", "(0.3, 0.3, 0.4)", "holds", (separation, "stationary_separation", without_waiting), {}),
-    "SUN-11": ("sun/quadratics", "for every R and p", "holds", (FedAvgDebiased, "round", lambda self, state, x, call, work: (FedAvg().round(None, x, call, work)[0], state)), {"case": ["R = 3, steeper p"]}),
+    "SUN-11": ("sun/quadratics", "for every R and p", "holds", (FedAvgDebiased, "round", lambda self, state, x, call, work: (FedAvg().round(Nothing(), x, call, work)[0], state)), {"case": ["R = 3, steeper p"]}),
     "FOC-05": ("focus/quadratics", "exact for every scheme", "holds", (Focus, "round", mean_of_trackers), {"scheme": ["bernoulli"]}),
     "FOC-03": ("focus/quadratics", "to the last digits", "holds", (Focus, "round", mean_of_trackers), {"local.steps": [1]}),
     # Counterexamples
