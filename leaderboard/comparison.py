@@ -251,7 +251,7 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
         raise not_among(baseline, over.ranks)
     columns = [Column("method", words=True, axis=METHOD), Column("rank"), Column("alike", words=True)]
     columns += [Column(f"IQM {metric.head}", group="iqm")] if over.one_scale else []
-    columns += [Column(f"P(> {baseline})", group="better", named=f"P(> {method_name(baseline)})")]
+    columns += [Column(f"P(>{baseline})", group="better", named=f"P(>{method_name(baseline)})")]
 
     def text(value: float) -> str:
         return metric.text(value) if math.isfinite(value) or metric.threshold is not None else "diverged"
@@ -276,7 +276,7 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
     parts += [f"rank: mean over conditions, 1 is best; {test} of equal ranks: p = {over.p:.2g}"]
     parts += [f"methods with a common letter are not told apart{nemenyi if math.isfinite(width) else ''}"]
     parts += ["IQM: interquartile mean over all runs"] if over.one_scale else []
-    parts += [f"P(> {baseline}): probability that a run is better than one of {baseline}, ties count half"]
+    parts += [f"P(>{baseline}): probability that a run is better than one of {baseline}, ties count half"]
     parts += ["brackets: 95 %, stratified bootstrap over seeds, not corrected; a diverged run is worse than all others"]
     return Table(columns, entries, "; ".join(parts)), rows
 
@@ -312,7 +312,8 @@ def comparison_tables(
             labels = {axis: own[axis] for axis in one.cell.labels if own.get(axis)}
             differing = [label for axis, label in labels.items() if any(other.get(axis) != label for other in common)]
             numbers = [cell.number(metric, one.last_rounds) for cell in (one.cell, one.other)]
-            wins = f"{one.wins[0]} of {sum(one.wins)}"
+            won, tied, _ = one.wins
+            wins = f"{won} of {sum(one.wins)}{f', {tied} tied' if tied else ''}"
             texts = [number.text if number else "" for number in numbers]
             table.rows.append([", ".join(differing) or "all", *texts, one.text, wins])
             row = {"experiment": experiment, "labels": labels, "metric": metric.name, "rounds": one.cell.rounds_run}

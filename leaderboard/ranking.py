@@ -7,7 +7,7 @@ from typing import Any
 
 from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, is_default, places, set_by
+from rollcall.benchmark.config.experiment import Experiment, is_default, is_number, places, set_by
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric, direction_of
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.runs import Run, Settings
@@ -215,10 +215,18 @@ def rank(
         groups = {key: _at_equal_cost(group, cost, metrics[0]) for key, group in groups.items()}
         last_rounds = 1
 
+    def in_order(group: tuple[Settings, list[Cell]]) -> list[tuple[str, float, str]]:
+        return [(name, float(value) if is_number(value) else math.inf, value) for name, value in group[0]]
+
     def place(cell: Cell) -> tuple[int, float]:
         return cell.diverged, metrics[0].penalty(cell.mean(metrics[0], last_rounds))
 
-    return Ranking(tuple(metrics), [sorted(group, key=place) for _, group in sorted(groups.items())], last_rounds, cost)
+    return Ranking(
+        tuple(metrics),
+        [sorted(group, key=place) for _, group in sorted(groups.items(), key=in_order)],
+        last_rounds,
+        cost,
+    )
 
 
 def _at_equal_cost(group: Sequence[Cell], cost: str, metric: Metric) -> list[Cell]:

@@ -100,7 +100,10 @@ def profile(thresholds: Float[np.ndarray, "points"]) -> Callable[..., Array]:
 
 
 def bootstrap(
-    statistic: Callable[..., Array], tasks: Sequence[Float[np.ndarray, "runs"]], level: float = 0.95
+    statistic: Callable[..., Array],
+    tasks: Sequence[Float[np.ndarray, "runs"]],
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
 ) -> tuple[Array, Array, Array]:
     """A statistic and its percentile interval by the stratified bootstrap (Agarwal et al. 2021).
 
@@ -111,6 +114,7 @@ def bootstrap(
         statistic: of the tasks, along their last axis.
         tasks: scores, [runs] each; of two methods those of both.
         level: of the interval.
+        resamples: number of draws.
     """
     value = statistic(*tasks)
     if min(map(len, tasks)) < 2:
@@ -118,7 +122,7 @@ def bootstrap(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the standard error of infinite scores, which is not used
         draws = stats.bootstrap(
-            tuple(tasks), statistic, n_resamples=RESAMPLES, batch=500, vectorized=True, method="percentile", rng=0
+            tuple(tasks), statistic, n_resamples=resamples, batch=500, vectorized=True, method="percentile", rng=0
         ).bootstrap_distribution
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1, method="inverted_cdf")
     return value, low, high
@@ -143,6 +147,7 @@ def median_round(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the band is not defined where no run is left
         band = curve.confidence_interval(level, method="log-log")
-    heights = (curve.probabilities, np.nan_to_num(band.low.probabilities), band.high.probabilities)
+    low_band = np.where(np.isnan(band.low.probabilities), curve.probabilities, band.low.probabilities)  # at 0 and 1
+    heights = (curve.probabilities, low_band, band.high.probabilities)
     middle, low, high = (float(min(curve.quantiles[height <= 0.5], default=np.inf)) for height in heights)
     return middle, low, high

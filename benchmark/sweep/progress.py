@@ -169,7 +169,8 @@ class View:
         if not self.console.is_terminal and self.running and monotonic() - (self.told or 0) > LINES:
             self.told, task = monotonic(), self.progress.tasks[0]
             left = "?" if task.time_remaining is None else str(timedelta(seconds=round(task.time_remaining)))
-            self.say(f"{task.description}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left")
+            counts = Text.from_markup(task.description).plain
+            self.say(f"{counts}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left")
 
     def end(self, outcomes: Mapping[str, "Outcome"]) -> None:
         """Draw the end of the sweep: also the trials that left no trace in their run folders."""

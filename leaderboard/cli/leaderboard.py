@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Variant, out
+from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Variant, err, out, say
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, places
@@ -159,7 +159,8 @@ def leaderboard(
         from rollcall.leaderboard.cli.site import write_site
 
         again = command("leaderboard", experiment, "--html", html)
-        write_site(html, {experiment: chosen}, store, again, mine=mine, conditions=conditions)
+        told = write_site(html, {experiment: chosen}, store, again, mine=mine, conditions=conditions)
+        say(told, err if as_json or shown is not Form.terminal else out)
 
 
 def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:

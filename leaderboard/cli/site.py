@@ -10,6 +10,7 @@ from rich.progress import track
 from rollcall.benchmark.cli.shared import err, say
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, names
+from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, counted
 from rollcall.leaderboard import runs as finished
 from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
@@ -31,7 +32,7 @@ def site(
     """
     chosen = {name: Experiment.read(name) for name in experiments or names()}
     own = {"store": store} if store is not None else {}
-    write_site(folder, chosen, store, command("site", folder, *(experiments or []), **own))
+    say(write_site(folder, chosen, store, command("site", folder, *(experiments or []), **own)))
 
 
 def write_site(
@@ -41,7 +42,7 @@ def write_site(
     again: str,
     mine: bool = False,
     conditions: Mapping[str, list[Any]] | None = None,
-) -> None:
+) -> str:
     """Write the pages of experiments.
 
     Args:
@@ -52,6 +53,9 @@ def write_site(
         mine: leave out kept results.
         conditions: labels to keep by axis.
 
+    Returns:
+        the number of pages, and the file to open.
+
     Raises:
         SettingError: the folder cannot be written.
     """
@@ -60,7 +64,8 @@ def write_site(
     for name, one in track(
         experiments.items(), "experiments", console=err, transient=True, disable=not err.is_terminal
     ):
-        own = finished.own(store, one.home, one.metrics or None) if store is not None else []
+        metrics = [*one.metrics, *COSTS] if one.source else None  # a ranking may need any of them
+        own = finished.own(store, one.home, metrics) if store is not None else []
         if conditions and one.source:
             one = one.only(conditions)
         elif conditions:
@@ -70,4 +75,4 @@ def write_site(
         pages = build(folder, shown, again)
     except OSError as error:
         raise SettingError(f"{folder}: the pages cannot be written ({error.strerror}); choose another folder") from None
-    say(f"{counted(pages, 'page')}: {folder / 'index.html'}")
+    return f"{counted(pages, 'page')}: {folder / 'index.html'}"

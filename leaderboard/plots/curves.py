@@ -125,7 +125,7 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "rou
     """
     made = subplots(experiment, cells)
     if over != "round" and experiment.report.x != "round":
-        raise SettingError(f"x: {over!r} is not allowed; this figure runs over {experiment.report.x}")
+        raise SettingError(f"x: '{over}' is not allowed; this figure runs over {experiment.report.x}")
     return _drawn(made, experiment.report, over, experiment)
 
 
@@ -145,7 +145,8 @@ def printed_figure(results: Sequence[ClaimResult]) -> Figure | None:
                 continue
             assert place.quantity is not None
             assert place.printed is not None
-            labels = (label_name(axis, label) for axis, label in place.labels.items())
+            parts = ((axis, label.split(" against ")) for axis, label in place.labels.items())
+            labels = (" against ".join(label_name(axis, one) for one in both) for axis, both in parts)
             name = ", ".join(filter(None, (result.claim.statement or result.claim.tag, *labels)))
             low, high = place.quantity.interval()
             measured = {"row": name, "value": 100 * place.quantity.mean, "low": 100 * low, "high": 100 * high}
@@ -158,7 +159,8 @@ def printed_figure(results: Sequence[ClaimResult]) -> Figure | None:
     tips = [channel("row", "claim"), channel("value", "points"), channel("low"), channel("high")]
     layers = [
         layer("rule", x={"datum": 0}, color=GREY),
-        layer("rule", x=x | {"field": "low"}, x2={"field": "high"}, y=y, mark_size=2, **by_line(styles, "color")),
+        layer("rule", x=x | {"field": "low"}, x2={"field": "high"}, y=y, mark_size=2,
+              **by_line(styles, "color", legend={})),
         layer("point", x=x, y=y, tooltip=tips, mark_filled=True, mark_size=60, mark_opacity=1,
               **by_line(styles, "color", "shape", legend={})),
     ]  # fmt: skip
@@ -216,7 +218,7 @@ def _drawn(
             rows["stated"] += [{"plot": number, **row} for row in _stated(experiment, subplot)]
     absent = {row["line"] for row in rows["long"] if math.isnan(row["x"])}
     if absent and absent == {row["line"] for row in rows["long"]}:
-        raise SettingError(f"x: {over!r} is not allowed; no run has {OVER[over]}. Must be one of {', '.join(OVER)}")
+        raise SettingError(f"x: '{over}' is not allowed; no run has {OVER[over]}. Must be one of {', '.join(OVER)}")
     styles = _styles([one for one, xs in zip(made, places, strict=True) if len(xs) > 1])
     views: list[Spec] = []
     height: Any
@@ -226,7 +228,7 @@ def _drawn(
         beside = [index for index in range(of_row, of_row + columns) if _alike(made, index, subplot)]
         here = {name: [row for row in part if row["plot"] in beside] for name, part in rows.items()}
         if len(xs) == 1:
-            layers, height = _dots(number, subplot), {"step": 16}
+            layers, height = _dots(number, own, subplot.metric), {"step": 16}
         elif own and all(row["value"] in (0, subplot.metric.scale) for row in own):
             layers, height = _blocks(own, title, styles), HEIGHT
         else:
@@ -244,6 +246,7 @@ def _drawn(
         *(f" Diamonds: {source}." for source in dict.fromkeys(row["source"] for row in rows["stated"])),
         f" Without runs that diverged: {', '.join(sorted(diverged))}." if diverged else "",
         f" Without {OVER[over]}: {', '.join(sorted(absent))}." if absent else "",
+        " Seconds are spread evenly over the rounds." if over == "seconds" else "",
         *(f" Shown: {note}." for note in notes if note),
     ]
     what = (
@@ -337,9 +340,10 @@ def _stamp(subplot: Subplot) -> str:
     return f"{low:,}{f' to {high:,}' if high > low else ''} of {max(planned for _, planned in short):,} rounds"
 
 
-def _dots(number: int, subplot: Subplot) -> list[Spec]:
+def _dots(number: int, rows: Sequence[Row], metric: Metric) -> list[Spec]:
     """The layers of lines that are single points: a row for each, with its standard deviation."""
-    x = channel("value", subplot.metric.head, tickCount=5, format="~g")
+    ends = room(row[end] for row in rows for end in ("low", "high"))
+    x = channel("value", metric.head, tickCount=5, format="~g", domain=ends, nice=False)
     common: Any = {"plot": number, "y": channel("line", kind="nominal", labelLimit=200) | {"sort": None}, "color": BLUE}
     tips = [channel("line", kind="nominal"), x, channel("sd", "sd"), channel("seeds", "seeds")]
     return [

@@ -45,6 +45,7 @@ CONFIG: Spec = {
     "title": {"fontSize": 12, "fontWeight": "normal", "subtitleFontSize": 11, "subtitleColor": "#a03000"},
     "view": {"stroke": None},
     "text": {"fontSize": 11},
+    "line": {"strokeWidth": 2},
 }
 
 LEGEND = {"symbolType": "stroke", "symbolSize": 400, "symbolOpacity": 1, "symbolStrokeWidth": 2}
@@ -102,7 +103,7 @@ def channel(
     field: str, title: str | None = None, *, kind: str = "quantitative", log: bool = False, **more: Any
 ) -> Spec:
     """A channel that shows a field. Options are those of its axis; `domain`, `nice`, `zero` those of its scale."""
-    scale: Spec = {"zero": False} | ({"type": "log"} if log else {})
+    scale: Spec = {"type": "log"} if log else {"zero": False}
     scale |= {key: more.pop(key) for key in ("domain", "zero", "nice") if key in more}
     low, high = scale.get("domain", (1, 1))
     axis = {"axis": {**({"format": "~e" if high > 1e4 * low else "~g", "tickCount": 6} if log else {}), **more}}
@@ -154,9 +155,10 @@ def by_line(styles: Mapping[str, Style], *channels: str, legend: Spec = LEGEND) 
     def by(name: str) -> Spec:
         told = legend if len(styles) > 1 and not (name == "shape" and legend is LEGEND) else None
         scale = {"domain": list(styles), "range": ranges[name]}
-        return {"field": "line", "type": "nominal", "legend": told, "scale": scale}
+        kind = "ordinal" if name == "strokeWidth" else "nominal"
+        return {"field": "line", "type": kind, "legend": told, "scale": scale}
 
-    return {name: by(name) for name in channels}
+    return {name: by(name) for name in channels if name != "strokeWidth" or len(styles) > 1}
 
 
 def shown(value: float) -> Spec:

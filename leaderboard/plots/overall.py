@@ -12,6 +12,9 @@ from rollcall.leaderboard.plots.figure import Figure, Spec, channel, curve, figu
 POINTS = 61
 """Thresholds of a profile."""
 
+RESAMPLES = 2000
+"""Draws for its bands, as in rliable."""
+
 
 def overall_figure(over: Overall) -> Figure:
     """Mean ranks, bars over methods that are not told apart; and performance profiles where values may be pooled."""
@@ -38,7 +41,9 @@ def overall_figure(over: Overall) -> Figure:
     alt = f"Methods over {len(over.blocks)} conditions by {metric.title}. Mean ranks: "
     alt += ", ".join(f"{name} {rank:.2f}" for name, rank in zip(names, over.ranks.values(), strict=True))
     sets = "; ".join(", ".join(names[place] for place in one) for one in over.alike)
-    return figure(views, data | {"long": rows}, f"{alt}. Not told apart: {sets}.", columns=1)
+    caption = "Bars join methods that are not told apart at 5 %."
+    caption += " Bands: 95 %, stratified bootstrap over seeds." if rows else ""
+    return figure(views, data | {"long": rows}, f"{alt}. Not told apart: {sets}.", columns=1, caption=caption)
 
 
 def _diagram(over: Overall, names: list[str]) -> tuple[Spec, dict[str, list[Spec]]]:

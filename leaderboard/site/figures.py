@@ -192,4 +192,5 @@ def _lines(
         layer("line", x=x, y=y, **by_line(styles, "color", "strokeDash")),
         layer("point", x=x, y=y, opacity=0, tooltip=tips, mark_size=120, **by_line(styles, "color")),
     ]
-    return figure([view([*layers, *above], height=200)], {"long": rows} | (more or {}), alt, 1)
+    told = "Points: measured." if above else ""
+    return figure([view([*layers, *above], height=200)], {"long": rows} | (more or {}), alt, 1, told)

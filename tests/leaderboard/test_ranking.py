@@ -313,14 +313,19 @@ def test_a_run_is_no_diverged_one_as_it_was_before():
     assert not one.until(10).diverged
 
 
+def test_groups_are_in_the_order_of_numbers():
+    runs = [run("a", 0, [0.0] * (rounds // 10 + 1)) for rounds in (100, 20, 40)]
+    assert [cell.rounds for cell in rank(runs, METRICS, last_rounds=1).cells] == [20, 40, 100]
+
+
 def test_a_window_is_never_shortened():
     runs = [run("a", 0, [0.9, 0.1, 0.2, 0.3]), run("b", 0, [0.9, *(0.1 * i for i in range(10))])]
     ranking = rank(runs, METRICS, last_rounds=100)
     table = ranking_table(ranking)
-    assert [str(row[1]) for row in table.rows] == ["45.0", ""]  # of rounds 10 to 100; b has them
+    assert [str(row[1]) for row in table.rows] == ["", "45.0"]  # of rounds 10 to 100; b has them
     assert "empty: the evaluations do not cover these rounds" in table.caption
     assert [(row["mean"], row["evaluations"]) for row in long_rows(ranking.cells, METRICS, 100)[::2]] == [
-        (pytest.approx(0.45), 10),
         (None, 0),
+        (pytest.approx(0.45), 10),
     ]
     assert "cover" not in ranking_table(rank(runs, METRICS, last_rounds=30)).caption

@@ -44,6 +44,7 @@ def test_sets_of_methods_that_are_alike():
     assert ours.alike(np.array([1.0, 2.0, 3.0]), 1.5) == [[0, 1], [1, 2]]
     assert ours.alike(np.array([2.0, 2.0, 2.0]), 0.1) == [[0, 1, 2]]
     assert ours.alike(np.array([1.0, 2.0]), INF) == [[0, 1]]
+    assert ours.alike(np.array([1.0, 2.0]), 1.0) == [[0], [1]]  # at least the critical difference apart
 
 
 def tasks_of(seed, *sizes):
@@ -134,3 +135,23 @@ def test_median_rounds_of_few_runs():
     assert middle == INF
     assert math.isnan(low)
     assert math.isnan(high)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_interval_of_a_median_round_in_loops(seed):
+    """Kaplan and Meier's product, Greenwood's variance and the log-log limits at each round that a run reaches."""
+    rng = np.random.default_rng(seed)
+    rounds, reached = rng.permutation(20)[:12] * 10.0, rng.random(12) < 0.8
+    height, variance, crossed = 1.0, 0.0, {"middle": [], "low": [], "high": []}
+    for at in sorted(rounds[reached]):
+        left = int((rounds >= at).sum())
+        height *= 1 - 1 / left
+        if not 0 < height < 1:
+            continue
+        variance += 1 / (left * (left - 1))
+        width = stats.norm.ppf(0.975) * math.sqrt(variance) / math.log(height)
+        bounds = height ** math.exp(-width), height, height ** math.exp(width)  # log(height) is negative
+        for name, bound in zip(("low", "middle", "high"), sorted(bounds), strict=True):
+            crossed[name] += [at] if bound <= 0.5 else []
+    expected = [min(crossed[name], default=INF) for name in ("middle", "low", "high")]
+    assert ours.median_round(rounds, reached) == tuple(expected)

@@ -198,5 +198,5 @@ def test_heterogeneity_of_two_clients_by_scipy():
 
     least = np.array([at_minimum([1, 0])[0], at_minimum([0, 1])[1]])
     (found,) = heterogeneity(4, gamma=0.5, delta=1.0, clients=2, ridge=0.1).to_dict("records")
-    assert found["gamma"] == pytest.approx((at_minimum([0.5, 0.5]) - least).max(), rel=1e-6)
-    assert found["gamma_biased"] == pytest.approx((at_minimum([0.9, 0.1]) - least).max(), rel=1e-6)
+    assert found["gamma"] == pytest.approx((at_minimum([0.5, 0.5]) - least).max(), abs=1e-6)  # minimisers stop early
+    assert found["gamma_biased"] == pytest.approx((at_minimum([0.9, 0.1]) - least).max(), abs=1e-6)

@@ -164,13 +164,14 @@
       walk(spec, ({ encoding = {}, mark }) => {
         if ((mark?.type ?? mark) !== "line" || encoding.color?.field !== "line") return;
         this.byRound ||= encoding.x.title === "round";
+        this.state.log ||= encoding.y.scale?.type === "log";
         this.names = encoding.color.scale.domain;
         for (const [name, at] of this.names.map((name, at) => [name, at])) {
           looks[name] = [encoding.color.scale.range[at], encoding.strokeDash?.scale.range[at] ?? []];
         }
       });
       this.drawn = new Set(this.names.slice(0, MOST));
-      if (this.names.length && this.rows.some((row) => "low" in row)) box.append(make("label", {}, this.input("log", "checkbox"), "log"));
+      if (this.names.length && this.rows.some((row) => "low" in row)) box.append(make("label", {}, this.input("log", "checkbox", { checked: this.state.log }), "log"));
       if (this.byRound) {
         const last = Math.max(...this.rows.map((row) => row.x));
         box.append(make("label", {}, "up to round ", this.input("cut", "number", { min: 1, max: last, placeholder: last })));
@@ -216,7 +217,7 @@
     }
 
     table() {
-      const keys = Object.keys(this.rows[0] ?? {}).filter((key) => key !== "plot" && key !== "at");
+      const keys = Object.keys(this.rows[0] ?? {}).filter((key) => key !== "plot" && key !== "at").sort((a, b) => (b === "line") - (a === "line"));
       const head = keys.map((key) => make("th", {}, make("button", { type: "button", textContent: key })));
       const body = this.rows.slice(0, 500).map((row) => make("tr", {}, ...keys.map((key) => make("td", { textContent: row[key] ?? "" }))));
       const grid = make("table", { className: "sortable" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
@@ -240,7 +241,7 @@
       delete spec.params; // the boxes stand for the legend
       walk(spec, (one) => {
         const { x, y } = one.encoding ?? {};
-        if (log && y?.type === "quantitative") y.scale = { type: "log" };
+        if (y?.type === "quantitative" && log !== undefined && log !== (y.scale?.type === "log")) y.scale = { type: log ? "log" : "linear", zero: false };
         if (x?.field === "x" && (cut || along)) x.scale = { zero: false };
         if (x?.field === "x" && along) x.title = over;
         if (one !== spec && typeof one.width === "number") {

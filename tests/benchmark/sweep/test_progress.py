@@ -15,7 +15,7 @@ WILD = {"task": {"name": "quadratic", "targets": [[1.0], [1.0]]}, "local": {"lr"
 
 @pytest.fixture
 def console():
-    return Console(file=io.StringIO(), width=200)
+    return Console(file=io.StringIO(), width=200, markup=False)  # as the commands do
 
 
 def jobs_of(store, count, **changes):

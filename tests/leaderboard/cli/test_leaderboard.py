@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rollcall.leaderboard.runs import archive
-from tests.support.command import TINY, rollcall
+from tests.support.command import TINY, rollcall, write
 from tests.support.results import runs
 
 
@@ -143,3 +143,17 @@ def test_methods_over_conditions_have_files_of_their_own(file, tmp_path, capsys)
     assert all((tmp_path / "runs" / "mine" / name).stat().st_size for name in files)
     code, _, err = rollcall(capsys, "leaderboard", file, "--overall", "--only", "participation=bernoulli#2")
     assert err.startswith("error: overall: 1 of 1 conditions have a value of train/distance for each of ")
+
+
+def test_pages_of_ones_own_runs(tmp_path, monkeypatch, capsys):
+    """`--html`: a method of one's own has its page with its code; the pages say what `--json` says."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    file = write(tmp_path)
+    assert rollcall(capsys, "run", file, "--algorithm", "mine.py:Mine", "--executor", "inline")[0] == 0
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--html", "pages", "--json")[1])["rows"]
+    page = Path("pages/experiments/tiny.html").read_text()
+    assert {f'data-value="{row["mean"]!r}"' in page for row in rows} == {True}
+    (own,) = Path("pages/methods").glob("*Mine-*.html")
+    assert "class Mine(FedAvg)" in own.read_text()
+    assert f"../{own.relative_to('pages')}" in page

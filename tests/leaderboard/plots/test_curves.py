@@ -161,6 +161,8 @@ def test_a_curve_over_a_cost(over, x):
     made = [own("mifa", seed, end=0.5) for seed in (0, 1)]
     ranking = rank(made, [Metric("test/accuracy")], last_rounds=1)
     assert lines(ranking_figure(ranking, over)) == {"MIFA": [(0, 10), (x, 50)]}
+    caption = " ".join(ranking_figure(ranking, over).spec["title"]["text"])
+    assert ("Seconds are spread evenly over the rounds." in caption) == (over == "seconds")
     with pytest.raises(SettingError, match=r"x: 'floats' is not allowed; no run has cost/floats_up"):
         ranking_figure(ranking, "floats")
 

@@ -197,9 +197,15 @@ def test_the_tooltip_has_the_number_and_lines_can_be_left_out(visit):
     page.wait_for_function("document.querySelectorAll('.plot [class*=hover0] path').length === 6")
     page.get_by_label("up to round").fill("10")
     page.wait_for_function("document.querySelectorAll('.plot [class*=hover0] path').length === 4")
+    page.get_by_label("over").select_option("seconds")
+    page.wait_for_selector(".plot .view svg text:text-is('seconds')")
     page.get_by_role("checkbox", name="log").check()
     page.wait_for_timeout(300)
     assert "cannot be drawn" not in page.content()
+    page.locator("details.data summary").first.click()
+    numbers = page.locator("details.data").first.locator("tbody tr")
+    numbers.nth(8).wait_for()
+    assert numbers.nth(2).inner_text().split("\t")[:3] == ["FedAvg", "20", "2.01"]
 
 
 def test_everything_works_with_the_keyboard_alone(visit):
