@@ -13,7 +13,9 @@
 Devices have no numbers in the last two forms and in pings: client k is the k-th device of the file.
 """
 
+import hashlib
 import json
+import os
 import pickle
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -36,8 +38,8 @@ NO_CLIENT = -1
 MOST_CELLS = 10**10
 UNIX = 1e8
 """Times from here on, in seconds, are Unix times: the recording starts after March 1973."""
-SHIPPED = Path(__file__).parent / "traces"
-"""Recordings that the suite has, by the name of their file without its ending, with their provenance."""
+NAMED = {"phones": "5cfd9388455c42eef04dea9cc67796a99357b729b00a81ab0252efbfe0b78346"}
+"""Recordings that have a name, with the SHA-256 of their file: the name stands for the content in settings."""
 
 
 def record(model: Participation, rounds: int) -> Bool[np.ndarray, "T m"]:
@@ -66,10 +68,9 @@ def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
         raise _unknown(path, (".npy", ".npz", ".csv", ".parquet"))
 
 
-def shipped(name: str | Path) -> Path | None:
-    """The file of a shipped recording; None if the suite has none of this name."""
-    file = SHIPPED / f"{name}.csv"
-    return file if str(name).isidentifier() and file.is_file() else None
+def named(name: str | Path) -> Path | None:
+    """The place of a recording that has a name, `traces/NAME.csv` in ROLLCALL_DATA; None for any other text."""
+    return Path(os.environ.get("ROLLCALL_DATA", "data"), "traces", f"{name}.csv") if str(name) in NAMED else None
 
 
 Say: TypeAlias = Callable[[str], None]
@@ -77,23 +78,30 @@ Say: TypeAlias = Callable[[str], None]
 
 
 def load(path: str | Path, say: Say = lambda line: None) -> np.ndarray:
-    """Read a recording from a file, or one of the suite by its name.
+    """Read a recording from a file, or one by its name.
 
     Args:
-        path: a file in one of the `FORMS`, or the name of a shipped recording.
+        path: a file in one of the `FORMS`, or one of the names in `NAMED`.
         say: is told what was left out of a recording of intervals.
 
     Returns:
         A mask [T, m], or the rows of a table as an array of dtype `VISITS` or `INTERVALS`.
 
     Raises:
-        ValueError: no such file, another ending, other columns, or a row with a wrong value. The error names the row by
-            its line in a CSV file (the header is line 1), and by its number from 1 in a Parquet file.
+        ValueError: no such file, not the file of this name, another ending, other columns, or a row with a wrong value.
+            The error names the row by its line in a CSV file (the header is line 1), and by its number from 1 in a
+            Parquet file.
     """
-    path = shipped(path) or Path(path)
+    name, path = str(path), named(path) or Path(path)
     if not path.is_file():
-        names = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.csv")))
-        raise ValueError(f"{str(path)!r} is not allowed; there is no such file. Shipped recordings: {names}")
+        how = (
+            f"; docs/howto/recordings.md says how to get {name}"
+            if name in NAMED
+            else f". With a name: {', '.join(NAMED)}"
+        )
+        raise ValueError(f"{name!r} is not allowed; there is no file {path}{how}")
+    if name in NAMED and hashlib.sha256(path.read_bytes()).hexdigest() != NAMED[name]:
+        raise ValueError(f"{path}: is not the file of {name}; its SHA-256 must be {NAMED[name]}")
     if path.suffix not in FORMS:
         raise _unknown(path, FORMS)
     rows = FORMS[path.suffix](path, say)

@@ -1,7 +1,9 @@
 """Fixtures shared by all tests."""
 
+import os
 import shutil
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 import torch
@@ -138,3 +140,15 @@ def publisher(tmp_path, monkeypatch):
     (tmp_path / "served").mkdir()
     with serving(tmp_path / "served") as server:
         yield Publisher(server, monkeypatch)
+
+
+DATA = os.environ.get("ROLLCALL_DATA", "data")
+"""Before a test changes it."""
+
+
+@pytest.fixture
+def phones(monkeypatch):
+    """The recording `phones`, whose file does not come with the suite."""
+    if not Path(DATA, "traces", "phones.csv").is_file():
+        pytest.skip("the recording phones is not in ROLLCALL_DATA")
+    monkeypatch.setenv("ROLLCALL_DATA", DATA)

@@ -114,7 +114,7 @@ def load(
     Raises:
         SettingError: the model does not exist, one of its options is not allowed, or its data set is not here.
     """
-    if spec.endswith(DATA_FILES) or recording.shipped(spec):
+    if spec.endswith(DATA_FILES) or recording.named(spec):
         if only:
             raise SettingError("--only is not allowed with a recording; it has no panels")
         return _recorded(spec, note), ""

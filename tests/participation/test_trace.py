@@ -91,13 +91,24 @@ def test_unix_times_start_at_the_midnight_of_their_zone(tmp_path):
         Trace(Population(1), mask=str(tmp_path / "calls.csv"), round_length=1800, time_zone="Mars")
 
 
-def test_the_shipped_phones():
+def test_the_phones(phones):
     model = Trace(Population(300), mask="phones", round_length=600)
     assert model.mask.shape == (894, 300)  # 6.2 days
     assert (model.stationary == 0).sum() == 4
     assert model.mask.sum() / 894 == pytest.approx(47.2, abs=0.05)
     assert np.median(model.stationary) == pytest.approx(0.124, abs=5e-4)
-    with pytest.raises(ValueError, match=r"no such file\. Shipped recordings: phones"):
+
+
+def test_a_recording_with_a_name_must_be_the_file_of_this_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
+    file = tmp_path / "traces" / "phones.csv"
+    with pytest.raises(ValueError, match=rf"there is no file {file}; docs/howto/recordings.md says how to get phones"):
+        load("phones")
+    file.parent.mkdir()
+    file.write_text("client,start,end\n0,0,700\n")
+    with pytest.raises(ValueError, match=r"phones.csv: is not the file of phones; its SHA-256 must be 5cfd"):
+        load("phones")
+    with pytest.raises(ValueError, match=r"there is no file laptops\. With a name: phones"):
         load("laptops")
 
 
