@@ -441,8 +441,10 @@ def _read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
         if isinstance(value, str) and str in members:
             from rollcall.participation import recording
 
-            if Path(value).is_file() or recording.named(value):
+            if Path(value).is_file():
                 return recording.load(value)
+            if recording.named(value):  # its file is read when a trial is built
+                return value
         if isinstance(value, str | Path) and np.ndarray in members and Path(value).suffix in DATA_FILES:
             return _array_of_file(Path(value))
     except ValueError as error:

@@ -15,6 +15,7 @@ from rollcall import simulate
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.experiment import Experiment, names, places
+from rollcall.participation import recording, trace
 from rollcall.tasks import Batches, datasets
 from rollcall.tasks.base import ClientData
 
@@ -28,6 +29,10 @@ SIZES = {
     "cifar100": {"train": 50_000, "test": 10_000},
     "cinic10": {"train": 90_000, "valid": 90_000, "test": 90_000},
 }
+
+
+PHONES = np.array([(k, 3600.0 * (k % 24), 5e5 - 1000 * k) for k in range(300)], dtype=recording.INTERVALS)
+"""In the place of the recording, whose file does not come with the suite."""
 
 
 def stand_in(source):
@@ -51,6 +56,7 @@ def seen():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "splits", lambda source: stand_in(source) if source.name in SIZES else genuine(source))
         patch.setattr(ClientData, "evaluation", eight)
+        patch.setattr(trace, "load", lambda mask: PHONES)
         for loader in loaders:
             loader.cache_clear()
         yield {}
