@@ -68,16 +68,28 @@ def ran(experiment, known=None):
     return [known[digest] for digest in {place.digest for place in places(experiment)}]
 
 
+@cache
+def archived(name):
+    """The kept runs of an experiment by digest."""
+    return {run.tags["rollcall.trial"]: run for run in unarchive(read(name).home)}
+
+
+@cache
+def cells_of(name):
+    return cells(read(name), list(archived(name).values()))
+
+
 def kept(experiment, claim):
-    return check_claim(claim, experiment, cells(experiment, unarchive(experiment.home))).verdict
+    return check_claim(claim, experiment, cells_of(experiment.name)).verdict
 
 
 def test_a_tenth_of_the_statements_is_run_again():
     """The cheapest claims that have a new kind of analysis or of claim: equal rows and equal verdicts."""
     every = [read(name) for pattern in ("*/statements", "*/quadratics") for name in names(of=pattern)]
-    archived = {one.name: {run.tags["rollcall.trial"] for run in unarchive(one.home)} for one in every}
     claims = [(one, claim) for one in every for claim in one.claims]
-    claims = [pair for pair in claims if {place.digest for place in places(part(*pair))} <= archived[pair[0].name]]
+    claims = [
+        pair for pair in claims if {place.digest for place in places(part(*pair))} <= archived(pair[0].name).keys()
+    ]
     claims.sort(key=lambda pair: cost(*pair))
     chosen, seen = [], set()
     for experiment, claim in claims:
@@ -90,9 +102,8 @@ def test_a_tenth_of_the_statements_is_run_again():
     for experiment, claim in chosen:
         of = part(experiment, claim)
         runs = ran(of, known)
-        earlier = {run.tags["rollcall.trial"]: run.history for run in unarchive(experiment.home)}
         for run in runs:
-            before = earlier[run.tags["rollcall.trial"]].loc[: run.history.index[-1]]
+            before = archived(experiment.name)[run.tags["rollcall.trial"]].history.loc[: run.history.index[-1]]
             again = run.history.loc[before.index, before.columns]
             np.testing.assert_allclose(again, before, rtol=1e-5, atol=1e-9, err_msg=f"{experiment.name}: {claim.says}")
         assert check_claim(claim, of, cells(of, runs)).verdict == kept(experiment, claim), claim.says
