@@ -25,7 +25,7 @@ for package in rollcall rollcall.benchmark rollcall.leaderboard rollcall.partici
     python -c "import $package; assert $package.__file__.startswith('$own'), $package.__file__"
 done
 test -f "$own/rollcall/py.typed"
-rollcall list >list.txt
+rollcall list experiment >list.txt
 grep -q fedpbc/table1 list.txt
 rollcall run quickstart --executor inline --rounds 4 --seeds 0
 rollcall leaderboard quickstart --html pages
