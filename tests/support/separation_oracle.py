@@ -7,12 +7,13 @@ import numpy as np
 
 
 def brute_separation(p, R, B=1):
-    """pi_R by a dense chain over the last R sets drawn, from every state the start can reach."""
-    M = len(p)
+    """pi_R by a dense chain over the last R sets drawn, from every state the start can reach; R may differ by unit."""
+    M, R_of = len(p), np.broadcast_to(R, len(p))
+    R = int(R_of.max())
     index, todo, moves = {(): 0}, [()], []
     while todo:
         state = todo.pop()
-        free = [i for i in range(M) if all(i not in past for past in state)]
+        free = [i for i in range(M) if all(i not in past for past in state[max(0, len(state) - R_of[i]) :])]
         sets = list(itertools.combinations(free, B))
         total = sum(math.prod(p[i] for i in s) for s in sets)
         for s in sets:

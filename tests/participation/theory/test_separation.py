@@ -59,6 +59,16 @@ def test_stationary_separation_properties(p, data):
         theory.stationary_separation(p, units)
 
 
+def test_enumeration_with_a_separation_for_each_unit():
+    # Unit 0 may come back at once, units 1 and 2 skip a round. States: none, 1 or 2 waiting.
+    p = np.array([0.5, 0.3, 0.2])
+    # From "none": to 1 with 0.3, to 2 with 0.2. From 1: to none with 5/7, to 2 with 2/7. From 2: 5/8 and 3/8 to 1.
+    P = np.array([[0.5, 0.3, 0.2], [5 / 7, 0, 2 / 7], [5 / 8, 3 / 8, 0]])
+    x = np.linalg.solve(np.vstack([(P.T - np.eye(3))[:2], np.ones(3)]), np.array([0, 0, 1.0]))
+    expected = np.array([0.5 * x[0] + 5 / 7 * x[1] + 5 / 8 * x[2], x[1], x[2]])
+    np.testing.assert_allclose(brute_separation(p, np.array([0, 1, 1])), expected, atol=1e-13)
+
+
 def test_separation_refuses_what_it_cannot_do():
     p = np.ones(20)
     with pytest.raises(ValueError, match="more states than the limit of 20,000"):
