@@ -16,7 +16,6 @@ from rollcall.tasks.base import Task as Task
 from rollcall.tasks.images import cifar10 as cifar10
 from rollcall.tasks.images import cifar100 as cifar100
 from rollcall.tasks.images import cinic10 as cinic10
-from rollcall.tasks.images import cinic10_enlarged as cinic10_enlarged
 from rollcall.tasks.images import digits as digits
 from rollcall.tasks.images import fashion_mnist as fashion_mnist
 from rollcall.tasks.images import mnist as mnist
@@ -48,5 +47,4 @@ TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "cifar10": cifar10,
     "cifar100": cifar100,
     "cinic10": cinic10,
-    "cinic10_enlarged": cinic10_enlarged,
 }
