@@ -1,13 +1,15 @@
 """Participation models: which clients are active in which round. Independent of learning.
 
-`MODELS`, `PROBABILITIES` and `VARIATIONS` list the names that an experiment file can use. Each model and each source of
-probabilities takes the population first, each variation takes p and t. Keyword arguments are the options of the file.
-A model raises ValueError for an option out of range; probabilities must be in [0, 1], one for all clients or for each.
+`MODELS`, `PROBABILITIES`, `VARIATIONS` and `SPEEDS` list the names that an experiment file can use. Each model and each
+source of probabilities takes the population first, each variation p and t, each distribution of speeds the population
+and a generator. Keyword arguments are the options of the file. A model raises ValueError for an option out of range;
+probabilities must be in [0, 1], one for all clients or for each.
 """
 
 from collections.abc import Callable
 
 from rollcall.participation.base import Chain, Participation, Population
+from rollcall.participation.clock import SPEEDS, Clocked
 from rollcall.participation.cyclic import Cyclic, CyclicReset
 from rollcall.participation.fits import matched
 from rollcall.participation.function import FromFunction, FromObject
@@ -41,10 +43,12 @@ MODELS: dict[str, Callable[..., Participation]] = {
 __all__ = [
     "MODELS",
     "PROBABILITIES",
+    "SPEEDS",
     "VARIATIONS",
     "Active",
     "Bernoulli",
     "Chain",
+    "Clocked",
     "ClusteredMarkov",
     "Copula",
     "Cyclic",

@@ -41,6 +41,7 @@ class Minibatches:
     Attributes:
         per_epoch: [m], the number of batches in an epoch of each client.
         longest: [m], samples in the longest minibatch of each client.
+        mean: [m], samples in a minibatch of each client, on average over an epoch.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Minibatches:
             self.per_epoch = np.maximum(sizes // size, 1) if last == "drop" else -(-sizes // size)
         # A client's last batch of an epoch is shorter, or a whole one if shorter ones are dropped.
         self._last = np.minimum(sizes - (self.per_epoch - 1) * self.longest, self.longest)
+        self.mean = ((self.per_epoch - 1) * self.longest + self._last) / self.per_epoch
         self._shuffled = np.flatnonzero(self._last != sizes)
         self._seeds: dict[tuple[int, int], Seed] = {}
         self._foreseen = range(0)
