@@ -11,6 +11,7 @@ from collections.abc import Callable
 from rollcall.participation.base import Chain, Participation, Population
 from rollcall.participation.clock import SPEEDS, Clocked
 from rollcall.participation.cyclic import Cyclic, CyclicReset
+from rollcall.participation.departures import Adversary, Churn
 from rollcall.participation.fits import matched
 from rollcall.participation.function import FromFunction, FromObject
 from rollcall.participation.independent import Active, Bernoulli, Copula, Full, GroupEvents, Uniform, Weighted
@@ -37,6 +38,8 @@ MODELS: dict[str, Callable[..., Participation]] = {
     "copula": Copula,
     "trace": Trace,
     "matched": matched,
+    "churn": Churn,
+    "adversary": Adversary,
     "function": FromFunction,
 }
 
@@ -46,8 +49,10 @@ __all__ = [
     "SPEEDS",
     "VARIATIONS",
     "Active",
+    "Adversary",
     "Bernoulli",
     "Chain",
+    "Churn",
     "Clocked",
     "ClusteredMarkov",
     "Copula",
