@@ -51,6 +51,7 @@ ABOUT = {
     "participation": "Which clients are available in each round. The key `participation` of a trial.",
     "probability": "Where the probabilities of the clients come from. An option of most participation models.",
     "variation": "How the probabilities change over time. An option of some participation models.",
+    "speed": "Speeds of devices and links. The keys `speed`, `up` and `down` of `clock`.",
     "function": "A user-defined function (t, rng) of active clients. An option of the participation model `function`.",
     "algorithm": "The federated method. The key `algorithm` of a trial.",
     "metric": "Measurements besides the metrics of the task. The key `metrics` of `evaluation`.",

@@ -1,8 +1,9 @@
 """Participation models: which clients are active in which round. Independent of learning.
 
-`MODELS`, `PROBABILITIES` and `VARIATIONS` list the names that an experiment file can use. Each model and each source of
-probabilities takes the population first, each variation takes p and t. Keyword arguments are the options of the file.
-A model raises ValueError for an option out of range; probabilities must be in [0, 1], one for all clients or for each.
+`MODELS`, `PROBABILITIES`, `VARIATIONS` and `SPEEDS` list the names that an experiment file can use. Each model and each
+source of probabilities takes the population first, each variation p and t, each distribution of speeds the population
+and a generator. Keyword arguments are the options of the file. A model raises ValueError for an option out of range;
+probabilities must be in [0, 1], one for all clients or for each.
 """
 
 from collections.abc import Callable
@@ -10,8 +11,12 @@ from collections.abc import Callable
 from rollcall.participation.base import Chain as Chain
 from rollcall.participation.base import Participation as Participation
 from rollcall.participation.base import Population as Population
+from rollcall.participation.clock import SPEEDS as SPEEDS
+from rollcall.participation.clock import Clocked as Clocked
 from rollcall.participation.cyclic import Cyclic as Cyclic
 from rollcall.participation.cyclic import CyclicReset as CyclicReset
+from rollcall.participation.departures import Adversary as Adversary
+from rollcall.participation.departures import Churn as Churn
 from rollcall.participation.fits import matched as matched
 from rollcall.participation.function import FromFunction as FromFunction
 from rollcall.participation.function import FromObject as FromObject
@@ -48,5 +53,7 @@ MODELS: dict[str, Callable[..., Participation]] = {
     "copula": Copula,
     "trace": Trace,
     "matched": matched,
+    "churn": Churn,
+    "adversary": Adversary,
     "function": FromFunction,
 }

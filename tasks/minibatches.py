@@ -32,6 +32,7 @@ class Minibatches:
     Attributes:
         per_epoch: [m], the number of batches in an epoch of each client.
         longest: [m], samples in the longest minibatch of each client.
+        mean: [m], samples in a minibatch of each client, on average over an epoch.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Minibatches:
             self.per_epoch = np.maximum(sizes // size, 1) if last == "drop" else -(-sizes // size)
         # A client's last batch of an epoch is shorter, or a whole one if shorter ones are dropped.
         self._last = np.minimum(sizes - (self.per_epoch - 1) * self.longest, self.longest)
+        self.mean = ((self.per_epoch - 1) * self.longest + self._last) / self.per_epoch
         # Consecutive steps of a client share an epoch, so the cache only needs room for about a round of all clients.
         self._epoch = lru_cache(maxsize=2 * len(parts))(self._draw_epoch)
 

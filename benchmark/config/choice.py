@@ -132,6 +132,7 @@ KINDS = {
         "rollcall.participation.probabilities:PROBABILITIES", "population", returned="a probability for each client"
     ),
     "variation": Kind("rollcall.participation.variations:VARIATIONS", "p, t", returned="a probability for each client"),
+    "speed": Kind("rollcall.participation.clock:SPEEDS", "population, rng", returned="a speed for each client"),
     "algorithm": Kind("rollcall.algorithms:ALGORITHMS", returns="rollcall.algorithms:Algorithm", subclass=True),
     "schedule": Kind("rollcall.benchmark.config.schedules:SCHEDULES", "t", returned="a number"),
     "server_optimizer": Kind(
@@ -408,11 +409,11 @@ def _annotation(key: str, annotation: Any) -> Any:
     members = typing.get_args(annotation) if union else (annotation,)
     kind = key if key in KINDS and any(typing.get_origin(member) is Callable for member in members) else ""
     if kind or np.ndarray in members:
-        return Annotated[Any, PlainValidator(partial(_read_option, kind, members))]
+        return Annotated[Any, PlainValidator(partial(read_option, kind, members))]
     return annotation
 
 
-def _read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
+def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
     """The value of an option that may be a choice or an array.
 
     Args:

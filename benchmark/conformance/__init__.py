@@ -34,6 +34,7 @@ CHECKS: Mapping[str, Sequence[Callable[[Any], Any]]] = {
     "participation": (parts.participation, parts.marginals, parts.long_run),
     "probability": (parts.probability,),
     "variation": (parts.variation,),
+    "speed": (parts.speed,),
     "partition": (parts.partition,),
     "model": (parts.model,),
     "task": (parts.task,),
