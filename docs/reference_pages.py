@@ -52,11 +52,11 @@ ABOUT = {
     "participation": "Which clients are available in each round. The key `participation` of a trial.",
     "probability": "Where the probabilities of the clients come from. An option of most participation models.",
     "variation": "How the probabilities change over time. An option of some participation models.",
+    "speed": "Speeds of devices and links. The keys `speed`, `up` and `down` of `clock`.",
     "function": "A user-defined function (t, rng) of active clients. An option of the participation model `function`.",
     "algorithm": "The federated method. The key `algorithm` of a trial.",
     "metric": "Measurements besides the metrics of the task. The key `metrics` of `evaluation`.",
     "schedule": "How the local learning rate changes over rounds. The key `schedule` of `local`.",
-    "local_optimizer": "Optimizer of the local steps of a client. The key `optimizer` of `local`.",
     "server_optimizer": "Optimizer of the server's model for a method's update. The key `optimizer` of `server`.",
     "analysis": "A computation without training. The key `analysis` of a panel.",
 }

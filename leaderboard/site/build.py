@@ -18,6 +18,7 @@ from markupsafe import Markup
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, file_of, is_number
+from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import Cell, cells
@@ -35,7 +36,7 @@ from rollcall.leaderboard.paper.reproduction import (
     overrides,
 )
 from rollcall.leaderboard.paper.sentences import claims_list, interval, tally_of, unit_of
-from rollcall.leaderboard.plots.curves import OVER, paper_figure, ranking_figure
+from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import Figure
 from rollcall.leaderboard.ranking import METHOD, axes, rank
 from rollcall.leaderboard.render import Number, Table
