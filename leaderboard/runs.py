@@ -74,6 +74,14 @@ class Run:
         settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
         return replace(self, settings=settings, history=self.history[self.history.index <= rounds])
 
+    @property
+    def evaluated(self) -> list[int]:
+        """The rounds after which its settings evaluate it; those of its history if it is an analysis."""
+        if "rounds" not in self.settings:
+            return [int(t) for t in self.history.index]
+        evaluation = _evaluation(self._how_evaluated)
+        return [t for t in range(self.rounds + 1) if evaluation.due(t, self.rounds)]
+
     @cached_property
     def _how_evaluated(self) -> Settings:
         return tuple(pair for pair in self.settings.items() if pair[0].startswith("evaluation."))
@@ -246,7 +254,7 @@ def unarchive(experiment: str, *folders: Path) -> list[Run]:
     If several archives have a trial, the run with the most rounds counts; of equal ones that of the later folder.
     """
     distinct = dict.fromkeys(folder.resolve() for folder in folders or (PACKAGE,))
-    return list(_longest(run for folder in distinct for run in _archived(folder / f"{experiment}.csv")).values())
+    return list(_longest(run for folder in distinct for run in archived(folder / f"{experiment}.csv")).values())
 
 
 @cache
@@ -367,7 +375,7 @@ def _longest(runs: Iterable[Run]) -> dict[str, Run]:
     return {run.tags["rollcall.trial"]: run for run in sorted(runs, key=lambda run: run.rounds)}
 
 
-def _archived(table: Path) -> list[Run]:
+def archived(table: Path) -> list[Run]:
     """The runs of an archive's CSV file; none without the file."""
     if not table.exists():
         return []
