@@ -56,7 +56,6 @@ ABOUT = {
     "algorithm": "The federated method. The key `algorithm` of a trial.",
     "metric": "Measurements besides the metrics of the task. The key `metrics` of `evaluation`.",
     "schedule": "How the local learning rate changes over rounds. The key `schedule` of `local`.",
-    "local_optimizer": "Optimizer of the local steps of a client. The key `optimizer` of `local`.",
     "server_optimizer": "Optimizer of the server's model for a method's update. The key `optimizer` of `server`.",
     "analysis": "A computation without training. The key `analysis` of a panel.",
 }

@@ -144,9 +144,6 @@ KINDS = {
         returned="a torchmetrics.Metric or a rollcall.tasks.metrics.OverClients",
     ),
     "function": Kind("rollcall.participation.function:FUNCTIONS", "t, rng", returned="a mask or ids of clients"),
-    "local_optimizer": Kind(
-        "rollcall.benchmark.engines.local_training:OPTIMIZERS", "params, lr", "torch.optim:Optimizer"
-    ),
     "analysis": Kind("rollcall.participation.analyses:ANALYSES", "seed", "pandas:DataFrame"),
 }
 
@@ -240,8 +237,6 @@ def kind_of(name: str) -> str:
         kinds = [kind for kind, entry in KINDS.items() if name in entry.known or name in installed(kind)]
     if "algorithm" in kinds or not (kinds or ":" in name):
         return "algorithm"
-    if kinds == ["server_optimizer", "local_optimizer"]:  # the checks of both are the same
-        return kinds[0]
     if len(kinds) != 1:
         several = f"may be of the kinds {', '.join(kinds)}; say which with --kind"
         unclear = f"its kind is not clear from a base class; say it with --kind ({', '.join(KINDS)})"

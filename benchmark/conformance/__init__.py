@@ -42,7 +42,6 @@ CHECKS: Mapping[str, Sequence[Callable[[Any], Any]]] = {
     "augmentation": (parts.augmentation,),
     "metric": (parts.metric,),
     "server_optimizer": (parts.optimizer,),
-    "local_optimizer": (parts.optimizer,),
     "analysis": (parts.analysis,),
 }
 """The checks of each kind. A check takes the choice, or of an algorithm a `Subject`. Its docstring is its title.

@@ -17,7 +17,6 @@ from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import LocalTraining, local_training
-from rollcall.benchmark.engines.local_training import ClientOptimizer
 from rollcall.benchmark.federation.checked import check_init, check_task, located
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
@@ -199,10 +198,8 @@ def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.opt
 
 def local_steps(local: Local, minibatches: Minibatches) -> LocalTraining:
     """The clients' local training; epochs become steps. The engines compute SGD themselves."""
-    optimizer: ClientOptimizer | None = None
-    if isinstance(local.optimizer, Choice):
-        optimizer = local.optimizer.bound()
-    elif local.optimizer != "sgd":
+    optimizer = None
+    if local.optimizer != "sgd":
         optimizer = partial(local_training.OPTIMIZERS[local.optimizer], **local.options())
     return LocalTraining(
         steps=local.steps or (local.epochs or 1) * minibatches.per_epoch,
