@@ -107,17 +107,7 @@ def clocked(
     samples: Float[np.ndarray, "m"],
     d: int,
 ) -> Participation:
-    """The clients of a participation model that are in time.
-
-    Args:
-        trial: for errors.
-        clock: its clock.
-        population: the clients.
-        participation: the available ones.
-        algorithm: decides how many vectors a client receives and sends.
-        samples: that each client computes in a round.
-        d: floats of a vector.
-    """
+    """The available clients that are in time; each computes `samples` a round, for a model of d floats."""
     x = torch.ones(1)
     known: dict[str, Any] = dict.fromkeys(KNOWLEDGE, x)
     calls = [Round(0, torch.arange(active), 1.0, x, **known) for active in (1, 0)]

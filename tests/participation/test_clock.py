@@ -70,6 +70,9 @@ def test_a_round_is_a_function_of_seed_and_round():
     # A client has the same luck under every rule: who fails without a deadline fails with it.
     for t, (on, _, _) in enumerate(rounds(model(1, deadline=5.0), 40)):
         assert set(on) <= set(forward[t][0])
+    # Nor does it depend on who else is available.
+    alone = Clocked(Population(3, 1), trace(MASK * [0, 1, 0]), T, jitter=0.5, failure=0.3)
+    assert [set(alone.active(t).tolist()) for t in range(40)] == [set(on) & {1} for on, _, _ in forward]
     # The jitter of a client is that of its time: log(T / 2.5) is N(0, 0.5^2) in rounds with client 0 alone.
     alone = Clocked(Population(3), trace(np.array([[1, 0, 0]])), T, jitter=0.5)
     z = np.log([alone.seconds(t) / 2.5 for t in range(2000)]) / 0.5
