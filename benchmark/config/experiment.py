@@ -211,7 +211,7 @@ class Experiment(Settings):
         for field in ("columns", "pictures"):
             for axis in getattr(self.report, field):
                 _check_one_of(f"report.{field}", axis, shown)
-        _check_one_of("report.x", self.report.x, [*OVER, *numeric])
+        _check_one_of("report.x", self.report.x, [*OVER, *shown])
         return self
 
     @classmethod
@@ -267,6 +267,7 @@ class Experiment(Settings):
         return {
             "report.metrics": self.report.metrics,
             "report.drawn": self.report.drawn,
+            "report.against": self.report.against,
             "claims: metric": [claim.metric for claim in claims if claim.metric],
             "claims: against": [claim.against for claim in claims if claim.against],
             "claims: per": [claim.per for claim in claims if claim.per],

@@ -35,9 +35,11 @@ class Report(Settings):
     drawn: tuple[MetricName, ...] = Field(
         (), description="metrics that have a plot each; by default the first metric that a panel measured"
     )
+    against: tuple[MetricName, ...] = Field(
+        (), description="metrics on the x axis of a plot each, which has a point for each cell instead of curves"
+    )
     x: str = Field(
-        "round",
-        description="the x axis of the curves: `round`, `gradients`, `floats`, `seconds`, or an axis of numbers",
+        "round", description="the x axis of the curves: `round`, `gradients`, `floats`, `seconds`, or an axis"
     )
     log: tuple[Literal["x", "y"], ...] = Field((), description="axes of the figure with a logarithmic scale")
 

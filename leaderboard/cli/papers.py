@@ -50,10 +50,11 @@ def report(
         Path, typer.Option(metavar="DIR", help="Folder of the report; results in DIR/results count too.")
     ] = FOLDER,
 ) -> None:
-    """Write REPRODUCTION.md, a page for each experiment, and figures: claim by claim, what reproduced.
+    """Write REPRODUCTION.md, FINDINGS.md, a page for each experiment, and figures: claim by claim, what reproduced.
 
     They are made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
     """
+    from rollcall.leaderboard.paper import findings
     from rollcall.leaderboard.paper.reproduction import NAME, PICTURE, judged, reproduction
     from rollcall.leaderboard.plots.curves import paper_figure, printed_figure
 
@@ -63,7 +64,7 @@ def report(
         judged(experiment, *folders)
         for experiment in track(papers(), "claims", console=err, transient=True, disable=quiet)
     ]
-    for path, text in reproduction(all_judged).items():
+    for path, text in (reproduction(all_judged) | {findings.NAME: findings.page(all_judged)}).items():
         _below(to, path).write_text(text, encoding="utf-8")
     for one in track(all_judged, "figures", console=err, transient=True, disable=quiet):
         measured = [cell for cell in one.cells if cell.runs]

@@ -35,9 +35,9 @@ PAPERS = {"PBC": "FedPBC", "SUN": "Debiased FedAvg", "FOC": "FOCUS", "CAF": "CA-
 INTRODUCTION = """\
 # What reproduced
 
-`rollcall report` writes this page from the results in `results`; do not edit it by hand. A claim restates one sentence
-of a paper as a quantity with bounds. The verdict judges the direction that the sentence states, by a 95 % interval over
-seeds:
+`rollcall report` writes this page from the results in `results`; do not edit it by hand. [FINDINGS.md](FINDINGS.md) has
+what the suite's own experiments show. A claim restates one sentence of a paper as a quantity with bounds. The verdict
+judges the direction that the sentence states, by a 95 % interval over seeds:
 
 - **holds**, **contradicted**: the interval is within the bounds, or outside them.
 - **no difference that matters**: the interval is within a margin of the bound (a quarter of the printed difference).

@@ -4,6 +4,7 @@ A curve is the mean over seeds, with a band of one standard deviation. Rounds af
 left out, so that a curve is a mean over the same seeds everywhere.
 """
 
+import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -69,12 +70,14 @@ class Subplot:
         metric: on the y axis.
         x: the label of the x axis.
         lines: the cells of each line by its name; several cells if the line runs over an axis of the grid.
+        ticks: the labels on the x axis in the order of the file, if they are no numbers.
     """
 
     title: str
     metric: Metric
     x: str
     lines: dict[str, list[Cell]]
+    ticks: Sequence[str] = ()
 
 
 def ranking_figure(ranking: Ranking, over: str = "round") -> Figure:
@@ -108,7 +111,8 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "rou
     """The `subplots` of an experiment.
 
     The x axis has rounds and a line for each cell, with a band of one standard deviation over seeds. If the report
-    names another axis as `x`, there is a line for each of the other labels. On a logarithmic y axis, mean and standard
+    names another axis as `x`, there is a line for each of the other labels. If it names metrics as `against`, there is
+    a plot for each of them, with a point for each cell. On a logarithmic y axis, mean and standard
     deviation are those of the logarithms. A quantity that is only ever 0 or 1 is drawn as a row of blocks.
 
     Args:
@@ -120,6 +124,10 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "rou
         SettingError: none of the metrics was measured, or no run has the column of the x axis.
     """
     report = experiment.report
+    if over != "round" and report.against:
+        raise SettingError(f"x: '{over}' is not allowed; this figure runs over {report.against[0].name}")
+    if report.against:
+        return _scatter(experiment, cells)
     if report.x in OVER:
         over = report.x if over == "round" else over
         experiment = experiment.model_copy(update={"report": report.model_copy(update={"x": "round"})})
@@ -127,6 +135,42 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "rou
     if over != "round" and experiment.report.x != "round":
         raise SettingError(f"x: '{over}' is not allowed; this figure runs over {experiment.report.x}")
     return _drawn(made, experiment.report, over, experiment)
+
+
+def _scatter(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
+    """The first metric against each of the report's `against`: the means of each cell, in the style of its method."""
+    report, metric = experiment.report, experiment.report.metrics[0]
+    rows: list[Row] = []
+    for number, across in enumerate(report.against):
+        for cell in cells:
+            labels = {axis: label for axis, label in cell.labels.items() if label and axis != METHOD}
+            x, y = (one.scale * cell.finals(one, report.last_rounds) for one in (across, metric))
+            point = {
+                "plot": number,
+                "line": cell.labels.get(METHOD, ""),
+                "x": x.mean(),
+                "value": y.mean(),
+                "sd": y.std(),
+            }
+            rows.append(point | {"where": ", ".join(label_name(*one) for one in labels.items()), "seeds": len(y)})
+    rows = [row for row in rows if math.isfinite(row["x"] + row["value"])]
+    if not rows:
+        raise SettingError(f"metric: {metric.name!r} was measured in no run of {experiment.name}")
+    methods = dict.fromkeys(row["line"] for row in rows)
+    names = label_names(METHOD, methods)
+    styles = {names[method]: style(method, methods) for method in methods}
+    rows = [row | {"line": names[row["line"]]} for row in rows]
+    tips = [channel(key, kind="nominal") for key in ("line", "where", "x", "value", "sd", "seeds")]
+    views = [
+        view([
+            layer("point", plot=number, x=channel("x", across.head), y=channel("value", metric.head), tooltip=tips,
+                  mark_size=45, mark_filled=True, mark_opacity=0.85, **by_line(styles, "color", "shape", legend={})),
+        ], width=300, height=HEIGHT + 60)
+        for number, across in enumerate(report.against)
+    ]  # fmt: skip
+    what = f"{metric.head} against {', '.join(across.head for across in report.against)}"
+    caption = "Points: the mean of a cell over its seeds."
+    return figure(views, {"long": rows}, f"{experiment.title}. {what}. Methods: {', '.join(styles)}.", 2, caption)
 
 
 def printed_figure(results: Sequence[ClaimResult]) -> Figure | None:
@@ -198,7 +242,9 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
             for cell in inside:
                 if cell.measured(metric):
                     lines.setdefault(_text(experiment, cell.labels, along) or metric.title, []).append(cell)
-            made.append(Subplot(title, metric, _x(experiment, inside), lines))
+            along_x = list(dict.fromkeys(label for cell in inside if (label := cell.labels.get(report.x))))
+            ticks = [] if all(map(is_number, along_x)) else along_x
+            made.append(Subplot(title, metric, _x(experiment, inside), lines, ticks))
     return made
 
 
@@ -232,7 +278,7 @@ def _drawn(
         elif own and all(row["value"] in (0, subplot.metric.scale) for row in own):
             layers, height = _blocks(own, title, styles), HEIGHT
         else:
-            x = _x_axis(here["long"], title, report, over != "round" or subplot.x == "round")
+            x = _x_axis(here["long"], title, report, over != "round" or subplot.x == "round", subplot.ticks)
             y = _y_axis(here, subplot.metric, report, named=number == beside[0])
             layers, height = _curves(number, x, y, here, styles, subplot.metric), HEIGHT
         height = 260 if height == HEIGHT and len(made) == 1 else height
@@ -274,10 +320,16 @@ def _whose_seconds(made: Sequence[Subplot]) -> str:
 
 def _alike(made: Sequence[Subplot], index: int, subplot: Subplot) -> bool:
     """Whether the subplot with this index, if there is one, has the axes of another one."""
-    return index < len(made) and (made[index].metric, made[index].x) == (subplot.metric, subplot.x)
+    if index >= len(made):
+        return False
+    return all(getattr(made[index], name) == getattr(subplot, name) for name in ("metric", "x", "ticks"))
 
 
-def _x_axis(rows: Sequence[Row], title: str, report: Report, from_zero: bool) -> Spec:
+def _x_axis(rows: Sequence[Row], title: str, report: Report, from_zero: bool, ticks: Sequence[str]) -> Spec:
+    if ticks:
+        named = f"{json.dumps([label_name(title, tick) for tick in ticks])}[datum.value]"
+        ends = [-0.2, len(ticks) - 0.8]
+        return channel("x", title, values=list(range(len(ticks))), labelExpr=named, domain=ends, nice=False)
     log = "x" in report.log
     low, high = room((row["x"] for row in rows), log, 0.02 if any("few" in row for row in rows) else 0.0)
     large = {"format": "~s"} if high >= 1e5 else {}
@@ -377,7 +429,7 @@ def _points(subplot: Subplot, report: Report, over: str) -> list[Row]:
     """The points of each line, in printed units."""
     made, log, metric = [], "y" in report.log, subplot.metric
     for name, cells in subplot.lines.items():
-        values = metric.scale * _curve(cells, report, metric)
+        values = metric.scale * _curve(cells, report, metric, subplot.ticks)
         if values.empty:  # all runs diverged
             continue
         mean, low, high = _band(values, log)
@@ -457,11 +509,12 @@ def _band(curve: pd.DataFrame, logarithmic: bool) -> tuple[pd.Series, pd.Series,
     return mean, mean - sd, mean + sd
 
 
-def _curve(cells: Sequence[Cell], report: Report, metric: Metric) -> pd.DataFrame:
+def _curve(cells: Sequence[Cell], report: Report, metric: Metric, ticks: Sequence[str]) -> pd.DataFrame:
     """[points, seeds], indexed by their place on the x axis."""
     if report.x == "round":
         return _by_round(cells, metric)
-    points = {float(cell.labels.get(report.x) or 0): cell for cell in cells}
+    labels = {cell.labels.get(report.x) or "0": cell for cell in cells}
+    points = {float(ticks.index(label) if label in ticks else label): cell for label, cell in labels.items()}
     values = {x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}
     return pd.DataFrame(values).T.sort_index()
 

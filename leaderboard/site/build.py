@@ -24,6 +24,7 @@ from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.names import label_name, method_name, model_name, paper_of
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, check_claim
+from rollcall.leaderboard.paper.findings import Findings
 from rollcall.leaderboard.paper.quantities import estimate
 from rollcall.leaderboard.paper.reported import printed, printed_for
 from rollcall.leaderboard.paper.reproduction import (
@@ -184,6 +185,9 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
     pages.write("claims.html", "claims", {"claims": claims, "papers": PAPERS})
     compared = [{key: value for key, value in one.items() if key != "labels"} for one in records]
     pages.write("compare.html", "compare", {"records": compared})
+    pages.write(
+        "findings.html", "findings", {"told": Findings.read(), "by": {one.experiment.name: one for one in shown}}
+    )
     pages.write("verdicts.html", "verdicts", {"verdicts": VERDICTS})
     for one in shown:
         pages.write(f"experiments/{one.experiment.name}.html", "experiment", _experiment(one, claims, methods))

@@ -232,6 +232,35 @@ def test_figures_over_an_axis():
     assert lines(figure) == {name: [(0.1, 0.6), (0.2, 0.7), (0.4, 0.9)] for name in ("FedAvg", "MIFA")}
 
 
+def test_labels_that_are_no_numbers_are_at_equal_distances_in_the_order_of_the_file():
+    axis = experiment(report={"metrics": {"test/accuracy": "max"}, "x": "participation"})
+    figure = paper_figure(axis, cells(axis, runs(axis, ends)))
+    assert lines(figure) == {"FedAvg": [(0, 60), (1, 60)], "MIFA": [(0, 80), (1, 80)]}
+    x = next(layer["encoding"]["x"] for layer in figure.spec["concat"][0]["layer"])
+    assert x["axis"]["values"] == [0, 1]
+    assert x["axis"]["labelExpr"] == '["often", "seldom"][datum.value]'
+
+
+def test_a_metric_against_others_has_a_plot_for_each_and_a_point_for_each_cell():
+    report = {"metrics": {"test/accuracy": "max", "test/loss": "min"}, "against": ["test/loss", "train/loss"]}
+    made = experiment(report=report)
+    ran = runs(made, ends)
+    for run in ran:
+        if run.settings["algorithm"] == "mifa" and "0.1" in run.settings["participation.probability"]:
+            continue  # no losses of this cell were measured
+        run.history["test/loss"], run.history["train/loss"] = run.history["test/accuracy"] * 2, 0.25
+    figure = paper_figure(made, cells(made, ran))
+    assert lines(figure, 0) == {"FedAvg": [(1.2, 60), (1.2, 60)], "MIFA": [(1.6, 80)]}
+    assert lines(figure, 1) == {"FedAvg": [(0.25, 60), (0.25, 60)], "MIFA": [(0.25, 80)]}
+    assert [view["layer"][0]["encoding"]["x"]["title"] for view in figure.spec["concat"]] == ["test loss", "train loss"]
+    assert looks(figure, "color")["MIFA"] == style("mifa").colour
+    assert {row["where"] for row in figure.spec["datasets"]["long"]} == {"often", "seldom"}
+    with pytest.raises(SettingError, match=r"x: 'seconds' is not allowed; this figure runs over test/loss"):
+        paper_figure(made, cells(made, ran), "seconds")
+    with pytest.raises(SettingError, match="metric: 'test/accuracy' was measured in no run"):
+        paper_figure(made, cells(made, runs(made, ends)))
+
+
 def drawn(experiment, cells):
     figure = paper_figure(experiment, cells)
     return [(title, list(lines(figure, plot))) for plot, title in enumerate(titles(figure))]
