@@ -45,6 +45,12 @@ def test_seconds_and_costs_by_hand(name, wait):
     assert history[COLUMNS].to_numpy().T == pytest.approx(expected, abs=1e-12)
 
 
+def test_a_method_that_selects_clients_is_taken_to_send_one_vector():
+    """CA-Fed's weights are 0 before the first round, so that it would count no vector of any client."""
+    history = simulate(TRIAL | {"algorithm": {"name": "ca_fed", "oracle": False}, "clock": CLOCK}).history
+    assert history["time/seconds"].tolist() == pytest.approx([0, 8.75, 17.5, 20.5, 29.25])
+
+
 def test_the_speed_counts_samples_in_steps_and_epochs():
     """4 clients with 5 samples or more in batches of 4: an epoch takes n_i / speed, K steps K times the mean batch."""
     task = {"name": "digits", "clients": 4}
