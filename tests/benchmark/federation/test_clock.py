@@ -7,6 +7,8 @@ import pytest
 from runs import DIGITS, Count
 
 from rollcall import SettingError, Trial, simulate
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.sweep.jobs import columns
 
 # 3 clients, d = 2, K = 2 steps of one sample. Client i needs 2 / down + 2 / speed + 2 / up seconds, with one vector:
 # 0.5 + 1 + 1 = 2.5; 0.5 + 8 + 0.25 = 8.75; 0.5 + 2 + 0.5 = 3.
@@ -43,6 +45,18 @@ def test_seconds_and_costs_by_hand(name, wait):
     history = simulate(TRIAL | {"algorithm": algorithm, "clock": CLOCK | {"wait": WAITS[wait]}}).history
     expected = np.array([[0, *values] for values in EXPECTED[name, wait]])
     assert history[COLUMNS].to_numpy().T == pytest.approx(expected, abs=1e-12)
+
+
+def test_seconds_are_a_column_that_a_report_may_name():
+    for more, there in (({"clock": CLOCK}, True), ({}, False)):
+        trial = Trial.read(TRIAL | {"algorithm": "fedavg"} | more)
+        assert ("time/seconds" in columns(build(trial), trial)[0]) == there
+
+
+def test_a_method_that_selects_clients_is_taken_to_send_one_vector():
+    """CA-Fed's weights are 0 before the first round, so that it would count no vector of any client."""
+    history = simulate(TRIAL | {"algorithm": {"name": "ca_fed", "oracle": False}, "clock": CLOCK}).history
+    assert history["time/seconds"].tolist() == pytest.approx([0, 8.75, 17.5, 20.5, 29.25])
 
 
 def test_the_speed_counts_samples_in_steps_and_epochs():
