@@ -1,5 +1,6 @@
 """Write the site: collect what is shown of every experiment, then render the pages."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -198,6 +199,14 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
     for name, part in models.items():
         own = [record for record in records if record["model"] == name]
         pages.write(pages.place("participation", name), "model", {"part": part, "records": own} | _example(name))
+    names = [
+        (f"{one.experiment.title} ({one.experiment.name})", f"experiments/{one.experiment.name}.html") for one in shown
+    ]
+    names += [(f"{method_name(name)} ({name})", pages.place("methods", name)) for name in methods]
+    names += [(f"{model_name(name)} ({name})", pages.place("participation", name)) for name in models]
+    told_by = {one["claim"].statement: one["claim"].says for one in claims if one["claim"].statement}
+    names += [(f"{statement}: {says}", f"claims.html#q={statement}") for statement, says in told_by.items()]
+    _put(folder / "assets/pages.js", f"window.pages = {json.dumps(names)};\n")
     assets = {name: (here / name).read_text(encoding="utf-8") for name in ("site.css", "site.js", "LICENSES.txt")}
     for name, text in (assets | {"vega.js": vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")}).items():
         _put(folder / "assets" / name, text)

@@ -31,6 +31,15 @@
     }));
   });
 
+  // Search: the pages whose name has all words.
+  const find = document.getElementById("find");
+  find.oninput = () => {
+    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const fits = window.pages.filter(([name]) => words.length && words.every((word) => name.toLowerCase().includes(word)));
+    const links = fits.slice(0, 20).map(([name, path]) => make("a", { href: find.dataset.root + path, textContent: name }));
+    document.getElementById("found").replaceChildren(...links, ...(words.length && !fits.length ? ["Nothing has this name."] : []));
+  };
+
   // Texts to copy.
   for (const text of all(document, "pre.copy")) {
     const button = make("button", { type: "button", className: "copier", textContent: "Copy" });

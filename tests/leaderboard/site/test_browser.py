@@ -244,3 +244,13 @@ def test_methods_are_compared_only_where_settings_are_equal(visit):
     boxes[HOSTILE].check()
     assert rows.count() == 0
     assert "script" in page.evaluate("location.hash")
+
+
+def test_the_search_finds_pages_by_all_words(visit):
+    page = visit("methods/fedpbc")
+    page.fill("#find", "FEDAVG known")
+    assert page.locator("#found a").all_inner_texts() == ["FedAvg, known p (fedavg_known)"]
+    page.click("#found a")
+    assert page.url.endswith("/methods/fedavg_known.html")
+    page.fill("#find", "no such thing")
+    assert page.inner_text("#found") == "Nothing has this name."
