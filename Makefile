@@ -26,7 +26,7 @@ check: .venv/installed  ## style and types
 	$(BIN)/mypy
 
 docs: .venv/installed-docs  ## build the site in docs/_build/html; a warning or a broken internal link is an error
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --jobs auto --quiet docs docs/_build/html
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --jobs auto --quiet --doctree-dir docs/_build/doctrees docs docs/_build/html
 
 wheel-check: .venv/installed  ## build a wheel, install it elsewhere and use it there
 	bash tools/check_wheel.sh $(BIN)/python

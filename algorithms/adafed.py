@@ -28,8 +28,11 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rollcall.algorithms.availability import AvailabilityWeighted, Watch, observed
-from rollcall.algorithms.base import LocalWork, Nothing, Properties, Round, Vector
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from rollcall.algorithms.availability import AvailabilityWeighted
+from rollcall.algorithms.base import Properties, Round
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,6 @@ class AdaFed(AvailabilityWeighted):
 
     ends: ClassVar[Properties] = Properties(limit="elsewhere")
 
-    def round(
-        self, state: Watch | Nothing, x: Vector, call: Round, work: LocalWork
-    ) -> tuple[Vector | None, Watch | Nothing]:
-        A = call.active
-        seen = observed(state, call)
-        if len(A) == 0:
-            return None, seen
-        q = (call.alpha / self.availability(seen, call))[A]
-        D = work.sgd(A, x.expand(len(A), -1)) - x
-        return (q / q.sum()) @ D, seen
+    def weights(self, pi: Float[Tensor, "m"], call: Round) -> tuple[Int[Tensor, "n"], Float[Tensor, "n"]]:
+        q = (call.alpha / pi)[call.active]
+        return call.active, q / q.sum()

@@ -16,6 +16,7 @@ Differences from the paper:
     round is observed before its updates are weighted.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, Nothing, Properties, Round, State, Vector
+from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round, State, Vector
 
 PRIOR = 1.0  # n and n'
 
@@ -120,6 +121,20 @@ class AvailabilityWeighted(AvailabilityAware[Watch | Nothing]):
 
     def init(self, x: Vector, clients: int) -> Watch | Nothing:
         return self.counts(x, clients)
+
+    @abstractmethod
+    def weights(self, pi: Float[Tensor, "m"], call: Round) -> tuple[Int[Tensor, "n"], Float[Tensor, "n"]]:
+        """The active clients that train, and their weights q."""
+
+    def round(
+        self, state: Watch | Nothing, x: Vector, call: Round, work: LocalWork
+    ) -> tuple[Vector | None, Watch | Nothing]:
+        seen = observed(state, call)
+        A, q = self.weights(self.availability(seen, call), call)
+        if len(A) == 0:
+            return None, seen
+        D = work.sgd(A, x.expand(len(A), -1)) - x
+        return q @ D, seen
 
 
 def observed(state: Watch | Nothing, call: Round) -> Watch | Nothing:

@@ -18,7 +18,7 @@ Notation in all files of this package::
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args, runtime_checkable
 
 import numpy as np
@@ -114,6 +114,7 @@ class Round:
             participation if probabilities do not change over time.
         share: [m], c_i = E[1{i in A} / a], expected weight of each client in the mean over A.
         least_loss: [m], F*_i, least training loss of each client.
+        late: [l], ids of the clients that compute but whose upload is late or fails; known with a clock, else None.
     """
 
     t: int
@@ -126,6 +127,14 @@ class Round:
     correlation: Float[Tensor, "m"] | None = None
     share: Float[Tensor, "m"] | None = None
     least_loss: Float[Tensor, "m"] | None = None
+    late: Int[Tensor, "l"] | None = field(default=None, kw_only=True)
+
+    @property
+    def computing(self) -> Int[Tensor, "n"]:
+        """Ids of the clients that can compute, ascending: with a clock the active and the late ones, else all."""
+        if self.late is None:
+            return torch.arange(self.clients, device=self.active.device)
+        return torch.cat([self.active, self.late]).sort().values
 
     @property
     def clients(self) -> int:
@@ -138,7 +147,7 @@ class Round:
         return torch.Generator().manual_seed(int(key[0] >> 1))
 
 
-KNOWLEDGE = tuple(field.name for field in fields(Round) if field.default is None)
+KNOWLEDGE = tuple(one.name for one in fields(Round) if one.default is None and not one.kw_only)
 """Oracle knowledge: the fields of `Round` that are None unless an algorithm names them in `requires`."""
 
 

@@ -19,14 +19,14 @@ Formula:
     x \leftarrow x + \eta_g \, \frac{m}{\sqrt{v} + \tau}
 
 Cost:
-    a K gradients; a models up, a down; memory 2 d + 1.
+    a K gradients; a models up, a down; memory 2 d.
 
 When to use:
     If coordinates need different rates, as with rare words. They leave FedAvg's bias about as it is.
 
 Differences from the paper:
-    eta_g is the paper's eta, and eta its eta_l. The paper has no empty round. It has no bias correction either;
-    `bias_correction` adds that of Adam, which `server: {optimizer: adam}` and several libraries have.
+    eta_g is the paper's eta, and eta its eta_l. The paper has no empty round. It has no bias correction either, which
+    `server: {optimizer: adam}` and several libraries have.
 """
 
 from abc import abstractmethod
@@ -35,8 +35,6 @@ from typing import Annotated, ClassVar
 
 import torch
 from annotated_types import Ge, Lt
-from jaxtyping import Int
-from torch import Tensor
 
 from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, Vector
 
@@ -48,12 +46,10 @@ class Moments:
     Attributes:
         m: first moment, [d].
         v: second moment, [d].
-        n: rounds with a server step so far.
     """
 
     m: Vector
     v: Vector
-    n: Int[Tensor, ""]
 
 
 @dataclass(frozen=True)
@@ -78,8 +74,7 @@ class FedOpt(Algorithm[Moments]):
         setting.need_no_server_optimizer(type(self).__name__.lower())
 
     def init(self, x: Vector, clients: int) -> Moments:
-        n = torch.zeros((), dtype=torch.int64, device=x.device)
-        return Moments(torch.zeros_like(x), torch.full_like(x, self.tau**2), n)
+        return Moments(torch.zeros_like(x), torch.full_like(x, self.tau**2))
 
     def round(self, state: Moments, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Moments]:
         A = call.active
@@ -87,11 +82,8 @@ class FedOpt(Algorithm[Moments]):
             return None, state
         Delta = (work.sgd(A, x.expand(len(A), -1)) - x).mean(dim=0)
         m = self.beta_1 * state.m + (1 - self.beta_1) * Delta
-        after = Moments(m, self._second_moment(state.v, Delta.square()), state.n + 1)
-        return self._step(after), after
-
-    def _step(self, state: Moments) -> Vector:
-        return self.eta_g * state.m / (state.v.sqrt() + self.tau)
+        v = self._second_moment(state.v, Delta.square())
+        return self.eta_g * m / (v.sqrt() + self.tau), Moments(m, v)
 
     @abstractmethod
     def _second_moment(self, v: Vector, square: Vector) -> Vector:
@@ -100,26 +92,10 @@ class FedOpt(Algorithm[Moments]):
 
 @dataclass(frozen=True)
 class FedAdam(FedOpt):
-    """FedAdam (Algorithm 2): the server applies Adam to the mean update.
-
-    Attributes:
-        bias_correction: v is 0 at first, and m and v are divided by 1 - beta_1^n and 1 - beta_2^n in the n-th step.
-    """
-
-    bias_correction: bool = False
-
-    def init(self, x: Vector, clients: int) -> Moments:
-        first = super().init(x, clients)
-        return Moments(first.m, torch.zeros_like(x), first.n) if self.bias_correction else first
+    """FedAdam (Algorithm 2): the server applies Adam to the mean update."""
 
     def _second_moment(self, v: Vector, square: Vector) -> Vector:
         return self.beta_2 * v + (1 - self.beta_2) * square
-
-    def _step(self, state: Moments) -> Vector:
-        if not self.bias_correction:
-            return super()._step(state)
-        n = state.n.to(state.m.dtype)  # a number to the power of integers would be float32
-        return super()._step(Moments(state.m / (1 - self.beta_1**n), state.v / (1 - self.beta_2**n), state.n))
 
 
 @dataclass(frozen=True)

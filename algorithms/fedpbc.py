@@ -9,8 +9,9 @@ Algorithm 1. Postponing the broadcast lets an inactive client keep its own progr
     x     = mean over A of x_i*          then x_i = x for i in A: the broadcast follows the average
     x_i   = x_i*                         for i not in A
 
-If A is empty, x stays and all clients keep x_i*. The result is the mean of all m models x_i after the broadcast
-(Equation 6), which Theorem 1 is about and which the authors' released code evaluates; `server` is x.
+If A is empty, x stays and all clients keep x_i*. With a clock, a client that is not available does not compute:
+x_i* = x_i. The result is the mean of all m models x_i after the broadcast (Equation 6), which Theorem 1 is about and
+which the authors' released code evaluates; `server` is x.
 
 Formula:
     x_i^{\star} = x_i + \eta_g \left( x_i^{(K)} - x_i \right) \quad \text{for all } i
@@ -30,7 +31,6 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -63,9 +63,9 @@ class FedPBC(Algorithm[LocalModels]):
         return LocalModels(x.repeat(clients, 1))
 
     def round(self, state: LocalModels, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, LocalModels]:
-        A = call.active
-        all_clients = torch.arange(call.clients, device=x.device)
-        x_star = state.models.lerp(work.sgd(all_clients, state.models), self.eta_g)
+        A, B = call.active, call.computing
+        x_i = state.models[B]
+        x_star = state.models.index_copy(0, B, x_i.lerp(work.sgd(B, x_i), self.eta_g))
         if len(A) == 0:
             return None, LocalModels(x_star)
         mean = x_star[A].mean(dim=0)

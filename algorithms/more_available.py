@@ -29,11 +29,11 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.availability import AvailabilityWeighted, Watch, observed
-from rollcall.algorithms.base import LocalWork, Nothing, Properties, Round, Traffic, Vector
+from rollcall.algorithms.availability import AvailabilityWeighted, Watch
+from rollcall.algorithms.base import Nothing, Properties, Round, Traffic
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,9 @@ class MoreAvailable(AvailabilityWeighted):
 
     ends: ClassVar[Properties] = Properties(limit="elsewhere")
 
-    def round(
-        self, state: Watch | Nothing, x: Vector, call: Round, work: LocalWork
-    ) -> tuple[Vector | None, Watch | Nothing]:
-        seen = observed(state, call)
-        pi = self.availability(seen, call)
+    def weights(self, pi: Float[Tensor, "m"], call: Round) -> tuple[Int[Tensor, "n"], Float[Tensor, "n"]]:
         A = call.active[_more_available(pi)[call.active]]
-        if len(A) == 0:
-            return None, seen
-        q = (call.alpha / pi)[A]
-        D = work.sgd(A, x.expand(len(A), -1)) - x
-        return q @ D, seen
+        return A, (call.alpha / pi)[A]
 
     def traffic(self, state: Watch | Nothing, call: Round) -> Traffic:
         a = int(_more_available(self.availability(state, call))[call.active].sum())

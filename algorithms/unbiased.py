@@ -25,21 +25,17 @@ Differences from the paper:
 
 from dataclasses import dataclass
 
-from rollcall.algorithms.availability import AvailabilityWeighted, Watch, observed
-from rollcall.algorithms.base import LocalWork, Nothing, Round, Vector
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from rollcall.algorithms.availability import AvailabilityWeighted
+from rollcall.algorithms.base import Round
 
 
 @dataclass(frozen=True)
 class Unbiased(AvailabilityWeighted):
     """ "Unbiased" ([CAF] section V-A(c)): updates weighted by alpha_i / pi_i."""
 
-    def round(
-        self, state: Watch | Nothing, x: Vector, call: Round, work: LocalWork
-    ) -> tuple[Vector | None, Watch | Nothing]:
+    def weights(self, pi: Float[Tensor, "m"], call: Round) -> tuple[Int[Tensor, "n"], Float[Tensor, "n"]]:
         A = call.active
-        seen = observed(state, call)
-        if len(A) == 0:
-            return None, seen
-        q = (call.alpha / self.availability(seen, call))[A]
-        D = work.sgd(A, x.expand(len(A), -1)) - x
-        return q @ D, seen
+        return A, (call.alpha / pi)[A]

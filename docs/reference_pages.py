@@ -29,6 +29,7 @@ from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import KINDS, Choice, options
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.trial import Trial
+from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.site.parts import equations
 
 ROOTS: dict[str, type[BaseModel]] = {"experiment": Experiment, "trial": Trial, "analysis": Analysis}
@@ -51,11 +52,11 @@ ABOUT = {
     "participation": "Which clients are available in each round. The key `participation` of a trial.",
     "probability": "Where the probabilities of the clients come from. An option of most participation models.",
     "variation": "How the probabilities change over time. An option of some participation models.",
+    "speed": "Speeds of devices and links. The keys `speed`, `up` and `down` of `clock`.",
     "function": "A user-defined function (t, rng) of active clients. An option of the participation model `function`.",
     "algorithm": "The federated method. The key `algorithm` of a trial.",
     "metric": "Measurements besides the metrics of the task. The key `metrics` of `evaluation`.",
     "schedule": "How the local learning rate changes over rounds. The key `schedule` of `local`.",
-    "local_optimizer": "Optimizer of the local steps of a client. The key `optimizer` of `local`.",
     "server_optimizer": "Optimizer of the server's model for a method's update. The key `optimizer` of `server`.",
     "analysis": "A computation without training. The key `analysis` of a panel.",
 }
@@ -74,6 +75,8 @@ BOUNDS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"
 SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields")
 PROSE = ("Cost", "When to use", "References", "Differences from the paper")
 """Sections of a method's file that hold sentences."""
+NEXT = ".\n"
+"""The end of a docstring's first line."""
 FORMULA = re.compile(r"^Formula:\n((?: {4}.+\n?)+)", re.MULTILINE)
 """The section with a method's equations in LaTeX."""
 CODE = re.compile(r"(``.+?``|`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*[A-Z][^*]*\w\*(?!\w))", re.DOTALL)
@@ -117,7 +120,7 @@ def parse(text: str | None) -> Docstring:
 
 def markdown(text: str) -> str:
     """Plain text as Markdown: indented blocks are literal, and signs of Markdown are escaped."""
-    text = FORMULA.sub(lambda found: "\n\n".join(map(mathml, equations(dedent(found[1])))) + "\n", text)
+    text = FORMULA.sub(_mathematics, text)
     lines: list[str] = []
     prose = False
     for line in text.split("\n"):
@@ -140,6 +143,10 @@ def markdown(text: str) -> str:
     return "\n\n".join(blocks)
 
 
+def _mathematics(found: re.Match[str]) -> str:
+    return "\n\n".join(["**Formula**", *map(mathml, equations(dedent(found[1])))]) + "\n"
+
+
 def mathml(equation: str) -> str:
     """An equation for a page: MathML, which browsers show without a script."""
     return f"```{{raw}} html\n{convert(equation, display='block')}\n```"
@@ -154,6 +161,7 @@ def pages() -> dict[str, str]:
         written |= set(models)
         result[f"settings/{name}.md"] = "\n".join(model_section(model, first=model is root) for model in models)
     result |= {f"choices/{slug(kind)}.md": choices_page(kind) for kind in KINDS}
+    result |= {f"methods/{slug(name)}.md": method_page(name) for name in KINDS["algorithm"].known}
     return result | {"commands.md": command_page(), "api.md": api_page()}
 
 
@@ -195,18 +203,36 @@ def entry(key: str, meaning: str, values: str = "") -> list[str]:
 
 
 def choices_page(kind: str) -> str:
-    """All choices of a kind: the text about each, and an entry for each option."""
+    """All choices of a kind: the text about each, and an entry for each option. Methods have pages of their own."""
     title = kind.replace("_", " ").capitalize()
     text = [f"(choices-{slug(kind)})=", f"# {title}", "", ABOUT.get(kind, f"Values of `{kind}`."), ""]
     for name, factory in KINDS[kind].known.items():
-        # Where arguments are filled in already, the docstring of the function itself names the options.
-        said = parse(inspect.getdoc(factory.func if isinstance(factory, partial) else factory))
-        text += [f"(choice-{slug(kind)}-{slug(name)})=", f"## `{name}`", "", markdown(body(factory)), ""]
-        for key, parameter in options(factory, KINDS[kind].supplied).items():
-            default = "required" if parameter.default is parameter.empty else f"default {shown(parameter.default)}"
-            values = f"{type_in_words(parameter.annotation, key)}; {default}"
-            text += entry(key, said.meanings.get(key, ""), values)
+        if kind == "algorithm":
+            text += [f"- [`{name}`](#choice-algorithm-{slug(name)}): {markdown(body(factory).partition(NEXT)[0])}"]
+        else:
+            text += [f"(choice-{slug(kind)}-{slug(name)})=", f"## `{name}`", "", *choice_text(kind, name)]
     return "\n".join(text)
+
+
+def method_page(name: str) -> str:
+    """The page of a method, outside the sidebar: the list of methods leads to it."""
+    head = ["---", "orphan: true", "---", f"(choice-algorithm-{slug(name)})=", f"# {method_name(name)}", ""]
+    call = f"`{name}` in an experiment file. [All methods](#choices-algorithm)."
+    return "\n".join([*head, call, "", *choice_text("algorithm", name)])
+
+
+def choice_text(kind: str, name: str) -> list[str]:
+    """The text about a choice, and an entry for each of its options."""
+    factory = KINDS[kind].known[name]
+    # Where arguments are filled in already, the docstring of the function itself names the options.
+    said = parse(inspect.getdoc(factory.func if isinstance(factory, partial) else factory))
+    text = [markdown(body(factory)), ""]
+    offered = options(factory, KINDS[kind].supplied)
+    text += ["**Options**", ""] if offered else []
+    for key, parameter in offered.items():
+        default = "required" if parameter.default is parameter.empty else f"default {shown(parameter.default)}"
+        text += entry(key, said.meanings.get(key, ""), f"{type_in_words(parameter.annotation, key)}; {default}")
+    return text
 
 
 def body(factory: Callable[..., Any]) -> str:
@@ -222,7 +248,10 @@ def command_page() -> str:
     """All commands with their arguments and options."""
     command = TyperGroup(help=app.help, params=app.params, commands={name: imported(name) for name in COMMANDS})
     context = typer.Context(command, info_name="rollcall")
-    return get_docs_for_click(obj=command, ctx=context, name="rollcall", title="Commands")
+    page = get_docs_for_click(obj=command, ctx=context, name="rollcall", title="Commands")
+    for name, (_, summary) in COMMANDS.items():  # Typer cuts the summaries of its list
+        page = re.sub(rf"^\* `{name}`: .*$", f"* [`{name}`](#rollcall-{name}): {summary}", page, flags=re.MULTILINE)
+    return page
 
 
 def api_page() -> str:

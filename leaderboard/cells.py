@@ -140,19 +140,24 @@ class Cell:
         A run that does not reach it is censored at its end; one that diverged never reaches it.
         """
         first = np.array([math.inf if run.diverged else run.final(metric) for run in self.runs.values()])
-        last = np.array([float(self.rounds) if run.diverged else run.rounds for run in self.runs.values()])
+        longest = max(run.end(metric) for run in self.runs.values())
+        planned = float(self.rounds) if metric.over == "round" else longest
+        last = np.array([planned if run.diverged else run.end(metric) for run in self.runs.values()])
         median, low, high = median_round(np.minimum(first, last), np.isfinite(first))
         return (median, low, high) if len(first) > 2 else (median, math.nan, math.nan)
 
     def reached(self, metric: Metric, seeds: Iterable[str] | None = None) -> float:
-        """The first round at which the mean curve over seeds reaches a threshold; infinite if it does not.
+        """The first round at which the mean curve over seeds reaches a threshold, or the mean cost until then.
+
+        Infinite if it does not.
 
         Args:
             metric: with a threshold.
             seeds: of the mean; by default all.
         """
         runs = [self.runs[seed] for seed in (self.runs if seeds is None else seeds)]
-        return first_round(pd.concat([run.curve(metric) for run in runs], axis=1).dropna().mean(axis=1), metric)
+        t = first_round(pd.concat([run.curve(metric) for run in runs], axis=1).dropna().mean(axis=1), metric)
+        return float(np.mean([run.spent(metric.over).get(t, math.inf) for run in runs]))
 
     def evaluations(self, metric: Metric, last_rounds: int) -> int:
         """How many evaluations of a run its mean is of; 0 if they do not cover the window."""

@@ -14,10 +14,10 @@ from rollcall.leaderboard.runs import Run, Settings
 
 METHOD = "algorithm"
 
-CONDITIONS = ("participation", "task", "rounds")
+CONDITIONS = ("clock", "participation", "task", "rounds")
 """Rows compete if these settings and their options are equal."""
 
-OF_PANEL = frozenset({"task", "participation", METHOD, "local", "server", "analysis"})
+OF_PANEL = frozenset({"task", "participation", "clock", METHOD, "local", "server", "analysis"})
 """Settings that tell the trials of panels apart."""
 
 

@@ -77,16 +77,26 @@ class Run:
         settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
         return replace(self, settings=settings, history=self.history[self.history.index <= rounds])
 
+    @property
+    def evaluated(self) -> list[int]:
+        """The rounds after which its settings evaluate it; those of its history if it is an analysis."""
+        if "rounds" not in self.settings:
+            return [int(t) for t in self.history.index]
+        evaluation = _evaluation(self._how_evaluated)
+        return [t for t in range(self.rounds + 1) if evaluation.due(t, self.rounds)]
+
     @cached_property
     def _how_evaluated(self) -> Settings:
         return tuple(pair for pair in self.settings.items() if pair[0].startswith("evaluation."))
 
     def spent(self, cost: str) -> pd.Series:
-        """A cost so far, by round: a column of the history, or `seconds`, which are spread evenly over the rounds.
+        """A cost so far, by round: a column of the history, or `round`. Without entries if it was not measured.
 
-        Without entries if it was not measured.
+        Without a clock `time/seconds` are the seconds that the run took, spread evenly over the rounds.
         """
-        if cost == "seconds":
+        if cost == "round":
+            return pd.Series(self.history.index, self.history.index, dtype=float)
+        if cost == "time/seconds" and cost not in self.history:
             rate = float(self.tags.get("rollcall.seconds", math.nan)) / max(
                 1, int(self.tags.get("rollcall.finished", self.rounds))
             )
@@ -100,7 +110,11 @@ class Run:
 
     def has(self, metric: Metric) -> bool:
         """Whether the metric was measured."""
-        return metric.column in self.history
+        return metric.column in self.history and (metric.over == "round" or len(self.spent(metric.over)) > 0)
+
+    def end(self, metric: Metric) -> float:
+        """The last round, or the last cost that a threshold counts: until then it was not reached."""
+        return float(self.rounds) if metric.over == "round" else float(self.spent(metric.over).max())
 
     def window(self, metric: Metric, last_rounds: int) -> pd.Series:
         """The evaluations in the last rounds, by round, of a metric that was measured.
@@ -131,14 +145,15 @@ class Run:
         """The final value of a metric that was measured.
 
         Args:
-            metric: with a threshold the value is the first round that reaches it, infinite if none does; see `Metric`.
+            metric: with a threshold the value is the first round that reaches it, or the cost until then, infinite if
+                none does; see `Metric`.
             last_rounds: the value is the mean of the `window` of this many last rounds; NaN if it is empty.
             at: take the evaluation after this round instead; NaN if there is none.
             per: `at` is a value of this metric, which grows with the rounds, such as a cost: take the last evaluation
                 at which it was at most `at`; NaN if the run ended earlier.
         """
         if metric.threshold is not None:
-            return first_round(self.curve(metric), metric)
+            return float(self.spent(metric.over).get(first_round(self.curve(metric), metric), math.inf))
         history = self.history[metric.column].dropna()
         if per is not None and at is not None:
             spent = self.history[per.column].reindex(history.index) if self.has(per) else history * math.nan
@@ -267,7 +282,7 @@ def unarchive(experiment: str, *folders: Path) -> list[Run]:
     If several archives have a trial, the run with the most rounds counts; of equal ones that of the later folder.
     """
     distinct = dict.fromkeys(folder.resolve() for folder in folders or (PACKAGE,))
-    return list(_longest(run for folder in distinct for run in _archived(folder / f"{experiment}.csv")).values())
+    return list(_longest(run for folder in distinct for run in archived(folder / f"{experiment}.csv")).values())
 
 
 @cache
@@ -369,7 +384,7 @@ def _longest(runs: Iterable[Run]) -> dict[str, Run]:
     return {run.tags["rollcall.trial"]: run for run in sorted(runs, key=lambda run: run.rounds)}
 
 
-def _archived(table: Path) -> list[Run]:
+def archived(table: Path) -> list[Run]:
     """The runs of an archive's CSV file; none without the file."""
     if not table.exists():
         return []

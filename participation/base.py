@@ -53,9 +53,11 @@ class Participation(ABC):
 
     Attributes:
         clients: m, the number of clients.
+        independent: whether clients are independent in a round, each with the same probability in all rounds.
     """
 
     clients: int
+    independent: bool = False
 
     def __init__(self, population: Population) -> None:
         self.clients = population.clients
@@ -64,6 +66,17 @@ class Participation(ABC):
     @abstractmethod
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         """The ids of the active clients in round t, ascending; may be empty."""
+
+    def late(self, t: int) -> Int[np.ndarray, "l"] | None:
+        """The ids of the clients that compute in round t but are not active, ascending: late, or the upload failed.
+
+        None if the model does not tell those that compute from the others, as without a clock.
+        """
+        return None
+
+    def seconds(self, t: int) -> float | None:
+        """The duration of round t; None without a clock."""
+        return None
 
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
         """p_i^t [m], the probability that each client is active in round t, for an oracle; None if unknown."""

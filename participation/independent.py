@@ -40,6 +40,8 @@ class IndependentRounds(Participation):
 class Full(IndependentRounds):
     """Full participation: all clients are active in every round."""
 
+    independent = True
+
     def __init__(self, population: Population) -> None:
         super().__init__(population)
         self.p = np.ones(self.clients)
@@ -124,6 +126,7 @@ class Bernoulli(IndependentRounds):
         super().__init__(population)
         self.p = resolve(probability, population)
         self.variation = variation
+        self.independent = variation is None
         self.probability(0)  # refuses options of the variation that are out of range before the first round
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:

@@ -64,6 +64,8 @@ class Markov(TwoStates):
             q* (1 - p_i) <= p_i.
     """
 
+    independent = True
+
     def __init__(self, population: Population, *, probability: Probability, off_on: float = 0.05) -> None:
         super().__init__(population)
         self.pi = resolve(probability, population)
@@ -143,6 +145,8 @@ class MarkovPiLambda(TwoStates):
         eps: standard deviation of lambda of the other clients.
         lasting: which halves have clients with lambda = nu: `both`, or only the rarely available half (`rare`).
     """
+
+    independent = True
 
     def __init__(
         self,

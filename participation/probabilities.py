@@ -147,12 +147,14 @@ def class_weights(seed: int, classes: int, sigma0: float) -> Float[np.ndarray, "
     return r / r.sum()
 
 
-def resolve(probability: Probability, population: Population, unit: str = "client") -> Float[np.ndarray, "m"]:
-    """p [m], read-only; ValueError for one outside [0, 1]. `unit` is the owner of a probability, for errors."""
+def resolve(
+    probability: Probability, population: Population, unit: str = "client", name: str = "probability"
+) -> Float[np.ndarray, "m"]:
+    """p [m], read-only; ValueError for one outside [0, 1]. For errors: `unit` owns one, `name` is the option."""
     given = probability(population) if callable(probability) else probability
-    p = spread("probability", given, population.clients, unit)
+    p = spread(name, given, population.clients, unit)
     outside = ~((p >= 0) & (p <= 1))
     if outside.any():
         client = int(np.flatnonzero(outside)[0])
-        raise ValueError(f"probability: {p[client]:g} ({unit} {client}) is not allowed; must be in [0, 1]")
+        raise ValueError(f"{name}: {p[client]:g} ({unit} {client}) is not allowed; must be in [0, 1]")
     return p

@@ -8,16 +8,30 @@ from plain parts.
 
 from collections.abc import Callable
 
-from rollcall.tasks.augmentation import AUGMENTATIONS
-from rollcall.tasks.base import Batches, ClientData, Samples, Task
-from rollcall.tasks.images import cifar10, cifar100, cinic10, cinic10_enlarged, digits, fashion_mnist, mnist, svhn
-from rollcall.tasks.known_optimum import fedpbc_quadratic, quadratic, ridge, sun_synthetic
-from rollcall.tasks.leaf_synthetic import leaf_synthetic
-from rollcall.tasks.minibatches import Minibatches
-from rollcall.tasks.models import MODELS
-from rollcall.tasks.partitions import PARTITIONS
-from rollcall.tasks.supervised import Supervised, SupervisedTask, supervised
-from rollcall.tasks.table import table
+from rollcall.tasks.augmentation import AUGMENTATIONS as AUGMENTATIONS
+from rollcall.tasks.base import Batches as Batches
+from rollcall.tasks.base import ClientData as ClientData
+from rollcall.tasks.base import Samples as Samples
+from rollcall.tasks.base import Task as Task
+from rollcall.tasks.images import cifar10 as cifar10
+from rollcall.tasks.images import cifar100 as cifar100
+from rollcall.tasks.images import cinic10 as cinic10
+from rollcall.tasks.images import digits as digits
+from rollcall.tasks.images import fashion_mnist as fashion_mnist
+from rollcall.tasks.images import mnist as mnist
+from rollcall.tasks.images import svhn as svhn
+from rollcall.tasks.known_optimum import fedpbc_quadratic as fedpbc_quadratic
+from rollcall.tasks.known_optimum import quadratic as quadratic
+from rollcall.tasks.known_optimum import ridge as ridge
+from rollcall.tasks.known_optimum import sun_synthetic as sun_synthetic
+from rollcall.tasks.leaf_synthetic import leaf_synthetic as leaf_synthetic
+from rollcall.tasks.minibatches import Minibatches as Minibatches
+from rollcall.tasks.models import MODELS as MODELS
+from rollcall.tasks.partitions import PARTITIONS as PARTITIONS
+from rollcall.tasks.supervised import Supervised as Supervised
+from rollcall.tasks.supervised import SupervisedTask as SupervisedTask
+from rollcall.tasks.supervised import supervised as supervised
+from rollcall.tasks.table import table as table
 
 TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "quadratic": quadratic,
@@ -33,34 +47,4 @@ TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "cifar10": cifar10,
     "cifar100": cifar100,
     "cinic10": cinic10,
-    "cinic10_enlarged": cinic10_enlarged,
 }
-
-__all__ = [
-    "AUGMENTATIONS",
-    "MODELS",
-    "PARTITIONS",
-    "TASKS",
-    "Batches",
-    "ClientData",
-    "Minibatches",
-    "Samples",
-    "Supervised",
-    "SupervisedTask",
-    "Task",
-    "cifar10",
-    "cifar100",
-    "cinic10",
-    "cinic10_enlarged",
-    "digits",
-    "fashion_mnist",
-    "fedpbc_quadratic",
-    "leaf_synthetic",
-    "mnist",
-    "quadratic",
-    "ridge",
-    "sun_synthetic",
-    "supervised",
-    "svhn",
-    "table",
-]

@@ -225,11 +225,6 @@ _DESCRIBED: tuple[Source, ...] = (
 SOURCES = {source.name: source for source in _DESCRIBED}
 
 
-def source_of(task: str) -> Source | None:
-    """The data set of the task with this name; None if the task generates its data."""
-    return SOURCES.get({"cinic10_enlarged": "cinic10"}.get(task, task))
-
-
 def root() -> Path:
     """The folder of the data sets, in torchvision's layout: ROLLCALL_DATA, or ./data."""
     return Path(os.environ.get("ROLLCALL_DATA", "data"))
@@ -274,13 +269,10 @@ def splits(source: Source) -> dict[str, Split]:
         ) from error
 
 
-def load(source: Source, train: tuple[str, ...] = ("train",)) -> Images:
-    """A data set with its test split and these splits for training; errors of `splits`."""
+def load(source: Source) -> Images:
+    """A data set with its training and test splits; errors of `splits`."""
     read = splits(source)
-    if len(train) == 1:  # without a copy
-        return Images(read[train[0]], read["test"], source.mean, source.std)
-    pixels, labels = (torch.cat(columns) for columns in zip(*(read[split] for split in train), strict=True))
-    return Images((pixels, labels), read["test"], source.mean, source.std)
+    return Images(read["train"], read["test"], source.mean, source.std)
 
 
 def _md5(file: Path) -> str:
@@ -355,9 +347,3 @@ def cinic10() -> Images:
     (github.com/BayesWatch/cinic-10).
     """
     return load(SOURCES["cinic10"])
-
-
-@cache
-def cinic10_enlarged() -> Images:
-    """CINIC-10 with its validation images added to the training images: 180,000 and 90,000."""
-    return load(SOURCES["cinic10"], ("train", "valid"))

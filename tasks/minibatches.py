@@ -3,21 +3,12 @@
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
-from zlib import crc32
 
 import numpy as np
 from jaxtyping import Int
 
 from rollcall.tasks.base import Holdings
-from rollcall.tasks.streams import Seed, seeds, stream
-
-PURPOSE = "minibatch"
-
-AT_ONCE = 512
-"""Seeds that are computed together, about."""
-
-MOST_PER_ACTIVE = 5
-"""Clients for each active one, at most, if the seeds of all are computed."""
+from rollcall.tasks.streams import stream
 
 
 class Minibatches:
@@ -41,6 +32,7 @@ class Minibatches:
     Attributes:
         per_epoch: [m], the number of batches in an epoch of each client.
         longest: [m], samples in the longest minibatch of each client.
+        mean: [m], samples in a minibatch of each client, on average over an epoch.
     """
 
     def __init__(
@@ -61,9 +53,7 @@ class Minibatches:
             self.per_epoch = np.maximum(sizes // size, 1) if last == "drop" else -(-sizes // size)
         # A client's last batch of an epoch is shorter, or a whole one if shorter ones are dropped.
         self._last = np.minimum(sizes - (self.per_epoch - 1) * self.longest, self.longest)
-        self._shuffled = np.flatnonzero(self._last != sizes)
-        self._seeds: dict[tuple[int, int], Seed] = {}
-        self._foreseen = range(0)
+        self.mean = ((self.per_epoch - 1) * self.longest + self._last) / self.per_epoch
         # Consecutive steps of a client share an epoch, so the cache only needs room for about a round of all clients.
         self._epoch = lru_cache(maxsize=2 * len(parts))(self._draw_epoch)
 
@@ -92,8 +82,6 @@ class Minibatches:
         same = self._last[ids] == self.parts.sizes[ids]
         if same.all():
             return np.broadcast_to(self.parts.padded(ids, b), (steps, len(ids), b)), lengths
-        if len(set(first_steps)) == 1:
-            self._foresee(int(first[0]), steps, len(ids))
         rows = np.empty((steps, len(ids), b), dtype=np.int64)
         rows[:, same] = self.parts.padded(ids[same], b)
         for i in np.flatnonzero(~same).tolist():
@@ -105,29 +93,9 @@ class Minibatches:
                 k, epoch, batch_now = k + n, epoch + 1, 0
         return rows, lengths
 
-    def _foresee(self, step: int, steps: int, clients: int) -> None:
-        """Compute the seeds of all clients for some rounds from this step on, because many cost little more than one.
-
-        If few clients are active, most seeds would not be used, and none is computed.
-        """
-        if step in self._foreseen or clients * MOST_PER_ACTIVE < len(self._shuffled) or self.seed >= 2**32:
-            return
-        per_epoch = self.per_epoch[self._shuffled]
-        rounds = max(1, int(AT_ONCE / (1 + steps / per_epoch).sum()))
-        self._foreseen = range(step, step + rounds * steps)
-        first = step // per_epoch
-        number = self._foreseen[-1] // per_epoch - first + 1
-        ids = np.repeat(self._shuffled, number)
-        epochs = np.arange(len(ids)) + np.repeat(first - np.cumsum(number) + number, number)
-        keys = np.empty((len(ids), 4), dtype=np.uint32)
-        keys[:, 0], keys[:, 1], keys[:, 2], keys[:, 3] = self.seed, crc32(PURPOSE.encode()), ids, epochs
-        self._seeds = dict(zip(zip(ids.tolist(), epochs.tolist(), strict=True), seeds(keys), strict=True))
-
     def _draw_epoch(self, client: int, epoch: int) -> Int[np.ndarray, "n b"]:
         """The batches of an epoch of a client with more samples than one batch; the last is padded, as in `stacked`."""
-        seed = self._seeds.get((client, epoch))
-        draw = stream(self.seed, PURPOSE, client, epoch) if seed is None else seed.generator()
-        order = draw.permutation(self.parts[client])
+        order = stream(self.seed, "minibatch", client, epoch).permutation(self.parts[client])
         n, b = int(self.per_epoch[client]), int(self.longest[client])
         missing = max(n * b - len(order), 0)
         return np.concatenate([order[: n * b], np.repeat(order[(n - 1) * b], missing)]).reshape(n, b)

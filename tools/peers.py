@@ -16,6 +16,8 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
+from pkgutil import resolve_name
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -107,7 +109,7 @@ def train(network: Any, inputs: Any, labels: Any, draw: Any) -> None:
 
 
 def pfl_research(work: Work, tick: Tick) -> None:
-    """pfl-research's simulation, in one process."""
+    """pfl-research's simulation, in as many processes as run this."""
     from pfl.aggregate.simulate import SimulatedBackend
     from pfl.algorithm import FederatedAveraging, NNAlgorithmParams
     from pfl.callback.base import TrainingProcessCallback
@@ -150,8 +152,17 @@ def pfl_research(work: Work, tick: Tick) -> None:
     )
 
 
+@cache
+def kept(work: Work) -> tuple[Any, Any, Any]:
+    """A network and the samples of a process."""
+    return work.network(), *work.samples()
+
+
 def flower(work: Work, tick: Tick) -> None:
-    """Flower's simulation: a client app in Ray actors, one for each core."""
+    """Flower's simulation: a client app in Ray actors, one for each core and thread.
+
+    A client app is pickled with each message, so an actor keeps its data and network in the module, not in the app.
+    """
     from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
     from flwr.clientapp import ClientApp
     from flwr.serverapp import ServerApp
@@ -159,22 +170,20 @@ def flower(work: Work, tick: Tick) -> None:
     from flwr.simulation import run_simulation
 
     client_app, server_app = ClientApp(), ServerApp()
-    cache: list[Any] = []
 
     @client_app.train()  # type: ignore[untyped-decorator, unused-ignore]
     def local_training(message: Any, context: Any) -> Any:
         torch.set_num_threads(1)  # every core has an actor
-        if not cache:
-            cache.extend(work.samples())
+        network, inputs, labels = resolve_name("peers:kept")(work)
         i = int(context.node_config["partition-id"])
-        network = work.network()
         network.load_state_dict(message.content["arrays"].to_torch_state_dict())
-        train(network, cache[0][i], cache[1][i], torch.Generator().manual_seed(i))
+        train(network, inputs[i], labels[i], torch.Generator().manual_seed(i))
         content = {"arrays": ArrayRecord(network.state_dict()), "metrics": MetricRecord({"num-examples": 1})}
         return Message(content=RecordDict(content), reply_to=message)
 
     @server_app.main()  # type: ignore[untyped-decorator, unused-ignore]
     def serve(grid: Any, context: Any) -> None:
+        grid.pull_interval = 0.005  # seconds between its looks for replies; default 0.1
         strategy = FedAvg(
             fraction_train=ACTIVE / work.clients,
             min_train_nodes=ACTIVE,
@@ -188,7 +197,15 @@ def flower(work: Work, tick: Tick) -> None:
     run_simulation(server_app, client_app, work.clients, backend_config=resources)
 
 
-CONTESTANTS = {"rollcall": rollcall, "pfl-research": pfl_research, "Flower": flower, "plain loop": plain_loop}
+CONTESTANTS = {
+    "rollcall": rollcall,
+    "pfl-research": pfl_research,
+    "pfl-research, one process": pfl_research,
+    "Flower": flower,
+    "plain loop": plain_loop,
+}
+LAUNCH = {"pfl-research": ["-m", "torch.distributed.run", "--nproc-per-node", str(os.cpu_count())]}
+"""How Python starts a contestant that shares the clients of a round among processes, one for each core."""
 
 
 def measure(name: str, work: Work) -> dict[str, float]:
@@ -206,7 +223,7 @@ def compare(work: str, repeat: int) -> str:
     results: dict[str, list[dict[str, float]]] = {name: [] for name in CONTESTANTS}
     for i in range(repeat):
         for name, rows in results.items():
-            command = [sys.executable, __file__, "--measure", name, "--work", work]
+            command = [sys.executable, *LAUNCH.get(name, []), __file__, "--measure", name, "--work", work]
             run = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
             if run.returncode:
                 sys.exit(f"{name} failed:\n{run.stderr[-2000:]}")
@@ -230,7 +247,9 @@ def main() -> None:
     parser.add_argument("--measure", choices=CONTESTANTS, help=argparse.SUPPRESS)  # how this script calls itself
     options = parser.parse_args()
     if options.measure:
-        print(json.dumps(measure(options.measure, WORKS[options.work])))
+        measured = measure(options.measure, WORKS[options.work])
+        if os.environ.get("RANK", "0") == "0":  # of several processes the first
+            print(json.dumps(measured))
         return
     for work in options.work.split(","):
         print(compare(work, options.repeat), end="\n\n")

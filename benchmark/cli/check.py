@@ -2,7 +2,8 @@
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Group
@@ -23,7 +24,8 @@ def check(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names, FILE.py:NAME, or '{name: mifa, memory: updates}'. Default: all methods of the suite.",
+            help="Names, FILE.py:NAME, '{name: mifa, memory: updates}', or kept results, FILE.json. "
+            "Default: all methods of the suite.",
             metavar="PART",
         ),
     ] = None,
@@ -32,7 +34,12 @@ def check(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Run the conformance checks on parts, your own included, and explain each failure."""
+    """Run the conformance checks on parts, your own included, and explain each failure.
+
+    Of kept results, a file of `rollcall archive`, it checks provenance, settings and values before you share them.
+    """
+    if files := [Path(text) for text in parts or () if text.endswith(".json")]:
+        _check_kept(files, parts or [], as_json)
     values = {text: parse_part("part", text) for text in parts or KINDS["algorithm"].known}
     from rollcall.benchmark.conformance import conform  # imports torch, which takes seconds
 
@@ -47,6 +54,18 @@ def check(
         for name, ends in sorted(outcomes.items(), key=lambda item: all(end.passed for end in item[1])):
             out.print(_report(name, choices[name].kind, ends, whole=len(choices) == 1), soft_wrap=True)
     raise typer.Exit(0 if all(end.passed for ends in outcomes.values() for end in ends) else 1)
+
+
+def _check_kept(files: list[Path], parts: list[str], as_json: bool) -> NoReturn:
+    """Check kept results, and leave."""
+    if len(files) < len(parts):
+        raise SettingError("PART: FILE.json is not allowed beside other parts; check them one after the other")
+    from rollcall.leaderboard.cli.kept import problems  # imports pandas
+
+    found = {str(file): problems(file) for file in files}
+    lines = [line for file, ends in found.items() for line in ends or [f"{file}: passes"]]
+    print(json.dumps(found, indent=1) if as_json else "\n".join(lines))
+    raise typer.Exit(1 if any(found.values()) else 0)
 
 
 def _choice(value: Any, kind: str) -> Choice:

@@ -1,17 +1,11 @@
 """The options of `run` and `tune` on how trials run."""
 
 from datetime import timedelta
-from enum import StrEnum
 from math import inf
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.sweep.pool import RayOptions
 from rollcall.benchmark.sweep.times import read_time
-
-
-class Executor(StrEnum):
-    ray = "ray"
-    inline = "inline"
 
 
 def ray_options(

@@ -3,9 +3,8 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -28,11 +27,6 @@ from rollcall.participation.summary import Summary, probabilities, summarise
 
 ROUND_LENGTH = 600.0
 """Seconds of a round for a recording of intervals alone."""
-
-
-class Picture(StrEnum):
-    uplinks = "uplinks"
-    probabilities = "probabilities"
 
 
 class Classes(Settings):
@@ -60,7 +54,9 @@ def participation(
         int | None, typer.Option(min=2, help="Rounds to summarise. Default: a trace's own, else 2,000.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw a picture into this file.", metavar="FILE")] = None,
-    picture: Annotated[Picture | None, typer.Option(help="Which picture --plot draws. Default: uplinks.")] = None,
+    picture: Annotated[
+        Literal["uplinks", "probabilities"] | None, typer.Option(help="Which picture --plot draws. Default: uplinks.")
+    ] = None,
     record: Annotated[
         Path | None, typer.Option(help="Write the rounds as a trace: .npy, .npz, .csv or .parquet.", metavar="FILE")
     ] = None,
@@ -85,8 +81,8 @@ def participation(
         if fits:
             out.print(_fits(fits))
     if plot is not None:
-        drawn = picture or Picture.uplinks
-        draw(drawn.value, _figure(drawn, model, mask), plot)
+        drawn = picture or "uplinks"
+        draw(drawn, _figure(drawn, model, mask), plot)
     if record is not None:
         try:
             recording.write(mask, record)
@@ -172,9 +168,9 @@ def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:
     return models
 
 
-def _figure(picture: Picture, model: Participation, mask: Bool[np.ndarray, "T m"]) -> Figure:
+def _figure(picture: str, model: Participation, mask: Bool[np.ndarray, "T m"]) -> Figure:
     """A picture of a model and its first rounds."""
-    if picture is Picture.uplinks:
+    if picture == "uplinks":
         shown = mask[:400]  # four of the longest cycles in the papers
         return pictures.uplinks(shown, probabilities(model, len(shown)))
     return pictures.probabilities(mask.mean(axis=0) if model.stationary is None else model.stationary)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rollcall.benchmark.cli.executor import Executor, ray_options
+from rollcall.benchmark.cli.executor import ray_options
 from rollcall.benchmark.cli.selection import Plan, choosing, described, writable
 from rollcall.benchmark.cli.shared import (
     INTERRUPTED,
@@ -27,7 +27,7 @@ from rollcall.benchmark.cli.shared import (
 )
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, counted
-from rollcall.benchmark.sweep.pool import Pool
+from rollcall.benchmark.sweep.pool import Executor, Pool
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Ends, Job
@@ -54,7 +54,7 @@ def run(
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
     options = ray_options(gpus_per_trial, retries, checkpoint_every, storage, ray_address)
-    with Pool.of(None if executor is None else executor.value, options, err) as pool:
+    with Pool.of(executor, options, err) as pool:
         pool.start(sum(plan.unfinished(store) for plan in plans))
         sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
         writable(store)

@@ -3,8 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,17 +12,10 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from rollcall.benchmark.cli.selection import Plan, choosing, described, how_long
-from rollcall.benchmark.cli.shared import (
-    STORE,
-    Json,
-    Store,
-    draw,
-    out,
-    strict_json,
-)
+from rollcall.benchmark.cli.shared import STORE, Json, Store, out, strict_json
 from rollcall.benchmark.config.choice import KINDS, installed
 from rollcall.benchmark.config.digest import flatten
-from rollcall.benchmark.config.errors import SettingError, at, listed
+from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import Experiment, is_number, names, places
 from rollcall.benchmark.config.summaries import summaries
 from rollcall.benchmark.config.text import counted
@@ -73,8 +64,6 @@ def _summaries(kind: str) -> dict[str, str]:
 @choosing
 def show(
     plans: list[Plan],
-    partition: Annotated[bool, typer.Option("--partition", help="Show what the first trial's clients hold.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw this partition into a file.", metavar="FILE")] = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Probe for a few seconds how long all trials take.")
     ] = False,
@@ -82,9 +71,6 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show an experiment's settings, grid and claims, and how many of its trials are finished."""
-    if partition or plot is not None:
-        _show_partition(plans[0].places[0].trial, plot, as_json)
-        return
     if as_json:
         print(strict_json([described(job) for plan in plans for job in plan.jobs(store)]))
         return
@@ -102,29 +88,6 @@ def show(
         print(f"{all_trials}, {total} in all; {finished} finished in {where}{kept}")
         if estimate:
             print(how_long(plan.places), end="\n\n")
-
-
-def _show_partition(trial: Any, plot: Path | None, as_json: bool) -> None:
-    """Print a summary of the clients' data in a trial, and draw it if a file is given."""
-    from rollcall.leaderboard.plots.participation import bubbles
-    from rollcall.tasks.partitions import summarise
-
-    with at("task"):
-        _, data = trial.task.build(trial.seed)
-    if data.histogram is None:
-        raise SettingError(f"partition: {trial.task.name!r} is not allowed; must be a task with classes")
-    summary = summarise(data.histogram)
-    if as_json:
-        print(strict_json(asdict(summary)))
-    else:
-        title = f"{trial.task.name}, seed {trial.seed}: {counted(summary.clients, 'client')}, {summary.classes} classes"
-        grid = Grid("of each client", "least", "median", "largest", title=title, title_justify="left")
-        grid.add_row("samples", *(f"{value:,.0f}" for value in summary.samples))
-        grid.add_row("classes", *(f"{value:g}" for value in summary.held))
-        grid.add_row("largest share of a class", *(f"{value:.1%}" for value in summary.largest))
-        out.print(grid)
-    if plot is not None:
-        draw("partition", bubbles(data.histogram), plot)
 
 
 def card(experiment: Experiment) -> Group:

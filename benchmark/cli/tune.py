@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rollcall.benchmark.cli.executor import Executor, ray_options
+from rollcall.benchmark.cli.executor import ray_options
 from rollcall.benchmark.cli.selection import plans_of, writable
 from rollcall.benchmark.cli.shared import (
     STORE,
@@ -28,6 +28,7 @@ from rollcall.benchmark.cli.shared import (
 )
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, parse_values, repeated
+from rollcall.benchmark.sweep.pool import Executor
 
 if TYPE_CHECKING:
     from rollcall.benchmark.search.api import Tuning
@@ -102,7 +103,7 @@ def tune(
         rounds=rounds,
         per=[axis for axis in per.split(",") if axis],
         store=store,
-        executor=None if executor is None else executor.value,
+        executor=executor,
         ray=ray_options(gpus_per_trial, retries, checkpoint_every, storage, ray_address),
         allow_test=allow_test,
         console=err,

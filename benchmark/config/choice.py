@@ -132,6 +132,7 @@ KINDS = {
         "rollcall.participation.probabilities:PROBABILITIES", "population", returned="a probability for each client"
     ),
     "variation": Kind("rollcall.participation.variations:VARIATIONS", "p, t", returned="a probability for each client"),
+    "speed": Kind("rollcall.participation.clock:SPEEDS", "population, rng", returned="a speed for each client"),
     "algorithm": Kind("rollcall.algorithms:ALGORITHMS", returns="rollcall.algorithms:Algorithm", subclass=True),
     "schedule": Kind("rollcall.benchmark.config.schedules:SCHEDULES", "t", returned="a number"),
     "server_optimizer": Kind(
@@ -143,9 +144,6 @@ KINDS = {
         returned="a torchmetrics.Metric or a rollcall.tasks.metrics.OverClients",
     ),
     "function": Kind("rollcall.participation.function:FUNCTIONS", "t, rng", returned="a mask or ids of clients"),
-    "local_optimizer": Kind(
-        "rollcall.benchmark.engines.local_training:OPTIMIZERS", "params, lr", "torch.optim:Optimizer"
-    ),
     "analysis": Kind("rollcall.participation.analyses:ANALYSES", "seed", "pandas:DataFrame"),
 }
 
@@ -239,8 +237,6 @@ def kind_of(name: str) -> str:
         kinds = [kind for kind, entry in KINDS.items() if name in entry.known or name in installed(kind)]
     if "algorithm" in kinds or not (kinds or ":" in name):
         return "algorithm"
-    if kinds == ["server_optimizer", "local_optimizer"]:  # the checks of both are the same
-        return kinds[0]
     if len(kinds) != 1:
         several = f"may be of the kinds {', '.join(kinds)}; say which with --kind"
         unclear = f"its kind is not clear from a base class; say it with --kind ({', '.join(KINDS)})"
@@ -413,11 +409,11 @@ def _annotation(key: str, annotation: Any) -> Any:
     members = typing.get_args(annotation) if union else (annotation,)
     kind = key if key in KINDS and any(typing.get_origin(member) is Callable for member in members) else ""
     if kind or np.ndarray in members:
-        return Annotated[Any, PlainValidator(partial(_read_option, kind, members))]
+        return Annotated[Any, PlainValidator(partial(read_option, kind, members))]
     return annotation
 
 
-def _read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
+def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
     """The value of an option that may be a choice or an array.
 
     Args:

@@ -17,7 +17,7 @@ from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.digest import run_name
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.metric import OVER, Metric
 from rollcall.benchmark.config.report import Claim, Labels, Report, Reported, Size
 from rollcall.benchmark.config.trial import Trial
 
@@ -211,7 +211,7 @@ class Experiment(Settings):
         for field in ("columns", "pictures"):
             for axis in getattr(self.report, field):
                 _check_one_of(f"report.{field}", axis, shown)
-        _check_one_of("report.x", self.report.x, ["round", *numeric])
+        _check_one_of("report.x", self.report.x, [*OVER, *numeric])
         return self
 
     @classmethod
@@ -277,7 +277,8 @@ class Experiment(Settings):
         """The columns of a run's history that its report and all claims read, those of its variants included."""
         claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
         named = chain.from_iterable(self.named_metrics(claims).values())
-        return list(dict.fromkeys(metric.column for metric in named))
+        columns = (column for metric in named for column in (metric.column, metric.over))
+        return [column for column in dict.fromkeys([*columns, OVER.get(self.report.x, "round")]) if column != "round"]
 
     @property
     def axes(self) -> Grid:

@@ -15,9 +15,17 @@ Direction = Literal["max", "min", "zero"]
 """Which values are better: high ones, low ones, or those near 0 of a quantity with a sign, such as a bias."""
 
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
-THRESHOLD = "round_of:"
+OVER = {"round": "round", "gradients": "cost/gradients", "floats": "cost/floats_up", "seconds": "time/seconds"}
+"""What curves and tables can be over, with its column in a run's history."""
+
+THRESHOLD = re.compile(f"({'|'.join(OVER)})_of:")
 SPLITS = ("train", "test", "validation")
-COSTS = {"cost/gradients": "client gradients", "cost/floats_up": "floats sent", "cost/floats_down": "floats received"}
+COSTS = {
+    "cost/gradients": "client gradients",
+    "cost/floats_up": "floats sent",
+    "cost/floats_down": "floats received",
+    "time/seconds": "seconds",
+}
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,8 @@ class Metric:
     Attributes:
         name: `split/metric`, `split/metric/group` or the name of a quantity of an analysis. With `round_of:NAME>=VALUE`
             the value of a run is the first round whose evaluation of NAME reaches VALUE, infinite if none does. Only
-            the evaluations every `evaluation.every` rounds count, not those in between of the last rounds.
+            the evaluations every `evaluation.every` rounds count, not those in between of the last rounds. With
+            `gradients_of:`, `floats_of:` or `seconds_of:` it is the cost of these rounds.
         direction: which values are better.
 
     Raises:
@@ -39,18 +48,24 @@ class Metric:
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not (self.column and math.isfinite(self.threshold)):
-            raise SettingError(f"metric: {self.name!r} is not allowed; must be {THRESHOLD}NAME>=NUMBER")
+            raise SettingError(f"metric: {self.name!r} is not allowed; must be round_of:NAME>=NUMBER")
 
     @cached_property
     def column(self) -> str:
         """The column of a run's history that it reads."""
-        return self.name if self.threshold is None else self.name.removeprefix(THRESHOLD).partition(">=")[0]
+        return self.name if self.threshold is None else THRESHOLD.sub("", self.name, count=1).partition(">=")[0]
+
+    @cached_property
+    def over(self) -> str:
+        """The column of the cost that a threshold counts, or `round`."""
+        counted = THRESHOLD.match(self.name)
+        return OVER[counted[1]] if counted else "round"
 
     @cached_property
     def threshold(self) -> float | None:
         """The value to be reached; None if the metric is no threshold."""
         try:
-            return float(self.name.partition(">=")[2]) if self.name.startswith(THRESHOLD) else None
+            return float(self.name.partition(">=")[2]) if THRESHOLD.match(self.name) else None
         except ValueError:
             return math.nan
 
@@ -76,7 +91,8 @@ class Metric:
         if self.threshold is None:
             return title
         value = Metric(self.column)
-        return f"first round with {title} ≥ {value.text(self.threshold)}{value.unit and f' {value.unit}'}"
+        first = "first round with" if self.over == "round" else f"{COSTS[self.over]} until"
+        return f"{first} {title} ≥ {value.text(self.threshold)}{value.unit and f' {value.unit}'}"
 
     @property
     def unit(self) -> str:
@@ -86,7 +102,7 @@ class Metric:
     @property
     def decimals(self) -> int | None:
         """How many decimals its values are printed with; None: as many as their spread gives a meaning to."""
-        return 1 if self.percent else 0 if self.threshold is not None else None
+        return 1 if self.percent else 0 if self.threshold is not None and self.over == "round" else None
 
     @property
     def head(self) -> str:
@@ -152,7 +168,7 @@ def direction_of(name: str, declared: Iterable[Metric] = ()) -> Direction | None
     measure = name.partition("/")[2]
     if measure and measure in known:
         return known[measure]
-    by_word: dict[str, Direction] = {THRESHOLD: "min", "accuracy": "max", "loss": "min", "bias": "zero"}
+    by_word: dict[str, Direction] = {"_of:": "min", "accuracy": "max", "loss": "min", "bias": "zero"}
     return next((direction for word, direction in by_word.items() if word in name), None)
 
 

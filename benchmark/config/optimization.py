@@ -30,24 +30,19 @@ SERVER = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "yogi"),
 """The suite's optimizers, with the settings beside `optimizer` that are their options."""
 
 
-def _optimizer(kind: str, known: Mapping[str, Any], value: Any) -> str | Choice:
+def _server_optimizer(value: Any) -> str | Choice:
     """The name of one of the suite's optimizers, or a choice from outside, which has options of its own."""
     # No choice is read for a name: that imports torch, which takes seconds.
-    return value if isinstance(value, str) and value in known else read(kind, value)
+    return value if isinstance(value, str) and value in SERVER else read("server_optimizer", value)
 
 
-LocalOptimizer = Annotated[
-    Literal["sgd", "adam", "adamw"] | Choice, PlainValidator(partial(_optimizer, "local_optimizer", LOCAL))
-]
-ServerOptimizer = Annotated[
-    Literal["sgd", "adam", "yogi"] | Choice, PlainValidator(partial(_optimizer, "server_optimizer", SERVER))
-]
+ServerOptimizer = Annotated[Literal["sgd", "adam", "yogi"] | Choice, PlainValidator(_server_optimizer)]
 
 
 class OptimizerSettings(Settings):
     """An optimizer with its options: the base of `local` and `server`.
 
-    The options of the suite's optimizers are settings beside `optimizer`. An optimizer from outside has its own.
+    The options of the suite's optimizers are settings beside `optimizer`. A server optimizer from outside has its own.
     """
 
     known: ClassVar[Mapping[str, tuple[str, ...]]]
@@ -101,10 +96,8 @@ class Local(OptimizerSettings):
     last_batch: Literal["keep", "drop"] = Field(
         "keep", description="what happens to the smaller last minibatch of an epoch: keep it, or drop it"
     )
-    optimizer: LocalOptimizer = Field(
-        "sgd",
-        description="the optimizer of the clients' steps, which starts anew in every round; or a class like those of "
-        "torch.optim",
+    optimizer: Literal["sgd", "adam", "adamw"] = Field(
+        "sgd", description="the optimizer of the clients' steps, which starts anew in every round"
     )
     momentum: Momentum = Field(0.0, description="momentum of the clients' `sgd`")
     keep_momentum: bool = Field(

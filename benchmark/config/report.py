@@ -35,7 +35,10 @@ class Report(Settings):
     drawn: tuple[MetricName, ...] = Field(
         (), description="metrics that have a plot each; by default the first metric that a panel measured"
     )
-    x: str = Field("round", description="the x axis of the curves: rounds, or an axis whose labels are numbers")
+    x: str = Field(
+        "round",
+        description="the x axis of the curves: `round`, `gradients`, `floats`, `seconds`, or an axis of numbers",
+    )
     log: tuple[Literal["x", "y"], ...] = Field((), description="axes of the figure with a logarithmic scale")
 
 

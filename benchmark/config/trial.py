@@ -7,6 +7,7 @@ from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
 from rollcall.benchmark.config.base import Settings
 from rollcall.benchmark.config.choice import Choice, read
+from rollcall.benchmark.config.clock import Clock
 from rollcall.benchmark.config.digest import Spec
 from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.optimization import Local, Server
@@ -113,6 +114,9 @@ class Trial(Spec):
     participation: ParticipationChoice = Field(
         default_factory=partial(read, "participation", "full"),
         description="which clients are active in which round; `full` by default",
+    )
+    clock: Clock | None = Field(
+        None, description="how long rounds last, and which available clients are in time; by default there is no clock"
     )
     algorithm: AlgorithmChoice = Field(description="the federated method")
     local: Local = Field(Local(), description="local training of a client")

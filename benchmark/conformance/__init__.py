@@ -34,6 +34,7 @@ CHECKS: Mapping[str, Sequence[Callable[[Any], Any]]] = {
     "participation": (parts.participation, parts.marginals, parts.long_run),
     "probability": (parts.probability,),
     "variation": (parts.variation,),
+    "speed": (parts.speed,),
     "partition": (parts.partition,),
     "model": (parts.model,),
     "task": (parts.task,),
@@ -41,7 +42,6 @@ CHECKS: Mapping[str, Sequence[Callable[[Any], Any]]] = {
     "augmentation": (parts.augmentation,),
     "metric": (parts.metric,),
     "server_optimizer": (parts.optimizer,),
-    "local_optimizer": (parts.optimizer,),
     "analysis": (parts.analysis,),
 }
 """The checks of each kind. A check takes the choice, or of an algorithm a `Subject`. Its docstring is its title.

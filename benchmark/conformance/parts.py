@@ -185,6 +185,14 @@ def probability(choice: Choice) -> Any:
     return _probabilities(np.asarray(choice.build(_population()), dtype=np.float64), ((), (M,)))
 
 
+def speed(choice: Choice) -> Any:
+    """a speed above 0 for each client"""
+    values = np.asarray(choice.build(_population(), np.random.default_rng(0)), dtype=np.float64)
+    expect(values.shape in ((), (M,)), f"an array [{M}] with a number for each client", f"shape {list(values.shape)}")
+    expect((np.isfinite(values) & (values > 0)).all(), "finite numbers above 0", values.tolist())
+    return values
+
+
 def variation(choice: Choice) -> Any:
     """probabilities stay in [0, 1] and in their shape"""
     return [_probabilities(called(choice.bound(), np.linspace(0, 1, M), t), ((M,),)) for t in range(100)]

@@ -1,20 +1,20 @@
 """A client's local training in a round: how many steps, and by which optimizer.
 
-The engines compute SGD themselves. Other steps are those of Adam, of AdamW or of a torch optimizer from outside.
+The engines compute SGD themselves. Other steps are those of Adam or AdamW.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-ClientOptimizer: TypeAlias = Callable[[list[Tensor], float], torch.optim.Optimizer]
-"""Makes the optimizer of one client in one round from the client's parameters and learning rate."""
+ClientOptimizer: TypeAlias = partial[torch.optim.Optimizer]
+"""One of `OPTIMIZERS` with its options: makes the optimizer of a client in a round from its parameters and rate."""
 
 MARGIN = 1e-6
 """Added to the norm of a gradient that is clipped, as in `torch.nn.utils.clip_grad_norm_`."""
@@ -22,7 +22,7 @@ MARGIN = 1e-6
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """SGD as in torch: v = momentum * v + g + weight_decay * x, then x -= lr * v; or another optimizer.
+    """SGD as in torch: v = momentum * v + g + weight_decay * x, then x -= lr * v; or Adam or AdamW.
 
     Attributes:
         steps: K, or K_i of each client, [m].
@@ -48,78 +48,18 @@ class LocalTraining:
         return steps
 
 
-def sgd(
-    params: Iterable[Tensor], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
-) -> torch.optim.Optimizer:
-    """SGD as in torch, which the engines compute themselves; at the server, with momentum, it is FedAvgM.
-
-    Args:
-        params: the model.
-        lr: eta, or eta_g.
-        momentum: of the steps.
-        weight_decay: w; adds w x to the gradient.
-    """
-    return torch.optim.SGD(params, lr=lr, momentum=momentum, weight_decay=weight_decay)
-
-
-def adam(
-    params: Iterable[Tensor],
-    lr: float,
-    *,
-    betas: tuple[float, float] = (0.9, 0.999),
-    eps: float = 1e-8,
-    weight_decay: float = 0.0,
-) -> torch.optim.Optimizer:
-    """Adam as in torch; its moments start at 0 in every round.
-
-    Args:
-        params: the client's model.
-        lr: eta.
-        betas: decay rates of the two moments.
-        eps: added to the denominator.
-        weight_decay: w; adds w x to the gradient.
-    """
-    return torch.optim.Adam(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
-
-
-def adamw(
-    params: Iterable[Tensor],
-    lr: float,
-    *,
-    betas: tuple[float, float] = (0.9, 0.999),
-    eps: float = 1e-8,
-    weight_decay: float = 0.0,
-) -> torch.optim.Optimizer:
-    """AdamW as in torch; its moments start at 0 in every round.
-
-    Args:
-        params: the client's model.
-        lr: eta.
-        betas: decay rates of the two moments.
-        eps: added to the denominator.
-        weight_decay: w; multiplies x by 1 - lr w before each step. Torch's default is 0.01.
-    """
-    return torch.optim.AdamW(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
-
-
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"sgd": sgd, "adam": adam, "adamw": adamw}
-"""The optimizers of local steps. Each takes the client's model and eta first; keyword arguments are options."""
-
-
-def is_adam(optimizer: ClientOptimizer | None) -> bool:
-    """Whether it is `adam` or `adamw` with options, whose steps `AdamRows` takes for many clients."""
-    return isinstance(optimizer, partial) and optimizer.func in (adam, adamw)
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+"""The optimizers of local steps besides SGD. Each takes the client's model and eta first; the rest are options."""
 
 
 class AdamRows:
-    """Adam for n clients at once, one row for each as in the models `y`; by `adam` or `adamw` with options."""
+    """Adam for n clients at once, one row for each as in the models `y`."""
 
-    def __init__(self, optimizer: "partial[torch.optim.Optimizer]", y: Float[Tensor, "n d"]) -> None:
-        self.decoupled = optimizer.func is adamw
-        options: dict[str, Any] = {"betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0} | optimizer.keywords
-        self.betas: tuple[float, float] = options["betas"]
-        self.eps: float = options["eps"]
-        self.decay: float = options["weight_decay"]
+    def __init__(self, optimizer: ClientOptimizer, y: Float[Tensor, "n d"]) -> None:
+        self.decoupled = optimizer.func is torch.optim.AdamW
+        self.betas: tuple[float, float] = optimizer.keywords["betas"]
+        self.eps: float = optimizer.keywords["eps"]
+        self.decay: float = optimizer.keywords["weight_decay"]
         self.m, self.v = torch.zeros_like(y), torch.zeros_like(y)
         self.k = 0
 

@@ -26,9 +26,6 @@ CLONE, FULL = torch.ops.aten.clone.default, torch.ops.aten.full.default
 FILLED = {"ones_like": 1, "zeros_like": 0, "new_ones": 1, "new_zeros": 0}
 """Kernels that read only the shape of their input, and the number that they fill it with."""
 
-PYTHON_NAMES = {"_unsafe_view": "view"}
-"""The Python functions of kernels, where the name differs."""
-
 Kernels = Callable[..., list[Tensor]]
 """Recorded kernels: from tensors to a list of tensors."""
 
@@ -96,7 +93,7 @@ class Recording:
     """
 
     def __init__(self, function: Kernels, model: Sequence[Tensor], data: Sequence[Tensor]) -> None:
-        self.of_data, self.of_model = split(record(function, [*model, *data]), model, data)
+        self.of_data, self.of_model = split(record(function, [*model, *data]), model)
         self.at_once: dict[Hashable, Kernels | None] = {}
 
     def __call__(self, model: Sequence[Tensor], data: Sequence[Tensor]) -> list[Tensor]:
@@ -125,7 +122,7 @@ class Recording:
         if len(steps) == 1 or size > AT_ONCE:
             return None
         try:
-            together = with_python_names(record(torch.vmap(self.of_data), data), data)
+            together = executable(record(torch.vmap(self.of_data), data))
         except RuntimeError:  # a kernel that cannot be vectorised
             return None
         stacked = [torch.stack(values) for values in zip(*steps, strict=True)]
@@ -151,7 +148,7 @@ def record(function: Kernels, tensors: Sequence[Tensor]) -> GraphModule:
     return module
 
 
-def split(module: GraphModule, model: Sequence[Tensor], data: Sequence[Tensor]) -> tuple[Kernels, Kernels]:
+def split(module: GraphModule, model: Sequence[Tensor]) -> tuple[Kernels, Kernels]:
     """The kernels of a graph that need only data, and those that need the model: see `Recording`.
 
     Kernels that need neither run once, here. A graph with a kernel that changes a tensor in place stays whole.
@@ -168,44 +165,21 @@ def split(module: GraphModule, model: Sequence[Tensor], data: Sequence[Tensor]) 
     read = {source for node in of_model for source in node.all_input_nodes} | set(results)
     crossing = [node for node in nodes if node in read and (node in of_data or node in inputs[len(model) :])]
 
-    def part(chosen: set[Node], sources: Sequence[Node], outputs: Sequence[Node], tensors: Sequence[Tensor]) -> Kernels:
+    def part(chosen: set[Node], sources: Sequence[Node], outputs: Sequence[Node]) -> Kernels:
         kernels = [node for node in nodes if node in chosen and node.op != "output"]
         read = {source for node in kernels for source in node.all_input_nodes} | set(outputs)
         constants = [node for node in constant if node in read]
         held = [values[node] for node in constants]
-        run = with_python_names(_part(module, kernels, [*sources, *constants], outputs), [*tensors, *held])
+        run = executable(_part(module, kernels, [*sources, *constants], outputs))
         return (lambda *tensors: run(*tensors, *held)) if held else run
 
-    data_kernels = part(of_data, inputs[len(model) :], crossing, data)
-    return data_kernels, part(of_model, [*inputs[: len(model)], *crossing], results, [*model, *data_kernels(*data)])
+    return part(of_data, inputs[len(model) :], crossing), part(of_model, [*inputs[: len(model)], *crossing], results)
 
 
 def executable(module: GraphModule) -> Kernels:
     """The function that runs a graph."""
     # `forward` rather than the module: nn.Module.__call__ takes longer than small kernels.
     return cast("Kernels", module.forward)
-
-
-def with_python_names(module: GraphModule, tensors: Sequence[Tensor]) -> Kernels:
-    """The function that runs a graph, by torch's Python functions where these give the same bits.
-
-    Calling a kernel by its Python function takes half as long as by its operator.
-    """
-    graph = Graph()
-    graph.output(graph.graph_copy(module.graph, {}))
-    for node in graph.nodes:
-        name = _name(node)
-        name = PYTHON_NAMES.get(name, name)
-        if node.op == "call_function" and hasattr(torch, name):
-            node.target = getattr(torch, name)
-        elif node.op == "call_function" and hasattr(Tensor, name):
-            node.op, node.target = "call_method", name
-    named = executable(GraphModule(module, graph))
-    try:
-        values = named(*tensors)
-    except (TypeError, RuntimeError):  # a kernel whose Python function takes other arguments
-        return executable(module)
-    return named if same_bits(values, executable(module)(*tensors)) else executable(module)
 
 
 def same_bits(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:

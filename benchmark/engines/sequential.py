@@ -123,9 +123,6 @@ class SequentialWork(Work):
                     replica.descend(gradients, lrs[row], self.local, corrections, velocities)
                 else:
                     replica.step(optimizer, gradients, corrections)
-            if optimizer is not None:  # which may have replaced the parameters instead of changing them in place
-                for end, parameter in zip(self.model.split(y[row]), replica.parameters, strict=True):
-                    end.copy_(parameter)
 
         self._for_each(clients, work)
 

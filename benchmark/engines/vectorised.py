@@ -13,7 +13,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.engines.base import Moving, Work
 from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import FlatTask
-from rollcall.benchmark.engines.local_training import AdamRows, LocalTraining, clip_rows, is_adam
+from rollcall.benchmark.engines.local_training import AdamRows, LocalTraining, clip_rows
 from rollcall.benchmark.engines.loss import (
     FastCrossEntropy,
     Loss,
@@ -51,17 +51,13 @@ class Vectorised:
         memory: bytes for the clients computed at once; by default half of the GPU's free memory, and 1 GiB on a CPU.
 
     Raises:
-        SettingError: the loss or the local optimizer cannot be vectorised.
+        SettingError: the loss cannot be vectorised.
     """
 
     def __init__(
         self, model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1, memory: int | None = None
     ) -> None:
         self.model, self.feed, self.local = model, feed, local
-        if local.optimizer is not None and not is_adam(local.optimizer):
-            raise SettingError(
-                "numerics.engine: 'vectorised' is not allowed with a local optimizer from outside; must be sequential"
-            )
         # Eight samples from all over the data. Neighbours may share a label, which could hide how samples interact.
         rows = torch.linspace(0, len(feed.samples[0]) - 1, 8).long()
         few = tuple(column[rows.to(column.device)] for column in feed.samples)
@@ -208,7 +204,7 @@ class Descent:
         self.moving = moving
         self.positions, self.buffers = work.client_buffers.get(ids, clients.device)
         self.optimizer: AdamRows | None = None
-        if isinstance(self.local.optimizer, partial):
+        if self.local.optimizer is not None:
             self.optimizer = AdamRows(self.local.optimizer, pad_clients(moving.y, self.engine.padded_number(len(ids))))
 
     def run(self, K: Int[np.ndarray, "n"]) -> None:

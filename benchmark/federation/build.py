@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from rollcall.algorithms import KNOWLEDGE, Algorithm, Rows
+from rollcall.algorithms import KNOWLEDGE, Algorithm, Round, Rows
 from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.config.clock import COLUMNS, Clock
 from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import LocalTraining, local_training
-from rollcall.benchmark.engines.local_training import ClientOptimizer
 from rollcall.benchmark.federation.checked import check_init, check_task, located
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
@@ -24,7 +24,8 @@ from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.server_optimizers import OPTIMIZERS
 from rollcall.benchmark.federation.state import refuse_what_cannot_fit
 from rollcall.benchmark.federation.trainer import PRECISIONS
-from rollcall.participation import Participation, Population
+from rollcall.participation import Clocked, Participation, Population
+from rollcall.participation.clock import speeds
 from rollcall.tasks import ClientData, Minibatches, Task
 
 MEMBERS = {"least_loss": "least_losses(data)", "probability": "probability(t)"}
@@ -42,9 +43,16 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     with at("task"):
         task, data = trial.task.build(trial.seed)
     with at("participation"):
-        participation = trial.participation.build(Population(data.clients, trial.seed, data.classes, data.histogram))
+        population = Population(data.clients, trial.seed, data.classes, data.histogram)
+        participation = trial.participation.build(population)
     with at("algorithm"):
         algorithm = trial.algorithm.build()
+    minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
+    local = local_steps(trial.local, minibatches)
+    d = sum(parameter.numel() for parameter in task.parameters())
+    if trial.clock is not None:
+        samples = minibatches.mean * local.of(range(data.clients))
+        participation = clocked(trial, trial.clock, population, participation, algorithm, samples, d)
     check_knowledge(trial, task, participation, algorithm)
     groups = sample_groups(trial, data, participation)
     alpha = data.parts.sizes.astype(np.float64) if trial.target == "samples" else np.ones(data.clients)
@@ -62,14 +70,12 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     metrics = metrics_of(trial.evaluation.metrics, task, data)
     if metrics.over_clients:
         groups += client_groups(groups, evaluated_splits(trial, data), data)
-    d = sum(parameter.numel() for parameter in task.parameters())
     x = torch.empty(d, dtype=dtype, device="meta")
     state = algorithm.init(x, data.clients)
     with located(algorithm):
         check_init(algorithm, state)
     states = [state, Rows.begin(x, data.clients)] if trial.local.keep_momentum else [state]
     refuse_what_cannot_fit(states, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
-    minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
     schedule = trial.local.schedule.bound()
     return Federation(
         task,
@@ -77,7 +83,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         participation,
         algorithm,
         minibatches=minibatches,
-        local=local_steps(trial.local, minibatches),
+        local=local,
         lr=lambda t: trial.local.lr * schedule(t),
         alpha=alpha,
         optimizer=server_optimizer(trial.server),
@@ -90,6 +96,42 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         classes=client_classes,
         workers=workers,
     )
+
+
+def clocked(
+    trial: Trial,
+    clock: Clock,
+    population: Population,
+    participation: Participation,
+    algorithm: Algorithm[Any],
+    samples: Float[np.ndarray, "m"],
+    d: int,
+) -> Participation:
+    """The available clients that are in time; each computes `samples` a round, for a model of d floats."""
+    x = torch.ones(1)
+    known: dict[str, Any] = dict.fromkeys(KNOWLEDGE, x)
+    calls = [Round(0, torch.arange(active), 1.0, x, **known) for active in (1, 0)]
+    alone, nobody = (algorithm.traffic(algorithm.init(x, 1), call) for call in calls)
+    if nobody.up or nobody.down:
+        raise SettingError(
+            f"algorithm.name: {trial.algorithm.label!r} is not allowed with a clock; it exchanges models with clients "
+            "that are not available"
+        )
+    with at("clock"):
+        of_file = "devices" if clock.devices is not None else ""
+        speed, up, down = (speeds(of_file or one, clock.bound(one), population, k) for k, one in enumerate(COLUMNS))
+        # A method that selects among the active clients may count no vector of a single one before the first round.
+        seconds = max(1, alone.down) * d / down + samples / speed + max(1, alone.up) * d / up
+        return Clocked(
+            population,
+            participation,
+            seconds,
+            first=clock.wait.first,
+            deadline=clock.wait.deadline,
+            jitter=clock.jitter,
+            failure=clock.bound("failure"),
+            idle=clock.idle,
+        )
 
 
 def check_knowledge(trial: Trial, task: Task, participation: Participation, algorithm: Algorithm[Any]) -> None:
@@ -156,10 +198,8 @@ def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.opt
 
 def local_steps(local: Local, minibatches: Minibatches) -> LocalTraining:
     """The clients' local training; epochs become steps. The engines compute SGD themselves."""
-    optimizer: ClientOptimizer | None = None
-    if isinstance(local.optimizer, Choice):
-        optimizer = local.optimizer.bound()
-    elif local.optimizer != "sgd":
+    optimizer = None
+    if local.optimizer != "sgd":
         optimizer = partial(local_training.OPTIMIZERS[local.optimizer], **local.options())
     return LocalTraining(
         steps=local.steps or (local.epochs or 1) * minibatches.per_epoch,

@@ -296,18 +296,26 @@ class Costs:
     Attributes:
         gradients: local minibatch gradients that the clients computed.
         floats_up, floats_down: sent from clients to server and back, as the method declares.
+        seconds: that the rounds lasted; None without a clock.
     """
 
     gradients: int = 0
     floats_up: int = 0
     floats_down: int = 0
+    seconds: float | None = None
 
-    def add(self, gradients: int, traffic: Traffic, d: int) -> None:
+    def add(self, gradients: int, traffic: Traffic, d: int, seconds: float | None = None) -> None:
         """Add a round with models of d floats."""
+        if seconds is not None:
+            self.seconds = (self.seconds or 0.0) + seconds
         self.gradients += gradients
         self.floats_up += traffic.up * d
         self.floats_down += traffic.down * d
 
     def named(self, memory: int) -> dict[str, float]:
         """As columns of the history, with the floats that the method stores between rounds (`memory`)."""
-        return {f"cost/{name}": value for name, value in (asdict(self) | {"memory": memory}).items()}
+        costs = asdict(self) | {"memory": memory}
+        seconds = costs.pop("seconds")
+        return {f"cost/{name}": value for name, value in costs.items()} | (
+            {} if seconds is None else {"time/seconds": seconds}
+        )

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, InitVar, asdict, dataclass, field
+from dataclasses import KW_ONLY, InitVar, asdict, dataclass, field, replace
 from itertools import count
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from lightning.pytorch import LightningModule
 from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
-from rollcall.algorithms import Algorithm, Round, Rows
+from rollcall.algorithms import Algorithm, Round, Rows, Traffic
 from rollcall.benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, held_out_splits
 from rollcall.benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
 from rollcall.benchmark.federation.client_weights import Classes, Weights
@@ -85,7 +85,7 @@ class Federation(LightningModule):
             self.momentum = StateBuffers(Rows.begin(torch.zeros_like(x), clients), host=on_host)
         self.weights = None if self.classes is None else Weights(self.algorithm, self.classes, x.dtype)
         self.t = 0
-        self.costs = Costs()
+        self.costs = Costs(seconds=None if self.participation.seconds(0) is None else 0.0)
         self.measured: dict[str, float] = {}
         self._checked: set[Callable[..., None]] = set()
 
@@ -123,7 +123,13 @@ class Federation(LightningModule):
                 self.weights.round(call, work)
         traffic = self.algorithm.traffic(state, call)
         self._check_once(check_traffic, traffic)
-        self.costs.add(work.gradient_count, traffic, len(self.server))
+        gradients = work.gradient_count
+        if call.late is not None and len(call.late) and not self.algorithm.properties.asks_all:
+            # They received the model and took their local steps, of which no engine computes anything.
+            received = self.algorithm.traffic(state, replace(call, active=call.computing))
+            traffic = Traffic(traffic.up, received.down)
+            gradients += sum(self.local.of(call.late.tolist()))
+        self.costs.add(gradients, traffic, len(self.server), self.participation.seconds(self.t))
         # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.
         self.server.grad = None if update is None else -update
         self.optimizers().step()  # type: ignore[union-attr]
@@ -144,7 +150,9 @@ class Federation(LightningModule):
         if "probability" in self.algorithm.requires:
             known["probability"] = self._vector(self.participation.probability(t))
         active = torch.from_numpy(self.participation.active(t)).to(self.device)
-        return Round(t, active, self.lr(t), seed=self.seed, **known)
+        late = self.participation.late(t)
+        behind = None if late is None else torch.from_numpy(late).to(self.device)
+        return Round(t, active, self.lr(t), seed=self.seed, late=behind, **known)
 
     def _vector(self, values: Any) -> Tensor:
         return torch.tensor(values, dtype=self.server.dtype, device=self.device)

@@ -5,7 +5,19 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import nn
 
-from rollcall.benchmark.engines.local_training import sgd
+
+def sgd(
+    params: Iterable[nn.Parameter], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
+) -> torch.optim.Optimizer:
+    """SGD; with momentum it is FedAvgM.
+
+    Args:
+        params: the server's model.
+        lr: eta_g.
+        momentum: of the steps.
+        weight_decay: w; adds w x to the gradient.
+    """
+    return torch.optim.SGD(params, lr=lr, momentum=momentum, weight_decay=weight_decay)
 
 
 class Yogi(torch.optim.Optimizer):

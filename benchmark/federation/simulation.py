@@ -64,7 +64,9 @@ class Result:
 
     def __repr__(self) -> str:
         last = {} if self.history.empty else self.history.iloc[-1].to_dict()
-        numbers = ", ".join(f"{name} {value:.4g}" for name, value in last.items() if not str(name).startswith("cost/"))
+        numbers = ", ".join(
+            f"{name} {value:.4g}" for name, value in last.items() if not str(name).startswith(("cost/", "time/"))
+        )
         return f"Result({self.trial.name}: {numbers}; in {self.folder or 'no folder'})"
 
     def module(self) -> Task:

@@ -161,7 +161,9 @@ class Search:
                 sample.error = str(status.get("error") or status.get("state", "absent"))
                 continue
             if self.metric.column not in rows:
-                columns = ", ".join(str(name) for name in rows.columns if not str(name).startswith(("round", "cost/")))
+                columns = ", ".join(
+                    str(name) for name in rows.columns if not str(name).startswith(("round", "cost/", "time/"))
+                )
                 raise SettingError(f"metric: {self.metric.column!r} is not allowed; must be measured: {columns}")
             first = min(rounds - share * rounds, rounds - 1)
             window = rows[rows["round"] > first]

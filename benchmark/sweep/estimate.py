@@ -26,7 +26,7 @@ from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.trainer import quiet, trainer_of
 from rollcall.benchmark.timing import synchronise
 from rollcall.participation import Participation, Population
-from rollcall.tasks.datasets import root, source_of
+from rollcall.tasks.datasets import SOURCES, root
 
 SECONDS, ROUND = 1.0, 0.25
 """The duration of a probe, about, and the most seconds of one of its rounds, which limit the clients that it calls."""
@@ -93,9 +93,8 @@ def wall(seconds: Sequence[float], at_once: int) -> float:
 
 def missing(trials: Iterable[Trial | Analysis]) -> list[str]:
     """The data sets that the trials need and that are not on this machine."""
-    tasks = sorted({trial.task.name for trial in trials if isinstance(trial, Trial)})
-    sources = [source for source in map(source_of, tasks) if source is not None and source.missing(root())]
-    return list(dict.fromkeys(source.name for source in sources))
+    tasks = {trial.task.name for trial in trials if isinstance(trial, Trial)}
+    return sorted(name for name in tasks & SOURCES.keys() if SOURCES[name].missing(root()))
 
 
 def work(trial: Trial) -> Trial:

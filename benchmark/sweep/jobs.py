@@ -17,7 +17,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import contributed_line
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.evaluation import Costs, named
+from rollcall.benchmark.federation.evaluation import named
 from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder, code_of
@@ -189,7 +189,7 @@ def columns(federation: Federation, trial: Trial) -> tuple[list[str], list[str]]
         for own in (names, whole)
     )
     weights = {} if federation.weights is None else federation.weights.measured()
-    return [*names, *weights, *Costs().named(memory=0)], whole
+    return [*names, *weights, *federation.costs.named(memory=0)], whole
 
 
 def conduct(analysis: Analysis, run: RunFolder) -> None:

@@ -99,19 +99,21 @@ def _run(
                 system, there = FileSystem.from_uri(begun[index])
                 system.create_dir(there)
                 copy_files(str(job.folder.path), there, LocalFileSystem(), system, use_threads=False)
+        sweep = {
+            "specs": [job.trial.portable for job in jobs],
+            "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
+            "folders": [str(job.folder.path.resolve()) for job in jobs],
+            "data": str(root().resolve()),
+            "stop": stop,
+            "checkpoint_every": options.checkpoint_every,
+            "shared_disk": not options.storage,
+            "begun": begun,
+        }
+        # Tune searches the whole parameter space for each trial, so what the trials share is no part of it.
+        with_sweep = tune.with_parameters(_trainable, sweep=sweep)
         tune.Tuner(
-            tune.with_resources(_trainable, {"cpu": 1, "gpu": options.gpus_per_trial}),
-            param_space={
-                "job": tune.grid_search(list(range(len(jobs)))),
-                "specs": [job.trial.portable for job in jobs],
-                "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
-                "folders": [str(job.folder.path.resolve()) for job in jobs],
-                "data": str(root().resolve()),
-                "stop": stop,
-                "checkpoint_every": options.checkpoint_every,
-                "shared_disk": not options.storage,
-                "begun": begun,
-            },
+            tune.with_resources(with_sweep, {"cpu": 1, "gpu": options.gpus_per_trial}),
+            param_space={"job": tune.grid_search(list(range(len(jobs))))},
             # A fresh process would import torch anew for every trial.
             tune_config=tune.TuneConfig(reuse_actors=True),
             run_config=tune.RunConfig(
@@ -170,28 +172,29 @@ def _write(url: str, content: bytes) -> None:
         file.write(content)
 
 
-def _trainable(config: dict[str, Any]) -> None:
+def _trainable(config: dict[str, int], sweep: dict[str, Any]) -> None:
+    job = config["job"]
     keep_freed_memory()
     collect_garbage_seldom()
     torch.set_num_threads(1)
     if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
-        os.environ["ROLLCALL_DATA"] = config["data"]
-    requested = _polled(config["stop"])
+        os.environ["ROLLCALL_DATA"] = sweep["data"]
+    requested = _polled(sweep["stop"])
     if requested():
         tune.report({"state": "waiting"})
         return
     try:
-        supply(config["sources"])  # another machine may not have the user's files
+        supply(sweep["sources"])  # another machine may not have the user's files
         with TemporaryDirectory(prefix="rollcall-data-") as scratch:  # nor their data files
-            trial = read_trial(landed(config["specs"][config["job"]], Path(scratch)))
+            trial = read_trial(landed(sweep["specs"][job], Path(scratch)))
     except Exception as error:  # not the death of a process, so it is not retried
         outcome = Outcome("failed", f"{type(error).__name__}: {error}")
     else:
-        folder, every = Path(config["folders"][config["job"]]), config["checkpoint_every"]
-        if config["shared_disk"]:
+        folder, every = Path(sweep["folders"][job]), sweep["checkpoint_every"]
+        if sweep["shared_disk"]:
             outcome = carry_out(trial, folder, requested, every)
         else:
-            _carry_out_on_own_disk(trial, folder.name, config["begun"][config["job"]], requested, every)
+            _carry_out_on_own_disk(trial, folder.name, sweep["begun"][job], requested, every)
             return
     tune.report(asdict(outcome))  # a failure is a result, too, so that Tune writes no error files
 

@@ -14,7 +14,7 @@ from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Varian
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, places
-from rollcall.benchmark.config.metric import COSTS, Metric
+from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
 from rollcall.leaderboard import render
@@ -27,7 +27,7 @@ from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.paper.sentences import claims_json, claims_lines, claims_list
-from rollcall.leaderboard.plots.curves import OVER, paper_figure, ranking_figure
+from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import FORMATS, Figure
 from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank

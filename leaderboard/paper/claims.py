@@ -326,7 +326,7 @@ def _bounds(
 ) -> tuple[Float[np.ndarray, "seeds"], Float[np.ndarray, "seeds"]]:
     """The earliest and the latest round at which each seed reaches a threshold."""
     reached = np.array([cell.runs[seed].final(metric) for seed in seeds])
-    return np.where(np.isfinite(reached), reached, [float(cell.runs[seed].rounds) for seed in seeds]), reached
+    return np.where(np.isfinite(reached), reached, [cell.runs[seed].end(metric) for seed in seeds]), reached
 
 
 def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) -> Verdict:

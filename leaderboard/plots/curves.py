@@ -15,7 +15,7 @@ import pandas as pd
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, is_number
-from rollcall.benchmark.config.metric import COSTS, Metric
+from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.names import OWN, Style, label_name, label_names, style
@@ -56,10 +56,6 @@ DECADES = 1e3
 
 MOST_ROWS = 24
 """Of more rows in a group, a ranking draws the best of each method by validation, if that was measured."""
-
-OVER = {"round": "round", "gradients": "cost/gradients", "floats": "cost/floats_up", "seconds": "seconds"}
-"""What a curve can run over, with its column in a run's history; seconds are spread evenly over the rounds."""
-
 
 Row = dict[str, Any]
 """Of a long table."""
@@ -120,11 +116,15 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "rou
     Args:
         experiment: of the paper.
         cells: of the experiment.
-        over: what replaces rounds on the x axis, one of `OVER`.
+        over: what replaces the report's x on the x axis, one of `OVER`.
 
     Raises:
         SettingError: none of the metrics was measured, or no run has the column of the x axis.
     """
+    report = experiment.report
+    if report.x in OVER:
+        over = report.x if over == "round" else over
+        experiment = experiment.model_copy(update={"report": report.model_copy(update={"x": "round"})})
     made = subplots(experiment, cells)
     if over != "round" and experiment.report.x != "round":
         raise SettingError(f"x: '{over}' is not allowed; this figure runs over {experiment.report.x}")
@@ -240,7 +240,7 @@ def _drawn(
     height: Any
     for number, (subplot, xs) in enumerate(zip(made, places, strict=True)):
         own, of_row = [row for row in rows["long"] if row["plot"] == number], number // columns * columns
-        title = COSTS.get(OVER[over], "seconds") if over != "round" else subplot.x
+        title = COSTS[OVER[over]] if over != "round" else subplot.x
         beside = [index for index in range(of_row, of_row + columns) if _alike(made, index, subplot)]
         here = {name: [row for row in part if row["plot"] in beside] for name, part in rows.items()}
         if len(xs) == 1:
@@ -262,7 +262,7 @@ def _drawn(
         *(f" Diamonds: {source}." for source in dict.fromkeys(row["source"] for row in rows["stated"])),
         f" Without runs that diverged: {', '.join(sorted(diverged))}." if diverged else "",
         f" Without {OVER[over]}: {', '.join(sorted(absent))}." if absent else "",
-        " Seconds are spread evenly over the rounds." if over == "seconds" else "",
+        {"seconds": _whose_seconds(made)}.get(over, ""),
         *(f" Shown: {note}." for note in notes if note),
     ]
     what = (
@@ -280,6 +280,12 @@ def _drawn(
         columns,
         "".join(caption),
     )
+
+
+def _whose_seconds(made: Sequence[Subplot]) -> str:
+    runs = [run for one in made for cells in one.lines.values() for cell in cells for run in cell.runs.values()]
+    simulated = all(OVER["seconds"] in run.history for run in runs)
+    return " Seconds are those of the simulated clock." if simulated else " Seconds are spread evenly over the rounds."
 
 
 def _alike(made: Sequence[Subplot], index: int, subplot: Subplot) -> bool:

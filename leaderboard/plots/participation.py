@@ -1,9 +1,9 @@
-"""Figures of clients: their active rounds, their probabilities, and their data."""
+"""Figures of clients: their active rounds and their probabilities."""
 
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from rollcall.leaderboard.plots.figure import BLUE, GREY, VERMILION, Figure, channel, figure, layer, stretches, view
 
@@ -89,34 +89,6 @@ def probabilities(p: Float[np.ndarray, "m"]) -> Figure:
     ]
     alt = f"The probabilities of {len(p):,} clients. From {p.min():.3g} to {p.max():.3g}, mean {p.mean():.3g}."
     return figure(views, {"bars": bars, "ordered": ordered}, alt)
-
-
-def bubbles(histogram: Int[np.ndarray, "m C"]) -> Figure:
-    """The samples of each client as bars; below, a bubble for each of its classes, with an area like the samples."""
-    m, C = histogram.shape
-    width = 600
-    clients, classes = np.nonzero(histogram)
-    held = [{"client": i, "class": c, "samples": histogram[i, c]} for i, c in zip(clients, classes, strict=True)]
-    total = [
-        {"client": i, "left": i - 0.5, "right": i + 0.5, "samples": n} for i, n in enumerate(histogram.sum(axis=1))
-    ]
-    row = 22
-    # In pixels. The largest bubble fills its row, or its column and half of both neighbours; it is never invisible.
-    diameter = max(min(0.9 * row, 2 * 0.85 * width / m), 6)
-    x = channel("client", "client", domain=[-0.8, m - 0.2], nice=False, format="d", tickMinStep=1)
-    size = channel("samples") | {"legend": None}
-    size["scale"] = {"domain": [0, int(histogram.max())], "range": [0, diameter**2]}
-    tips = [channel(name, name) for name in ("client", "class", "samples")]
-    y = channel("class", "class", domain=[-0.7, C - 0.3], nice=False, format="d", tickMinStep=1)
-    above = channel("samples", "samples", domain=[0, 1.05 * histogram.sum(axis=1).max()], tickCount=3)
-    held_by: Any = {"mark_filled": True, "mark_opacity": 0.7, "tooltip": tips}
-    views = [
-        view([_bars("total", x | {"field": "left", "title": None}, "right", above, "#999999")], width=width, height=80),
-        view([layer("point", "held", x=x, y=y, size=size, color=BLUE, **held_by)], width=width, height=row * max(C, 4)),
-    ]
-    caption = f"Area of a bubble: number of samples, at most {histogram.max():,}."
-    alt = f"The samples of {m:,} clients by class. {caption}"
-    return figure(views, {"total": total, "held": held}, alt, 1, caption)
 
 
 def _bars(data: str, x: Any, to: str, y: Any, colour: str) -> Any:

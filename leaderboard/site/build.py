@@ -19,6 +19,7 @@ from markupsafe import Markup
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, file_of, is_number
+from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import Cell
@@ -27,7 +28,7 @@ from rollcall.leaderboard.paper import reproduction
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
-from rollcall.leaderboard.plots.curves import OVER, beside, beside_figure, paper_figure, ranking_figure
+from rollcall.leaderboard.plots.curves import beside, beside_figure, paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import Figure
 from rollcall.leaderboard.plots.participation import uplinks
 from rollcall.leaderboard.ranking import METHOD, axes, rank

@@ -1,4 +1,4 @@
-"""Finite Markov chains: long-run law and mixing time; averages that a chain drives.
+"""Finite Markov chains: the mixing time, and averages that a chain drives.
 
 A transition matrix P [S, S] has rows that sum to 1; P[x, y] is the probability of going from x to y.
 """
@@ -8,29 +8,6 @@ from functools import reduce
 
 import numpy as np
 from jaxtyping import Float
-from scipy import sparse
-
-RESIDUAL = 1e-15
-ITERATIONS = 100_000
-
-
-def long_run_distribution(transition: sparse.csr_array, start: int = 0) -> Float[np.ndarray, "S"]:
-    """The long-run share of time [S] that a chain spends in each state, from state `start`.
-
-    For an irreducible chain, periodic or not, this is the stationary distribution. Otherwise each closed class gets the
-    probability that the chain ends in it, distributed by the stationary distribution of the class. RuntimeError: the
-    chain mixes too slowly for power iteration.
-    """
-    back = transition.T.tocsr()
-    x = np.zeros(transition.shape[0])
-    x[start] = 1.0
-    for _ in range(ITERATIONS):
-        step = back @ x
-        if np.abs(step - x).sum() <= RESIDUAL:
-            return step / step.sum()
-        # Half a step: the same long-run shares, and convergence for periodic chains too.
-        x = (x + step) / 2
-    raise RuntimeError(f"the chain of {len(x)} states mixes too slowly: no fixed point after {ITERATIONS} iterations")
 
 
 def mixing_time(transition: Float[np.ndarray, "S S"], epsilon: float = 0.25) -> int:

@@ -22,8 +22,8 @@ product of p, whatever their order (conditional Poisson sampling). By symmetry o
 For B = 1 this is p at R = 0 and uniform at R = M - 1. At n = M the chain is periodic and has one class for each cyclic
 order, but all classes have the same shares.
 
-Where this does not apply (R differs by unit, laws over time), small cases are computed from the Markov chain over the
-rounds that each unit still waits. Large cases with one R are simulated. ValueError: an argument out of range.
+Laws over time are computed from the Markov chain over the rounds that each unit still waits in small cases, and
+simulated in large ones. ValueError: an argument out of range.
 """
 
 import math
@@ -32,13 +32,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import expit
 
 from rollcall.participation.base import check
-from rollcall.participation.theory.chains import long_run_distribution
 
 STATES = 20_000
 """The largest number of states of a chain."""
@@ -50,7 +49,7 @@ GROUPS = 20
 def stationary_separation(p: Float[np.ndarray, "M"], R: int, B: int = 1) -> Float[np.ndarray, "M"]:
     """Long-run share of rounds pi_R in which each unit is drawn, exact to rounding for any M and R.
 
-    Time and memory are O(M R B). If R differs by unit there is no closed form; use `chain_separation`.
+    Time and memory are O(M R B).
 
     Args:
         p: weights [M], at least 0, of any sum. A unit of weight 0 is never drawn.
@@ -103,32 +102,27 @@ def _inclusion(p: Float[np.ndarray, "M"], n: int) -> Float[np.ndarray, "M"]:
     return on * without_i / before[M, n]
 
 
-def separation_chain(
-    p: Float[np.ndarray, "M"], R: int | Int[np.ndarray, "M"]
-) -> tuple[sparse.csr_array, Float[np.ndarray, "S M"]]:
+def separation_chain(p: Float[np.ndarray, "M"], R: int) -> tuple[sparse.csr_array, Float[np.ndarray, "S M"]]:
     """The Markov chain of minimum separation, B = 1, over the states that can be reached from all units available.
 
-    A state is the number of rounds for which each unit is still unavailable; state 0 is the start. R may differ by
-    unit.
+    A state is the number of rounds for which each unit is still unavailable; state 0 is the start.
 
     Returns:
         The transition matrix, sparse [S, S], and the probability that each unit is drawn in the coming round [S, M].
     """
-    separation = np.broadcast_to(np.asarray(R), p.shape)
+    _check(p, R)
     weight = p / p.max()  # a common factor changes nothing, but products of small p could underflow
     start = (0,) * len(p)
     index, states = {start: 0}, [start]
     rows, columns, values, draws = [], [], [], []
     for x, state in enumerate(states):  # `states` grows while it is walked through
         available = [i for i, rounds in enumerate(state) if rounds == 0 and weight[i] > 0]
-        if not available:
-            raise ValueError(f"R: not allowed; the state {state} of rounds to wait leaves no unit available")
         draw = np.zeros(len(p))
         draw[available] = weight[available] / weight[available].sum()
         draws.append(draw)
         for i in available:
             following = [max(rounds - 1, 0) for rounds in state]
-            following[i] = int(separation[i])
+            following[i] = R
             y = index.setdefault(tuple(following), len(states))
             if y == len(states):
                 if y == STATES:
@@ -140,16 +134,6 @@ def separation_chain(
     # Converting to CSR adds up duplicates: with R = 0 every draw leads back to the same state.
     transition = sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=(len(states), len(states))))
     return transition, np.array(draws)
-
-
-def chain_separation(p: Float[np.ndarray, "M"], R: int | Int[np.ndarray, "M"]) -> Float[np.ndarray, "M"]:
-    """Long-run share of rounds pi_R [M] in which each unit is drawn, from the Markov chain; R_i may differ by unit.
-
-    Only for small cases. If the chain can end in more than one class, each class counts with the probability that the
-    start leads to it.
-    """
-    transition, draw = separation_chain(p, R)
-    return long_run_distribution(transition) @ draw
 
 
 def simulated_separation(

@@ -183,7 +183,6 @@ OPTIONS = [
     ("fedstale", {"oracle": False, "empty": "skip", "beta": 0.9}, {}),
     ("fedavgm", {"beta": 0.5, "eta_g": 0.7}, {"beta": 0.5, "rate": 0.7}),
     ("fedadam", {"eta_g": 0.05} | ADAPTIVE, {"rate": 0.05} | ADAPTIVE),
-    ("fedadam", {"eta_g": 0.05, "bias_correction": True}, {"rate": 0.05, "bias_correction": True}),
     ("fedyogi", {"eta_g": 0.05} | ADAPTIVE, {"rate": 0.05} | ADAPTIVE),
 ]
 

@@ -116,7 +116,6 @@ AS_FEDAVG = [
     ({"name": "fedavgm", "beta": 0.0}, {}),
     ({"name": "fedavgm", "beta": 0.8, "eta_g": 0.5}, {"lr": 0.5, "momentum": 0.8}),
     ({"name": "fedyogi", "eta_g": 0.1}, {"optimizer": "yogi", "lr": 0.1}),
-    ({"name": "fedadam", "eta_g": 0.1, "bias_correction": True}, {"optimizer": "adam", "lr": 0.1}),
     ({"name": "fedadam", "beta_1": 0.0, "beta_2": 0.0}, {"optimizer": "adam", "lr": 0.1, "betas": [0.0, 0.0]}),
 ]
 

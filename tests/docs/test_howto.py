@@ -9,6 +9,7 @@ import torch
 
 from rollcall import simulate
 from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.participation import Population
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
@@ -81,3 +82,13 @@ def test_results(tmp_path, monkeypatch):
     exec(code("results.md", blocks=3), names)
     assert names["means"]["mifa"].iloc[-1] == result.history["test/accuracy"].iloc[-1]
     assert names["accuracy"].item() == pytest.approx(result.history["test/accuracy"].iloc[-1])
+
+
+def test_a_clock(tmp_path):
+    file = tmp_path / "my_clock.yaml"
+    file.write_text(re.findall(r"```yaml\n(.*?)```", (PAGES / "clock.md").read_text(), re.DOTALL)[0])
+    experiment = Experiment.read(str(file))
+    trial = next(iter(places(experiment))).trial
+    history = simulate(trial.model_copy(update={"rounds": 3})).history
+    assert 0 < history["time/seconds"].iloc[-1] <= 3 * 4
+    assert {"test/accuracy", "time/seconds"} <= {*experiment.metrics}

@@ -93,15 +93,23 @@ def test_section_of_a_model():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_choice_and_option_is_listed(kind):
-    page = reference.choices_page(kind)
+    pages = reference.pages()
+    page = pages[f"choices/{reference.slug(kind)}.md"]
     for name, factory in KINDS[kind].known.items():
-        section = page.split(f"## `{name}`\n")[1].split("\n## ")[0]
+        if kind == "algorithm":  # a page for each
+            section = pages[f"methods/{reference.slug(name)}.md"]
+            assert f"- [`{name}`](#choice-algorithm-{reference.slug(name)}): " in page
+        else:
+            section = page.split(f"## `{name}`\n")[1].split("\n## ")[0]
         for option in options(factory, KINDS[kind].supplied):
             assert f"\n`{option}`\n: " in section
 
 
 def test_every_command_and_public_name_is_listed():
-    assert "## `rollcall leaderboard`" in reference.command_page()
+    commands = reference.command_page()
+    assert "## `rollcall leaderboard`" in commands
+    assert "* [`check`](#rollcall-check): Run the conformance checks on parts, your own included" in commands
+    assert "…" not in commands
     page = reference.api_page()
     assert "simulate(trial: Trial | dict[str, Any] | str | Path, *, folder: Path | str | None = None" in page
     # Methods with their arguments, results and errors.
@@ -111,7 +119,7 @@ def test_every_command_and_public_name_is_listed():
 
 
 def test_a_methods_formula_is_mathematics_and_not_latex():
-    page = reference.choices_page("algorithm").split("## `fedavg_all`\n")[1].split("\n## ")[0]
+    page = reference.method_page("fedavg_all")
     assert "```{raw} html\n<math " in page
     assert "**When to use**\n\nAs a baseline." in page
     assert "\\sum" not in page

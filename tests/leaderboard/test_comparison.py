@@ -248,7 +248,7 @@ def test_a_ranking_at_equal_cost_takes_the_last_evaluation_within_the_budget():
     assert [cell.mean(ACCURACY, 1) for cell in by_cost.cells] == pytest.approx([0.5, 0.3])
     table = ranking_table(by_cost)
     assert [row[table.titles.index("client gradients")] for row in table.rows] == ["1,000", "1,000"]
-    seconds = rank(made, [ACCURACY], 1, axes(mine), cost="seconds")  # 36 s in 100 rounds, of each
+    seconds = rank(made, [ACCURACY], 1, axes(mine), cost="time/seconds")  # 36 s in 100 rounds, of each
     assert [cell.rounds for cell in seconds.cells] == [100, 100]
     with pytest.raises(SettingError, match="equal: cost/floats_up was not measured in all runs"):
         rank(made, [ACCURACY], 1, axes(mine), cost="cost/floats_up")

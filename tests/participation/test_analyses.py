@@ -4,12 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from separation_oracle import brute_separation
 
 from rollcall import simulate
 from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.participation import Bernoulli, MinimumSeparation, Population, analyses
 from rollcall.participation.probabilities import class_coupled
-from rollcall.participation.theory.separation import chain_separation
 from rollcall.tasks import digits
 from rollcall.tasks.partitions import dirichlet
 
@@ -66,11 +66,11 @@ def test_uplink_is_the_roll_call():
         analyses.uplink(0, participation=partial(MinimumSeparation, probability=0.5, separation=1))
 
 
-def test_separation_distance_by_the_chain():
+def test_separation_distance_by_enumeration():
     table = analyses.separation_distance(3, units=5, law="power_law", s=1.0)
     p = np.array([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5])
-    by_chain = [np.abs(chain_separation(p, R) - 0.2).sum() for R in range(5)]
-    assert table["distance"].to_numpy() == pytest.approx(by_chain, abs=1e-9)
+    enumerated = [np.abs(brute_separation(p, R) - 0.2).sum() for R in range(5)]
+    assert table["distance"].to_numpy() == pytest.approx(enumerated, abs=1e-9)
     assert table["largest_rise"].tolist() == [0] * 5
     simulated = analyses.separation_simulated(3, separations=np.array([0, 2]), rounds=500, units=5, law="uniform")
     exact = analyses.separation_distance(3, units=5)

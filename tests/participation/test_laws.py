@@ -10,6 +10,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
+from separation_oracle import brute_separation
 
 from rollcall.participation import MODELS, Population
 from rollcall.participation.base import members
@@ -18,7 +19,6 @@ from rollcall.participation.minimum_separation import product
 from rollcall.participation.probabilities import class_coupled, coupling
 from rollcall.participation.recording import record
 from rollcall.participation.streams import stream
-from rollcall.participation.theory.separation import chain_separation
 from rollcall.participation.variations import interleaved_sine, sine, staircase
 
 
@@ -189,7 +189,7 @@ def test_laws_of_a_set(draw, law, w, B):
 def test_minimum_separation(R):
     p, T = np.array([0.8, 0.5, 0.3, 0.2]), 7500
     separation = R if isinstance(R, int) else np.array(R)
-    expected = chain_separation(p, separation)  # which is tested against enumeration
+    expected = brute_separation(p, separation)
     model = MODELS["minimum_separation"](Population(8, seed=1), probability=p, separation=separation, groups=4)
     mask = record(model, T)
     assert (mask[:, ::2] == mask[:, 1::2]).all()  # groups of two, contiguous

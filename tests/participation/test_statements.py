@@ -6,12 +6,13 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import torch
+from separation_oracle import brute_separation
 
 from rollcall.algorithms import FedPBC, Round
 from rollcall.algorithms.availability import Watch
 from rollcall.participation import Cyclic, GroupEvents, Markov, MarkovPiLambda, Population, statements
 from rollcall.participation.streams import stream
-from rollcall.participation.theory.separation import chain_separation, separation_chain
+from rollcall.participation.theory.separation import separation_chain
 
 
 def row(table):
@@ -140,7 +141,7 @@ def test_four_of_twelve_states_with_pairs():
 
 def test_the_law_of_minimum_separation():
     p = np.array([0.25, 0.25, 0.5])
-    pi = chain_separation(p, 1)
+    pi = brute_separation(p, 1)
     assert pi == pytest.approx([0.3, 0.3, 0.4], abs=1e-9)  # [Sun] Proposition 3
     assert row(statements.separation_law(0, weights=p, separation=1))["distance"] == pytest.approx(2 / 15)
     pairs = row(statements.separation_law(0, weights=p, separation=0, batch=2))

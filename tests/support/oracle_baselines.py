@@ -72,30 +72,26 @@ def fedavgm(s, memory, beta=0.9, rate=1.0):
         s.x = s.x - rate * memory["v"]
 
 
-def adaptive(s, memory, next_v, rate, beta_1, beta_2, tau, bias_correction=False):
+def adaptive(s, memory, next_v, rate, beta_1, beta_2, tau):
     """Algorithm 2 of Reddi et al., coordinate by coordinate."""
     d = len(s.x)
     m = memory.setdefault("m", [0.0] * d)
-    v = memory.setdefault("v", [0.0 if bias_correction else tau**2] * d)
+    v = memory.setdefault("v", [tau**2] * d)
     if not s.A:
         return
-    memory["n"] = n = memory.get("n", 0) + 1
     Delta, x = mean_move(s), s.x.copy()
     for j in range(d):
         m[j] = beta_1 * m[j] + (1 - beta_1) * Delta[j]
         v[j] = next_v(v[j], Delta[j] ** 2, beta_2)
-        m_hat, v_hat = m[j], v[j]
-        if bias_correction:
-            m_hat, v_hat = m[j] / (1 - beta_1**n), v[j] / (1 - beta_2**n)
-        x[j] += rate * m_hat / (v_hat**0.5 + tau)
+        x[j] += rate * m[j] / (v[j] ** 0.5 + tau)
     s.x = x
 
 
-def fedadam(s, memory, rate=0.1, beta_1=0.9, beta_2=0.99, tau=1e-3, bias_correction=False):
+def fedadam(s, memory, rate=0.1, beta_1=0.9, beta_2=0.99, tau=1e-3):
     def next_v(v, square, beta_2):
         return beta_2 * v + (1 - beta_2) * square
 
-    adaptive(s, memory, next_v, rate, beta_1, beta_2, tau, bias_correction)
+    adaptive(s, memory, next_v, rate, beta_1, beta_2, tau)
 
 
 def fedyogi(s, memory, rate=0.1, beta_1=0.9, beta_2=0.99, tau=1e-3):

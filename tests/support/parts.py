@@ -223,6 +223,14 @@ class OverstatedLater(Halves):
         return np.full(self.clients, 0.6)
 
 
+def steady(population, rng):
+    return 1 + rng.random(population.clients)
+
+
+def stopped(population, rng):
+    return np.arange(population.clients)
+
+
 def percent(population):
     return np.full(population.clients, 50.0)
 

@@ -1,17 +1,13 @@
-"""The order of samples in central training, the rows of clients, and seeds against NumPy's."""
+"""The order of samples in central training, and the rows of clients."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rollcall.tasks import quadratic
 from rollcall.tasks.base import Holdings
-from rollcall.tasks.streams import seeds
 
 PARTS = [np.array([4, 0, 2]), np.array([5]), np.array([3, 1])]
-WORD = st.integers(0, 2**32 - 1)
 
 
 def order(loader):
@@ -46,12 +42,3 @@ def test_padded_rows_repeat_the_first():
     holdings = Holdings.of([np.array([4, 7]), np.array([1]), np.array([9, 8, 3])])
     assert holdings.padded(np.array([2, 0, 1]), 3).tolist() == [[9, 8, 3], [4, 7, 4], [1, 1, 1]]
     assert holdings.padded(np.array([2]), 2).tolist() == [[9, 8]]
-
-
-@given(st.lists(st.tuples(WORD, WORD, WORD, WORD), min_size=1, max_size=5))
-def test_generators_draw_what_numpys_draw(keys):
-    for key, seed in zip(keys, seeds(np.array(keys, dtype=np.uint32)), strict=True):
-        generator = seed.generator()
-        expected = np.random.default_rng(list(key))
-        assert generator.bit_generator.state == expected.bit_generator.state
-        assert generator.permutation(20).tolist() == expected.permutation(20).tolist()

@@ -12,7 +12,7 @@ from published import damage
 from real_data import needs_cifar10, needs_mnist
 from torchvision.datasets import ImageFolder
 
-from rollcall.tasks import cinic10, cinic10_enlarged, datasets
+from rollcall.tasks import cinic10, datasets
 from rollcall.tasks.datasets import SOURCES, fetch, load, root, splits
 from rollcall.tasks.partitions import iid
 
@@ -29,7 +29,6 @@ SMALL = {
 def _read_anew():
     yield
     datasets.cinic10.cache_clear()
-    datasets.cinic10_enlarged.cache_clear()
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -153,16 +152,15 @@ def test_the_order_is_that_of_torchvision_and_grey_images_have_three_channels(pu
         )
 
 
-@pytest.mark.parametrize(("task_of", "chosen"), [(cinic10, ["train"]), (cinic10_enlarged, ["train", "valid"])])
-def test_the_training_split_is_chosen(task_of, chosen, publisher):
+def test_validation_images_are_not_trained_on(publisher):
     published = publisher.cinic10(per_class=3)
-    task, data = task_of(0, clients=4, partition=iid)
+    task, data = cinic10(0, clients=4, partition=iid)
     pixels, labels = data.splits["train"]
-    assert np.array_equal(pixels.numpy(), np.concatenate([published[split][0] for split in chosen]))
-    assert labels.tolist() == np.concatenate([published[split][1] for split in chosen]).tolist()
+    assert np.array_equal(pixels.numpy(), published["train"][0])
+    assert labels.tolist() == published["train"][1].tolist()
     assert np.array_equal(data.splits["test"][0].numpy(), published["test"][0])
     assert task(pixels[:5]).shape == (5, 10)
-    assert sum(map(len, data.parts)) == 30 * len(chosen)
+    assert sum(map(len, data.parts)) == 30
 
 
 @pytest.mark.parametrize("content", [None, b"", b"damaged"])

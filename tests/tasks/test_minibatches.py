@@ -71,7 +71,6 @@ def test_many_rounds_of_many_clients_are_drawn_like_one():
             for i, client in enumerate(active):
                 for k in range(3):
                     assert rows[k, i, : lengths[k, i]].tolist() == fresh.rows(client, 3 * t + k).tolist()
-    assert batches._foreseen.start > 100
 
 
 def test_dropped_batches():

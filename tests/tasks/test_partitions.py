@@ -16,7 +16,6 @@ from rollcall.tasks.partitions import (
     iid,
     read_assignment,
     shards,
-    summarise,
 )
 
 SHARE = np.array([0.5, 0.125, 0.0625, 0.3125])
@@ -263,14 +262,6 @@ def test_wrong_files_are_refused(tmp_path):
     ]:
         with pytest.raises(SettingError, match=rf"^task.partition.assignment: .*{file}' is not allowed; .*{complaint}"):
             trial(str(tmp_path / file))
-
-
-def test_a_summary_is_least_median_and_largest_over_clients():
-    summary = summarise(np.array([[4, 0, 0, 0], [10, 0, 10, 20], [1, 1, 1, 0]]))
-    assert (summary.clients, summary.classes) == (3, 4)
-    assert summary.samples == (3, 4, 40)
-    assert summary.held == (1, 3, 3)
-    assert summary.largest == pytest.approx((1 / 3, 1 / 2, 1))
 
 
 ALPHA = {"alpha": 0.5}

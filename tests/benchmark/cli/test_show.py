@@ -131,30 +131,6 @@ def test_finished_and_kept_trials_are_counted(name, counts, kept, tmp_path, caps
     assert line.endswith(f"0 finished in {tmp_path / name}{kept}")
 
 
-def test_show_tells_what_clients_hold(store, tmp_path, capsys):
-    task = {"name": "digits", "clients": 3, "partition": {"name": "by_label", "sizes": [2, 1], "only": [1, 4]}}
-    file = write(tmp_path, trial=TINY["trial"] | {"task": task})
-    code, out, err = rollcall(capsys, "show", file, "--partition")
-    assert code == 0
-    assert err == ""
-    rows = [[cell.strip() for cell in line.split("\u2502")[1:-1]] for line in out.splitlines() if "\u2502" in line]
-    # 146 and 145 of scikit-learn's ones and fours are in the training split.
-    assert rows == [
-        ["samples", "73", "73", "145"],
-        ["classes", "1", "1", "1"],
-        ["largest share of a class", "100.0%", "100.0%", "100.0%"],
-    ]
-    picture = tmp_path / "new" / "parts.png"
-    code, out, err = rollcall(capsys, "show", file, "--plot", str(picture), "--json", "--set", "task.clients=3")
-    assert (code, err) == (0, f"partition: {picture}\n")
-    assert json.loads(out)["samples"] == [73, 73, 145]
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    code, _, err = rollcall(capsys, "show", file, "--partition", "--set", "task.clients=4")
-    assert (code, err) == (2, "error: task.partition.sizes: [2, 1] is not allowed; must be from 1 and add up to 4\n")
-    code, _, err = rollcall(capsys, "show", write(tmp_path), "--partition")
-    assert (code, err) == (2, "error: partition: 'quadratic' is not allowed; must be a task with classes\n")
-
-
 def test_markup_of_rich_in_texts_is_printed_as_it_is(store, tmp_path, capsys):
     """`[/]` is an error in rich's markup, `[red]` a colour and `:smile:` a picture."""
     grid = {"algorithm": {"[/]a": "fedavg", "b[red]": "mifa"}}

@@ -128,8 +128,8 @@ def override(**when):
     [
         ({"report": {"columns": ["algorthm"]}}, "report.columns: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
         ({"report": {"pictures": ["seed"]}}, "report.pictures: 'seed' is not allowed; must be one of panel, algorithm, local.lr"),
-        ({"report": {"x": "foo"}}, "report.x: 'foo' is not allowed; must be one of round, local.lr"),
-        ({"report": {"x": "algorithm"}}, "report.x: 'algorithm' is not allowed; must be one of round, local.lr"),
+        ({"report": {"x": "foo"}}, "report.x: 'foo' is not allowed; must be one of round, gradients, floats, seconds, local.lr"),
+        ({"report": {"x": "algorithm"}}, "report.x: 'algorithm' is not allowed; must be one of round, gradients, floats, seconds, local.lr"),
         ({"claims": [CLAIM]}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
         ({"claims": [CLAIM | {"along": None, "slope": "algorithm"}]}, "claims: slope: 'algorithm' is not allowed; must be one of local.lr"),
         ({"variants": {"v": VARIANT | {"claims": [CLAIM]}}}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),

@@ -1,20 +1,15 @@
-"""Local training in trials: epochs, momentum, Adam, clipped gradients, optimizers from outside; against loops by hand."""
+"""Local training in trials: epochs, momentum, Adam and clipped gradients; against loops by hand."""
 
 import copy
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from engine_rigs import rigs
 from torch import nn
 
 from rollcall import SettingError, simulate
 from rollcall.algorithms import ALGORITHMS, Setting
-from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines import LocalTraining, Sequential, Vectorised, fastest
-from rollcall.benchmark.engines.local_training import adam
 from rollcall.benchmark.federation.build import build
 
 ROLL_CALL = np.array(
@@ -125,46 +120,6 @@ def test_fedavg_with_adam_is_a_numpy_loop_that_starts_anew_in_each_round(engine,
     assert np.abs(result.model - x).max() < 1e-10
 
 
-class SignDescent(torch.optim.Optimizer):
-    """Replaces the parameters instead of changing them in place."""
-
-    def __init__(self, params, lr, *, sharpness=1.0):
-        super().__init__(params, {"lr": lr, "sharpness": sharpness})
-
-    def step(self, closure=None):
-        for group in self.param_groups:
-            for x in group["params"]:
-                x.data = x.data - group["lr"] * torch.tanh(group["sharpness"] * x.grad)
-
-
-def outside(**options):
-    return Choice("signs.py:SignDescent", options, SignDescent)
-
-
-def test_an_optimizer_from_outside():
-    x = np.zeros(2)
-    for mask in MASK:
-        ends = []
-        for i in np.flatnonzero(mask):
-            y = x
-            for _ in range(3):
-                y = y - 0.1 * np.tanh(2.0 * H[i] * (y - U[i]))
-            ends.append(y)
-        x = np.mean(ends, axis=0) if ends else x
-    trial = QUADRATIC | {"algorithm": "fedavg", "local": {"steps": 3, "lr": 0.1, "optimizer": outside(sharpness=2.0)}}
-    assert np.abs(simulate(trial).model - x).max() < 1e-12
-    with pytest.raises(SettingError, match="'vectorised' is not allowed with a local optimizer from outside"):
-        simulate(trial | {"numerics": {"engine": "vectorised"}})
-    with pytest.raises(SettingError, match=r"local\.momentum: 0.9 is not allowed with SignDescent"):
-        Trial.read(trial | {"local": {"optimizer": outside(), "momentum": 0.9}})
-
-
-def test_auto_computes_an_optimizer_from_outside_one_client_after_another():
-    work = rigs()[0]
-    for optimizer, engine in ((SignDescent, Sequential), (partial(adam), Vectorised)):
-        assert isinstance(fastest(work.model, work.engine.feed, LocalTraining(5, optimizer=optimizer)), engine)
-
-
 OWN_DIRECTIONS = ["fedprox", "scaffold", "scaffnew", "focus", "feddyn", "fedsgd", "fedsgd_iw"]
 
 
@@ -201,7 +156,7 @@ def test_settings():
         ({"eps": 0.1}, r"local\.eps: 0.1 is not allowed with sgd"),
         ({"optimizer": "adam", "momentum": 0.9}, r"local\.momentum: 0.9 is not allowed with adam"),
         ({"clip_norm": 0.0}, r"local\.clip_norm: 0.0 is not allowed"),
-        ({"optimizer": "lamb"}, r"local\.optimizer\.name: 'lamb' is not allowed; must be one of sgd, adam, adamw"),
+        ({"optimizer": "lamb"}, r"local\.optimizer: 'lamb' is not allowed; must be 'sgd', 'adam' or 'adamw'"),
     ):
         with pytest.raises(SettingError, match=message):
             Trial.read(QUADRATIC | {"algorithm": "fedavg", "local": local})

@@ -11,7 +11,6 @@ from torch.optim import SGD
 
 from rollcall.algorithms import LocalWork, Rows
 from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out_splits
-from rollcall.benchmark.engines.local_training import adam, adamw
 from rollcall.tasks import ClientData, Minibatches, Task, leaf_synthetic
 
 STEPS = np.array([2, 6, 1, 10, 6, 4])
@@ -21,9 +20,9 @@ OPTIMIZERS = {
     "momentum": (LocalTraining(STEPS, momentum=0.9), partial(SGD, momentum=0.9)),
     "decay": (LocalTraining(STEPS, weight_decay=0.3), partial(SGD, weight_decay=0.3)),
     "both": (LocalTraining(STEPS, 0.9, 0.3, clip_norm=0.7), partial(SGD, momentum=0.9, weight_decay=0.3)),
-    "adam": (LocalTraining(STEPS, optimizer=partial(adam, **ADAM)), partial(torch.optim.Adam, **ADAM)),
+    "adam": (LocalTraining(STEPS, optimizer=partial(torch.optim.Adam, **ADAM)), partial(torch.optim.Adam, **ADAM)),
     "adamw": (
-        LocalTraining(STEPS, optimizer=partial(adamw, **ADAM), clip_norm=0.7),
+        LocalTraining(STEPS, optimizer=partial(torch.optim.AdamW, **ADAM), clip_norm=0.7),
         partial(torch.optim.AdamW, **ADAM),
     ),
 }

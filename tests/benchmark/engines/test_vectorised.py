@@ -10,7 +10,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from rollcall import SettingError, simulate
 from rollcall.benchmark.engines import LocalTraining
-from rollcall.benchmark.engines.local_training import adam
 
 
 @pytest.mark.parametrize("wrap", WRAPS)
@@ -70,7 +69,7 @@ K = np.array([1, 4, 2, 7, 3, 1])
         LocalTraining(K),
         LocalTraining(K, momentum=0.9, weight_decay=0.01),
         LocalTraining(K, clip_norm=0.1),
-        LocalTraining(K, optimizer=partial(adam)),
+        LocalTraining(K, optimizer=partial(torch.optim.Adam, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0)),
     ],
     ids=["sgd", "momentum", "clipped", "adam"],
 )

@@ -27,7 +27,7 @@ def settings(named):
             "partition": {"name": named("stripes"), "offset": 1},
         },
         "algorithm": named("Halved"),
-        "local": {"batch_size": 8, "optimizer": {"name": named("SignSGD"), "scale": 0.1}},
+        "local": {"batch_size": 8},
         "server": {"optimizer": {"name": named("SignSGD"), "scale": 0.5}, "lr": 0.01},
         "evaluation": {"metrics": [named("Errors")]},
         "rounds": 3,

@@ -1,9 +1,9 @@
-"""Figures of clients show the rounds, probabilities and samples that they were given."""
+"""Figures of clients show the rounds and probabilities that they were given."""
 
 import numpy as np
 import pytest
 
-from rollcall.leaderboard.plots.participation import bubbles, probabilities, uplinks
+from rollcall.leaderboard.plots.participation import probabilities, uplinks
 
 MASK = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 0]], dtype=bool)
 
@@ -53,24 +53,3 @@ def test_sorted_probabilities():
     assert {(row["from"], row["to"]): row["clients"] for row in data["bars"] if row["clients"]} == {
         (0.1, 0.15): 2, (0.9, 0.95): 1
     }  # fmt: skip
-
-
-HISTOGRAM = np.array([[4, 0, 0, 0], [10, 0, 10, 20], [1, 1, 1, 0]])
-
-
-def test_a_bubble_lies_where_a_client_holds_a_class_and_has_the_area_of_its_samples():
-    figure = bubbles(HISTOGRAM)
-    held = {(row["client"], row["class"]): row["samples"] for row in figure.spec["datasets"]["held"]}
-    assert held == {(i, c): HISTOGRAM[i, c] for i in range(3) for c in range(4) if HISTOGRAM[i, c]}
-    size = figure.spec["concat"][1]["layer"][0]["encoding"]["size"]  # Vega's size is an area
-    assert (size["field"], size["scale"]["domain"][0], size["scale"]["range"][0]) == ("samples", 0, 0)
-    total = [(row["left"], row["right"], row["samples"]) for row in figure.spec["datasets"]["total"]]
-    assert total == [(-0.5, 0.5, 4), (0.5, 1.5, 40), (1.5, 2.5, 3)]
-
-
-@pytest.mark.parametrize(("m", "C"), [(1, 1), (20, 10), (100, 10), (2000, 3)])
-def test_bubbles_stay_in_their_rows_and_can_be_seen(m, C):
-    below = bubbles(np.full((m, C), 7)).spec["concat"][1]
-    low, high = below["layer"][0]["encoding"]["y"]["scale"]["domain"]
-    diameter = below["layer"][0]["encoding"]["size"]["scale"]["range"][1] ** 0.5
-    assert 6 <= diameter <= below["height"] / (high - low)

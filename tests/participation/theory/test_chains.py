@@ -1,8 +1,7 @@
-"""Markov chains by hand, and by matrix powers."""
+"""Markov chains by hand."""
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from rollcall.participation.theory import chains as theory
 
@@ -21,11 +20,3 @@ def test_mixing_time():
             theory.mixing_time(np.array(never))
     with pytest.raises(ValueError, match="rows that sum to 1"):
         theory.mixing_time(np.array([[0.5, 0.4], [0.5, 0.5]]))
-
-
-def test_long_run_from_a_transient_start():
-    # 0 goes to 1 (stays for ever) with 1/4, to the pair {2, 3} with 1/2, and stays with 1/4.
-    P = np.array([[0.25, 0.25, 0.5, 0], [0, 1, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 1, 0]])
-    found = theory.long_run_distribution(sparse.csr_array(P))
-    np.testing.assert_allclose(found, [0, 1 / 3, 4 / 9, 2 / 9], atol=1e-14)
-    np.testing.assert_allclose(theory.long_run_distribution(sparse.csr_array(P), 3), [0, 0, 2 / 3, 1 / 3], atol=1e-14)

@@ -1,0 +1,198 @@
+"""Trials with a clock: seconds and costs by hand, who computes, equal in both engines and after a stop, and what is refused."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from runs import DIGITS, Count
+
+from rollcall import SettingError, Trial, simulate
+
+# 3 clients, d = 2, K = 2 steps of one sample. Client i needs 2 / down + 2 / speed + 2 / up seconds, with one vector:
+# 0.5 + 1 + 1 = 2.5; 0.5 + 8 + 0.25 = 8.75; 0.5 + 2 + 0.5 = 3.
+CLOCK = {"speed": [2.0, 0.25, 1.0], "up": [2.0, 8.0, 4.0], "down": 4.0}
+TRIAL = {
+    "task": {"name": "quadratic", "targets": np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0]])},
+    "participation": {"name": "trace", "mask": np.array([[1, 1, 1], [0, 1, 1], [0, 0, 0], [0, 1, 0]])},
+    "local": {"steps": 2, "lr": 0.1},
+    "rounds": 4,
+    "evaluation": {"every": 1},
+    "numerics": {"dtype": "float64"},
+}
+COLUMNS = ["time/seconds", "cost/gradients", "cost/floats_up", "cost/floats_down"]
+
+# Seconds, gradients, floats up and down after each round; a late client has computed 2 gradients and received 2 floats.
+EXPECTED = {
+    ("fedavg", "all"): ([8.75, 17.5, 20.5, 29.25], [6, 10, 10, 12], [6, 10, 10, 12], [6, 10, 10, 12]),
+    ("fedavg", "first"): ([3.0, 11.75, 14.75, 23.5], [6, 10, 10, 12], [4, 8, 8, 10], [6, 10, 10, 12]),
+    ("fedavg", "deadline"): ([4.0, 8.0, 12.0, 16.0], [6, 10, 10, 12], [4, 6, 6, 6], [6, 10, 10, 12]),
+    # Two vectors each way: 4, 9.5 and 4 seconds.
+    ("scaffold", "all"): ([9.5, 19.0, 23.0, 32.5], [6, 10, 10, 12], [12, 20, 20, 24], [12, 20, 20, 24]),
+    ("scaffold", "deadline"): ([4.0, 8.0, 12.0, 16.0], [6, 10, 10, 12], [8, 12, 12, 12], [12, 20, 20, 24]),
+    # Late clients compute anyway, and receive the model only after they were heard.
+    ("fedpbc", "deadline"): ([4.0, 8.0, 12.0, 16.0], [6, 10, 10, 12], [4, 6, 6, 6], [4, 6, 6, 6]),
+    # One vector each, although none is selected before the first round, or only one of the three.
+    ("f3ast", "all"): ([8.75, 17.5, 20.5, 29.25], [2, 4, 4, 6], [2, 4, 4, 6], [2, 4, 4, 6]),
+}
+WAITS = {"all": "all", "first": {"first": 2}, "deadline": {"deadline": 4.0}}
+
+
+@pytest.mark.parametrize(("name", "wait"), EXPECTED)
+def test_seconds_and_costs_by_hand(name, wait):
+    algorithm = {"name": name, "capacity": 1} if name == "f3ast" else name
+    history = simulate(TRIAL | {"algorithm": algorithm, "clock": CLOCK | {"wait": WAITS[wait]}}).history
+    expected = np.array([[0, *values] for values in EXPECTED[name, wait]])
+    assert history[COLUMNS].to_numpy().T == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_speed_counts_samples_in_steps_and_epochs():
+    """4 clients with 5 samples or more in batches of 4: an epoch takes n_i / speed, K steps K times the mean batch."""
+    task = {"name": "digits", "clients": 4}
+    trial = {"task": task, "algorithm": "fedavg", "rounds": 1, "clock": {"speed": 1.0, "wait": {"first": 1}}}
+    sizes = np.array([len(part) for part in Trial.read(trial).task.build(0)[1].parts])
+    batch = int(sizes.min()) - 1
+    for local, samples in (
+        ({"epochs": 2, "batch_size": batch}, 2 * sizes),
+        ({"steps": 3, "batch_size": batch}, 3 * sizes / -(-sizes // batch)),
+        ({"steps": 3}, 3 * sizes),
+    ):
+        seconds = simulate(trial | {"local": local | {"steps": local.get("steps")}}).history["time/seconds"]
+        assert seconds.tolist() == pytest.approx([0, samples.min()])
+
+
+def test_a_failed_upload_is_not_a_client_that_is_not_there():
+    """FedPBC by hand, K = 1, lr 0.1, f_i = (x - u_i)^2 / 2: a client that computes keeps its step, another does not."""
+    base = {
+        "task": {"name": "quadratic", "targets": np.array([[1.0], [4.0], [10.0]])},
+        "algorithm": "fedpbc",
+        "local": {"steps": 1, "lr": 0.1},
+        "rounds": 1,
+        "numerics": {"dtype": "float64"},
+    }
+    # x_i* = 0.1 u_i of who computes. Client 0 is heard: x = 0.1. The result is the mean of the three models.
+    mask = {"name": "trace", "mask": np.array([[1, 1, 0]])}
+    clock = {"speed": 1.0, "failure": [0.0, 1.0, 0.0]}
+    for participation, settings, models in (
+        (mask, {"clock": clock}, [0.1, 0.4, 0.0]),  # 1 computes in vain, 2 is not there
+        (mask, {"clock": {"speed": 1.0}}, [0.25, 0.25, 0.0]),  # 0 and 1 are heard
+        ("full", {"clock": {"speed": [1.0, 0.1, 0.1], "wait": {"deadline": 2}}}, [0.1, 0.4, 1.0]),  # 1 and 2 are late
+        (mask | {"mask": np.array([[1, 0, 0]])}, {}, [0.1, 0.4, 1.0]),  # without a clock all compute
+    ):
+        result = simulate(base | {"participation": participation} | settings)
+        assert result.model == pytest.approx([np.mean(models)], abs=1e-12)
+
+
+RANDOM = DIGITS | {
+    "participation": {"name": "bernoulli", "probability": 0.7},
+    "clock": {
+        "speed": {"name": "lognormal", "median": 200, "probability": {"name": "class_coupled", "delta": 0.2}},
+        "up": {"name": "lognormal", "median": 1300},
+        "wait": {"first": 3, "deadline": 9},
+        "jitter": 0.3,
+        "failure": 0.1,
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedpbc", "mifa", "scaffold"])
+def test_both_engines_and_a_resumed_run_have_the_same_clock(name, tmp_path):
+    trial = RANDOM | {"algorithm": name, "numerics": {"dtype": "float64"}, "evaluation": {"every": 1}}
+    whole = simulate(trial | {"numerics": {"dtype": "float64", "engine": "sequential"}})
+    other = simulate(trial | {"numerics": {"dtype": "float64", "engine": "vectorised"}})
+    assert other.history[COLUMNS].equals(whole.history[COLUMNS])
+    assert np.abs(other.model - whole.model).max() < 1e-10
+    with pytest.raises(KeyboardInterrupt):
+        simulate(trial, folder=tmp_path / "run", callbacks=[Count(7)], checkpoint_every=timedelta(0))
+    count = Count()
+    resumed = simulate(trial, folder=tmp_path / "run", callbacks=[count])
+    assert count.rounds == list(range(7, 14))  # not from the start
+    assert resumed.history[COLUMNS].equals(whole.history[COLUMNS])
+    steps = np.diff(whole.history["time/seconds"])
+    assert (steps > 0).all()
+    assert steps.max() <= 9 + 1e-9
+    assert (np.abs(steps - 9) < 1e-9).any()
+    assert (steps < 8.9).any()
+
+
+def test_the_clock_of_a_seed_is_that_of_all_methods_with_equal_messages():
+    histories = [simulate(RANDOM | {"algorithm": name}).history for name in ("fedavg", "mifa", "fedau")]
+    assert all(one["time/seconds"].equals(histories[0]["time/seconds"]) for one in histories)
+    other = simulate(RANDOM | {"algorithm": "fedavg", "seed": 1}).history
+    assert not other["time/seconds"].equals(histories[0]["time/seconds"])
+
+
+def test_a_file_of_devices_and_its_copy(tmp_path):
+    file = tmp_path / "devices.csv"
+    file.write_text("client,speed,up,down\n1,0.25,8,4\n0,2,2,4\n2,1,4,4\n")
+    trial = TRIAL | {"algorithm": "fedavg", "clock": {"devices": str(file)}}
+    history = simulate(trial, folder=tmp_path / "run").history
+    assert history["time/seconds"].tolist() == pytest.approx([0, 8.75, 17.5, 20.5, 29.25])
+    digest = Trial.read(trial).digest
+    again = Trial.read(tmp_path / "run" / "trial.yaml")
+    assert again.digest == digest
+    file.write_text("client,speed\n0,2\n1,0.25\n2,1\n")
+    assert Trial.read(trial).digest != digest  # the file counts by its content
+    assert simulate(trial).history["time/seconds"].iloc[1] == pytest.approx(8.0)
+    assert simulate(again).history["time/seconds"].equals(history["time/seconds"])
+
+
+def test_without_a_clock_there_are_no_seconds_and_everything_is_as_before():
+    assert "time/seconds" not in simulate(TRIAL | {"algorithm": "fedavg"}).history
+    assert (
+        Trial.read({"task": {"name": "digits", "clients": 4}, "algorithm": "fedavg", "rounds": 3}).digest
+        == "4960f51a4c"
+    )
+
+
+def devices(text):
+    return {"devices": text}
+
+
+REFUSED = [
+    ({}, "clock.speed: is missing; a clock must have speed or devices"),
+    ({"speed": 0}, "clock.speed: 0 (client 0) is not allowed; must be above 0"),
+    ({"speed": [1.0, 2.0]}, "clock.speed: shape (2,) is not allowed; must be one number or [3], one for each client"),
+    ({"speed": "lognormal"}, "clock.speed.median: is missing; it must be given"),
+    ({"speed": {"name": "lognormal", "median": -1}}, "clock.median: -1 is not allowed; must be at least 0"),
+    ({"speed": "fast"}, "clock.speed: 'fast' is not allowed; must be numbers, or the path of a .npy file"),
+    ({"speed": 1, "wait": "some"}, "clock.wait: 'some' is not allowed; must be all, {first: N}, {deadline: SECONDS}, or both keys"),
+    ({"speed": 1, "wait": {"first": 0}}, "clock.wait.first: 0 is not allowed; must be greater than 0"),
+    ({"speed": 1, "wait": {"first": 4}}, "clock.wait.first: 4 is not allowed; must be in [1, 3]"),
+    ({"speed": 1, "wait": {"deadline": 1}}, "clock.wait.deadline: 1 is not allowed; must be at least 2, which the fastest client needs"),
+    ({"speed": 1, "failure": 1.5}, "clock.failure: 1.5 (client 0) is not allowed; must be in [0, 1]"),
+    ({"speed": 1, "devices": "FILE"}, "clock.speed: is not allowed beside devices, which has it; leave one out"),
+    ({"devices": "none.csv"}, "clock.devices: 'none.csv' is not allowed; there is no file"),
+    (devices("client,up\n0,1\n"), "clock.devices: d.csv is not allowed; must have the columns client, speed and, for links, up, down"),
+    (devices("client,speed\n0,1\n1,x\n2,1\n"), "clock.devices: d.csv: line 3 is not allowed; must be numbers"),
+    (devices("client,speed\n0,1\n1,0\n2,1\n"), "clock.devices: d.csv: line 3 is not allowed; speeds must be above 0"),
+    (devices("client,speed\n0,1\n0,1\n2,1\n"), "clock.devices: d.csv: line 3: client 0 is not allowed; must be 0 to 2, each once"),
+    (devices("client,speed\n0,1\n1,1\n"), "clock.devices: shape (2,) is not allowed; must be one number or [3], one for each client"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("clock", "complaint"), REFUSED)
+def test_what_is_refused_in_one_line(clock, complaint, tmp_path):
+    file = tmp_path / "d.csv"
+    text = clock.get("devices", "")
+    if "client" in text or text == "FILE":
+        file.write_text(text if "client" in text else "client,speed\n0,1\n1,1\n2,1\n")
+        clock = clock | {"devices": str(file)}
+    with pytest.raises(SettingError) as caught:
+        simulate(TRIAL | {"algorithm": "fedavg", "clock": clock})
+    assert str(caught.value).startswith(complaint)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_method_that_does_not_wait_is_refused():
+    with pytest.raises(SettingError, match=r"^algorithm\.name: 'local_sgd' is not allowed with a clock; it exchanges"):
+        simulate(TRIAL | {"algorithm": "local_sgd", "clock": CLOCK})
+
+
+def test_a_method_is_told_the_probability_to_be_in_time():
+    p = {"participation": {"name": "bernoulli", "probability": 0.5}}
+    trial = TRIAL | p | {"algorithm": "fedavg_known", "clock": CLOCK | {"wait": {"deadline": 4}}}
+    assert np.isfinite(simulate(trial).model).all()
+    late = trial | {"participation": {"name": "copula", "probability": 0.5, "rho": 0.1}}
+    simulate(late)
+    with pytest.raises(SettingError, match="which does not provide probability"):
+        simulate(late | {"clock": CLOCK | {"wait": {"first": 1}}})

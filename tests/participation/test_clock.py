@@ -1,0 +1,176 @@
+"""The clock: rounds of three clients by hand for each rule, and the marginals that it states against counts."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from rollcall.participation import MODELS, Clocked, Population
+from rollcall.participation.clock import lognormal, speeds
+from rollcall.participation.recording import record
+
+T = np.array([2.5, 8.75, 3.0])
+MASK = np.array([[1, 1, 1], [0, 1, 1], [0, 1, 0], [0, 0, 0]])
+
+
+def trace(mask=MASK):
+    return MODELS["trace"](Population(3), mask=mask)
+
+
+def rounds(model, count=4):
+    return [(model.active(t).tolist(), model.late(t).tolist(), model.seconds(t)) for t in range(count)]
+
+
+BY_HAND = {
+    # All available clients are awaited. Nobody is available in round 3: the time of the median client, 3.
+    "all": ({}, [([0, 1, 2], [], 8.75), ([1, 2], [], 8.75), ([1], [], 8.75), ([], [], 3.0)]),
+    # Clients 0 and 2 are the first two. In round 2 only one is available, and awaited.
+    "first 2": ({"first": 2}, [([0, 2], [1], 3.0), ([1, 2], [], 8.75), ([1], [], 8.75), ([], [], 3.0)]),
+    # Client 1 is never in time. Where nobody is, and where nobody is available, the round lasts until the deadline.
+    "deadline 4": ({"deadline": 4.0}, [([0, 2], [1], 4.0), ([2], [1], 4.0), ([], [1], 4.0), ([], [], 4.0)]),
+    # Who has answered by 10 seconds ends the round, as all have.
+    "deadline 10": ({"deadline": 10.0}, [([0, 1, 2], [], 8.75), ([1, 2], [], 8.75), ([1], [], 8.75), ([], [], 10.0)]),
+    # A deadline equal to a client's time includes the client.
+    "deadline 3": ({"deadline": 3.0}, [([0, 2], [1], 3.0), ([2], [1], 3.0), ([], [1], 3.0), ([], [], 3.0)]),
+    # Whichever is first: the first upload, or the deadline.
+    "first 1, deadline 4": (
+        {"first": 1, "deadline": 4.0},
+        [([0], [1, 2], 2.5), ([2], [1], 3.0), ([], [1], 4.0), ([], [], 4.0)],
+    ),
+    # All uploads of client 0 fail: it is no first one, but the server waits for its answer as for the others'.
+    "failure": (
+        {"failure": np.array([1.0, 0.0, 0.0]), "first": 2},
+        [([1, 2], [0], 8.75), ([1, 2], [], 8.75), ([1], [], 8.75), ([], [], 3.0)],
+    ),
+    "failure of all": ({"failure": 1.0}, [([], [0, 1, 2], 8.75), ([], [1, 2], 8.75), ([], [1], 8.75), ([], [], 3.0)]),
+    "idle": ({"idle": 60.0}, [([0, 1, 2], [], 8.75), ([1, 2], [], 8.75), ([1], [], 8.75), ([], [], 60.0)]),
+}
+
+
+@pytest.mark.parametrize("rule", BY_HAND)
+def test_rounds_of_three_clients_by_hand(rule):
+    options, expected = BY_HAND[rule]
+    assert rounds(Clocked(Population(3), trace(), T, **options)) == expected
+
+
+def test_equally_fast_clients_are_in_the_order_of_their_ids():
+    model = Clocked(Population(3), trace(), np.array([3.0, 2.0, 2.0]), first=1)
+    assert rounds(model, 1) == [([1], [0, 2], 2.0)]
+
+
+def test_a_round_is_a_function_of_seed_and_round():
+    def model(seed, **options):
+        return Clocked(Population(3, seed), trace(), T, jitter=0.5, failure=0.3, **options)
+
+    forward = rounds(model(1), 40)
+    assert [rounds(model(1), 40)[t] for t in (39, 0, 7)] == [forward[t] for t in (39, 0, 7)]
+    backward = model(1)
+    assert [(backward.active(t).tolist(), backward.seconds(t)) for t in (39, 3)] == [forward[t][::2] for t in (39, 3)]
+    assert rounds(model(2), 40) != forward
+    # A client has the same luck under every rule: who fails without a deadline fails with it.
+    for t, (on, _, _) in enumerate(rounds(model(1, deadline=5.0), 40)):
+        assert set(on) <= set(forward[t][0])
+    # Nor does it depend on who else is available.
+    alone = Clocked(Population(3, 1), trace(MASK * [0, 1, 0]), T, jitter=0.5, failure=0.3)
+    assert [set(alone.active(t).tolist()) for t in range(40)] == [set(on) & {1} for on, _, _ in forward]
+    # The jitter of a client is that of its time: log(T / 2.5) is N(0, 0.5^2) in rounds with client 0 alone.
+    alone = Clocked(Population(3), trace(np.array([[1, 0, 0]])), T, jitter=0.5)
+    z = np.log([alone.seconds(t) / 2.5 for t in range(2000)]) / 0.5
+    assert abs(z.mean()) < 4 / np.sqrt(2000)
+    assert abs(z.std() - 1) < 4 / np.sqrt(4000)
+
+
+def test_speeds_have_their_law_and_a_stream_of_their_own():
+    population = Population(4000, 3)
+    drawn = [speeds("up", lambda p, rng: lognormal(p, rng, median=50, spread=0.7), population, k) for k in range(2)]
+    assert abs(np.corrcoef(np.log(drawn))[0, 1]) < 4 / np.sqrt(4000)
+    for values in drawn:
+        assert abs(np.log(values / 50).mean()) < 4 * 0.7 / np.sqrt(4000)
+        assert abs(np.log(values).std() - 0.7) < 4 * 0.7 / np.sqrt(8000)
+    factor = np.linspace(0.1, 1, 4000)
+    coupled = speeds("up", lambda p, rng: lognormal(p, rng, median=50, spread=0.7, probability=factor), population, 0)
+    assert coupled == pytest.approx(drawn[0] * factor)
+    for wrong in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match=r"^up: .* \(client 0\) is not allowed; must be above 0$"):
+            speeds("up", wrong, population, 0)
+
+
+P = np.array([0.9, 0.5, 0.3, 0.7])
+TIMES = np.array([3.0, 1.0, 2.0, 2.0])
+
+
+def enumerated(first, failure):
+    """P(i is among the first n), over all sets of available clients whose uploads arrive."""
+    total = np.zeros(4)
+    for on in product((0, 1), repeat=4):
+        sent = np.where(on, P * (1 - failure), 1 - P * (1 - failure)).prod()
+        order = [i for i in np.lexsort((np.arange(4), TIMES)) if on[i]]
+        total[order[:first]] += sent
+    return total
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_the_marginals_of_the_first_n_are_those_of_all_sets(first):
+    available = MODELS["bernoulli"](Population(4), probability=P)
+    model = Clocked(Population(4), available, TIMES, first=first, failure=0.2)
+    assert model.stationary == pytest.approx(enumerated(first, 0.2), abs=1e-12)
+    assert model.probability(7) == pytest.approx(model.stationary)
+    assert model.correlation is None
+    assert model.share is None
+
+
+COUNTED = [
+    ("bernoulli", {}, {"first": 2, "jitter": 0.4, "failure": 0.2}),
+    ("bernoulli", {}, {"first": 2, "jitter": 0.4, "deadline": 2.2}),
+    ("bernoulli", {}, {"deadline": 2.2, "jitter": 0.4, "failure": 0.1}),
+    ("markov", {}, {"first": 3, "jitter": 0.4}),
+    ("markov", {"off_on": 0.3}, {"deadline": 2.2, "jitter": 0.4, "failure": 0.1}),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "clock"), COUNTED)
+def test_the_stated_marginals_are_the_counted_ones(name, options, clock):
+    rounds = 40_000
+    available = MODELS[name](Population(4), probability=P, **options)
+    model = Clocked(Population(4), available, TIMES, **clock)
+    mask = record(model, rounds)
+    blocks = mask.reshape(50, -1, 4).mean(axis=1)
+    error = blocks.std(axis=0, ddof=1) / np.sqrt(50)
+    assert (np.abs(mask.mean(axis=0) - model.stationary) < 4.5 * error).all()
+    assert (error < 0.02).all()
+    assert model.probability(0) == pytest.approx(model.stationary)
+    if model.correlation is not None:
+        x = mask - mask.mean(axis=0)
+        lag = (x[1:] * x[:-1]).mean(axis=0) / x.var(axis=0)
+        assert (np.abs(lag - model.correlation) < 0.03).all()
+        if name == "markov":
+            assert model.correlation.max() > 0.2
+    if model.share is not None:
+        weights = mask / np.maximum(mask.sum(axis=1, keepdims=True), 1)
+        assert weights.mean(axis=0) == pytest.approx(model.share, abs=0.01)
+
+
+def test_unknown_where_it_does_not_follow():
+    first = {"seconds": TIMES, "first": 2}
+    for name, options in (("copula", {"rho": 0.5}), ("bernoulli", {"variation": lambda p, t: p / (1 + t % 2)})):
+        model = Clocked(Population(4), MODELS[name](Population(4), probability=P, **options), **first)
+        assert model.stationary is None
+        assert model.probability(0) is None
+    weighted = Clocked(Population(4), MODELS["weighted"](Population(4), per_round=2, probability=P), TIMES)
+    assert weighted.stationary is None
+
+
+def test_a_client_that_is_always_available_and_in_time_has_no_memory():
+    model = Clocked(Population(4), MODELS["full"](Population(4)), TIMES, deadline=2.0)
+    assert model.stationary.tolist() == [0, 1, 1, 1]
+    assert model.correlation.tolist() == [0, 0, 0, 0]
+    assert model.share == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
+
+
+def test_what_is_refused():
+    with pytest.raises(
+        ValueError, match=r"^wait\.deadline: 0\.5 is not allowed; must be at least 1, which the fastest client needs$"
+    ):
+        Clocked(Population(4), MODELS["full"](Population(4)), TIMES, deadline=0.5)
+    with pytest.raises(ValueError, match=r"^wait\.first: 5 is not allowed; must be in \[1, 4\]$"):
+        Clocked(Population(4), MODELS["full"](Population(4)), TIMES, first=5)

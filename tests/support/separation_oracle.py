@@ -1,0 +1,36 @@
+"""Minimum separation by enumeration: an oracle for the closed form."""
+
+import itertools
+import math
+
+import numpy as np
+
+
+def brute_separation(p, R, B=1):
+    """pi_R by a dense chain over the last R sets drawn, from every state the start can reach; R may differ by unit."""
+    M, R_of = len(p), np.broadcast_to(R, len(p))
+    R = int(R_of.max())
+    index, todo, moves = {(): 0}, [()], []
+    while todo:
+        state = todo.pop()
+        free = [i for i in range(M) if all(i not in past for past in state[max(0, len(state) - R_of[i]) :])]
+        sets = list(itertools.combinations(free, B))
+        total = sum(math.prod(p[i] for i in s) for s in sets)
+        for s in sets:
+            after = (*state, s)[-R:] if R else ()
+            if after not in index:
+                index[after] = len(index)
+                todo.append(after)
+            moves.append((index[state], index[after], s, math.prod(p[i] for i in s) / total))
+    S = len(index)
+    P, draws = np.zeros((S, S)), np.zeros((S, M))
+    for x, y, s, chance in moves:
+        P[x, y] += chance
+        draws[x, list(s)] += chance
+    # Least squares for x (P - I) = 0, sum x = 1; full states only, and any solution will do where there are several,
+    # since all classes have the same shares.
+    full = [x for state, x in index.items() if len(state) == R]
+    P, draws = P[np.ix_(full, full)], draws[full]
+    A = np.vstack([P.T - np.eye(len(full)), np.ones(len(full))])
+    x = np.linalg.lstsq(A, np.append(np.zeros(len(full)), 1), rcond=None)[0]
+    return x @ draws
