@@ -193,7 +193,9 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
                 if run is not None:  # another place may ask for more rounds of the same run
                     by_seed[seed] = run.until(place.rounds) if place.rounds < rounds[place.digest] else run
         planned = Cell(same[0].labels, same[0].rounds, len({place.seed for place in same}))
-        own, kept = (_equally_long(replace(planned, runs=by_seed)) for by_seed in found.values())
+        both = [replace(planned, runs=by_seed) for by_seed in found.values()]
+        lengths = [{run.rounds for run in cell.runs.values()} for cell in both]
+        own, kept = (cell.until(min(of)) if len(of) > 1 else cell for cell, of in zip(both, lengths, strict=True))
         replaced = own.rounds_run >= kept.rounds_run and len(own.runs) >= len(kept.runs)
         return own if replaced else replace(kept, beside=own.runs)
 
@@ -217,11 +219,6 @@ def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
         return cell, other
     rounds = min(cell.rounds_run, other.rounds_run)
     return cell.until(rounds), other.until(rounds)
-
-
-def _equally_long(cell: Cell) -> Cell:
-    """The cell with its runs cut to the shortest one."""
-    return cell if len({run.rounds for run in cell.runs.values()}) <= 1 else cell.until(cell.rounds_run)
 
 
 def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
@@ -251,9 +248,5 @@ def _is_own_and_there(name: str) -> bool:
 
 
 def _key(settings: dict[str, str]) -> Settings:
-    kept = {
-        key: value
-        for key, value in settings.items()
-        if not any(key == free or key.startswith(f"{free}.") for free in FREE)
-    }
-    return tuple(sorted(kept.items()))
+    free = tuple(f"{name}." for name in FREE)
+    return tuple(sorted((key, value) for key, value in settings.items() if not f"{key}.".startswith(free)))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from string import ascii_lowercase
 from typing import Any
@@ -94,6 +94,15 @@ Interval = tuple[float, float, float]
 
 Block = dict[str, Cell]
 """Cells that differ on one axis only, by their label on it."""
+
+
+VERSION = "variant"
+"""The axis whose labels are the names of versions of an experiment."""
+
+
+def versions(by_name: Mapping[str, Iterable[Cell]]) -> list[Cell]:
+    """The cells of several versions of an experiment, each with the name of its version as a label."""
+    return [replace(cell, labels=cell.labels | {VERSION: name}) for name in by_name for cell in by_name[name]]
 
 
 def blocks(cells: Iterable[Cell], axis: str = METHOD) -> list[Block]:

@@ -78,7 +78,6 @@ class Column:
     Attributes:
         title: as people read it.
         words: whether it holds words, which are aligned left; numbers are aligned right.
-        measured: whether its entries are of type `Number`, or empty.
         arrow: which way is better, where a page shows it.
         axis: whose labels it holds; empty if it holds none.
         named: the title with the display names of labels; empty if it has none.
@@ -87,7 +86,6 @@ class Column:
 
     title: str
     words: bool = False
-    measured: bool = False
     arrow: str = ""
     axis: str = ""
     named: str = ""
@@ -110,6 +108,12 @@ class Table:
     caption: str
     best_of: str = ""
 
+    @classmethod
+    def of_columns(cls, columns: Sequence[tuple[Column, Sequence[Entry]]], caption: str, best_of: str = "") -> "Table":
+        """A table of columns with their entries."""
+        heads, entries = zip(*columns, strict=True)
+        return cls(list(heads), [list(row) for row in zip(*entries, strict=True)], caption, best_of)
+
     @property
     def marks_best(self) -> bool:
         """Whether a best value is marked."""
@@ -123,15 +127,13 @@ class Table:
     @property
     def named(self) -> "Table":
         """The table with display names instead of labels, for files that people read."""
-        lines = list(zip(*self.rows, strict=True)) or [()] * len(self.columns)
-        columns = [replace(column, title=column.named or column.title) for column in self.columns]
-        entries = [
-            [label_names(column.axis, {str(entry) for entry in line})[str(entry)] for entry in line]
-            if column.axis
-            else line
-            for column, line in zip(columns, lines, strict=True)
-        ]
-        return replace(self, columns=columns, rows=[list(row) for row in zip(*entries, strict=True)])
+        named: list[tuple[Column, Sequence[Entry]]] = []
+        for index, column in enumerate(self.columns):
+            entries = [row[index] for row in self.rows]
+            names = label_names(column.axis, {str(entry) for entry in entries}) if column.axis else {}
+            titled = replace(column, title=column.named or column.title)
+            named.append((titled, [names[str(entry)] if names else entry for entry in entries]))
+        return Table.of_columns(named, self.caption, self.best_of)
 
     def texts(self, best: str = "{}") -> list[list[str]]:
         """The entries as text; `best` is the form of a best value."""
@@ -203,13 +205,11 @@ def _sizes_alone(table: Table, part: Sequence[int]) -> list[str]:
 
 def _width(table: Table, indices: Iterable[int]) -> int:
     """The width of a part, its titles broken into words."""
-    titles = {index: max(map(len, table.columns[index].title.split())) for index in indices}
-    return sum(max(_widest(table, index), title) + PADDING for index, title in titles.items())
-
-
-def _widest(table: Table, index: int) -> int:
-    """The length of a column's longest entry."""
-    return max((len(str(_cell(row[index], table.marks_best))) for row in table.rows), default=1)
+    total, marks = 0, table.marks_best
+    for index in indices:
+        entries = (str(_cell(row[index], marks)) for row in table.rows)
+        total += max(map(len, [*table.columns[index].title.split(), *entries])) + PADDING
+    return total
 
 
 def markdown(table: Table) -> str:

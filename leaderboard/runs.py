@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from importlib.util import find_spec
@@ -31,6 +31,9 @@ Settings = tuple[tuple[str, str], ...]
 
 PACKAGE = Path(__file__).parent / "results"
 """Archive of the papers' experiments that comes with Rollcall."""
+
+HERE = Path("leaderboard/results")
+"""Archive in the working directory, in which `rollcall archive` keeps results."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,21 @@ def first_round(curve: pd.Series, metric: Metric) -> float:
     return float(reached[0]) if len(reached) else math.inf
 
 
+def finished(
+    experiment: str, store: Path | None, mine: bool = False, metrics: Collection[str] | None = None
+) -> list[Run]:
+    """The kept runs of an experiment, and then the user's own.
+
+    Args:
+        experiment: its name.
+        store: folder of the run folders; None: kept runs alone.
+        mine: leave out kept runs.
+        metrics: columns to read of the user's own; by default all.
+    """
+    kept = [] if mine else unarchive(experiment, PACKAGE, HERE)
+    return kept + (own(store, experiment, metrics) if store is not None else [])
+
+
 def own(store: Path, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
     """The user's finished and diverged runs of an experiment, oldest first.
 
@@ -212,11 +230,21 @@ def load(
     """
     stored = client.get_experiment_by_name(experiment)
     runs = []
-    for entry in _pages(client, stored.experiment_id) if stored else ():
-        tags = dict(entry.data.tags)
-        rounds = _rounds(tags)
-        if PARENT not in tags and tags.get("rollcall.trial") not in without and rounds is not None:
-            runs.append(_of_rounds(rounds, tags, dict(entry.data.params), _history(client, entry, metrics)))
+    token: str | None = ""
+    while stored is not None and token is not None:
+        page = client.search_runs([stored.experiment_id], order_by=["start_time"], page_token=token or None)
+        token = page.token or None
+        for entry in page:
+            tags = dict(entry.data.tags)
+            rounds = _rounds(tags)
+            if PARENT in tags or tags.get("rollcall.trial") in without or rounds is None:
+                continue
+            columns = {}
+            for metric in [one for one in entry.data.metrics if metrics is None or one in metrics]:
+                values = client.get_metric_history(entry.info.run_id, metric)
+                columns[metric] = pd.Series({value.step: value.value for value in values}, dtype=float)
+            history = pd.DataFrame(columns).sort_index().rename_axis("round")
+            runs.append(_of_rounds(rounds, tags, dict(entry.data.params), history))
     return runs
 
 
@@ -349,25 +377,6 @@ def _is_present(run: Run) -> bool:
     digests = {file.name: Source(str(file), file.read_bytes().decode()).digest for file in files if file.is_file()}
     recorded = run.tags.get("rollcall.sources", "")
     return bool(files) and all(f"{file.name}={digests.get(file.name, '-')[:10]}" in recorded for file in files)
-
-
-def _pages(client: "MlflowClient", experiment_id: str) -> Iterator[Any]:
-    """The runs of all pages of MLflow's answer."""
-    token: str | None = ""
-    while token is not None:
-        page = client.search_runs([experiment_id], order_by=["start_time"], page_token=token or None)
-        yield from page
-        token = page.token or None
-
-
-def _history(client: "MlflowClient", entry: Any, metrics: Collection[str] | None) -> pd.DataFrame:
-    """The metrics of a run in MLflow by round."""
-    columns = {}
-    for metric in entry.data.metrics:
-        if metrics is None or metric in metrics:
-            values = client.get_metric_history(entry.info.run_id, metric)
-            columns[metric] = pd.Series({value.step: value.value for value in values}, dtype=float)
-    return pd.DataFrame(columns).sort_index().rename_axis("round")
 
 
 def _longest(runs: Iterable[Run]) -> dict[str, Run]:

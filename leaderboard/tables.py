@@ -27,49 +27,46 @@ def ranking_table(
         baseline: with which the cells are compared; empty for none.
         beside: by metric the comparison of each cell, see `against`.
     """
-    seeds = [",".join(sorted(cell.runs, key=int)) for cell in ranking.cells]
+    cells, last_rounds = ranking.cells, ranking.last_rounds
+    seeds = [",".join(sorted(cell.runs, key=int)) for cell in cells]
     mixed = len(set(seeds)) > 1  # as when the best settings of a search run with more seeds
-    columns = [Column("method", words=True, axis=METHOD)]
-    columns += [Column(ranking.short(key), words=True, axis=key) for key in ranking.settings]
+    cost = COSTS.get(ranking.cost, ranking.cost)
+    columns: list[tuple[Column, Sequence[Entry]]] = [
+        (
+            Column("method" if key == METHOD else ranking.short(key), words=True, axis=key),
+            [one.labels[key] for one in cells],
+        )
+        for key in (METHOD, *ranking.settings)
+    ]
     for metric in ranking.metrics:
-        columns.append(Column(metric.head, measured=True, arrow=metric.arrow, group=metric.name))
-        columns += [Column("median", group=metric.name)] if metric.threshold is not None else []
-        less = Column(f"minus {baseline}", named=f"minus {method_name(baseline)}", group=metric.name)
-        columns += [less] if baseline else []
-    columns += [Column(COSTS.get(ranking.cost, ranking.cost), group=SIZE)] if ranking.cost else []
-    columns += [Column("seeds", group=SIZE)]
-    columns += [Column("which seeds", words=True, group=SIZE)] if mixed else []
-    columns += [Column("rounds", group=SIZE)]
-    rows: list[list[Entry]] = []
-    for group in ranking.groups:
-        values = [_marked(group, metric, ranking.last_rounds) for metric in ranking.metrics]
-        for index, cell in enumerate(group):
-            row: list[Entry] = [cell.labels[key] for key in (METHOD, *ranking.settings)]
-            for metric, column in zip(ranking.metrics, values, strict=True):
-                row.append(column[index])
-                row += [_median(cell, metric)] if metric.threshold is not None else []
-                one = beside[metric.name][len(rows)] if beside else None
-                row += [one.text if one else ""] if baseline else []
-            spent = [run.spent(ranking.cost).max() for run in cell.runs.values()] if ranking.cost else []
-            row += [f"{sum(spent) / len(spent):,.4g}"] if spent else []
-            rows.append([*row, len(cell.runs), *([seeds[len(rows)]] if mixed else []), cell.rounds_run])
+        values = [entry for group in ranking.groups for entry in _marked(group, metric, last_rounds)]
+        columns.append((Column(metric.head, arrow=metric.arrow, group=metric.name), values))
+        if metric.threshold is not None:
+            columns.append((Column("median", group=metric.name), [_median(cell, metric) for cell in cells]))
+        if beside:
+            less = Column(f"minus {baseline}", named=f"minus {method_name(baseline)}", group=metric.name)
+            columns.append((less, [one.text if one else "" for one in beside[metric.name]]))
+    if cost:
+        spent = [[run.spent(ranking.cost).max() for run in cell.runs.values()] for cell in cells]
+        columns.append((Column(cost, group=SIZE), [f"{sum(own) / len(own):,.4g}" for own in spent]))
+    columns.append((Column("seeds", group=SIZE), [len(cell.runs) for cell in cells]))
+    columns += [(Column("which seeds", words=True, group=SIZE), seeds)] if mixed else []
+    columns.append((Column("rounds", group=SIZE), [cell.rounds_run for cell in cells]))
     parts = [", ".join(f"{metric.name} {metric.arrow}" for metric in ranking.metrics)]
-    parts += _how(ranking.cells, ranking.metrics, ranking.last_rounds)
+    parts += _how(cells, ranking.metrics, last_rounds)
     if mixed:
         parts.append("rows have different seeds (to compare equal ones: --only seed=...)")
-    if ranking.cost:
-        parts.append(
-            f"equal {columns[-3 - mixed].title}: the last evaluation within what every run of a group has spent"
-        )
+    if cost:
+        parts.append(f"equal {cost}: the last evaluation within what every run of a group has spent")
     if any(metric.threshold is not None for metric in ranking.metrics):
         parts.append(
             "median over seeds with its 95 % interval (Kaplan-Meier; a round that was not reached is censored)"
         )
-    if baseline:
-        count = sum(one is not None for one in (beside or {})[ranking.metrics[0].name])
+    if beside:
+        count = sum(one is not None for one in beside[ranking.metrics[0].name])
         parts.append(HOW.format(baseline, counted(count, "row")))
     best_of = f" of the rows with equal {', '.join(ranking.equal)}" if ranking.equal else ""
-    return Table(columns, rows, "; ".join(parts), best_of)
+    return Table.of_columns(columns, "; ".join(parts), best_of)
 
 
 def _median(cell: Cell, metric: Metric) -> str:
@@ -116,7 +113,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     columns = [Column(axis, words=True, axis=axis) for axis in down]
     for head, metric in product(heads, metrics):
         names = [label_name(axis, label) for axis, label in zip(across, head, strict=True) if label]
-        measured = Column(" ".join([*filter(None, head), metric.head]), measured=True, group=f"{head} {metric.name}")
+        measured = Column(" ".join([*filter(None, head), metric.head]), group=f"{head} {metric.name}")
         measured = replace(measured, named=" ".join([*names, metric.head]))
         beside = ("paper", "diff") if metric in compared else ()
         columns += [measured, *(replace(measured, title=title, named="") for title in beside)]

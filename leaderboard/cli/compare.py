@@ -13,11 +13,11 @@ from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import LIBRARY, Experiment, names
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
-from rollcall.leaderboard import runs as finished
 from rollcall.leaderboard.cells import Cell, cells
-from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
-from rollcall.leaderboard.comparison import HOW, Comparison, comparison_tables, pairs
+from rollcall.leaderboard.cli.papers import METRIC, Mine
+from rollcall.leaderboard.comparison import HOW, Comparison, comparison_tables, pairs, versions
 from rollcall.leaderboard.ranking import metric_of
+from rollcall.leaderboard.runs import Run, finished
 
 PAPER = "paper"
 """The name of an experiment as its file states it, beside those of its variants."""
@@ -29,10 +29,8 @@ def compare(
     experiment: Annotated[
         str, typer.Argument(metavar="EXPERIMENT", help="A name or a YAML file. Default: all that have both.")
     ] = "",
-    metric: Annotated[
-        str, typer.Option(metavar="NAME[=max|min|zero]", help="Default: the first metric of each experiment.")
-    ] = "",
-    mine: Annotated[bool, typer.Option("--mine", help="Leave out kept results; compare your own runs alone.")] = False,
+    metric: Annotated[str, typer.Option(metavar=METRIC, help="Default: the first metric of each experiment.")] = "",
+    mine: Mine = False,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
@@ -48,8 +46,7 @@ def compare(
     for one in [Experiment.read(experiment)] if experiment else _candidates(store, a, b):
         last_rounds, shown = one.report.last_rounds, one.report.metrics
         chosen = metric_of("metric", metric, shown) if metric else shown[0]
-        kept = [] if mine else finished.unarchive(one.home, finished.PACKAGE, FOLDER / RESULTS)
-        by_name = _cells(one, a, b, kept + finished.own(store, one.home))
+        by_name = _cells(one, a, b, finished(one.home, store, mine))
         ran = [cell for own in by_name.values() for cell in own if cell.runs]
         labels |= {PAPER, *one.variants, *(label for cell in ran for label in cell.labels.values())}
         for name, own in by_name.items():
@@ -80,13 +77,11 @@ def compare(
     out.print(f"{HOW.format(b, counted(among, 'row'))}; {wins}", style="dim italic")
 
 
-def _cells(experiment: Experiment, a: str, b: str, runs: list[finished.Run]) -> dict[str, list[Cell]]:
+def _cells(experiment: Experiment, a: str, b: str, runs: list[Run]) -> dict[str, list[Cell]]:
     """The cells to pair, by the name of the experiment; of two variants those of both, with a label on this axis."""
     variants = {PAPER: experiment} | {name: experiment.as_(name) for name in experiment.variants}
     if a in variants and b in variants:
-        both = {name: cells(variants[name], runs) for name in (a, b)}
-        labelled = [replace(cell, labels=cell.labels | {"variant": name}) for name in both for cell in both[name]]
-        return {experiment.name: labelled}
+        return {experiment.name: versions({name: cells(variants[name], runs) for name in (a, b)})}
     suffix = {name: "" if name == PAPER else f" ({name})" for name in variants}
     return {f"{experiment.name}{suffix[name]}": cells(variants[name], runs) for name in variants}
 

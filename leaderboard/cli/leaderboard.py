@@ -4,10 +4,9 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,18 +14,18 @@ from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Varian
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, places
-from rollcall.benchmark.config.metric import OVER, Metric
+from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
 from rollcall.leaderboard import render
-from rollcall.leaderboard import runs as finished
 from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.cli.papers import FOLDER, RESULTS
+from rollcall.leaderboard.cli.papers import METRIC, Mine
 from rollcall.leaderboard.comparison import against as differences
 from rollcall.leaderboard.comparison import overall as over_conditions
 from rollcall.leaderboard.comparison import overall_table
-from rollcall.leaderboard.paper.claims import ClaimResult, check_claim
+from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.reported import printed
+from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.paper.sentences import claims_json, claims_lines, claims_list
 from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import FORMATS, Figure
@@ -34,22 +33,11 @@ from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
-from rollcall.leaderboard.runs import Run
-from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
+from rollcall.leaderboard.runs import Run, finished, own
+from rollcall.leaderboard.tables import long_rows, ranking_table
 
-
-class X(StrEnum):
-    round = "round"
-    gradients = "gradients"
-    floats = "floats"
-    seconds = "seconds"
-
-
-class Form(StrEnum):
-    terminal = "terminal"
-    md = "md"
-    csv = "csv"
-    latex = "latex"
+X = Literal["round", "gradients", "floats", "seconds"]  # as in `OVER`
+Form = Literal["terminal", "md", "csv", "latex"]
 
 
 @dataclass(frozen=True)
@@ -59,8 +47,7 @@ class Board:
     Attributes:
         title: of the table.
         table: of the experiment.
-        claims: a list in Markdown; empty for a ranking.
-        results: of its claims.
+        claims: of its experiment; none for a ranking.
         data: rows, claims and provenance, for `--json`.
         figure: of the experiment.
         stem: of the names of the files.
@@ -68,8 +55,7 @@ class Board:
 
     title: str
     table: Table
-    claims: str
-    results: list[ClaimResult]
+    claims: list[ClaimResult]
     data: dict[str, Any]
     figure: Figure
     stem: str = "leaderboard"
@@ -80,12 +66,12 @@ def leaderboard(
     variant: Variant = "",
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[=max|min|zero]", help="A column; the first one ranks. Default: the experiment's."),
+        typer.Option(metavar=METRIC, help="A column; the first one ranks. Default: the experiment's."),
     ] = None,
     only: Only = None,
-    mine: Annotated[bool, typer.Option("--mine", help="Leave out kept results; show your own runs alone.")] = False,
+    mine: Mine = False,
     best_by: Annotated[
-        str, typer.Option(metavar="NAME[=max|min|zero]", help="Of each method, show the settings best by this metric.")
+        str, typer.Option(metavar=METRIC, help="Of each method, show the settings best by this metric.")
     ] = "",
     against: Annotated[
         str, typer.Option(metavar="METHOD", help="Show each row's difference to this method, paired by seed.")
@@ -93,12 +79,12 @@ def leaderboard(
     overall: Annotated[
         bool, typer.Option("--overall", help="Rank methods over all conditions: mean rank, IQM, P(better).")
     ] = False,
-    equal: Annotated[X, typer.Option(help="Rank at an equal number of these.")] = X.round,
+    equal: Annotated[X, typer.Option(help="Rank at an equal number of these.")] = "round",
     why: Annotated[bool, typer.Option("--why", help="Print the evidence and the causes of each verdict.")] = False,
     last_rounds: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
     ] = None,
-    x: Annotated[X, typer.Option(help="The x axis of the figure.")] = X.round,
+    x: Annotated[X, typer.Option(help="The x axis of the figure.")] = "round",
     form: Annotated[
         Form | None, typer.Option("--format", help="Format of the printed table. Default: terminal.")
     ] = None,
@@ -120,47 +106,52 @@ def leaderboard(
     """
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
-    shown = form or Form.terminal
     chosen = Experiment.read(experiment)
     chosen = _with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
+    is_paper = bool(chosen.source) and not (best_by or against or overall or equal != "round")
+    columns = [*chosen.metrics, *COSTS] if is_paper else None  # a ranking may need any of them
+    runs = finished(chosen.home, store, mine or not chosen.source, columns)
     try:
-        if chosen.source and not (best_by or against or overall or equal != X.round):
-            board = _paper(chosen.only(conditions), store, mine, why, x)
+        if is_paper:
+            board = _paper(Judged(chosen.only(conditions), runs), store, x)
         else:
-            all_runs = chosen.source and not (mine or best_by)
-            runs = _all_runs(chosen, store) if all_runs else finished.own(store, chosen.home)
             board = _ranking(chosen, store, runs, conditions, best_by, x, against, overall, equal)
     except NoRuns as error:
         first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
         raise SettingError(f"{error}; first: {first}") from None
     folder = to or store / chosen.name
-    texts = _texts(board, chosen)
+    texts = _texts(board, chosen, why)
     if as_json:
         print(json.dumps(board.data, indent=1))
-    elif shown is not Form.terminal:
-        print(texts["tex" if shown is Form.latex else shown.value], end="")
+    elif form not in (None, "terminal"):
+        print(texts["tex" if form == "latex" else form], end="")
     else:
         out.print(render.terminal(board.table, board.title, out.width))
         if why:
-            out.print(board.claims.replace("**", "").replace("`", ""), highlight=False)
-        elif board.results:
-            out.print("", *claims_lines(board.results, out.width), sep="\n", highlight=False, no_wrap=True)
+            told = "\n".join(claims_list(board.claims, why))
+            out.print(told.replace("**", "").replace("`", ""), highlight=False)
+        elif board.claims:
+            out.print("", *claims_lines(board.claims, out.width), sep="\n", highlight=False, no_wrap=True)
     try:
         _write(board, texts, folder)
     except OSError as error:
         raise SettingError(
             f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
         ) from None
-    if shown is Form.terminal and not as_json:
+    for_people = form in (None, "terminal") and not as_json
+    if for_people:
         files = ", ".join([f"{board.stem}.md", *(f".{end}" for end in texts if end != "md"), *FORMATS])
         out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
     if html is not None:
-        from rollcall.leaderboard.cli.site import write_site
+        from rollcall.leaderboard.site.build import build, collect
 
+        if chosen.source:
+            chosen = chosen.only(conditions)
+        else:
+            runs = selected(runs, axes(chosen), conditions)
         again = command("leaderboard", experiment, "--html", html)
-        told = write_site(html, {experiment: chosen}, store, again, mine=mine, conditions=conditions)
-        say(told, err if as_json or shown is not Form.terminal else out)
+        say(build(html, [collect(chosen, experiment, runs)], again), out if for_people else err)
 
 
 def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
@@ -170,8 +161,8 @@ def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
     """
     with suppress(SettingError):
         is_paper = bool(experiment.source)
-        own = [] if is_paper else finished.own(store, experiment.home)
-        board = _paper(experiment, store, mine=True) if is_paper else _ranking(experiment, store, own, {})
+        runs = own(store, experiment.home, experiment.metrics if is_paper else None)
+        board = _paper(Judged(experiment, runs), store) if is_paper else _ranking(experiment, store, runs, {})
         _write(board, _texts(board, experiment), folder / experiment.name)
 
 
@@ -184,9 +175,10 @@ def _with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: in
     return experiment.model_copy(update={"report": report})
 
 
-def _texts(board: Board, experiment: Experiment) -> dict[str, str]:
-    """The text of the files by their ending."""
-    claims = f"\n{render.marked_down(board.claims)}\n" if board.claims else ""
+def _texts(board: Board, experiment: Experiment, why: bool = False) -> dict[str, str]:
+    """The text of the files by their ending; with `why` also the evidence for claims."""
+    told = render.marked_down("\n".join(claims_list(board.claims, why)))
+    claims = f"\n{told}\n" if board.claims else ""
     return {
         "md": f"# {render.marked_down(experiment.title)}\n\n{render.markdown(board.table)}{claims}",
         "csv": render.comma_separated(board.data["rows"]),
@@ -208,30 +200,28 @@ def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
         board.figure.save(file)
 
 
-def _all_runs(experiment: Experiment, store: Path) -> list[Run]:
-    """The runs of the cells of a paper's experiment, kept ones included, without analyses."""
-    kept = finished.unarchive(experiment.home, finished.PACKAGE, FOLDER / RESULTS)
-    found = cells(experiment, kept + finished.own(store, experiment.home))
-    return [run for cell in found for run in cell.runs.values() if not cell.is_analysis]
-
-
 def _ranking(
     experiment: Experiment,
     store: Path,
     runs: list[Run],
     conditions: dict[str, list[Any]],
     best_by: str = "",
-    x: str = X.round,
+    x: str = "round",
     baseline: str = "",
     overall: bool = False,
-    equal: str = X.round,
+    equal: str = "round",
 ) -> Board:
-    """The ranking of runs, or of their methods over all conditions.
+    """The ranking of runs, or of their methods over all conditions. Of kept runs those count that the table shows.
 
     Raises:
         SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
     """
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
+    if best_by:
+        runs = [run for run in runs if run.source == "own"]
+    elif any(run.source == "kept" for run in runs):
+        shown = (cell for cell in cells(experiment, runs) if not cell.is_analysis)
+        runs = [run for cell in shown for run in cell.runs.values()]
     if not runs:
         raise NoRuns(experiment, store)
     grid = axes(experiment)
@@ -252,7 +242,7 @@ def _ranking(
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
     planned = {place.rounds for place in places(experiment)}
-    cost = "" if equal == X.round else OVER[equal]
+    cost = "" if equal == "round" else OVER[equal]
     ranking = rank(runs, metrics, last_rounds, grid, planned.pop() if len(planned) == 1 else 0, cost)
     stem = "overall" if overall else "leaderboard"
     if overall:
@@ -268,7 +258,7 @@ def _ranking(
     table = replace(table, caption="; ".join([table.caption, *notes]))
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
     figure = overall_figure(over) if overall else ranking_figure(ranking, x)
-    return Board(experiment.title, table, "", [], data, figure, stem)
+    return Board(experiment.title, table, [], data, figure, stem)
 
 
 def _sources(runs: Sequence[Run], store: Path) -> str:
@@ -297,44 +287,33 @@ def _provenance(experiment: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
-def _paper(experiment: Experiment, store: Path, mine: bool, why: bool = False, x: str = "round") -> Board:
-    """The paper's table and claims, from kept results too unless `mine`.
+def _paper(one: Judged, store: Path, x: str = "round") -> Board:
+    """The paper's table and claims.
 
     Own runs that are shorter or fewer than the kept ones are not part of the table; the notes count them.
 
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
-    kept = [] if mine else finished.unarchive(experiment.home, finished.PACKAGE, FOLDER / RESULTS)
-    loaded = kept + finished.own(store, experiment.home, experiment.metrics)
-    all_cells = cells(experiment, loaded)
-    runs = [run for cell in all_cells for run in cell.runs.values()]
+    experiment, metrics = one.experiment, one.experiment.report.metrics
+    runs = [run for cell in one.ran for run in cell.runs.values()]
     if not runs:
-        others = () if experiment.variant else experiment.variants
-        with_runs = [name for name in others if any(cell.runs for cell in cells(experiment.as_(name), loaded))]
-        raise NoRuns(experiment, store, with_runs)
-    metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
+        raise NoRuns(experiment, store, [name for name, variant in one.variants.items() if variant.ran])
     if not any(run.has(metric) for run in runs for metric in metrics):
         raise _not_measured(metrics, runs)
     notes = [_sources(runs, store)]
-    beside = [replace(cell, runs=cell.beside) for cell in all_cells if cell.beside]
+    beside = [replace(cell, runs=cell.beside) for cell in one.cells if cell.beside]
     if beside:
         notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")
-    ran = [cell for cell in all_cells if cell.runs]
-    if len(ran) < len(all_cells):
-        shared = set.intersection(*({*cell.labels.values()} for cell in ran)) - {""}
+    if len(one.ran) < len(one.cells):
+        shared = set.intersection(*({*cell.labels.values()} for cell in one.ran)) - {""}
         of = f", all of {', '.join(sorted(shared))}" if shared else ""
-        notes.append(f"{len(ran)} of {counted(len(all_cells), 'cell')} run{of}")
-    claims = [check_claim(claim, experiment, all_cells) for claim in experiment.judged]
-    numbers = printed(experiment)
-    table = paper_table(experiment, ran, numbers)
-    table = replace(table, caption="; ".join([table.caption, *notes]))
-    rows = long_rows([*all_cells, *beside], metrics, last_rounds, numbers)
+        notes.append(f"{len(one.ran)} of {counted(len(one.cells), 'cell')} run{of}")
+    rows = long_rows([*one.cells, *beside], metrics, experiment.report.last_rounds, printed(experiment))
     return Board(
         title=f"{experiment.title} ({experiment.source})",
-        table=table,
-        claims="\n".join(claims_list(claims, why)),
-        results=claims,
-        data={"rows": rows, "claims": claims_json(claims), "provenance": _provenance(experiment, runs)},
-        figure=paper_figure(experiment, ran, x),
+        table=replace(one.table, caption="; ".join([one.table.caption, *notes])),
+        claims=one.claims,
+        data={"rows": rows, "claims": claims_json(one.claims), "provenance": _provenance(experiment, runs)},
+        figure=paper_figure(experiment, one.ran, x),
     )

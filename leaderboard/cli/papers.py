@@ -18,6 +18,10 @@ FOLDER = Path("leaderboard")
 RESULTS = "results"
 """The archive, a folder in `FOLDER`."""
 
+METRIC = "NAME[=max|min|zero]"
+
+Mine = Annotated[bool, typer.Option("--mine", help="Leave out kept results; use your own runs alone.")]
+
 
 def archive(
     experiments: Annotated[
@@ -64,15 +68,16 @@ def report(
         judged(experiment, *folders)
         for experiment in track(papers(), "claims", console=err, transient=True, disable=quiet)
     ]
-    for path, text in (reproduction(all_judged) | {findings.NAME: findings.page(all_judged)}).items():
-        _below(to, path).write_text(text, encoding="utf-8")
+    pages = reproduction(all_judged) | {findings.NAME: findings.page(all_judged)}
+    for path, text in pages.items():
+        (to / path).parent.mkdir(parents=True, exist_ok=True)
+        (to / path).write_text(text, encoding="utf-8")
     for one in track(all_judged, "figures", console=err, transient=True, disable=quiet):
-        measured = [cell for cell in one.cells if cell.runs]
-        if measured:
-            paper_figure(one.experiment, measured).save(_below(to, f"figures/{one.experiment.name}.svg"))
+        if one.ran:
+            paper_figure(one.experiment, one.ran).save(to / "figures" / f"{one.experiment.name}.svg")
     compared = printed_figure([result for one in all_judged for result in one.claims if result.claim.tag == "paper"])
     if compared is not None:
-        compared.save(_below(to, PICTURE))
+        compared.save(to / PICTURE)
     out.print(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}", highlight=False, soft_wrap=True)
 
 
@@ -89,10 +94,3 @@ def papers(chosen: list[str] | None = None) -> list[Experiment]:
                 f"experiment: {experiment.name!r} is not allowed; must have `source: PAPER AND FIGURE` in its file"
             )
     return [experiment for experiment in experiments if experiment.source]
-
-
-def _below(folder: Path, path: str) -> Path:
-    """A path in a folder; its own folder is made."""
-    file = folder / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return file

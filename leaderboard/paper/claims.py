@@ -145,7 +145,11 @@ def check_claim(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> 
     places = [_place(claim, metric, experiment, group, level) for group in _groups(claim, pairs)]
     ran = [cell for pair in pairs for cell in pair if cell is not None and len(cell.runs) > cell.diverged]
     unmeasured = tuple(one for one in metrics if ran and not any(cell.measured(one) for cell in ran))
-    return ClaimResult(claim, metric, tuple(_without_shared_labels(places)), level, unmeasured)
+    first = places[0].labels if places else {}
+    shared = {axis for axis in first if len({place.labels.get(axis) for place in places}) == 1}
+    told = [{axis: label for axis, label in place.labels.items() if axis not in shared} for place in places]
+    places = [replace(place, labels=labels) for place, labels in zip(places, told, strict=True)]
+    return ClaimResult(claim, metric, tuple(places), level, unmeasured)
 
 
 Pair = tuple[Cell, Cell | None]
@@ -193,7 +197,9 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
     elif diverged or quantity is None:
         verdict = "undecided"
     else:
-        verdict = within(claim, quantity, level, _margin(claim, printed))
+        is_difference = claim.minus is not None or claim.along is not None
+        quarter = abs(printed) / 4 if is_difference and printed is not None and math.isfinite(printed) else 0.0
+        verdict = within(claim, quantity, level, quarter if claim.margin is None else claim.margin)
         complete = rounds >= planned or all(cell.is_analysis for cell in cells)
         if printed is not None and complete and (quantity.seeds >= FEWEST or cells[0].exact):
             low, high = quantity.interval(level)
@@ -222,14 +228,6 @@ def _printed(claim: Claim, cells: Sequence[Cell]) -> float | None:
     return next((number for label, number in claim.printed.items() if label in labels), None)
 
 
-def _margin(claim: Claim, printed: float | None) -> float:
-    """The distance from the bound below which a difference does not matter; 0 without such a distance."""
-    if claim.margin is not None:
-        return claim.margin
-    is_difference = claim.minus is not None or claim.along is not None
-    return abs(printed) / 4 if is_difference and printed is not None and math.isfinite(printed) else 0.0
-
-
 def _pairs(claim: Claim, cells: Sequence[Cell]) -> Iterator[Pair]:
     """The cells that the claim is about, each with the cell that it is compared with, after equal rounds."""
     subjects = [cell for cell in cells if _matches(cell, claim.where) and _matches(cell, claim.of)]
@@ -243,19 +241,14 @@ def _pairs(claim: Claim, cells: Sequence[Cell]) -> Iterator[Pair]:
                 if not same and _matches(other, baseline) and _alike(cell, other, baseline):
                     yield after_equal_rounds(cell, other)
     elif claim.along is not None:
-        yield from _neighbours(claim.along, subjects)
+        for index, cell in enumerate(subjects):  # with the next one on the axis
+            later = (one for one in subjects[index + 1 :] if _alike(cell, one, (claim.along,)))
+            following = next((one for one in later if one.labels.get(claim.along) != cell.labels[claim.along]), None)
+            if following is not None:
+                yield after_equal_rounds(following, cell)
     else:
         for cell in subjects:
             yield cell, None
-
-
-def _neighbours(axis: str, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
-    """Each cell that has a next one on the axis: the next one, and the cell itself, after equal rounds."""
-    for index, cell in enumerate(cells):
-        for other in cells[index + 1 :]:
-            if _alike(cell, other, (axis,)) and other.labels.get(axis) != cell.labels[axis]:
-                yield after_equal_rounds(other, cell)
-                break
 
 
 def _matches(cell: Cell, labels: Mapping[str, tuple[str, ...]]) -> bool:
@@ -367,12 +360,3 @@ def _pair_labels(cell: Cell, other: Cell | None, joined: str | None) -> dict[str
         axis: label if other.labels.get(axis, label) == label else f"{label} against {other.labels[axis]}"
         for axis, label in labels.items()
     }
-
-
-def _without_shared_labels(places: Sequence[PlaceResult]) -> Iterator[PlaceResult]:
-    """The places with only those labels in which they differ."""
-    first = places[0].labels if places else {}
-    shared = {axis for axis in first if len({place.labels.get(axis) for place in places}) == 1}
-    for place in places:
-        labels = {axis: label for axis, label in place.labels.items() if axis not in shared}
-        yield replace(place, labels=labels)

@@ -4,7 +4,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rollcall.benchmark.config.metric import Metric
@@ -32,13 +32,18 @@ def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
     for number, result in enumerate(results, 1):
         claim, cause = result.claim, result.claim.cause
         origin = ", ".join(filter(None, (claim.statement or claim.tag, claim.section)))  # as in `PBC-30, VII-B`
-        lines.append(f"{number}. **{result.verdict}**: {claim.says} ({origin}){_told(result)}")
+        heads = ("measured ", "printed ") if len(result.places) == 1 else ("", "")
+        texts = [f"{head}{text}" for head, text in zip(heads, numbers(result), strict=True) if text]
+        told = f": {', '.join(texts)}" if texts else ""
+        lines.append(f"{number}. **{result.verdict}**: {claim.says} ({origin}){told}")
         if not why:
             continue
         details = _details(result)
         if cause is not None:
             of = first.setdefault(cause, number)
-            details += _cause(cause) if of == number else [f"cause: see claim {of}"]
+            shown = [f"shown ({cause.kind}): {cause.shown} `{cause.command}`"] if cause.shown else []
+            supposed = [f"supposed ({cause.kind}): {cause.supposed}"] if cause.supposed else []
+            details += [*shown, *supposed] if of == number else [f"cause: see claim {of}"]
         lines += [f"   - {detail}" for detail in details]
     return lines
 
@@ -48,7 +53,7 @@ def claims_lines(results: Sequence[ClaimResult], width: int) -> list[str]:
     rows = [["", "verdict", "claim (--why: whole, with evidence)", "measured", "printed"]]
     for number, result in enumerate(results, 1):
         holding = sum(place.verdict == "holds" for place in result.places)
-        measured, printed = _numbers(result)
+        measured, printed = numbers(result)
         measured = re.sub(r" [\[(].*?[\])]", "", measured)  # without its interval
         measured = measured if len(result.places) == 1 else f"{holding} of {len(result.places)} hold"
         verdict = result.verdict.removesuffix(" that matters")
@@ -92,7 +97,7 @@ def claims_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
     return entries
 
 
-def _numbers(result: ClaimResult) -> tuple[str, str]:
+def numbers(result: ClaimResult) -> tuple[str, str]:
     """The measured and the printed number of a claim about one place; of several, the verdicts of the places."""
     unit = unit_of(result)
     if len(result.places) != 1:
@@ -104,13 +109,6 @@ def _numbers(result: ClaimResult) -> tuple[str, str]:
         measured = f"{interval(place.quantity, unit, result.level)}{unit.percent * ' %'}"
     size = {"agrees": " (agrees)", "differs": " (differs)", "not judged": ""}[place.size]
     return measured, "" if place.printed is None else f"{unit.text(place.printed)}{size}"
-
-
-def _told(result: ClaimResult) -> str:
-    """The numbers as the end of a sentence."""
-    heads = ("measured ", "printed ") if len(result.places) == 1 else ("", "")
-    parts = [f"{head}{text}" for head, text in zip(heads, _numbers(result), strict=True) if text]
-    return f": {', '.join(parts)}" if parts else ""
 
 
 def unit_of(result: ClaimResult) -> Metric:
@@ -152,12 +150,6 @@ def _details(result: ClaimResult) -> list[str]:
     return details
 
 
-def _cause(cause: Cause) -> list[str]:
-    """The shown and the supposed cause."""
-    lines = [f"shown ({cause.kind}): {cause.shown} `{cause.command}`"] if cause.shown else []
-    return lines + ([f"supposed ({cause.kind}): {cause.supposed}"] if cause.supposed else [])
-
-
 def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
     """A mean and its interval, printed as values of the metric are."""
     low, high = quantity.interval(level)
@@ -185,16 +177,11 @@ def change(quantity: Quantity, metric: Metric) -> str:
     return ", ".join([*([text(quantity.mean)] if math.isfinite(quantity.mean) else []), *ends])
 
 
-def counts(verdicts: Iterable[Verdict]) -> Mapping[Verdict, int]:
-    """How often each verdict occurs, in the order of tables; those that do not occur are left out."""
-    found = Counter(verdicts)
-    return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
-
-
 def tally_of(verdicts: Iterable[Verdict]) -> str:
     """`2 hold, 1 contradicted`: verdicts and how often each occurs."""
-    found = counts(verdicts).items()
-    return ", ".join(f"{count} {'hold' if verdict == 'holds' and count > 1 else verdict}" for verdict, count in found)
+    found = Counter(verdicts)
+    words = {verdict: "hold" if verdict == "holds" and found[verdict] > 1 else verdict for verdict in VERDICTS}
+    return ", ".join(f"{found[verdict]} {word}" for verdict, word in words.items() if found[verdict])
 
 
 def _places(places: Sequence[PlaceResult], unit: Metric, level: float) -> str:

@@ -21,6 +21,7 @@ from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.names import OWN, Style, label_name, label_names, style
 from rollcall.leaderboard.paper.claims import ClaimResult
+from rollcall.leaderboard.paper.quantities import Quantity
 from rollcall.leaderboard.paper.reported import printed, printed_for
 from rollcall.leaderboard.paper.sentences import unit_of
 from rollcall.leaderboard.plots.figure import (
@@ -102,7 +103,8 @@ def ranking_figure(ranking: Ranking, over: str = "round") -> Figure:
         Subplot(_conditions(ranking, group), metric, over, {_row(ranking, group, cell): [cell] for cell in group})
         for group in groups
     ]
-    values = [one for subplot in made for cells in subplot.lines.values() for one in _values(cells, metric)]
+    curves = [_by_round(cells, metric).mean(axis=1) for subplot in made for cells in subplot.lines.values()]
+    values = [one for curve in curves for one in curve if math.isfinite(one)]
     log = ("y",) if values and min(values) > 0 and max(values) > DECADES * min(values) else ()
     return _drawn(made, Report(log=log), over, notes=[note])
 
@@ -174,13 +176,10 @@ def _scatter(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
 
 
 def printed_figure(results: Sequence[ClaimResult]) -> Figure | None:
-    """A row for each difference in percent whose printed number was judged: the number and the 95 % interval.
+    """A row for each difference in percent whose printed number was judged; None if no number was judged.
 
     Args:
         results: of claims.
-
-    Returns:
-        None if no number was judged.
     """
     rows = []
     for result in results:
@@ -192,24 +191,41 @@ def printed_figure(results: Sequence[ClaimResult]) -> Figure | None:
             parts = ((axis, label.split(" against ")) for axis, label in place.labels.items())
             labels = (" against ".join(label_name(axis, one) for one in both) for axis, both in parts)
             name = ", ".join(filter(None, (result.claim.statement or result.claim.tag, *labels)))
-            low, high = place.quantity.interval()
-            measured = {"row": name, "value": 100 * place.quantity.mean, "low": 100 * low, "high": 100 * high}
-            rows += [measured | {"line": MEASURED}, {"row": name, "value": 100 * place.printed, "line": PRINTED}]
-    if not rows:
-        return None
+            rows += beside(name, place.quantity, place.printed, 100)
+    alt = f"Printed and measured differences. {len(rows) // 2} differences in test accuracy that papers print, each"
+    title = "difference in test accuracy, percentage points"
+    zero = layer("rule", x={"datum": 0}, color=GREY)
+    return beside_figure(rows, title, f"{alt} with the measured interval.", zero) if rows else None
+
+
+def beside(name: str, quantity: Quantity, number: float, scale: float) -> list[Row]:
+    """The two rows of a measured quantity and of its printed number, for `beside_figure`."""
+    low, high = quantity.interval()
+    measured = {"row": name, "value": scale * quantity.mean, "low": scale * low, "high": scale * high}
+    return [measured | {"line": MEASURED}, {"row": name, "value": scale * number, "line": PRINTED}]
+
+
+def beside_figure(rows: Sequence[Row], title: str, alt: str, *below: Spec) -> Figure:
+    """A row for each number: as printed, and as measured with its 95 % interval.
+
+    Args:
+        rows: see `beside`.
+        title: of the x axis.
+        alt: what it shows, in words.
+        below: layers below.
+    """
     styles = {MEASURED: Style(BLUE, (1, 0), "circle"), PRINTED: Style(VERMILION, (1, 0), "diamond")}
-    x = channel("value", "difference in test accuracy, percentage points")
+    x = channel("value", title)
     y = channel("row", kind="nominal", labelLimit=500, grid=True) | {"sort": None}
-    tips = [channel("row", "claim"), channel("value", "points"), channel("low"), channel("high")]
+    tips = [channel("row", "of", kind="nominal"), channel("value", "value"), channel("low"), channel("high")]
     layers = [
-        layer("rule", x={"datum": 0}, color=GREY),
+        *below,
         layer("rule", x=x | {"field": "low"}, x2={"field": "high"}, y=y, mark_size=2,
               **by_line(styles, "color", legend={})),
         layer("point", x=x, y=y, tooltip=tips, mark_filled=True, mark_size=60, mark_opacity=1,
               **by_line(styles, "color", "shape", legend={})),
     ]  # fmt: skip
-    alt = f"Printed and measured differences. {len(rows) // 2} differences in test accuracy that papers print, each"
-    return figure([view(layers, width=480, height={"step": 18})], {"long": rows}, f"{alt} with the measured interval.")
+    return figure([view(layers, width=480, height={"step": 18})], {"long": rows}, alt)
 
 
 PRINTED, MEASURED = "printed", "measured, 95 % interval"
@@ -448,11 +464,6 @@ def _spent(cells: Sequence[Cell], metric: Metric, over: str) -> pd.Series:
     runs = [run for cell in cells for run in cell.ended.runs.values() if run.has(metric)]
     costs = [cost for run in runs if len(cost := run.spent(OVER[over]))]
     return pd.DataFrame(dict(enumerate(costs))).mean(axis=1) if len(costs) == len(runs) else pd.Series(dtype=float)
-
-
-def _values(cells: Sequence[Cell], metric: Metric) -> list[float]:
-    """The mean curve of cells."""
-    return [float(one) for one in _by_round(cells, metric).mean(axis=1) if math.isfinite(one)]
 
 
 def _row(ranking: Ranking, group: Sequence[Cell], cell: Cell) -> str:

@@ -228,6 +228,36 @@ def figure(
     return Figure(json.loads(json.dumps(spec, default=float)), alt)  # without numbers of numpy
 
 
+def lines(
+    rows: Sequence[Mapping[str, Any]],
+    styles: Mapping[str, Style],
+    x: Spec,
+    y: Spec,
+    alt: str = "",
+    *,
+    step: bool = False,
+    points: Sequence[Mapping[str, Any]] = (),
+    told: str = "",
+) -> Figure:
+    """A figure of lines in one view.
+
+    Args:
+        rows: of the lines.
+        styles: of the lines.
+        x, y: the axes.
+        alt: what it shows, in words; by default the axes and the lines.
+        step: whether a value lasts until the next.
+        points: rows of measured points above the lines.
+        told: the caption.
+    """
+    tips = [channel("line", "line", kind="nominal"), x, y]
+    dots = layer("point", "points", x=x, y=y, color=VERMILION, mark_filled=True, mark_size=60, tooltip=[x, y])
+    layers = [*curve(styles, 0, x, y, tips, step), *([dots] if points else [])]
+    alt = alt or f"{y['title']} against {x['title']}. Lines: {'; '.join(styles)}."
+    data = {"long": [{"plot": 0, **row} for row in rows]} | ({"points": points} if points else {})
+    return figure([view(layers, width=480, height=260)], data, alt, caption=told)
+
+
 def room(values: Iterable[float], log: bool = False, share: float = 0.03) -> list[float]:
     """The ends of an axis that shows these values, with some room."""
     shown = [one for one in values if np.isfinite(one) and (one > 0 or not log)]

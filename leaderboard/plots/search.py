@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.names import Style, method_name, style
-from rollcall.leaderboard.plots.figure import Figure, by_line, channel, curve, figure, layer, room, shown, view
+from rollcall.leaderboard.plots.figure import Figure, by_line, channel, figure, layer, lines, room, shown, view
 
 WIDE = 30
 """Positive numbers whose largest is this multiple of the smallest have a logarithmic axis."""
@@ -61,7 +61,7 @@ def best_so_far(samples: pd.DataFrame, settings: Sequence[str], metric: str, mod
     ends = room((row["x"] for row in rows), log)
     x = channel("x", "client gradients of the search", log=log, format="~s", domain=ends, nice=False)
     y = _score(metric, "best {} so far", (row["value"] for row in rows))
-    return _lines(rows, x, y, _styles(samples), step=True)
+    return lines(rows, _styles(samples), x, y, step=True)
 
 
 def expected_best(samples: pd.DataFrame, settings: Sequence[str], metric: str, mode: str) -> Figure:
@@ -76,7 +76,7 @@ def expected_best(samples: pd.DataFrame, settings: Sequence[str], metric: str, m
         rows += _rows(0, own.iloc[: len(counts)], counts, means, metric)
     x = channel("x", "samples of a search", log=True, domain=[0.9, 1.1 * BUDGETS[-1]], values=list(BUDGETS))
     y = _score(metric, "expected best {}", (row["value"] for row in rows))
-    return _lines(rows, x, y, _styles(samples))
+    return lines(rows, _styles(samples), x, y)
 
 
 def expected(scores: Float[np.ndarray, "N"], n: int, mode: str) -> float:
@@ -84,13 +84,6 @@ def expected(scores: Float[np.ndarray, "N"], n: int, mode: str) -> float:
     ordered = np.sort(scores) if mode == "max" else np.sort(scores)[::-1]
     below = (np.arange(len(scores) + 1) / len(scores)) ** n
     return float(ordered @ np.diff(below))
-
-
-def _lines(rows: Sequence[dict[str, Any]], x: Any, y: Any, styles: dict[str, Style], step: bool = False) -> Figure:
-    """A line for each cell."""
-    tips = [channel("line", "cell", kind="nominal"), x, y]
-    alt = f"{y['title']} against {x['title']}. Lines: {'; '.join(styles)}."
-    return figure([view(curve(styles, 0, x, y, tips, step), width=480, height=260)], {"long": rows}, alt)
 
 
 def _score(metric: str, words: str, values: Iterable[float]) -> Any:

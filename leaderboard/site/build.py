@@ -1,6 +1,7 @@
 """Write the site: collect what is shown of every experiment, then render the pages."""
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,24 +23,16 @@ from rollcall.benchmark.config.experiment import Experiment, file_of, is_number
 from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.leaderboard import render
-from rollcall.leaderboard.cells import Cell, cells
+from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.names import label_name, method_name, model_name, paper_of
-from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, check_claim
+from rollcall.leaderboard.paper import reproduction
+from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult
 from rollcall.leaderboard.paper.findings import Findings
-from rollcall.leaderboard.paper.quantities import estimate
-from rollcall.leaderboard.paper.reported import printed, printed_for
-from rollcall.leaderboard.paper.reproduction import (
-    PAPERS,
-    agreement,
-    changes,
-    judged,
-    messages,
-    origin,
-    overrides,
-)
-from rollcall.leaderboard.paper.sentences import claims_list, interval, tally_of, unit_of
-from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
+from rollcall.leaderboard.paper.reported import printed
+from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
+from rollcall.leaderboard.plots.curves import beside, beside_figure, paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import Figure
+from rollcall.leaderboard.plots.participation import uplinks
 from rollcall.leaderboard.ranking import METHOD, axes, rank
 from rollcall.leaderboard.render import Number, Table
 from rollcall.leaderboard.runs import Run
@@ -47,10 +40,7 @@ from rollcall.leaderboard.site import figures, parts
 from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
 from rollcall.participation import Population, recording
 from rollcall.participation.streams import stream
-from rollcall.participation.summary import summarise
-
-FOLDERS = {"fedpbc": "PBC", "sun": "SUN", "focus": "FOC", "ca_fed": "CAF", "harrak": "HAR"}
-"""The papers' folders of experiments."""
+from rollcall.participation.summary import probabilities, summarise
 
 CLIENTS, ROUNDS, SHOWN = 30, 2000, 120
 """Clients of the example of a participation model, rounds that its statistics are of, and rounds that are drawn."""
@@ -113,50 +103,58 @@ class Shown:
         return [run for cell in self.cells for run in cell.runs.values()]
 
 
-def collect(experiment: Experiment, name: str, own: Sequence[Run], *archives: Path) -> Shown:
-    """The results of an experiment: of a paper, kept runs too; else a ranking of the user's own.
+def collect(experiment: Experiment, name: str, runs: Sequence[Run]) -> Shown:
+    """The results of an experiment: of a paper its table and claims; else a ranking.
 
     Args:
         experiment: to show.
         name: of it, or the path of its file.
-        own: the user's finished runs of it.
-        archives: of kept results; none: the user's runs alone.
+        runs: finished ones.
     """
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     if not experiment.source:
-        complete = [run for run in own if run.diverged or all(run.has(metric) for metric in metrics)]
+        complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
         if not complete:
             return Shown(experiment, name, [])
         ranking = rank(complete, metrics, last_rounds, axes(experiment))
         rows = long_rows(ranking.cells, metrics, last_rounds)
         drawn = _with_costs(partial(ranking_figure, ranking), True)
         return Shown(experiment, name, ranking.cells, [("", ranking_table(ranking), 0)], figures=drawn, rows=rows)
-    one = judged(experiment, *archives, own=own, kept=bool(archives))
-    ran, numbers = [cell for cell in one.cells if cell.runs], printed(experiment)
+    one = reproduction.Judged(experiment, runs)
+    ran, known = one.ran, printed(experiment)
     tables = []
     for panel, settings in experiment.panels.items():
-        inside = [cell for cell in one.cells if cell.labels["panel"] == panel]
-        here = [cell for cell in inside if cell.runs]
-        table = paper_table(experiment, here, numbers) if here else None
-        tables.append((settings.title or panel, table, len(inside) - len(here)))
+        here = [cell for cell in ran if cell.labels["panel"] == panel]
+        table = paper_table(experiment, here, known) if here else None
+        planned = sum(cell.labels["panel"] == panel for cell in one.cells)
+        tables.append((settings.title or panel, table, planned - len(here)))
     drawn = _with_costs(partial(paper_figure, experiment, ran), experiment.report.x == "round") if ran else []
     for metric in metrics:
-        rows_of = _printed_rows(ran, metric, last_rounds, numbers)
-        if rows_of:
-            drawn.append((f"Printed and measured: {metric.head}", figures.printed_numbers(rows_of, metric.head), {}))
-    claims = [("", result) for result in one.claims]
-    different = []
-    for variant, settings_of in experiment.variants.items():
-        changed = cells(experiment.as_(variant), one.runs)
-        table = changes(variant, metrics[0], last_rounds, one.cells, changed)
-        different += [(variant, settings_of.about, table)] if table.rows else []
-        claims += [(variant, check_claim(claim, experiment, changed)) for claim in settings_of.claims]
-    rows = long_rows(one.cells, metrics, last_rounds, numbers)
-    agrees = agreement(experiment, ran, numbers) if ran else []
-    return Shown(experiment, name, ran, tables, claims, different, drawn, rows, [line for line in agrees if line])
+        rows = [
+            row
+            for cell, own, number, quantity in reproduction.printed_beside(ran, known, last_rounds)
+            if own == metric and quantity and number.value is not None and math.isfinite(number.value)
+            for row in beside(_setting(cell.labels), quantity, number.value, metric.scale)
+        ]
+        if rows:
+            alt = f"{len(rows) // 2} printed numbers beside the measured means and 95 % intervals."
+            drawn.append((f"Printed and measured: {metric.head}", beside_figure(rows, metric.head, alt), {}))
+    variants = experiment.variants.items()
+    changed = [(name, variant.about, reproduction.changes(one, name)) for name, variant in variants]
+    return Shown(
+        experiment,
+        name,
+        ran,
+        tables,
+        [(variant, result) for variant, of in {"": one, **one.variants}.items() for result in of.claims],
+        [entry for entry in changed if entry[2].rows],
+        drawn,
+        long_rows(one.cells, metrics, last_rounds, known),
+        [line for line in reproduction.agreement(experiment, ran, known) if line],
+    )
 
 
-def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
+def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     """Write the pages.
 
     Args:
@@ -165,7 +163,10 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
         again: the command that writes the same pages.
 
     Returns:
-        the number of pages.
+        the number of pages, and the file to open.
+
+    Raises:
+        SettingError: the folder cannot be written.
     """
     import vl_convert
 
@@ -179,11 +180,11 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
         result for one in shown for variant, result in one.claims if not variant and result.claim.tag == "paper"
     ]
     every = [result for one in shown for _, result in one.claims]
-    told = messages(every) if len(shown) > 1 else []
+    told = reproduction.messages(every) if len(shown) > 1 else []
     counts = Counter(result.verdict for result in of_paper)
     home = {"messages": told, "counts": {one: counts[one] for one in VERDICTS if counts[one]}, "about": ABOUT}
     pages.write("index.html", "home", home | {"shown": shown, "methods": methods, "models": models})
-    pages.write("claims.html", "claims", {"claims": claims, "papers": PAPERS})
+    pages.write("claims.html", "claims", {"claims": claims})
     compared = [{key: value for key, value in one.items() if key != "labels"} for one in records]
     pages.write("compare.html", "compare", {"records": compared})
     pages.write(
@@ -194,7 +195,9 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
         pages.write(f"experiments/{one.experiment.name}.html", "experiment", _experiment(one, claims, methods))
     for name, part in methods.items():
         own = [record for record in records if record["id"] == name]
-        about = {"part": part, "records": own, "limit": parts.LIMITS[part.limit], "bias": _bias(part, own)}
+        pairs = [one for one in own if one["experiment"] == "fedpbc/fig2" and "p2" in one["labels"]]
+        bias = figures.bias(part.limit, [(float(one["labels"]["p2"]), one["mean"]) for one in pairs])
+        about = {"part": part, "records": own, "limit": parts.LIMITS[part.limit], "bias": bias}
         pages.write(pages.place("methods", name), "method", about | {"paper": paper_of(METHOD, name)})
     for name, part in models.items():
         own = [record for record in records if record["model"] == name]
@@ -210,7 +213,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> int:
     assets = {name: (here / name).read_text(encoding="utf-8") for name in ("site.css", "site.js", "LICENSES.txt")}
     for name, text in (assets | {"vega.js": vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")}).items():
         _put(folder / "assets" / name, text)
-    return pages.count
+    return f"{counted(pages.count, 'page')}: {folder / 'index.html'}"
 
 
 class _Pages:
@@ -234,13 +237,13 @@ class _Pages:
             "version": version("rollcall-fl"),
             "again": again,
             "counted": counted,
+            "papers": reproduction.PAPERS,
         }
         self.environment.filters |= {
             "prose": parts.prose,
             "words": parts.words,
             "embedded": _embedded,
             "packed": _packed,
-            "sortable": _sortable,
         }
 
     @staticmethod
@@ -258,10 +261,13 @@ class _Pages:
 
 
 def _put(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if file.is_symlink():  # it may lead out of the folder
-        file.unlink()
-    file.write_text(text, encoding="utf-8")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_symlink():  # it may lead out of the folder
+            file.unlink()
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SettingError(f"{file}: the page cannot be written ({error.strerror}); choose another folder") from None
 
 
 def _embedded(value: Any) -> Markup:
@@ -288,11 +294,6 @@ def _packed(figure: Figure, over: Mapping[str, Sequence[Any]]) -> Markup:
     return _embedded({"spec": spec, "data": tables, "over": over})
 
 
-def _sortable(entry: Any) -> str:
-    """The value by which a column is sorted: a number, or the text."""
-    return repr(entry.mean) if isinstance(entry, Number) else str(entry)
-
-
 def _with_costs(draw: Callable[..., Figure], by_round: bool) -> list[tuple[str, Figure, dict[str, Any]]]:
     """The figure of curves, and what its points are at over gradients, floats and seconds, where these are known."""
     try:
@@ -308,34 +309,16 @@ def _with_costs(draw: Callable[..., Figure], by_round: bool) -> list[tuple[str, 
     return [("Curves", figure, over)]
 
 
-def _printed_rows(ran: Sequence[Cell], metric: Any, last_rounds: int, numbers: Sequence[Any]) -> list[dict[str, Any]]:
-    """The means and printed numbers of the cells that have both, in the unit in which the table prints them."""
-    scale, rows = 100 if metric.percent else 1, []
-    for cell in ran:
-        known, values = printed_for(cell.labels, metric, numbers), cell.finals(metric, last_rounds)
-        if known is None or known.value is None or not np.isfinite(known.value) or cell.diverged or values.empty:
-            continue
-        low, high = estimate(values.to_numpy(), cell.exact).interval()
-        ends = {"low": low * scale, "high": high * scale} if np.isfinite(high - low) else {}
-        name = ", ".join(label_name(axis, label) for axis, label in cell.labels.items() if label)
-        rows.append({"name": name, "measured": float(values.mean()) * scale, "printed": known.value * scale} | ends)
-    return rows
-
-
 def _claims(one: Shown) -> list[dict[str, Any]]:
     """What the list of claims and the page of the experiment show of each claim."""
     made, number = [], Counter[str]()
     for variant, result in one.claims:
-        claim, unit = result.claim, unit_of(result)
+        claim = result.claim
         number[variant] += 1
-        prefix = FOLDERS.get(one.experiment.name.partition("/")[0], "")
-        paper = PAPERS.get((claim.statement or prefix)[:3], one.experiment.source)
+        prefix = reproduction.FOLDERS.get(one.experiment.name.partition("/")[0], "")
+        paper = reproduction.PAPERS.get((claim.statement or prefix)[:3], one.experiment.source)
         named = [*claim.of.get(METHOD, ()), *(claim.minus or {}).get(METHOD, ()), *(claim.over or {}).get(METHOD, ())]
-        single = result.places[0] if len(result.places) == 1 else None
-        percent = unit.percent * " %"
-        measured = tally_of(place.verdict for place in result.places)
-        if single is not None:
-            measured = f"{interval(single.quantity, unit, result.level)}{percent}" if single.quantity else "no result"
+        measured, told = numbers(result)
         _, *evidence = claims_list([result], why=True)
         made.append(
             {
@@ -347,8 +330,8 @@ def _claims(one: Shown) -> list[dict[str, Any]]:
                 "paper": paper if claim.tag == "paper" else claim.tag,
                 "methods": list(dict.fromkeys(method_name(label) for label in named)),
                 "cause": claim.cause.kind if claim.cause else "",
-                "printed": f"{unit.text(single.printed)}{percent}" if single and single.printed is not None else "",
-                "measured": measured,
+                "printed": told,
+                "measured": measured or tally_of(place.verdict for place in result.places),
                 "strip": figures.strip(result),
                 "places": len(result.places),
                 "evidence": [line.strip().removeprefix("- ") for line in evidence],
@@ -400,7 +383,7 @@ def _records(one: Shown) -> list[dict[str, Any]]:
 def _setting(labels: Mapping[str, str]) -> str:
     """Labels in one line, a number with the name of its axis."""
     named = {axis: f"{axis.rpartition('.')[2]} {label}" for axis, label in labels.items() if is_number(label)}
-    return ", ".join(named.get(axis) or label_name(axis, label) for axis, label in labels.items())
+    return ", ".join(named.get(axis) or label_name(axis, label) for axis, label in labels.items() if label)
 
 
 def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, parts.Part]) -> dict[str, Any]:
@@ -408,12 +391,12 @@ def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[s
     experiment = one.experiment
     file = file_of(one.name)
     own = [claim for claim in claims if claim["experiment"] is experiment]
-    prefix = FOLDERS.get(experiment.name.partition("/")[0])
-    source = {"PBC": "fedpbc", "SUN": "fedavg_debiased", "FOC": "focus", "CAF": "ca_fed", "HAR": "fedsgd_iw"}
+    source = {"sun": "fedavg_debiased", "harrak": "fedsgd_iw"} | {name: name for name in ("fedpbc", "focus", "ca_fed")}
+    method = source.get(experiment.name.partition("/")[0])
     tex = "\n".join(render.latex(table) for _, table, _ in one.tables if table is not None)
     title = "Rollcall: federated learning with partial client participation"
     suite = f"@software{{rollcall,\n  title = {{{title}}},\n  version = {{{version('rollcall-fl')}}},\n}}"
-    bibtex = "\n\n".join([*([methods[source[prefix]].bibtex] if prefix else []), suite])
+    bibtex = "\n\n".join([*([methods[method].bibtex] if method else []), suite])
     copies = {
         "Command": f"{command('run', one.name)}\n{command('leaderboard', one.name)}",
         "YAML": file.read_text(encoding="utf-8") if file.is_file() else "",
@@ -426,16 +409,10 @@ def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[s
         "ids": {method_name(name): name for name in methods},
         "claims": own,
         "copies": {title: text for title, text in copies.items() if text},
-        "origin": origin(one.runs) if one.runs else "",
+        "origin": reproduction.origin(one.runs) if one.runs else "",
         "choices": experiment.choices,
-        "overrides": overrides(experiment),
+        "overrides": reproduction.overrides(experiment),
     }
-
-
-def _bias(part: parts.Part, records: Sequence[Mapping[str, Any]]) -> Figure:
-    """Where a method ends on two clients, with the biases of its runs of [PBC] Fig. 2."""
-    own = [one for one in records if one["experiment"] == "fedpbc/fig2" and "p2" in one["labels"]]
-    return figures.bias(part.limit, [(float(one["labels"]["p2"]), one["mean"]) for one in own])
 
 
 def _example(name: str) -> dict[str, Any]:
@@ -446,7 +423,7 @@ def _example(name: str) -> dict[str, Any]:
     model = read("participation", {"name": name} | EXAMPLES[name]).build(Population(CLIENTS, 0, nu))
     mask = recording.record(model, ROUNDS)
     drawn = {
-        "Roll call": figures.roll_call(mask[:SHOWN]),
+        "Roll call": uplinks(mask[:SHOWN], probabilities(model, SHOWN)),
         "Autocorrelation": figures.autocorrelation(mask, model),
         "Coupling of clients": figures.coupling(mask),
     }

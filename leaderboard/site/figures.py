@@ -1,4 +1,4 @@
-"""The figures that only the site has: intervals of claims, printed numbers, roll calls, and where a method ends."""
+"""The figures that only the site has: intervals of claims, statistics of participation, and where a method ends."""
 
 import math
 from collections.abc import Sequence
@@ -6,23 +6,9 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
-from markupsafe import Markup
 
-from rollcall.leaderboard.names import Style
 from rollcall.leaderboard.paper.claims import ClaimResult
-from rollcall.leaderboard.plots.figure import (
-    BLUE,
-    VERMILION,
-    Figure,
-    Spec,
-    by_line,
-    channel,
-    figure,
-    in_turn,
-    layer,
-    stretches,
-    view,
-)
+from rollcall.leaderboard.plots.figure import VERMILION, Figure, channel, figure, in_turn, layer, lines, view
 from rollcall.participation import Participation
 from rollcall.participation.summary import correlations
 
@@ -39,77 +25,40 @@ TARGETS, KNOWN = (0.0, 100.0), 0.5
 """The two clients of the bias picture ([PBC] Fig. 2): where their losses are least, and the first one's probability."""
 
 
-def strip(result: ClaimResult) -> Markup:
-    """The interval of each place of a claim as a line with its mean, over the region that its bounds allow."""
+def strip(result: ClaimResult) -> dict[str, Any]:
+    """What the picture of a claim shows, in pixels: the allowed region, and the interval of each place with its mean.
+
+    Empty if no place has a number.
+    """
     known = [(place, place.quantity) for place in result.places if place.quantity is not None][:LANES]
     spans = [quantity.interval(result.level) for _, quantity in known]
     marks = [result.claim.least, result.claim.most, *(place.printed for place, _ in known)]
     marks += [end for span in spans for end in span] + [quantity.mean for _, quantity in known]
     finite = [value for value in marks if value is not None and math.isfinite(value)]
     if not known or not finite:
-        return Markup("")
+        return {}
     log = min(finite) > 0 and max(finite) > DECADES * min(finite)
     low, high = (math.log(min(finite)), math.log(max(finite))) if log else (min(finite), max(finite))
     pad = 0.08 * (high - low) or abs(high) or 1.0
 
-    def x(value: float) -> float:
-        """Pixels from the left; what lies outside is at the edge."""
+    def x(value: float | None) -> float | None:
+        """Pixels from the left; what lies outside is at the edge; None for what is not known."""
+        if value is None or math.isnan(value):
+            return None
         if log:
             value = math.log(value) if value > 0 else -math.inf
         return round(WIDTH * min(1.0, max(0.0, (value - low + pad) / (high - low + 2 * pad))), 1)
 
-    least = x(-math.inf if result.claim.least is None else result.claim.least)
-    most = x(math.inf if result.claim.most is None else result.claim.most)
-    height = LANE * len(known)
-    parts = [f'<rect class="allowed" x="{least}" y="0" width="{round(most - least, 1)}" height="{height}"/>']
-    parts += [f'<path class="bound" d="M{end} 0V{height}"/>' for end in (least, most) if 0 < end < WIDTH]
-    for lane, ((place, quantity), (start, end)) in enumerate(zip(known, spans, strict=True)):
-        y = LANE * lane + LANE // 2
-        if not (math.isnan(start) or math.isnan(end) or start == end):
-            parts.append(f'<path class="interval{" open" * math.isinf(end - start)}" d="M{x(start)} {y}H{x(end)}"/>')
-        if math.isfinite(quantity.mean):
-            parts.append(f'<circle cx="{x(quantity.mean)}" cy="{y}" r="3.5"/>')
-        if place.printed is not None and math.isfinite(place.printed):
-            parts.append(f'<path class="printed" d="m{x(place.printed)} {y - 4} 4 4-4 4-4-4z"/>')
-    label = f"Interval and bound of {len(known)} of {len(result.places)} places; the numbers are in the evidence."
-    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-    return Markup(f'<svg class="strip" role="img" aria-label="{label}" {size}>{"".join(parts)}</svg>')
+    def shown(value: float | None) -> float | None:
+        return x(value) if value is not None and math.isfinite(value) else None
 
-
-def printed_numbers(rows: Sequence[dict[str, Any]], title: str) -> Figure:
-    """Printed numbers beside measured means with their 95 % intervals.
-
-    Args:
-        rows: with `name`, `measured`, `printed`, and `low` and `high` where there is an interval.
-        title: of the x axis.
-    """
-    y = channel("name", kind="nominal", labelLimit=260) | {"sort": None}
-    tips = [{"field": "name", "title": " "}, *({"field": name} for name in ("measured", "low", "high", "printed"))]
-    marks = {"measured": (BLUE, "circle"), "printed": (VERMILION, "diamond")}
-    layers = [layer("rule", x=channel("low", title), x2={"field": "high"}, y=y, color=BLUE, mark_strokeWidth=2)]
-    layers += [
-        layer("point", x=channel(name, title), y=y, color=colour, mark_shape=shape, mark_filled=True, mark_size=60,
-              mark_opacity=1, tooltip=tips)
-        for name, (colour, shape) in marks.items()
-    ]  # fmt: skip
-    alt = f"{len(rows)} printed numbers (diamonds) beside the measured means and 95 % intervals (points on lines)."
-    return figure([view(layers, height=18 * len(rows))], {"long": rows}, alt, 1)
-
-
-def roll_call(mask: Bool[np.ndarray, "T m"]) -> Figure:
-    """A row for each client, from rarely to often available; a bar for the rounds in which it is active."""
-    share = mask.mean(axis=0)
-    rows = [
-        {"row": row, "from": start, "to": end}
-        for row, client in enumerate(np.argsort(share, kind="stable"))
-        for start, end in stretches(mask[:, client])
+    lanes = [
+        {"start": x(start), "end": x(end), "open": math.isinf(end - start), "whole": start != end}
+        | {"mean": shown(quantity.mean), "printed": shown(place.printed)}
+        for (place, quantity), (start, end) in zip(known, spans, strict=True)
     ]
-    x = channel("from", "round", domain=[0, len(mask)], nice=False)
-    y = channel("row", "client, from rare to frequent", kind="ordinal", labels=False, ticks=False)
-    tips = [{"field": "row", "title": "client"}, {"field": "from"}, {"field": "to"}]
-    alt = f"{mask.shape[1]} clients, {len(mask)} rounds, each client active in {share.min():.0%} to {share.max():.0%}."
-    bars = layer("bar", x=x, x2={"field": "to"}, y=y, color=BLUE, tooltip=tips)
-    return figure([view([bars], height=8 * mask.shape[1])], {"long": rows}, alt, 1)
+    bounds = {"least": x(result.claim.least) or 0.0, "most": WIDTH if (most := x(result.claim.most)) is None else most}
+    return bounds | {"lanes": lanes, "width": WIDTH, "lane": LANE}
 
 
 def autocorrelation(mask: Bool[np.ndarray, "T m"], model: Participation) -> Figure:
@@ -125,7 +74,7 @@ def autocorrelation(mask: Bool[np.ndarray, "T m"], model: Participation) -> Figu
         rows += [] if stated is None else [{"line": "stated", "x": lag, "value": stated**lag}]
     styles = dict(zip(("measured", "stated") if stated is not None else ("measured",), in_turn(2), strict=False))
     alt = f"Mean autocorrelation of a client's participation over lags of 0 to {LAGS} rounds."
-    return _lines(rows, styles, channel("x", "lag, in rounds"), channel("value", "autocorrelation"), alt)
+    return lines(rows, styles, channel("x", "lag, in rounds"), channel("value", "autocorrelation"), alt)
 
 
 def coupling(mask: Bool[np.ndarray, "T m"]) -> Figure:
@@ -171,26 +120,5 @@ def bias(limit: str, measured: Sequence[tuple[float, float]]) -> Figure:
     x = channel("x", f"probability of the second client; the first has {KNOWN}", domain=[0, 1])
     y = channel("value", "limit of x", domain=list(TARGETS))
     points = [{"x": one, "value": value + TARGETS[1] / 2} for one, value in measured]
-    tips = [{"field": "x", "title": "probability"}, {"field": "value", "title": "measured limit"}]
     alt = "Limit of the server's model for two clients at 0 and 100, over the probability of the second client."
-    dots = layer("point", "measured", x=x, y=y, color=VERMILION, mark_filled=True, mark_size=60, tooltip=tips)
-    return _lines(rows, styles, x, y, alt, {"measured": points} if points else {}, [dots] if points else [])
-
-
-def _lines(
-    rows: Sequence[dict[str, Any]],
-    styles: dict[str, Style],
-    x: Spec,
-    y: Spec,
-    alt: str,
-    more: dict[str, Any] | None = None,
-    above: Sequence[Spec] = (),
-) -> Figure:
-    """Lines with points that show their numbers."""
-    tips = [{"field": "line", "title": " "}, *({"field": one["field"], "title": one["title"]} for one in (x, y))]
-    layers = [
-        layer("line", x=x, y=y, **by_line(styles, "color", "strokeDash")),
-        layer("point", x=x, y=y, opacity=0, tooltip=tips, mark_size=120, **by_line(styles, "color")),
-    ]
-    told = "Points: measured." if above else ""
-    return figure([view([*layers, *above], height=200)], {"long": rows} | (more or {}), alt, 1, told)
+    return lines(rows, styles, x, y, alt, points=points, told="Points: measured." if points else "")

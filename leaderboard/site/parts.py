@@ -89,8 +89,9 @@ class Part:
     @cached_property
     def knows(self) -> list[str]:
         """The oracle knowledge that it may need, in words."""
-        nodes = [node for tree in self._members("requires") for node in ast.walk(tree)]
-        texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
+        members = (node for tree in self.trees for node in tree.body if isinstance(node, ast.FunctionDef))
+        first = next((node for node in members if node.name == "requires"), None)
+        texts = [node.value for node in ast.walk(first) if isinstance(node, ast.Constant)] if first else []
         return [words for name, words in KNOWLEDGE.items() if name in texts]
 
     @cached_property
@@ -117,14 +118,6 @@ class Part:
         }
         lines = [f"  {key} = {{{value}}}," for key, value in fields.items() if value]
         return "\n".join([f"@misc{{{self.name},", *lines, "}"])
-
-    def _members(self, name: str) -> Iterator[ast.FunctionDef]:
-        """The first definition of a member, in the order in which Python looks for it."""
-        for tree in self.trees:
-            for node in tree.body:
-                if isinstance(node, ast.FunctionDef) and node.name == name:
-                    yield node
-                    return
 
 
 def parts(kind: str) -> dict[str, Part]:

@@ -22,8 +22,8 @@ def test_a_number_with_and_without_deviation():
 COLUMNS = [
     Column("method", words=True),
     Column("lr", words=True),
-    Column("accuracy %", measured=True, arrow="↑"),
-    Column("diff", measured=True),
+    Column("accuracy %", arrow="↑"),
+    Column("diff"),
     Column("seeds"),
 ]
 ROWS = [
@@ -65,7 +65,7 @@ def test_latex():
 
 
 HARD = render.Table(
-    [render.Column("méthode | a_1 ≥ 10 %", words=True), render.Column("minus b ↓", measured=True)],
+    [render.Column("méthode | a_1 ≥ 10 %", words=True), render.Column("minus b ↓")],
     [
         ["a\\b~c^d{e}$f#2&", render.Number(1.5e-9, 2e-9, "-1.5e-9", "2e-9", best=True)],
         ["[x] <b> y-2", "+1.2 [-0.3, 2.1]†"],
@@ -128,7 +128,7 @@ def test_sizes_that_would_fill_a_part_of_their_own_stand_in_the_caption_if_all_r
 
 
 def test_a_terminal_narrower_than_one_part_breaks_entries_and_loses_none():
-    columns = [Column("method", words=True), Column("x", measured=True, group="x")]
+    columns = [Column("method", words=True), Column("x", group="x")]
     table = Table(columns, [["long words here", number(0.25, 0.5, "{:.4f}".format)]], "how")
     assert {"long", "words", "here", "0.2500", "0.5000"} <= {word for line in shown(table, 20) for word in line}
 

@@ -13,6 +13,7 @@ from rollcall.leaderboard.paper.claims import VERDICTS
 from rollcall.leaderboard.paper.reproduction import (
     MESSAGES,
     NAME,
+    Judged,
     agreement,
     judged,
     reproduction,
@@ -54,7 +55,7 @@ def test_short_few_and_diverged_runs_are_not_judged(numbers):
 def test_a_variant_is_compared_seed_by_seed_where_it_changes_the_trial(numbers):
     released = COMPARED.as_("as_released").only({"algorithm": ["mifa"]})
     both = [*runs(COMPARED, ends), *runs(released, lambda labels, seed: 0.6 + 0.1 * seed)]
-    lines = variants(COMPARED, both, cells(COMPARED, both))
+    lines = variants(Judged(COMPARED, both))
     assert lines[0] == "`as_released`: raw updates"
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines[2].splitlines()[2:4]]
     assert rows == [  # of fedavg, which the variant leaves as it is, nothing is said
@@ -63,9 +64,9 @@ def test_a_variant_is_compared_seed_by_seed_where_it_changes_the_trial(numbers):
     ]
     longer = runs(COMPARED, ends, rounds=200, skip=(0, 1))
     for paper_alone in (runs(COMPARED, ends), [*runs(COMPARED, ends, skip=(2,)), *longer]):
-        assert variants(COMPARED, paper_alone, cells(COMPARED, paper_alone)) == []
+        assert variants(Judged(COMPARED, paper_alone)) == []
     alone = runs(released, lambda labels, seed: 0.6 + 0.1 * seed)  # then the printed numbers stand beside the variant's
-    table = variants(COMPARED, alone, cells(COMPARED, alone))[2]
+    table = variants(Judged(COMPARED, alone))[2]
     assert "often test accuracy %" in table
     assert "70.0 ± 10.0" in table
 

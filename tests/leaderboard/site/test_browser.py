@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rollcall.benchmark.config.experiment import Experiment
-from rollcall.leaderboard.cli.site import write_site
-from rollcall.leaderboard.runs import archive
+from rollcall.leaderboard.runs import archive, finished
+from rollcall.leaderboard.site.build import build, collect
 from tests.support.command import TINY, write
 from tests.support.results import runs
 
@@ -54,7 +54,7 @@ def site(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         archive(made, "mine", ["train/distance"], folder / "leaderboard" / "results")
-        write_site(folder / "pages", {file: experiment}, None, "rollcall site pages mine.yaml")
+        build(folder / "pages", [collect(experiment, file, finished("mine", None))], "rollcall site pages mine.yaml")
     return folder / "pages"
 
 
