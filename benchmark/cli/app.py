@@ -68,7 +68,7 @@ COMMANDS = {
     ),
     "report": (
         "rollcall.leaderboard.cli.papers:report",
-        "Write REPRODUCTION.md, a page for each experiment, and figures: claim by claim, what reproduced.",
+        "Write REPRODUCTION.md, FINDINGS.md, a page for each experiment, and figures: claim by claim, what reproduced.",
     ),
     "site": (
         "rollcall.leaderboard.cli.site:site",

@@ -86,7 +86,9 @@ def page(all_judged: Sequence[Judged]) -> str:
         "",
     ]
     for name, finding in told.findings.items():
-        one = own[f"findings/{name}"]
+        one = own.get(f"findings/{name}")
+        if one is None:
+            continue
         runs = [run for cell in one.cells for run in cell.runs.values()]
         lines += [f"## {one.experiment.title.removeprefix('Finding: ').capitalize()}", "", f"**{finding.says}**", ""]
         if runs:

@@ -5,11 +5,13 @@ Rows of data name their view in `plot` and their line in `line`.
 """
 
 import json
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from html import escape
 from itertools import pairwise
 from pathlib import Path
@@ -75,8 +77,11 @@ class Figure:
         for one in still["concat"]:  # points that only show a tooltip
             one["layer"] = [part for part in one["layer"] if not part.get("name", "").startswith("hover")]
         text: str = vl_convert.vegalite_to_svg(still, vl_version=VERSION)
-        title, _, rest = self.alt.partition(". ")
-        about = f"<title>{escape(title)}</title><desc>{escape(rest or title)}</desc>"
+        # The clipping paths of all drawings of a process are numbered on; ours have the same names in every run.
+        own, paths = sha256(json.dumps(still).encode()).hexdigest()[:6], dict[str, str]()
+        text = re.sub(r"\bclip\d+", lambda found: paths.setdefault(found[0], f"clip-{own}-{len(paths)}"), text)
+        title, *rest = re.split(r"(?<!Fig)\. ", self.alt, maxsplit=1)
+        about = f"<title>{escape(title)}</title><desc>{escape(rest[0] if rest else title)}</desc>"
         return text.replace(">", f">{about}", 1).replace("<svg ", '<svg role="img" ', 1)
 
     def save(self, path: Path) -> None:

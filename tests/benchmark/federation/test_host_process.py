@@ -117,7 +117,7 @@ from rollcall.benchmark.sweep import ray_executor
 ray_executor._polled = lambda key: lambda: True
 ray_executor.tune.report = lambda report: None
 before = faults()
-ray_executor._trainable({"data": "data", "stop": "key"})
+ray_executor._trainable({"job": 0}, {"data": "data", "stop": "key"})
 print(before, faults())
 """
 

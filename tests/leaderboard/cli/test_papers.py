@@ -91,6 +91,7 @@ def test_the_report_is_written_into_the_working_directory(there, capsys):
     package = written(there.parent / "site-packages")
     report()
     assert written(there) == [
+        "leaderboard/FINDINGS.md",
         "leaderboard/REPRODUCTION.md",
         "leaderboard/figures/paper/fig.svg",
         "leaderboard/reproduction/paper/fig.md",
