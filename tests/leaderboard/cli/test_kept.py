@@ -38,7 +38,7 @@ ALTERATIONS = {
     "commit": (lambda file: change(file, "tags", "commit", "none"), "the tag commit is none; must be that of the run"),
     "machine": (
         lambda file: change(file, "tags", "machine", None, ""),
-        "19 trials (1fc64f36ae): the tag machine is missing",
+        f" trials ({TRIAL}): the tag machine is missing",
     ),
     "versions": (lambda file: change(file, "tags", "version", None, ""), "the tag version is missing; must be that"),
     "setting": (lambda file: change(file, "settings", "local.lr", "0.06"), "local.lr is 0.06; 0.05 gives this digest"),
