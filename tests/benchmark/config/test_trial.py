@@ -100,7 +100,7 @@ def test_arrays_may_come_from_files_beside(tmp_path):
         ({"task": {"name": "quadratic", "targets": "none.npy"}}, "task.targets: 'none.npy' is not allowed; there is no file /.*/none.npy"),
         ({"task": {"name": "quadratic", "targets": "none"}}, "task.targets: 'none' is not allowed; must be numbers, or the path of a .npy file"),
         ({"participation": {"name": "trace", "mask": "none.csv"}}, "participation.mask: 'none.csv' is not allowed; there is no file /.*/none.csv"),
-        ({"participation": {"name": "trace", "mask": __file__}}, "participation.mask: '.*test_trial.py' is not allowed; must be a .npy, .npz, .csv, .parquet, .pkl, .pickle or .json file"),
+        ({"participation": {"name": "trace", "mask": __file__}}, "participation.mask: '.*test_trial.py' is not allowed; must be a .npy, .npz, .csv or .parquet file"),
         ({"task": {"name": "quadratic", "targets": [[1, 2], [1]]}}, "must be numbers in rows of equal length"),
         ({"participation": {"name": "bernoulli", "probability": {"name": "constant", "p": "a"}}}, "participation.probability.p: 'a' is not allowed; must be a number"),
         ({"participation": {"name": "trace"}}, "participation.mask: is missing"),
