@@ -97,7 +97,7 @@ def test_a_recording_alone(tmp_path, capsys):
     summary = json.loads(rollcall(capsys, "participation", str(file), "--json")[1])
     assert len(summary["notes"]) == 3
     assert list(summary["fits"])[:3] == ["trace", "uniform", "bernoulli"]
-    code, _, err = rollcall(capsys, "participation", str(tmp_path / "none.json"))
+    code, _, err = rollcall(capsys, "participation", str(tmp_path / "none.csv"))
     assert (code, "With a name: phones" in " ".join(err.split())) == (2, True)
 
 
