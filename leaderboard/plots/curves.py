@@ -19,7 +19,7 @@ from rollcall.benchmark.config.experiment import Experiment, is_number
 from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.cells import Cell
-from rollcall.leaderboard.names import OWN, Style, label_name, label_names, style
+from rollcall.leaderboard.names import OWN, Style, label_name, label_names, labelled, style
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.quantities import Quantity
 from rollcall.leaderboard.paper.reported import printed, printed_for
@@ -257,7 +257,9 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
             lines: dict[str, list[Cell]] = {}
             for cell in inside:
                 if cell.measured(metric):
-                    lines.setdefault(_text(experiment, cell.labels, along) or metric.title, []).append(cell)
+                    method = next(iter(cell.runs.values())).settings.get(METHOD, "")
+                    name = _text(experiment, cell.labels, along, method)
+                    lines.setdefault(name or metric.title, []).append(cell)
             along_x = list(dict.fromkeys(label for cell in inside if (label := cell.labels.get(report.x))))
             ticks = [] if all(map(is_number, along_x)) else along_x
             made.append(Subplot(title, metric, _x(experiment, inside), lines, ticks))
@@ -346,7 +348,7 @@ def _alike(made: Sequence[Subplot], index: int, subplot: Subplot) -> bool:
 
 def _x_axis(rows: Sequence[Row], title: str, report: Report, from_zero: bool, ticks: Sequence[str]) -> Spec:
     if ticks:
-        named = f"{json.dumps([label_name(title, tick) for tick in ticks])}[datum.value]"
+        named = f"{json.dumps([label_name(report.x, tick) for tick in ticks])}[datum.value]"
         ends = [-0.2, len(ticks) - 0.8]
         return channel("x", title, values=list(range(len(ticks))), labelExpr=named, domain=ends, nice=False)
     log = "x" in report.log
@@ -562,14 +564,16 @@ def _places(cells: Sequence[Cell], across: Sequence[str]) -> list[dict[str, str]
     return [place for place in unique if not any(place.items() < other.items() for other in unique)]
 
 
-def _text(experiment: Experiment, labels: dict[str, str], axes: Sequence[str]) -> str:
-    """Labels as people read them, a panel by its title."""
+def _text(experiment: Experiment, labels: dict[str, str], axes: Sequence[str], method: str = "") -> str:
+    """Labels as people read them: a panel by its title, and that of a method, if it is known, with its name."""
     words = []
     for axis in axes:
         label = labels.get(axis, "")
         if axis == "panel" and label in experiment.panels:
             title = experiment.panels[label].title
             words.append(title if title or experiment.report.overlay else label)
+        elif axis == METHOD and method and label:
+            words.append(labelled(method, label))
         else:
             words.append(_label(axis, label, [*axes, experiment.report.x]))
     return ", ".join(word for word in words if word)
@@ -585,7 +589,7 @@ def _label(axis: str, label: str, axes: Sequence[str] = ()) -> str:
 def _x(experiment: Experiment, cells: Sequence[Cell]) -> str:
     """The label of the x axis; an analysis may run over something else than rounds."""
     if experiment.report.x != "round":
-        return experiment.report.x
+        return label_name("axis", experiment.report.x)
     analyses = [experiment.panels[cell.labels["panel"]].analysis for cell in cells if cell.labels.get("panel")]
     names = {RUNS_OVER.get(analysis["name"], "round") if analysis else "round" for analysis in analyses}
     return names.pop() if len(names) == 1 else "round"
