@@ -15,6 +15,8 @@ from rollcall.participation.summary import correlations, mean
 from rollcall.participation.trace import Trace, lag_one
 
 ROUNDS = 2000
+MOST = 0.99
+"""The largest latent correlation of `copula`."""
 
 
 def matched(
@@ -55,7 +57,8 @@ def _cyclic(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
 
 def _copula(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
     """The shares, and the latent correlation with the recorded mean correlation of two clients that move."""
-    from scipy.special import ndtr, ndtri  # slow to import
+    from scipy.optimize import brentq  # slow to import
+    from scipy.special import ndtr, ndtri
 
     pi = mask.mean(axis=0)
     moves = (pi > 0) & (pi < 1)
@@ -70,11 +73,9 @@ def _copula(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
         q = q / deviation[:, None]
         return float(weights @ (q.sum(axis=0) ** 2 - (q**2).sum(axis=0)) - recorded)
 
-    low, high = 0.0, 0.99
-    for _ in range(50 if excess(low) < 0 else 0):  # bisection; without a positive correlation rho stays 0
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
-    return {"probability": pi, "rho": low}
+    low, high = excess(0), excess(MOST)
+    rho = brentq(excess, 0, MOST) if low < 0 < high else MOST * (low < 0)  # without a positive correlation 0
+    return {"probability": pi, "rho": rho}
 
 
 def _arrivals(mask: Bool[np.ndarray, "T m"]) -> int:

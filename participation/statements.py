@@ -16,7 +16,7 @@ from rollcall.participation.base import Participation, Population
 from rollcall.participation.markov import transitions
 from rollcall.participation.probabilities import class_weights
 from rollcall.participation.streams import stream
-from rollcall.participation.summary import correlations
+from rollcall.participation.summary import correlations, mean
 from rollcall.participation.theory import separation as theory
 from rollcall.participation.theory.chains import affine_moments, mixing_time, product_chain
 from rollcall.participation.theory.weights import (
@@ -173,10 +173,10 @@ def record(
     pi, eigenvalue = (getattr(model, name, None) for name in ("stationary", "correlation"))
     return _row(
         share=shares.mean(),
-        waits=np.mean(waits) if waits else np.nan,
+        waits=mean(np.array(waits)),
         never=(~mask.any(axis=0)).sum(),
         separation=separation,
-        differs=(mask[lag:] != mask[:-lag]).any(axis=1).mean(),
+        differs=mean((mask[lag:] != mask[:-lag]).any(axis=1)),
         stretch_on=spread[True],
         stretch_off=spread[False],
         variance=a.var() / max((shares * (1 - shares)).sum(), 1e-300),
