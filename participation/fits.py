@@ -15,6 +15,7 @@ from rollcall.participation.summary import correlations, mean
 from rollcall.participation.trace import Trace, lag_one
 
 ROUNDS = 2000
+COMPARED = 20_000
 MOST = 0.99
 """The largest latent correlation of `copula`."""
 
@@ -94,7 +95,7 @@ FITS: dict[str, tuple[Callable[..., Participation], Callable[[Bool[np.ndarray, "
 
 
 def compare(trace: Trace) -> dict[str, dict[str, float]]:
-    """Features of a trace and of every model fitted to it, in 20,000 rounds where memory allows; nan if undefined.
+    """Features of a trace and of every model fitted to it, in `COMPARED` rounds where memory allows; nan if undefined.
 
     `shares`: correlation over the clients between their shares of active rounds and those of the trace. `lag 1`: mean
     lag-1 autocorrelation of a client. `rounds`: the correlation time that follows, -1 / log of it. `pairs`: mean
@@ -102,7 +103,7 @@ def compare(trace: Trace) -> dict[str, dict[str, float]]:
     or a week later, nan without two such periods; left out if the length of a round is not known.
     """
     T, m = trace.mask.shape
-    shares, rounds = trace.mask.mean(axis=0), max(T, min(20_000, 10**8 // m))
+    shares, rounds = trace.mask.mean(axis=0), max(T, min(COMPARED, 10**8 // m))
 
     def features(mask: Bool[np.ndarray, "T m"]) -> dict[str, float]:
         memory, pairs = correlations(mask)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from rollcall.participation import recording
 from rollcall.participation.base import Participation, Population
 from rollcall.participation.markov import transitions
 from rollcall.participation.probabilities import class_weights
@@ -147,9 +148,7 @@ def record(
     """
     nu = stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
     model = participation(Population(clients, seed, nu))
-    mask = np.zeros((rounds, clients), dtype=bool)
-    for t in range(rounds):
-        mask[t, model.active(t)] = True
+    mask = recording.record(model, rounds)
     known = [p for p in map(model.probability, range(min(rounds, 1000))) if p is not None]
     least = np.min(known, axis=0) if known else np.full(clients, np.nan)
     waits, separation, spread = [], float(rounds), {True: 0.0, False: 0.0}
