@@ -85,7 +85,7 @@ def load(path: str | Path) -> np.ndarray:
     if name in NAMED and hashlib.sha256(path.read_bytes()).hexdigest() != NAMED[name]:
         raise ValueError(f"{path}: is not the file of {name}; its SHA-256 must be {NAMED[name]}")
     if path.suffix in (".npy", ".npz"):
-        return _array(path)
+        return array(path)
     if path.suffix == ".csv":
         # As text and with blank lines, so that the line of each row is known.
         table = pd.read_csv(path, dtype=str, skip_blank_lines=False, keep_default_na=False, skipinitialspace=True)
@@ -111,8 +111,8 @@ def left_out(rows: np.ndarray) -> list[str]:
     return [f"{number:,} {what}" for what, number in numbers.items() if number]
 
 
-def _array(path: Path) -> np.ndarray:
-    """The array of a .npy file, or the only one of a .npz file."""
+def array(path: Path) -> np.ndarray:
+    """The array of a .npy file, or the only one of a .npz file; ValueError for another content."""
     try:
         content = np.load(path, allow_pickle=False)
         if path.suffix == ".npy":

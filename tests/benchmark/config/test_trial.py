@@ -98,7 +98,7 @@ def test_arrays_may_come_from_files_beside(tmp_path):
         ({"task": {"name": "digits", "clients": 3, "partition": {"name": "dirichlet", "beta": 1}}}, "task.partition.beta: is not an option of dirichlet; allowed: alpha"),
         ({"task": {"name": "digits", "clients": 3, "partition": "slices"}}, "task.partition: 'slices' is not allowed; must be one of iid, dirichlet"),
         ({"task": {"name": "quadratic", "targets": "none.npy"}}, "task.targets: 'none.npy' is not allowed; there is no file /.*/none.npy"),
-        ({"task": {"name": "quadratic", "targets": "none"}}, "task.targets: 'none' is not allowed; must be numbers, or the path of a .npy file"),
+        ({"task": {"name": "quadratic", "targets": "none"}}, "task.targets: 'none' is not allowed; must be numbers, or the path of a .npy or .npz file"),
         ({"participation": {"name": "trace", "mask": "none.csv"}}, "participation.mask: 'none.csv' is not allowed; there is no file /.*/none.csv"),
         ({"participation": {"name": "trace", "mask": __file__}}, "participation.mask: '.*test_trial.py' is not allowed; must be a .npy, .npz, .csv or .parquet file"),
         ({"task": {"name": "quadratic", "targets": [[1, 2], [1]]}}, "must be numbers in rows of equal length"),
@@ -107,8 +107,8 @@ def test_arrays_may_come_from_files_beside(tmp_path):
         *[
             ({"participation": {"name": "bernoulli", "probability": value}}, f"participation.probability{complaint}")
             for value, complaint in {
-                "halfs": ": 'halfs' is not allowed; must be numbers, or the path of a .npy file",
-                None: ": null is not allowed; must be numbers, or the path of a .npy file",
+                "halfs": ": 'halfs' is not allowed; must be numbers, or the path of a .npy or .npz file",
+                None: ": null is not allowed; must be numbers, or the path of a .npy or .npz file",
                 True: ": true is not allowed; must be a number",
             }.items()
         ],
