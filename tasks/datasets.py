@@ -21,6 +21,8 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
+from rollcall.tasks.base import one_line
+
 Split: TypeAlias = tuple[Tensor, Tensor]
 """uint8 pixels [n, channels, height, width] and int64 labels [n]."""
 
@@ -247,7 +249,7 @@ def fetch(source: Source, root: Path) -> bool:
     except Exception as error:  # of the network, the disk, an archive, or torchvision
         first, *_, last = source.files
         raise ValueError(
-            f"name: {source.name} is not in {root.resolve()} and could not be downloaded ({_line(error)}); set "
+            f"name: {source.name} is not in {root.resolve()} and could not be downloaded ({one_line(error)}); set "
             f"ROLLCALL_DATA to a folder that holds {first} ... {last}"
         ) from error
     return True
@@ -265,8 +267,8 @@ def splits(source: Source) -> dict[str, Split]:
     except Exception as error:  # parsers raise various errors on damaged bytes
         damaged = [path for path, intact in source.verify(root()).items() if intact is False]
         raise ValueError(
-            f"name: {source.name} in {root().resolve()} cannot be read: {', '.join(damaged) or _line(error)}; remove "
-            f"the damaged files, then: rollcall data fetch {source.name}"
+            f"name: {source.name} in {root().resolve()} cannot be read: {', '.join(damaged) or one_line(error)}; "
+            f"remove the damaged files, then: rollcall data fetch {source.name}"
         ) from error
 
 
@@ -274,10 +276,6 @@ def load(source: Source) -> Images:
     """A data set with its training and test splits; errors of `splits`."""
     read = splits(source)
     return Images(read["train"], read["test"], source.mean, source.std)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 @cache
