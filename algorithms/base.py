@@ -23,7 +23,7 @@ from typing import Annotated, Generic, Literal, Protocol, TypeAlias, TypeVar, ge
 
 import numpy as np
 import torch
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, Lt
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -33,6 +33,7 @@ Rounds: TypeAlias = Annotated[int, Ge(0)]
 Positive: TypeAlias = Annotated[float, Gt(0)]
 NonNegative: TypeAlias = Annotated[float, Ge(0)]
 Fraction: TypeAlias = Annotated[float, Gt(0), Le(1)]
+Decay: TypeAlias = Annotated[float, Ge(0), Lt(1)]
 
 Vector: TypeAlias = Float[Tensor, "d"]
 """A model or an update, [d]."""

@@ -22,12 +22,11 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from annotated_types import Ge, Lt
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, Vector
+from rollcall.algorithms.base import Algorithm, Decay, LocalWork, Positive, Properties, Round, Setting, Vector
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class FedAvgM(Algorithm[Velocity]):
         eta_g: the server's rate.
     """
 
-    beta: Annotated[float, Ge(0), Lt(1)] = 0.9
+    beta: Decay = 0.9
     eta_g: Positive = 1.0
 
     properties: ClassVar[Properties] = Properties(limit="shares")

@@ -31,14 +31,13 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from annotated_types import Ge, Lt
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting, Vector
+from rollcall.algorithms.base import Decay, LocalWork, Memoryless, Nothing, Properties, Round, Setting, Vector
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class FedNova(Memoryless):
         rho: the momentum of the clients' SGD; the same number as `local.momentum`.
     """
 
-    rho: Annotated[float, Ge(0), Lt(1)] = 0.0
+    rho: Decay = 0.0
 
     properties: ClassVar[Properties] = Properties(limit="shares")
 

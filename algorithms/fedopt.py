@@ -31,12 +31,11 @@ Differences from the paper:
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from annotated_types import Ge, Lt
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, Vector
+from rollcall.algorithms.base import Algorithm, Decay, LocalWork, Positive, Properties, Round, Setting, Vector
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,8 @@ class FedOpt(Algorithm[Moments]):
     """
 
     eta_g: Positive = 0.1
-    beta_1: Annotated[float, Ge(0), Lt(1)] = 0.9
-    beta_2: Annotated[float, Ge(0), Lt(1)] = 0.99
+    beta_1: Decay = 0.9
+    beta_2: Decay = 0.99
     tau: Positive = 1e-3
 
     properties: ClassVar[Properties] = Properties(limit="elsewhere", step="coordinates", linear=False)

@@ -104,6 +104,23 @@ class Participation(ABC):
         return None
 
 
+class Constant(Participation):
+    """Base class of models whose clients have the same probability in all rounds, as far as an oracle knows.
+
+    Attributes:
+        p: [m], each client's probability of being active.
+    """
+
+    p: Float[np.ndarray, "m"]
+
+    def probability(self, t: int) -> Float[np.ndarray, "m"]:
+        return self.p
+
+    @property
+    def stationary(self) -> Float[np.ndarray, "m"] | None:
+        return self.p
+
+
 class Chain(Participation):
     """Base class of Markov chains: the state of a round depends on that of the previous round.
 

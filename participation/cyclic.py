@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 from jaxtyping import Float, Int
 
-from rollcall.participation.base import Participation, Population, check
+from rollcall.participation.base import Constant, Population, check
 from rollcall.participation.probabilities import Probability, resolve
 from rollcall.participation.streams import stream
 
@@ -20,7 +20,7 @@ def stretches(p: Float[np.ndarray, "m"], length: int) -> tuple[Int[np.ndarray, "
     return on, np.maximum(1, length - on)
 
 
-class Cyclic(Participation):
+class Cyclic(Constant):
     """Each client repeats a cycle of `on` active and `off` inactive rounds, after a random offset ([PBC] Fig. 5a).
 
     The client is inactive for the first U{0..off-1} rounds. on = max(1, round(L p)) and off = max(1, L - on): even with
@@ -36,21 +36,15 @@ class Cyclic(Participation):
     def __init__(self, population: Population, *, probability: Probability, length: int = 100) -> None:
         super().__init__(population)
         self.on, self.off = stretches(resolve(probability, population), length)
+        self.p = self.on / (self.on + self.off)
         self.offset = stream(self.seed, "participation", 0).integers(self.off)
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         since = t - self.offset
         return np.flatnonzero((since >= 0) & (since % (self.on + self.off) < self.on))
 
-    def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.stationary
 
-    @property
-    def stationary(self) -> Float[np.ndarray, "m"]:
-        return self.on / (self.on + self.off)
-
-
-class CyclicReset(Participation):
+class CyclicReset(Constant):
     """Cycles of L rounds with a new random offset in each cycle ([PBC] Fig. 5b).
 
     In each cycle a client is inactive for U{0..off-1} rounds, then active for `on` rounds, then inactive. An oracle
@@ -77,16 +71,10 @@ class CyclicReset(Participation):
         check("gamma", gamma)
         p = resolve(probability, population)
         self.on, self.off = stretches((1 - gamma) * p if frozen_duty else p, length)
+        self.p = self.on / length
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         now = t % self.length
         # The active rounds fit in the cycle: offset + on <= off - 1 + on, which is L - 1, or L if on = L and off = 1.
         offset = stream(self.seed, "participation", t - now).integers(self.off)
         return np.flatnonzero((offset <= now) & (now < offset + self.on))
-
-    def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.stationary
-
-    @property
-    def stationary(self) -> Float[np.ndarray, "m"]:
-        return self.on / self.length

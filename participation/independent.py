@@ -9,28 +9,15 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtri
 
-from rollcall.participation.base import Participation, Population, check, members, spread
+from rollcall.participation.base import Constant, Participation, Population, check, members, spread
 from rollcall.participation.probabilities import Probability, resolve
 from rollcall.participation.streams import stream
 from rollcall.participation.theory.weights import effective_weights_groups, effective_weights_independent
 from rollcall.participation.variations import Variation, mean_over_period
 
 
-class IndependentRounds(Participation):
-    """Base class of models whose rounds are independent and identically distributed: pi_i = p_i and lambda_i = 0.
-
-    Attributes:
-        p: [m], each client's probability of being active.
-    """
-
-    p: Float[np.ndarray, "m"]
-
-    def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.p
-
-    @property
-    def stationary(self) -> Float[np.ndarray, "m"] | None:
-        return self.p
+class IndependentRounds(Constant):
+    """Base class of models whose rounds are independent and identically distributed: pi_i = p_i and lambda_i = 0."""
 
     @property
     def correlation(self) -> Float[np.ndarray, "m"]:

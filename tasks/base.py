@@ -297,6 +297,11 @@ def need_least(least: float, **options: float) -> None:
             raise ValueError(f"{name}: {value} is not allowed; must be at least {least}")
 
 
+def one_line(error: Exception) -> str:
+    """The message of an error without line breaks."""
+    return " ".join(str(error).split())
+
+
 def half_squares(model: nn.Module, ridge: float) -> Tensor | float:
     """ridge/2 ||x||^2 over all parameters x, including biases; 0.0 if ridge is 0."""
     if not ridge:

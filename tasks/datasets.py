@@ -7,9 +7,10 @@ describes each data set. The functions load them once in each process, and downl
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, update_wrapper
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,6 +21,8 @@ from PIL import Image
 from rich.console import Console
 from rich.progress import track
 from torch import Tensor
+
+from rollcall.tasks.base import one_line
 
 Split: TypeAlias = tuple[Tensor, Tensor]
 """uint8 pixels [n, channels, height, width] and int64 labels [n]."""
@@ -213,17 +216,8 @@ class Cinic10(Source):
         return torch.from_numpy(pixels), torch.arange(len(self.classes)).repeat_interleave(self.per_class)
 
 
-# Name, mean, standard deviation (the functions below say where they come from), bytes to download.
-_DESCRIBED: tuple[Source, ...] = (
-    Digits("digits", (0.3053,), (0.3762,), 0),
-    Source("mnist", (0.1307,), (0.3081,), 11_600_000, "MNIST"),
-    Source("fashion_mnist", (0.2860,), (0.3530,), 30_900_000, "FashionMNIST"),
-    Source("svhn", (0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970), 246_000_000, "SVHN"),
-    Source("cifar10", (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010), 170_500_000, "CIFAR10"),
-    Source("cifar100", (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762), 169_000_000, "CIFAR100"),
-    Cinic10("cinic10", (0.4789, 0.4723, 0.4305), (0.2421, 0.2383, 0.2587), 687_500_000),
-)
-SOURCES = {source.name: source for source in _DESCRIBED}
+SOURCES: dict[str, Source] = {}
+"""The data sets by name; the functions at the end of this file fill it."""
 
 
 def root() -> Path:
@@ -247,7 +241,7 @@ def fetch(source: Source, root: Path) -> bool:
     except Exception as error:  # of the network, the disk, an archive, or torchvision
         first, *_, last = source.files
         raise ValueError(
-            f"name: {source.name} is not in {root.resolve()} and could not be downloaded ({_line(error)}); set "
+            f"name: {source.name} is not in {root.resolve()} and could not be downloaded ({one_line(error)}); set "
             f"ROLLCALL_DATA to a folder that holds {first} ... {last}"
         ) from error
     return True
@@ -265,8 +259,8 @@ def splits(source: Source) -> dict[str, Split]:
     except Exception as error:  # parsers raise various errors on damaged bytes
         damaged = [path for path, intact in source.verify(root()).items() if intact is False]
         raise ValueError(
-            f"name: {source.name} in {root().resolve()} cannot be read: {', '.join(damaged) or _line(error)}; remove "
-            f"the damaged files, then: rollcall data fetch {source.name}"
+            f"name: {source.name} in {root().resolve()} cannot be read: {', '.join(damaged) or one_line(error)}; "
+            f"remove the damaged files, then: rollcall data fetch {source.name}"
         ) from error
 
 
@@ -276,70 +270,65 @@ def load(source: Source) -> Images:
     return Images(read["train"], read["test"], source.mean, source.std)
 
 
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _loads(source: Source) -> Callable[[Callable[[], None]], Callable[[], Images]]:
+    """Turn a function that only describes a data set into one that loads it, once in each process."""
+    SOURCES[source.name] = source
+    return lambda described: update_wrapper(cache(lambda: load(SOURCES[source.name])), described)
 
 
-@cache
-def digits() -> Images:
+@_loads(Digits("digits", (0.3053,), (0.3762,), 0))
+def digits() -> None:
     """scikit-learn's 1,797 handwritten 8x8 digits, shipped with the library.
 
     A fixed fifth is the test split. Mean and standard deviation are those of all pixels.
     """
-    return load(SOURCES["digits"])
 
 
-@cache
-def mnist() -> Images:
+@_loads(Source("mnist", (0.1307,), (0.3081,), 11_600_000, "MNIST"))
+def mnist() -> None:
     """MNIST: 60,000 and 10,000 handwritten 28x28 digits.
 
     Mean and standard deviation are those of all training pixels.
     """
-    return load(SOURCES["mnist"])
 
 
-@cache
-def fashion_mnist() -> Images:
+@_loads(Source("fashion_mnist", (0.2860,), (0.3530,), 30_900_000, "FashionMNIST"))
+def fashion_mnist() -> None:
     """Fashion-MNIST (Xiao et al. 2017): 60,000 and 10,000 grey 28x28 images of ten kinds of clothing.
 
     Mean and standard deviation are the commonly used ones of all training pixels; not recomputed here.
     """
-    return load(SOURCES["fashion_mnist"])
 
 
-@cache
-def svhn() -> Images:
+@_loads(Source("svhn", (0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970), 246_000_000, "SVHN"))
+def svhn() -> None:
     """SVHN (Netzer et al. 2011): 73,257 and 26,032 colour 32x32 crops of house numbers, without the `extra` split.
 
     The label is the digit. Normalised as in the FedPBC code.
     """
-    return load(SOURCES["svhn"])
 
 
-@cache
-def cifar10() -> Images:
+@_loads(Source("cifar10", (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010), 170_500_000, "CIFAR10"))
+def cifar10() -> None:
     """CIFAR-10: 50,000 and 10,000 colour images of 32x32 in 10 classes.
 
     Normalised as in the FedPBC code. The means are those of all training pixels. The standard deviations, which are
     often copied, are averages over single images; those of all training pixels are 0.2470, 0.2435, 0.2616.
     """
-    return load(SOURCES["cifar10"])
 
 
-@cache
-def cifar100() -> Images:
+@_loads(Source("cifar100", (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762), 169_000_000, "CIFAR100"))
+def cifar100() -> None:
     """CIFAR-100: 50,000 and 10,000 colour images of 32x32 in 100 classes, the fine labels.
 
     Mean and standard deviation are the commonly used ones of all training pixels; not recomputed here.
     """
-    return load(SOURCES["cifar100"])
 
 
-@cache
-def cinic10() -> Images:
+@_loads(Cinic10("cinic10", (0.4789, 0.4723, 0.4305), (0.2421, 0.2383, 0.2587), 687_500_000))
+def cinic10() -> None:
     """CINIC-10 (Darlow et al. 2018): 90,000 and 90,000 colour images of 32x32 in 10 classes.
 
     Splits and normalisation as in the FedPBC code; the authors of the set give these constants
     (github.com/BayesWatch/cinic-10).
     """
-    return load(SOURCES["cinic10"])

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.utils.data import Dataset, TensorDataset, default_collate
 
-from rollcall.tasks.base import ClientData, Holdings, Samples, Task, need_least, not_finite
+from rollcall.tasks.base import ClientData, Holdings, Samples, Task, need_least, not_finite, one_line
 from rollcall.tasks.metrics import METRICS, Accumulated
 from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, iid, parts_of
 from rollcall.tasks.streams import stream, torch_stream
@@ -257,7 +257,7 @@ def _columns(source: Any, name: str) -> Samples:
         ]
     except (TypeError, RuntimeError) as error:
         raise ValueError(
-            f"{name}: {_line(error)}: must be a tuple (inputs, targets) of tensors or arrays of numbers, or a torch "
+            f"{name}: {one_line(error)}: must be a tuple (inputs, targets) of tensors or arrays of numbers, or a torch "
             "Dataset whose items are such pairs"
         ) from error
     lengths = [len(column) if column.ndim else 0 for column in columns]
@@ -323,7 +323,7 @@ def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None
         try:
             logits = copy.deepcopy(module).eval()(torch.randn(2, *shape, generator=generator))
         except RuntimeError as error:
-            error.args = (f"for images of shape {list(shape)}: {_line(error)}",)
+            error.args = (f"for images of shape {list(shape)}: {one_line(error)}",)
             raise
     _check_predictions(logits, torch.arange(2) % classes, classes)
 
@@ -335,7 +335,7 @@ def _check_task(task: SupervisedTask, batch: Samples) -> None:
             predictions, targets = task.predictions(batch)
         except (RuntimeError, TypeError) as error:
             shapes = [list(column.shape) for column in batch[:-1]]
-            raise ValueError(f"network: cannot be computed for inputs of shape {shapes}: {_line(error)}") from error
+            raise ValueError(f"network: cannot be computed for inputs of shape {shapes}: {one_line(error)}") from error
         _check_predictions(predictions, targets, task.classes)
         _check_loss(task.loss_function, predictions, targets)
         for name, function in task.per_sample.items():
@@ -346,7 +346,7 @@ def _check_task(task: SupervisedTask, batch: Samples) -> None:
             task.metrics(batch)
         except RuntimeError as error:
             raise ValueError(
-                f"loss: cannot be computed for each sample by torch.func.vmap: {_line(error)}. "
+                f"loss: cannot be computed for each sample by torch.func.vmap: {one_line(error)}. "
                 "Avoid .item() and branches that depend on numbers"
             ) from error
 
@@ -373,7 +373,7 @@ def _check_loss(loss: Loss, predictions: Tensor, targets: Tensor) -> None:
     except (RuntimeError, TypeError, IndexError) as error:
         raise ValueError(
             f"loss: cannot be computed from predictions {list(predictions.shape)} and targets {list(targets.shape)}: "
-            f"{_line(error)}"
+            f"{one_line(error)}"
         ) from error
     if not torch.allclose(whole, single.mean(), rtol=1e-4, atol=1e-6, equal_nan=True):
         raise ValueError(
@@ -384,7 +384,3 @@ def _check_loss(loss: Loss, predictions: Tensor, targets: Tensor) -> None:
 
 def _shape(value: Any) -> str:
     return f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -130,7 +130,7 @@ COUNTED = [
 
 @pytest.mark.parametrize(("name", "options", "clock"), COUNTED)
 def test_the_stated_marginals_are_the_counted_ones(name, options, clock):
-    rounds = 40_000
+    rounds = 12_000
     available = MODELS[name](Population(4), probability=P, **options)
     model = Clocked(Population(4), available, TIMES, **clock)
     mask = record(model, rounds)

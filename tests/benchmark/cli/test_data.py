@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from command import TINY, rollcall, write
+from command import rollcall
 from published import damage
 from torchvision.datasets import CIFAR100, MNIST
 
+from rollcall import simulate
 from rollcall.tasks import datasets
 from rollcall.tasks.datasets import SOURCES, root
 
@@ -81,21 +82,12 @@ def test_an_unknown_name_is_refused(command, capsys):
     assert err == f"error: name: 'minst' is not allowed; must be one of {', '.join(SOURCES)}. Did you mean mnist?\n"
 
 
-def test_a_run_fetches_what_it_needs(publisher, store, tmp_path, capsys):
+def test_a_run_fetches_what_it_needs(publisher):
     published = publisher.cinic10(per_class=3)
     datasets.cinic10.cache_clear()
-    changes = {
-        "task": {"name": "cinic10", "clients": 4, "model": "linear"},
-        "local": {"steps": 1, "lr": 0.1},
-        "rounds": 2,
-    }
-    trial = TINY["trial"] | changes | {"participation": "full"}
-    file = write(tmp_path, trial=trial, report={"metrics": {"test/accuracy": "max"}})
-    arguments = ("--executor", "inline", "--seeds", "0", "--only", "algorithm=fedavg", "--json")
-    code, out, _ = rollcall(capsys, "run", file, *arguments)
+    task = {"name": "cinic10", "clients": 4, "model": "linear"}
+    result = simulate({"task": task, "algorithm": "fedavg", "local": {"steps": 1, "lr": 0.1}, "rounds": 2})
     datasets.cinic10.cache_clear()
-    assert code == 0
-    (report,) = json.loads(out)
-    hits = report["metrics"]["test/accuracy"] * len(published["test"][1])
+    hits = result.history["test/accuracy"].iloc[-1] * len(published["test"][1])
     assert hits == pytest.approx(round(hits))
     assert len(publisher.server.asked) == 1
