@@ -46,6 +46,12 @@ def method_name(label: str) -> str:
     return label_name("algorithm", label)
 
 
+def labelled(method: str, label: str) -> str:
+    """The display name of a method under a label of an experiment file, which may not name it: `CA-Fed, kappa2=1`."""
+    name, shown = method_name(method), method_name(label)
+    return shown if shown.startswith(name) else f"{name}, {shown}"
+
+
 def model_name(label: str) -> str:
     """The display name of a participation model."""
     return label_name("participation", label)

@@ -202,9 +202,12 @@ def _how(cells: Sequence[Cell], metrics: Sequence[Metric], last_rounds: int) -> 
     ran = [cell for cell in cells if cell.runs]
     counts = {cell.evaluations(metric, last_rounds) for cell in ran for metric in metrics} - {0}
     over = f" ({_range(sorted(counts))} evaluation{'' if counts == {1} else 's'})" if counts else ""
+    reached = dict.fromkeys(metric.over for metric in metrics if metric.threshold is not None)
     parts = ["last evaluation" if last_rounds == 1 else f"mean of the last {last_rounds} rounds{over}"]
-    if any(metric.threshold is not None for metric in metrics):
-        parts = ["first round at which the mean curve over the seeds reaches the value"]
+    parts = parts if any(metric.threshold is None for metric in metrics) else []
+    for cost in reached:
+        until = "first round at which" if cost == "round" else f"{COSTS[cost]} until"
+        parts.append(f"{until} the mean curve over the seeds reaches the value")
     parts.append("mean ± standard deviation over seeds")
     measured = [(cell, metric) for cell in ran for metric in metrics if not cell.is_analysis and cell.measured(metric)]
     if any(cell.number(metric, last_rounds) is None for cell, metric in measured):

@@ -132,19 +132,19 @@ class Metric:
     def text(self, value: float, spread: float = 0.0) -> str:
         """A value as people read it: with `decimals`, or down to the second digit of its spread.
 
-        As `1.23e4`, if the spread is so large, or the value so small, that zeros would stand for digits.
+        As `1.23e5` from 100,000 on and below 0.001.
         """
         if self.threshold is not None and not math.isfinite(value):
             return "not reached"
         if self.decimals is not None:
             return f"{self.scale * value:.{self.decimals}f}"
         if not (0 < spread < math.inf and math.isfinite(value)):
-            return _short(f"{value:.4g}")
+            return _short(f"{float(f'{value:.4g}'):.5g}")  # four digits, and an exponent from 100,000 on
         last = math.floor(math.log10(spread)) - 1  # the decimal place of the second digit
         first = math.floor(math.log10(max(abs(value), spread)))
-        if last > 0 or first < -3:
+        if first >= 5 or first < -3:
             return _short(f"{value:.{max(0, math.floor(math.log10(abs(value))) - last if value else 0)}e}")
-        return f"{value:.{-last}f}"
+        return f"{round(value, -last):.{max(0, -last)}f}"
 
 
 def _short(text: str) -> str:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.leaderboard.paper.claims import Verdict
-from rollcall.leaderboard.paper.reproduction import FOLDER, Judged, origin
+from rollcall.leaderboard.paper.reproduction import FOLDER, PAGES, Judged, origin
 from rollcall.leaderboard.paper.sentences import claims_list
 
 NAME = "FINDINGS.md"
@@ -68,32 +68,9 @@ class Findings(Settings):
 def page(all_judged: Sequence[Judged]) -> str:
     """The text of FINDINGS.md."""
     told, own = Findings.read(), {one.experiment.name: one for one in all_judged}
-    lines = [
-        "# What no paper shows",
-        "",
-        "`rollcall report` writes this page from kept results and `findings.yaml`; do not edit it by hand.",
-        "Each claim and the size that decides it was written before its runs. Links lead to the claims of a sentence.",
-        "",
-        "## Which method to use",
-        "",
-        "| your clients are | use | because |",
-        "| --- | --- | --- |",
-        *(f"| {one.clients} | {one.says} | {one.links()} |" for one in told.guide),
-        "",
-        "Where the guide does not reach:",
-        "",
-        *(f"- {one.says} {f'({one.links()})' if one.rests else ''}".rstrip() for one in told.limits),
-        "",
+    shown = [
+        (name, finding, one, claims_list(one.claims), [run for cell in one.ran for run in cell.runs.values()])
+        for name, finding in told.findings.items()
+        if (one := own.get(f"findings/{name}")) is not None
     ]
-    for name, finding in told.findings.items():
-        one = own.get(f"findings/{name}")
-        if one is None:
-            continue
-        runs = [run for cell in one.cells for run in cell.runs.values()]
-        lines += [f"## {one.experiment.title.removeprefix('Finding: ').capitalize()}", "", f"**{finding.says}**", ""]
-        if runs:
-            lines += [f"![{one.experiment.title}](figures/findings/{name}.svg)", ""]
-        lines += [*claims_list(one.claims), "", f"Run it: `rollcall run findings/{name}`. Cost: {finding.cost}."]
-        lines += [origin(runs), ""] if runs else [""]
-    lines += ["## Checks by another route", "", *(f"- {one.says} ({one.links()})" for one in told.checks), ""]
-    return "\n".join(lines)
+    return PAGES.get_template("findings.md").render(told=told, shown=shown, origin=origin)

@@ -254,7 +254,7 @@ def origin(runs: Sequence[Run]) -> str:
     """Where the results come from."""
 
     def values(tag: str) -> str:
-        return ", ".join(sorted({run.tags.get(tag, "unknown") for run in runs}))
+        return ", ".join(sorted({run.tags.get(tag, "not recorded") for run in runs}))
 
     seconds = sum(float(run.tags.get("rollcall.seconds", 0.0)) for run in runs)
     return (

@@ -19,7 +19,7 @@ from rollcall.benchmark.config.experiment import Experiment, is_number
 from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.cells import Cell
-from rollcall.leaderboard.names import OWN, Style, label_name, label_names, style
+from rollcall.leaderboard.names import OWN, Style, label_name, label_names, labelled, style
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.quantities import Quantity
 from rollcall.leaderboard.paper.reported import printed, printed_for
@@ -257,7 +257,9 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
             lines: dict[str, list[Cell]] = {}
             for cell in inside:
                 if cell.measured(metric):
-                    lines.setdefault(_text(experiment, cell.labels, along) or metric.title, []).append(cell)
+                    method = next(iter(cell.runs.values())).settings.get(METHOD, "")
+                    name = _text(experiment, cell.labels, along, method)
+                    lines.setdefault(name or metric.title, []).append(cell)
             along_x = list(dict.fromkeys(label for cell in inside if (label := cell.labels.get(report.x))))
             ticks = [] if all(map(is_number, along_x)) else along_x
             made.append(Subplot(title, metric, _x(experiment, inside), lines, ticks))
@@ -270,26 +272,28 @@ def _drawn(
     """The figure of some subplots. Those of one row and one metric share their axes."""
     columns = 2 if len(report.drawn) in (2, 4) else 3
     rows: dict[str, list[Row]] = {"long": [], "printed": [], "stated": []}
-    places = []  # on the x axis, of each subplot
+    are_points = []  # of each subplot, whether its lines are single points
     for number, subplot in enumerate(made):
         points = _points(subplot, report, over)
-        places.append({row["x"] for row in points})
+        single = _single(points, over != "round" or subplot.x == "round")
+        are_points.append(bool(single))
+        points = single or points
         rows["long"] += [{"plot": number, **row} for row in points]
-        if experiment is not None and report.x == "round":
+        if experiment is not None and report.x == "round" and not single:
             rows["printed"] += [{"plot": number, **row} for row in _printed(experiment, subplot)]
             rows["stated"] += [{"plot": number, **row} for row in _stated(experiment, subplot)]
     absent = {row["line"] for row in rows["long"] if math.isnan(row["x"])}
     if absent and absent == {row["line"] for row in rows["long"]}:
         raise SettingError(f"x: '{over}' is not allowed; no run has {OVER[over]}. Must be one of {', '.join(OVER)}")
-    styles = _styles([one for one, xs in zip(made, places, strict=True) if len(xs) > 1])
+    styles = _styles([one for one, single in zip(made, are_points, strict=True) if not single])
     views: list[Spec] = []
     height: Any
-    for number, (subplot, xs) in enumerate(zip(made, places, strict=True)):
+    for number, subplot in enumerate(made):
         own, of_row = [row for row in rows["long"] if row["plot"] == number], number // columns * columns
         title = COSTS[OVER[over]] if over != "round" else subplot.x
         beside = [index for index in range(of_row, of_row + columns) if _alike(made, index, subplot)]
         here = {name: [row for row in part if row["plot"] in beside] for name, part in rows.items()}
-        if len(xs) == 1:
+        if are_points[number]:
             layers, height = _dots(number, own, subplot.metric), {"step": 16}
         elif own and all(row["value"] in (0, subplot.metric.scale) for row in own):
             layers, height = _blocks(own, title, styles), HEIGHT
@@ -299,10 +303,11 @@ def _drawn(
             layers, height = _curves(number, x, y, here, styles, subplot.metric), HEIGHT
         height = 260 if height == HEIGHT and len(made) == 1 else height
         views.append(view(layers, subplot.title, _stamp(subplot), 420 if len(made) == 1 else WIDTH, height))
+    means, spreads = ("Dots", "Lines") if all(are_points) else ("Lines", "Bands")
     several = max((row["seeds"] for row in rows["long"]), default=1) > 1
     diverged = {name for one in made for name, cells in one.lines.items() if any(cell.diverged for cell in cells)}
     caption = [
-        "Lines: mean over seeds. Bands: one standard deviation" if several else "One seed",
+        f"{means}: mean over seeds. {spreads}: one standard deviation" if several else "One seed",
         ", of the logarithms." if several and "y" in report.log else ".",
         " Thin dashes: printed in the paper." if rows["printed"] else "",
         *(f" Diamonds: {source}." for source in dict.fromkeys(row["source"] for row in rows["stated"])),
@@ -343,7 +348,7 @@ def _alike(made: Sequence[Subplot], index: int, subplot: Subplot) -> bool:
 
 def _x_axis(rows: Sequence[Row], title: str, report: Report, from_zero: bool, ticks: Sequence[str]) -> Spec:
     if ticks:
-        named = f"{json.dumps([label_name(title, tick) for tick in ticks])}[datum.value]"
+        named = f"{json.dumps([label_name(report.x, tick) for tick in ticks])}[datum.value]"
         ends = [-0.2, len(ticks) - 0.8]
         return channel("x", title, values=list(range(len(ticks))), labelExpr=named, domain=ends, nice=False)
     log = "x" in report.log
@@ -412,6 +417,13 @@ def _stamp(subplot: Subplot) -> str:
         return ""
     low, high = min(run for run, _ in short), max(run for run, _ in short)
     return f"{low:,}{f' to {high:,}' if high > low else ''} of {max(planned for _, planned in short):,} rounds"
+
+
+def _single(points: list[Row], by_round: bool) -> list[Row]:
+    """The points of lines of one point: at one x, or at one evaluation besides the start; else none."""
+    after = [row for row in points if not by_round or row["x"] != 0] or points
+    lines, places = ({row[key] for row in after} for key in ("line", "x"))
+    return after if len(lines) == len(after) and (by_round or len(places) == 1) else []
 
 
 def _dots(number: int, rows: Sequence[Row], metric: Metric) -> list[Spec]:
@@ -552,14 +564,16 @@ def _places(cells: Sequence[Cell], across: Sequence[str]) -> list[dict[str, str]
     return [place for place in unique if not any(place.items() < other.items() for other in unique)]
 
 
-def _text(experiment: Experiment, labels: dict[str, str], axes: Sequence[str]) -> str:
-    """Labels as people read them, a panel by its title."""
+def _text(experiment: Experiment, labels: dict[str, str], axes: Sequence[str], method: str = "") -> str:
+    """Labels as people read them: a panel by its title, and that of a method, if it is known, with its name."""
     words = []
     for axis in axes:
         label = labels.get(axis, "")
         if axis == "panel" and label in experiment.panels:
             title = experiment.panels[label].title
             words.append(title if title or experiment.report.overlay else label)
+        elif axis == METHOD and method and label:
+            words.append(labelled(method, label))
         else:
             words.append(_label(axis, label, [*axes, experiment.report.x]))
     return ", ".join(word for word in words if word)
@@ -575,7 +589,7 @@ def _label(axis: str, label: str, axes: Sequence[str] = ()) -> str:
 def _x(experiment: Experiment, cells: Sequence[Cell]) -> str:
     """The label of the x axis; an analysis may run over something else than rounds."""
     if experiment.report.x != "round":
-        return experiment.report.x
+        return label_name("axis", experiment.report.x)
     analyses = [experiment.panels[cell.labels["panel"]].analysis for cell in cells if cell.labels.get("panel")]
     names = {RUNS_OVER.get(analysis["name"], "round") if analysis else "round" for analysis in analyses}
     return names.pop() if len(names) == 1 else "round"

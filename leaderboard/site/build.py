@@ -24,7 +24,7 @@ from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import Cell
-from rollcall.leaderboard.names import label_name, method_name, model_name, paper_of
+from rollcall.leaderboard.names import label_name, labelled, method_name, model_name, paper_of
 from rollcall.leaderboard.paper import reproduction
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult
 from rollcall.leaderboard.paper.findings import Findings
@@ -347,10 +347,7 @@ def _records(one: Shown) -> list[dict[str, Any]]:
         settings = next(iter(cell.runs.values())).settings
         if METHOD not in settings:
             continue
-        label, method = cell.labels.get(METHOD, ""), method_name(settings[METHOD])
-        if label:  # one that the file gives, such as `kappa2=1`, names no method
-            named = method_name(label)
-            method = named if named.startswith(method) else f"{method}, {named}"
+        method = labelled(settings[METHOD], cell.labels.get(METHOD) or settings[METHOD])
         labels = {axis: label for axis, label in cell.labels.items() if label and axis != METHOD}
         rates = {key: settings[key] for key in ("local.lr", "server.lr") if key in settings}
         others = sorted((k, v) for k, v in settings.items() if not k.startswith((METHOD, "seed", "rounds", *rates)))

@@ -59,6 +59,13 @@ def reported_over(last_rounds):
     return made, cells(made, runs(made, lambda *_: [0.5] * 11)), []
 
 
+def test_the_caption_says_over_what_a_threshold_is_counted_and_how_other_metrics_were_computed():
+    made = experiment(report={"metrics": {"test/accuracy": "max", "seconds_of:test/accuracy>=0.3": "min"}})
+    caption = paper_table(made, cells(made, runs(made, ends)), []).caption
+    assert caption.startswith("last evaluation; seconds until the mean curve over the seeds reaches the value; mean ±")
+    assert "first round" not in caption
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_threshold_that_is_never_reached_is_infinite():
     made = experiment(report={"metrics": {"round_of:test/accuracy>=0.45": "min"}})

@@ -51,12 +51,16 @@ def test_numbers_end_where_their_spread_does():
         ("weight/rare", 0.8877, 0.29): ("0.89", "0.29"),
         ("train/loss", 1234.5, 23.4): ("1234", "23"),
         ("train/loss", 99.96, 0.04): ("99.960", "0.040"),
-        ("train/loss", 123456.0, 2345.0): ("1.235e5", "2.3e3"),
+        ("train/loss", 123456.0, 2345.0): ("1.235e5", "2300"),
+        ("seconds_of:test/accuracy>=0.9", 88.2, 130.4): ("90", "130"),
+        ("train/loss", -45678.0, 1e4): ("-46000", "10000"),
         ("train/loss", 1.23456e-9, 3e-10): ("1.23e-9", "3.0e-10"),
         ("train/loss", 2e-9, 3e-4): ("2e-9", "3.0e-4"),
         ("train/loss", 1.23456e-9, 0.0): ("1.235e-9", "0"),
-        ("train/loss", 0.0, 3000.0): ("0e0", "3.0e3"),
+        ("train/loss", 0.0, 3000.0): ("0", "3000"),
         ("train/loss", 0.5, 0.0): ("0.5", "0"),
+        ("train/loss", 13674.0, 0.0): ("13670", "0"),
+        ("train/loss", 136740.0, 0.0): ("1.367e5", "0"),
         ("train/loss", math.inf, math.inf): ("inf", "inf"),
     }
     for (name, value, spread), expected in texts.items():

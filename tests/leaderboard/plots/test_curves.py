@@ -16,9 +16,19 @@ from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, subp
 from rollcall.leaderboard.ranking import rank
 from rollcall.leaderboard.runs import Run, unarchive
 from tests.support import results
-from tests.support.results import ends, experiment, runs
+from tests.support.results import ends, experiment
 
 COMPARED = results.COMPARED.model_copy(update={"reported": ()})
+
+
+def runs(*of, **options):
+    """Runs with an evaluation between the first and the last one, equal to the first: a curve."""
+    made = results.runs(*of, **options)
+    for index, run in enumerate(made):
+        if len(run.history) == 2 and run.rounds > 10:
+            middle = run.history.rename({run.rounds: run.rounds // 2}).assign(**run.history.loc[0])
+            made[index] = replace(run, history=pd.concat([run.history, middle.iloc[1:]]).sort_index())
+    return made
 
 
 def titles(figure):
@@ -53,13 +63,20 @@ def y(figure, plot=0):
     [
         ("sun/fig1", ["R"]),  # an analysis's own, over two panels
         ("fedpbc/fig4", ["class, from the heaviest", "client, from the rarest", "part of [0, 1]"]),
-        ("fedpbc/fig2", ["p2"]),
+        ("fedpbc/fig2", ["probability of the second client"]),
+        ("ca_fed/fig3", ["heterogeneity of the clients' data, gamma = delta"]),
         ("sun/fig5", ["round", "round"]),
     ],
 )
 def test_subplots_say_what_they_run_over(name, words):
     paper = Experiment.read(name)
     assert [subplot.x for subplot in subplots(paper, cells(paper, unarchive(paper.home)))] == words
+
+
+def test_a_label_that_names_no_method_has_its_name():
+    paper = Experiment.read("ca_fed/fig3")
+    (subplot,) = subplots(paper, cells(paper, unarchive(paper.home)))
+    assert list(subplot.lines) == ["Unbiased", "More available", "CA-Fed, kappa2=1", "CA-Fed, kappa2=10"]
 
 
 def described(made, ends=lambda labels, seed: 0.5):
@@ -95,14 +112,18 @@ def test_metrics_that_were_not_measured_are_left_out_and_none_is_an_error():
 
 
 def own(method, seed, **settings):
-    """A run of the user with an accuracy of 0.1 and then `end`, and one of 0.2 less on validation data."""
+    """A run of the user with an accuracy of 0.1 until round 5 and then `end`; on validation data of 1 - `end`."""
     end = settings.pop("end")
     return Run(
         {"algorithm": method, "seed": str(seed), "commit": "abc", "version": "1", "rollcall.seconds": "20"},
         {"algorithm": method, "seed": str(seed), "rounds": "10", **settings},
         pd.DataFrame(
-            {"test/accuracy": [0.1, end], "validation/accuracy": [0.1, 1 - end], "cost/gradients": [0, 40 + 20 * seed]},
-            index=[0, 10],
+            {
+                "test/accuracy": [0.1, 0.1, end],
+                "validation/accuracy": [0.1, 0.1, 1 - end],
+                "cost/gradients": [0, 20 + 10 * seed, 40 + 20 * seed],
+            },
+            index=[0, 5, 10],
         ),
     )
 
@@ -119,10 +140,10 @@ def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_
     assert titles(figure) == ["Full", "Trace"]
     for plot in (0, 1):
         assert lines(figure, plot) == {
-            "FedAvg, lr=0.5": [(0, 10), (10, 18.75)],
-            "FedAvg, lr=1": [(0, 10), (10, 31.25)],
-            "Mine, lr=0.5": [(0, 10), (10, 31.25)],
-            "Mine, lr=1": [(0, 10), (10, 56.25)],
+            "FedAvg, lr=0.5": [(0, 10), (5, 10), (10, 18.75)],
+            "FedAvg, lr=1": [(0, 10), (5, 10), (10, 31.25)],
+            "Mine, lr=0.5": [(0, 10), (5, 10), (10, 31.25)],
+            "Mine, lr=1": [(0, 10), (5, 10), (10, 56.25)],
         }
     colours = looks(figure, "color")
     assert colours["FedAvg, lr=1"] == colours["FedAvg, lr=0.5"] == style("fedavg").colour
@@ -149,7 +170,7 @@ def test_of_many_rows_the_best_by_validation_are_drawn_and_the_caption_says_so()
     made = [own("fedavg", 0, end=0.3 + 0.01 * step, **{"local.lr": f"{step}"}) for step in range(30)]
     figure = ranking_figure(rank(made, [Metric("test/accuracy")], last_rounds=1))
     assert lines(figure) == {
-        "FedAvg": [(0, 10), (10, 30)]
+        "FedAvg": [(0, 10), (5, 10), (10, 30)]
     }  # the lowest test accuracy has the highest validation accuracy
     assert "best validation accuracy" in " ".join(figure.spec["title"]["text"])
     few = ranking_figure(rank(made[:5], [Metric("test/accuracy")], last_rounds=1))
@@ -160,7 +181,7 @@ def test_of_many_rows_the_best_by_validation_are_drawn_and_the_caption_says_so()
 def test_a_curve_over_a_cost(over, x):
     made = [own("mifa", seed, end=0.5) for seed in (0, 1)]
     ranking = rank(made, [Metric("test/accuracy")], last_rounds=1)
-    assert lines(ranking_figure(ranking, over)) == {"MIFA": [(0, 10), (x, 50)]}
+    assert lines(ranking_figure(ranking, over)) == {"MIFA": [(0, 10), (x / 2, 10), (x, 50)]}
     caption = " ".join(ranking_figure(ranking, over).spec["title"]["text"])
     assert ("Seconds are spread evenly over the rounds." in caption) == (over == "seconds")
     with pytest.raises(SettingError, match=r"x: 'floats' is not allowed; no run has cost/floats_up"):
@@ -172,8 +193,15 @@ def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column():
     figure = paper_figure(COMPARED, found)
     assert titles(figure) == ["often", "seldom"]
     assert list(lines(figure)) == ["FedAvg", "MIFA"]
-    assert lines(figure)["MIFA"] == [(0, 0), (100, 80)]
+    assert lines(figure)["MIFA"] == [(0, 0), (50, 0), (100, 80)]
     assert looks(figure, "color") == {"FedAvg": COLOURS["blue"], "MIFA": COLOURS["black"]}
+
+
+def test_two_evaluations_are_dots_of_the_last_values_not_a_line():
+    figure = paper_figure(COMPARED, cells(COMPARED, results.runs(COMPARED, ends)))
+    assert lines(figure) == {"FedAvg": [(100, 60)], "MIFA": [(100, 80)]}
+    assert [layer["mark"]["type"] for layer in figure.spec["concat"][0]["layer"]] == ["rule", "point"]
+    assert figure.spec["concat"][0]["layer"][1]["encoding"]["x"]["field"] == "value"
 
 
 def test_a_stamp_says_that_runs_are_shorter_than_planned():
@@ -292,7 +320,7 @@ def test_metrics_may_have_pictures_of_their_own():
     two = experiment(report=report)
     made = runs(two, lambda labels, seed: 0.0 if labels["algorithm"] == "fedavg" else 0.5)  # fedavg's stays at 0
     for run in made:
-        run.history["test/other"] = [1.0, 0.0]
+        run.history["test/other"] = [1.0, 1.0, 0.0]
     figure = paper_figure(two, cells(two, made))
     assert len(lines(figure, 0)) == 4
     assert y(figure)["title"] == "test accuracy %"
@@ -307,13 +335,13 @@ def test_metrics_may_have_pictures_of_their_own():
 
 def test_figures_over_decades():
     decades = experiment(report={"metrics": {"test/accuracy": "min"}, "columns": ["participation"], "log": ["y"]})
-    values = {"fedavg": [2.0, 10.0**6], "mifa": [1.0, 1e-4]}
+    values = {"fedavg": [2.0, 10.0**6, 10.0**6], "mifa": [1.0, 1e-4, 1e-4]}
     found = cells(decades, runs(decades, lambda labels, seed: [v * 10**seed for v in values[labels["algorithm"]]]))
     figure = paper_figure(decades, found)
     # Seeds a decade apart: the middle one is the mean of the logarithms, and the band a decade wide on both sides.
     assert {name: [value for _, value in points] for name, points in lines(figure).items()} == {
-        "FedAvg": [pytest.approx(2000.0), pytest.approx(10.0**9)],
-        "MIFA": [pytest.approx(1000.0), pytest.approx(1e-1)],
+        "FedAvg": pytest.approx([2000.0, 10.0**9, 10.0**9]),
+        "MIFA": pytest.approx([1000.0, 0.1, 0.1]),
     }
     (band,) = [
         row for row in figure.spec["datasets"]["long"] if (row["plot"], row["line"], row["x"]) == (0, "MIFA", 10)
@@ -335,16 +363,17 @@ def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
     for run in made:
         if run.tags["seed"] == "0":
             run.history.loc[5] = run.history.iloc[-1]
-    assert [x for x, _ in lines(paper_figure(COMPARED, cells(COMPARED, made)))["FedAvg"]] == [0, 100]
+    assert [x for x, _ in lines(paper_figure(COMPARED, cells(COMPARED, made)))["FedAvg"]] == [0, 50, 100]
     own = [
         Run(
             {"algorithm": "fedavg", "seed": str(seed), "commit": "abc", "version": "1"},
             {"algorithm": "fedavg", "seed": str(seed), "rounds": "10"},
-            pd.DataFrame({"test/loss": values}, index=[0, 5, 10], dtype=float),
+            pd.DataFrame({"test/loss": values}, index=[0, 5, 7, 10], dtype=float),
         )
-        for seed, values in {0: [0.0, 0.5, 1.0], 1: [0.0, None, 2.0]}.items()
+        for seed, values in {0: [0.0, 0.5, 0.5, 1.0], 1: [0.0, None, 0.5, 2.0]}.items()
     ]
     assert lines(ranking_figure(rank(own, [Metric("test/loss", "min")], last_rounds=1)))["FedAvg"] == [
         (0, 0),
+        (7, 0.5),
         (10, 1.5),
     ]
