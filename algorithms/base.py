@@ -48,16 +48,12 @@ class Setting:
         steps: K, local steps; None if clients take different numbers of steps (epochs).
         plain_server: whether the server adds the update to its model as it is: SGD with lr 1 and no momentum.
         momentum: momentum of the clients' SGD.
-        local_optimizer: the clients' optimizer, such as `sgd` or `adam`.
-        clip_norm: the largest norm of a client's minibatch gradient; None if gradients are not clipped.
         keep_momentum: whether the clients' momentum is kept over rounds.
     """
 
     steps: int | None
     plain_server: bool = True
     momentum: float = 0.0
-    local_optimizer: str = "sgd"
-    clip_norm: float | None = None
     keep_momentum: bool = False
 
     def need_one_step(self, name: str) -> None:
@@ -69,18 +65,12 @@ class Setting:
             )
 
     def need_plain_sgd(self, name: str) -> None:
-        """For methods that change the direction of local steps.
-
-        Momentum or Adam would mix these directions with those of earlier steps. A clipped gradient would not balance
-        the terms that the method adds to it.
-        """
-        because = f"is not allowed with {name}, which changes the direction of local steps itself"
-        if self.local_optimizer != "sgd":
-            raise ValueError(f"local.optimizer: {self.local_optimizer} {because}; must be sgd")
+        """For methods that change the direction of local steps, with which momentum would mix earlier directions."""
         if self.momentum:
-            raise ValueError(f"local.momentum: {self.momentum:g} {because}; must be 0")
-        if self.clip_norm is not None:
-            raise ValueError(f"local.clip_norm: {self.clip_norm:g} {because}; must be null")
+            raise ValueError(
+                f"local.momentum: {self.momentum:g} is not allowed with {name}, which changes the direction of local "
+                "steps itself; must be 0"
+            )
 
     def need_shared_model(self, name: str) -> None:
         """For methods whose clients hold copies of the server's model, which a server optimizer would change."""
@@ -208,9 +198,6 @@ class LocalWork(Protocol):
         correct: Float[Tensor, "a d"] | None = None,
     ) -> Float[Tensor, "a d"]:
         """K_i steps of local SGD: y -= eta * scale_i * v with v = momentum * v + g_i(y) + correct_i.
-
-        With another `local.optimizer`, K_i of its steps with g_i(y) + correct_i as gradient and eta * scale_i as
-        learning rate. With `local.clip_norm`, g_i(y) is clipped first.
 
         Args:
             clients: [a], ids.

@@ -48,9 +48,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.availability import Watch, observed
+from rollcall.algorithms.availability import AvailabilityAware, Watch, observed
 from rollcall.algorithms.base import (
-    Algorithm,
     Fraction,
     LocalWork,
     NonNegative,
@@ -81,7 +80,7 @@ class Losses:
 
 
 @dataclass(frozen=True)
-class CAFed(Algorithm[Losses]):
+class CAFed(AvailabilityAware[Losses]):
     """CA-Fed ([CAF] Algorithm 1): leaves out clients if that lowers the bound eps(q).
 
     Attributes:
@@ -101,7 +100,6 @@ class CAFed(Algorithm[Losses]):
     kappa2: NonNegative = 1.0
     beta: Fraction = 1.0
     tau: NonNegative = 0.0
-    oracle: bool = True
     ties: Literal["keep", "leave_out"] = "keep"
     bias_factor: NonNegative = 4.0
     losses: Literal["minibatch", "validation", "test"] = "minibatch"
@@ -120,8 +118,7 @@ class CAFed(Algorithm[Losses]):
 
     def init(self, x: Vector, clients: int) -> Losses:
         unknown = x.new_full((clients,), inf)
-        seen = Nothing() if self.oracle else Watch.begin(clients, x.device)
-        return Losses(unknown, unknown, x.new_zeros(clients), seen)
+        return Losses(unknown, unknown, x.new_zeros(clients), self.counts(x, clients))
 
     def round(self, state: Losses, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Losses]:
         A, seen = call.active, observed(state.seen, call)
@@ -137,7 +134,10 @@ class CAFed(Algorithm[Losses]):
         else:
             Fh = state.Fh.index_copy(0, A, (1 - self.beta) * state.Fh[A] + self.beta * F)
         least = self._least(state, Fh, call)
-        pi, correlation = self._availability(seen, call)
+        pi, correlation = self.availability(seen, call), call.correlation
+        if isinstance(seen, Watch):
+            correlation = seen.correlation.to(call.alpha.dtype)
+        assert correlation is not None, "declared in requires"
         q = call.alpha / pi * self._included(Fh - least, call.alpha, pi, correlation)
         state = Losses(Fh, least, q, seen)
         A = A[q[A] > 0]
@@ -161,14 +161,6 @@ class CAFed(Algorithm[Losses]):
             return torch.zeros_like(Fh)
         assert call.least_loss is not None, "declared in requires"
         return call.least_loss
-
-    def _availability(self, seen: Watch | Nothing, call: Round) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
-        """pi [m] and lambda [m]."""
-        if isinstance(seen, Watch):
-            return seen.stationary.to(call.alpha.dtype), seen.correlation.to(call.alpha.dtype)
-        assert call.stationary is not None, "declared in requires"
-        assert call.correlation is not None, "declared in requires"
-        return call.stationary, call.correlation
 
     def _included(
         self,

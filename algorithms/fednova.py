@@ -54,11 +54,6 @@ class FedNova(Memoryless):
     properties: ClassVar[Properties] = Properties(limit="shares")
 
     def check(self, setting: Setting) -> None:
-        if setting.local_optimizer != "sgd":
-            raise ValueError(
-                f"local.optimizer: {setting.local_optimizer} is not allowed with fednova, whose weights are those of "
-                "SGD; must be sgd"
-            )
         if setting.keep_momentum:
             raise ValueError(
                 "local.keep_momentum: true is not allowed with fednova, whose weights count momentum that starts at "

@@ -67,7 +67,7 @@ PLAIN = {
     str: "text",
     type(None): "`null`",
     Any: "any value",
-    np.ndarray: "array (in the file, or the path of a `.npy` file)",
+    np.ndarray: "array (in the file, or the path of a `.npy` or `.npz` file)",
 }
 WRITTEN = {"None": "null", "True": "true", "False": "false"}
 BOUNDS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"))

@@ -15,6 +15,9 @@ from rollcall.participation.summary import correlations, mean
 from rollcall.participation.trace import Trace, lag_one
 
 ROUNDS = 2000
+COMPARED = 20_000
+MOST = 0.99
+"""The largest latent correlation of `copula`."""
 
 
 def matched(
@@ -55,7 +58,8 @@ def _cyclic(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
 
 def _copula(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
     """The shares, and the latent correlation with the recorded mean correlation of two clients that move."""
-    from scipy.special import ndtr, ndtri  # slow to import
+    from scipy.optimize import brentq  # slow to import
+    from scipy.special import ndtr, ndtri
 
     pi = mask.mean(axis=0)
     moves = (pi > 0) & (pi < 1)
@@ -70,11 +74,9 @@ def _copula(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
         q = q / deviation[:, None]
         return float(weights @ (q.sum(axis=0) ** 2 - (q**2).sum(axis=0)) - recorded)
 
-    low, high = 0.0, 0.99
-    for _ in range(50 if excess(low) < 0 else 0):  # bisection; without a positive correlation rho stays 0
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
-    return {"probability": pi, "rho": low}
+    low, high = excess(0), excess(MOST)
+    rho = brentq(excess, 0, MOST) if low < 0 < high else MOST * (low < 0)  # without a positive correlation 0
+    return {"probability": pi, "rho": rho}
 
 
 def _arrivals(mask: Bool[np.ndarray, "T m"]) -> int:
@@ -93,7 +95,7 @@ FITS: dict[str, tuple[Callable[..., Participation], Callable[[Bool[np.ndarray, "
 
 
 def compare(trace: Trace) -> dict[str, dict[str, float]]:
-    """Features of a trace and of every model fitted to it, in 20,000 rounds where memory allows; nan if undefined.
+    """Features of a trace and of every model fitted to it, in `COMPARED` rounds where memory allows; nan if undefined.
 
     `shares`: correlation over the clients between their shares of active rounds and those of the trace. `lag 1`: mean
     lag-1 autocorrelation of a client. `rounds`: the correlation time that follows, -1 / log of it. `pairs`: mean
@@ -101,7 +103,7 @@ def compare(trace: Trace) -> dict[str, dict[str, float]]:
     or a week later, nan without two such periods; left out if the length of a round is not known.
     """
     T, m = trace.mask.shape
-    shares, rounds = trace.mask.mean(axis=0), max(T, min(20_000, 10**8 // m))
+    shares, rounds = trace.mask.mean(axis=0), max(T, min(COMPARED, 10**8 // m))
 
     def features(mask: Bool[np.ndarray, "T m"]) -> dict[str, float]:
         memory, pairs = correlations(mask)

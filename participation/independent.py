@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 from math import comb
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import ndtri
 
 from rollcall.participation.base import Participation, Population, check, members, spread
 from rollcall.participation.probabilities import Probability, resolve
@@ -293,10 +293,7 @@ class Copula(IndependentRounds):
         self.p = resolve(probability, population)
         self.cluster = members("clusters", population, clusters)
         self.count = clusters
-        values, which = np.unique(self.p, return_inverse=True)
-        quantile = NormalDist().inv_cdf  # without 0 and 1
-        ends = {0.0: -math.inf, 1.0: math.inf}
-        self.threshold = np.array([ends[p] if p in ends else quantile(p) for p in values.tolist()])[which]
+        self.threshold = ndtri(self.p)
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         rng = stream(self.seed, "participation", t)

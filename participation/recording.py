@@ -1,27 +1,16 @@
-"""Recorded roll calls as files. `FORMS` has a function for each ending that reads a file to a mask or to rows.
+"""Recorded roll calls as files.
 
 - `.npy`, `.npz`: a mask [T, m].
 - `.csv`, `.parquet`: a table with the columns `round,client`, a row for each round in which a client was active (a row
   without a client stands for an empty round); or `client,start,end`, a row for each interval in which it was available,
-  in seconds, Unix times or dates; or `id,timestamp`, FLGo's pings, each of which stands for 15 s.
-- `.pkl`, `.pickle`: FedScale's `client_behave_trace`, {id: {"active": [...], "inactive": [...], "finish_time": ...}}. A
-  device is available from each `active` to the `inactive` in the same place, and its times repeat after its
-  `finish_time`, here until the longest one is over.
-- `.json`: FLASH's `state_traces.json`, {id: {"messages": "TIME\\tSTATE\\n..."}}. A device is available while it charges
-  and has Wi-Fi. (FLASH's own code also wants a locked screen.) Times are local ones, and are read as UTC.
-
-Devices have no numbers in the last two forms and in pings: client k is the k-th device of the file.
+  in seconds, Unix times or dates.
 """
 
 import hashlib
-import json
 import os
-import pickle
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
-from math import ceil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -32,8 +21,6 @@ from rollcall.participation.base import Participation
 
 VISITS = np.dtype([("round", np.int64), ("client", np.int64)])
 INTERVALS = np.dtype([("client", np.int64), ("start", np.float64), ("end", np.float64)])
-PINGS = ("id", "timestamp")
-PING_SECONDS = 15
 NO_CLIENT = -1
 MOST_CELLS = 10**10
 UNIX = 1e8
@@ -65,7 +52,7 @@ def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
         table = table.sort_values(["round", "client"], kind="stable")
         (table.to_csv if path.suffix == ".csv" else table.to_parquet)(path, index=False)
     else:
-        raise _unknown(path, (".npy", ".npz", ".csv", ".parquet"))
+        raise _unknown(path)
 
 
 def named(name: str | Path) -> Path | None:
@@ -73,16 +60,11 @@ def named(name: str | Path) -> Path | None:
     return Path(os.environ.get("ROLLCALL_DATA", "data"), "traces", f"{name}.csv") if str(name) in NAMED else None
 
 
-Say: TypeAlias = Callable[[str], None]
-"""Is told what an importer left out, a line for each kind."""
-
-
-def load(path: str | Path, say: Say = lambda line: None) -> np.ndarray:
+def load(path: str | Path) -> np.ndarray:
     """Read a recording from a file, or one by its name.
 
     Args:
-        path: a file in one of the `FORMS`, or one of the names in `NAMED`.
-        say: is told what was left out of a recording of intervals.
+        path: a file in one of the forms above, or one of the names in `NAMED`.
 
     Returns:
         A mask [T, m], or the rows of a table as an array of dtype `VISITS` or `INTERVALS`.
@@ -102,102 +84,35 @@ def load(path: str | Path, say: Say = lambda line: None) -> np.ndarray:
         raise ValueError(f"{name!r} is not allowed; there is no file {path}{how}")
     if name in NAMED and hashlib.sha256(path.read_bytes()).hexdigest() != NAMED[name]:
         raise ValueError(f"{path}: is not the file of {name}; its SHA-256 must be {NAMED[name]}")
-    if path.suffix not in FORMS:
-        raise _unknown(path, FORMS)
-    rows = FORMS[path.suffix](path, say)
-    if rows.dtype == INTERVALS and len(rows):
-        empty = rows["end"] <= rows["start"]
-        by_client = np.sort(rows[~empty], order=["client", "start"])
-        client, ends = by_client["client"], by_client["end"]
-        # A client's intervals come together, so the largest end so far is its own after a shift by client.
-        shift = client * (ends.max(initial=0) - by_client["start"].min(initial=0) + 1)
-        overlapping = (by_client["start"] + shift)[1:] < np.maximum.accumulate(ends + shift)[:-1]
-        never = np.setdiff1d(np.arange(rows["client"].max() + 1), client)
-        _tell(say, len(never), "devices without an interval: never active")
-        _tell(say, int(overlapping.sum()), "intervals overlap an earlier one of their device: merged")
-    return rows
+    if path.suffix in (".npy", ".npz"):
+        return array(path)
+    if path.suffix == ".csv":
+        # As text and with blank lines, so that the line of each row is known.
+        table = pd.read_csv(path, dtype=str, skip_blank_lines=False, keep_default_na=False, skipinitialspace=True)
+        return _rows(table, lambda row: f"line {row + 2}", path)
+    if path.suffix == ".parquet":
+        return _rows(pd.read_parquet(path), lambda row: f"row {row + 1}", path)
+    raise _unknown(path)
 
 
-def _tell(say: Say, number: int, what: str) -> None:
-    if number:
-        say(f"{number:,} {what}")
+def left_out(rows: np.ndarray) -> list[str]:
+    """What a mask loses of intervals that `load` has read, a line for each kind."""
+    if rows.dtype != INTERVALS or not len(rows):
+        return []
+    by_client = np.sort(rows[rows["end"] > rows["start"]], order=["client", "start"])
+    client, ends = by_client["client"], by_client["end"]
+    # A client's intervals come together, so the largest end so far is its own after a shift by client.
+    shift = client * (ends.max(initial=0) - by_client["start"].min(initial=0) + 1)
+    overlapping = (by_client["start"] + shift)[1:] < np.maximum.accumulate(ends + shift)[:-1]
+    numbers = {
+        "devices without an interval: never active": len(np.setdiff1d(np.arange(rows["client"].max() + 1), client)),
+        "intervals overlap an earlier one of their device: merged": int(overlapping.sum()),
+    }
+    return [f"{number:,} {what}" for what, number in numbers.items() if number]
 
 
-def _csv(path: Path, say: Say) -> np.ndarray:
-    # As text and with blank lines, so that the line of each row is known.
-    table = pd.read_csv(path, dtype=str, skip_blank_lines=False, keep_default_na=False, skipinitialspace=True)
-    return _rows(table, lambda row: f"line {row + 2}", path)
-
-
-class _Plain(pickle.Unpickler):
-    """Reads containers, numbers and texts. Whatever would import or call something is refused."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        raise ValueError(f"holds {module}.{name}; must hold dictionaries, lists, numbers and texts only")
-
-
-def _fedscale(path: Path, say: Say) -> np.ndarray:
-    """FedScale's `client_behave_trace`."""
-    try:
-        with path.open("rb") as file:
-            devices = list(_Plain(file).load().values())
-        spans = [[[*map(float, one[key])] for key in ("active", "inactive")] for one in devices]
-        periods = [float(one["finish_time"]) for one in devices]
-        longest = float(np.max(periods, where=np.isfinite(periods), initial=0))
-    except Exception as error:  # a damaged pickle raises almost anything
-        must = "must be FedScale's {id: {active: [...], inactive: [...], finish_time: ...}}"
-        raise ValueError(f"{str(path)!r} is not allowed; {must} ({error})") from None
-    rows: list[tuple[int, float, float]] = []
-    bad = 0
-    for client, ((active, inactive), period) in enumerate(zip(spans, periods, strict=True)):
-        pairs = [(on, off) for on, off in zip(active, inactive, strict=False) if 0 <= on <= off < np.inf]
-        laps = ceil(longest / period) if longest < 1e5 * period < np.inf else 0
-        bad += max(len(active), len(inactive)) - (len(pairs) if laps else 0)
-        rows.append((client, 0.0, 0.0))  # so that a device without an interval counts
-        for start in (lap * period for lap in range(laps)):
-            rows += [(client, start + on, start + min(off, period)) for on, off in pairs if on < period]
-    _tell(say, bad, "intervals without an end, or that end before they start: left out")
-    return np.array(rows, dtype=INTERVALS)
-
-
-NETWORKS = {"wifi": True, **dict.fromkeys(("unknown", "2g", "3g", "4g", "5g"), False)}
-CHARGERS = {"battery_charged_on": True, "battery_charged_off": False}
-
-
-def _flash(path: Path, say: Say) -> np.ndarray:
-    """FLASH's `state_traces.json`."""
-    try:
-        devices = [str(one["messages"]) for one in json.loads(path.read_text(encoding="utf-8")).values()]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        must = 'must be FLASH\'s {id: {"messages": "TIME\\tSTATE\\n..."}}'
-        raise ValueError(f"{str(path)!r} is not allowed; {must}") from None
-    rows: list[tuple[int, float, float]] = []
-    bad = unfinished = 0
-    for client, text in enumerate(devices):
-        wifi = charges = False
-        since, time = None, 0.0
-        for line in filter(str.strip, text.splitlines()):
-            try:
-                date, state = (part.strip().lower() for part in line.strip().split("\t"))
-                time = datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp()
-            except ValueError:
-                bad += 1
-                continue
-            wifi, charges = NETWORKS.get(state, wifi), CHARGERS.get(state, charges)
-            if wifi and charges:
-                since = time if since is None else since
-            elif since is not None:
-                rows.append((client, since, max(time, since)))
-                since = None
-        unfinished += since is not None
-        rows += [(client, time, time)] if time else []  # so that a device without an interval counts
-    _tell(say, bad, "messages without a time and a state: left out")
-    _tell(say, unfinished, "intervals without an end: left out")
-    return np.array(rows, dtype=INTERVALS)
-
-
-def _array(path: Path, say: Say) -> np.ndarray:
-    """The array of a .npy file, or the only one of a .npz file."""
+def array(path: Path) -> np.ndarray:
+    """The array of a .npy file, or the only one of a .npz file; ValueError for another content."""
     try:
         content = np.load(path, allow_pickle=False)
         if path.suffix == ".npy":
@@ -290,13 +205,8 @@ def _affordable(rounds: int, clients: int, option: str) -> int:
 def _rows(table: pd.DataFrame, place: Callable[[int], str], path: Path) -> np.ndarray:
     """The checked rows of a table; `place` names a row for errors."""
     names = tuple(str(column).strip() for column in table.columns)
-    if names == PINGS:
-        number, ping = pd.factorize(table.iloc[:, 0])[0], pd.to_numeric(table.iloc[:, 1], errors="coerce")
-        table = pd.DataFrame({"client": number, "start": ping, "end": ping + PING_SECONDS})
-        names = tuple(table.columns)
     if names not in (VISITS.names, INTERVALS.names):
-        columns = ",".join(map(str, table.columns))
-        must = "must be round,client or client,start,end or id,timestamp"
+        columns, must = ",".join(map(str, table.columns)), "must be round,client or client,start,end"
         raise ValueError(f"the columns {columns} of {str(path)!r} are not allowed; {must}")
     rows = np.empty(len(table), dtype=VISITS if names == VISITS.names else INTERVALS)
     for name, (_, column) in zip(names, table.items(), strict=True):
@@ -327,17 +237,5 @@ def _numbers(column: "pd.Series[Any]") -> np.ndarray:
     return pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-FORMS: dict[str, Callable[[Path, Say], np.ndarray]] = {
-    ".npy": _array,
-    ".npz": _array,
-    ".csv": _csv,
-    ".parquet": lambda path, say: _rows(pd.read_parquet(path), lambda row: f"row {row + 1}", path),
-    ".pkl": _fedscale,
-    ".pickle": _fedscale,
-    ".json": _flash,
-}
-
-
-def _unknown(path: Path, endings: Iterable[str]) -> ValueError:
-    *others, last = endings
-    return ValueError(f"{str(path)!r} is not allowed; must be a {', '.join(others)} or {last} file")
+def _unknown(path: Path) -> ValueError:
+    return ValueError(f"{str(path)!r} is not allowed; must be a .npy, .npz, .csv or .parquet file")

@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from rollcall.participation import recording
 from rollcall.participation.base import Participation, Population
 from rollcall.participation.markov import transitions
 from rollcall.participation.probabilities import class_weights
 from rollcall.participation.streams import stream
-from rollcall.participation.summary import correlations
+from rollcall.participation.summary import correlations, mean
 from rollcall.participation.theory import separation as theory
 from rollcall.participation.theory.chains import affine_moments, mixing_time, product_chain
 from rollcall.participation.theory.weights import (
@@ -147,9 +148,7 @@ def record(
     """
     nu = stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
     model = participation(Population(clients, seed, nu))
-    mask = np.zeros((rounds, clients), dtype=bool)
-    for t in range(rounds):
-        mask[t, model.active(t)] = True
+    mask = recording.record(model, rounds)
     known = [p for p in map(model.probability, range(min(rounds, 1000))) if p is not None]
     least = np.min(known, axis=0) if known else np.full(clients, np.nan)
     waits, separation, spread = [], float(rounds), {True: 0.0, False: 0.0}
@@ -173,10 +172,10 @@ def record(
     pi, eigenvalue = (getattr(model, name, None) for name in ("stationary", "correlation"))
     return _row(
         share=shares.mean(),
-        waits=np.mean(waits) if waits else np.nan,
+        waits=mean(np.array(waits)),
         never=(~mask.any(axis=0)).sum(),
         separation=separation,
-        differs=(mask[lag:] != mask[:-lag]).any(axis=1).mean(),
+        differs=mean((mask[lag:] != mask[:-lag]).any(axis=1)),
         stretch_on=spread[True],
         stretch_off=spread[False],
         variance=a.var() / max((shares * (1 - shares)).sum(), 1e-300),

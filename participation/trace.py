@@ -20,8 +20,8 @@ class Trace(Participation):
 
     Args:
         mask: [T, m], true (or 1) if client i is active in round t; or the path of a recording in a form of
-            `rollcall.participation.recording.FORMS`, such as a .npy or .csv file; or a name in its
-            `NAMED`, such as phones; or the rows of a table, as `rollcall.participation.recording.load` returns them.
+            `rollcall.participation.recording`, such as a .npy or .csv file; or a name in its `NAMED`, such as phones;
+            or the rows of a table, as its `load` returns them.
         round_length: length of a round in seconds, for intervals.
         time_zone: whose midnight it is, for intervals in Unix times or dates.
         devices: numbers of the recorded devices that clients 0, 1, ... replay. Default: client i replays device i, and

@@ -254,6 +254,42 @@ class ClientData(LightningDataModule):
     test_dataloader = val_dataloader
 
 
+def natural_clients(
+    columns: Sequence[np.ndarray],
+    rows: Mapping[str, Sequence[Int[np.ndarray, "_"]]],
+    classes: int | None,
+    seed: int,
+) -> ClientData:
+    """The data of clients that are given with the samples, each of which has rows of its own in every split.
+
+    Args:
+        columns: inputs and targets of all samples.
+        rows: by split, the rows of each client.
+        classes: C, if the targets are labels.
+        seed: of `ClientData`.
+    """
+    splits: dict[str, Samples] = {
+        split: tuple(torch.from_numpy(column[np.concatenate(of_clients)]) for column in columns)
+        for split, of_clients in rows.items()
+        if any(len(mine) for mine in of_clients)
+    }
+    sizes = {split: np.array([len(mine) for mine in of_clients]) for split, of_clients in rows.items()}
+    owners = {split: np.repeat(np.arange(len(n)), n) for split, n in sizes.items() if split != "train"}
+    parts = Holdings(np.arange(sizes["train"].sum()), sizes["train"])
+    if classes is None:
+        return ClientData(splits, parts, owners=owners, seed=seed)
+    histogram = np.stack([np.bincount(columns[-1][mine], minlength=classes) for mine in rows["train"]])
+    shares = histogram / histogram.sum(axis=1, keepdims=True)  # for a client's class distribution, which is not known
+    return ClientData(splits, parts, owners=owners, classes=shares, histogram=histogram, seed=seed)
+
+
+def need_shares(validation: float, test: float) -> None:
+    """Raise ValueError unless the shares of each client's samples that are held out leave it a tenth."""
+    for name, share, most in (("validation", validation, 0.9), ("test", test, 0.9 - validation)):
+        if not 0 <= share <= most + 1e-9:  # 0.9 - 0.8 is less than 0.1 in floating point
+            raise ValueError(f"{name}: {share} is not allowed; must be in [0, {most:g}], with validation")
+
+
 def need_least(least: float, **options: float) -> None:
     """Raise ValueError unless each option is finite and at least `least`."""
     for name, value in options.items():

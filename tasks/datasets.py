@@ -4,7 +4,6 @@ torchvision downloads and parses most of them; scikit-learn ships the digits; CI
 describes each data set. The functions load them once in each process, and download missing files.
 """
 
-import hashlib
 import os
 import sys
 import warnings
@@ -106,7 +105,9 @@ class Source:
     def verify(self, root: Path) -> dict[str, bool | None]:
         """Whether each existing file has its md5; None if that is unknown."""
         existing = {path: md5 for path, md5 in self.files.items() if (root / path).exists()}
-        return {path: None if md5 is None else _md5(root / path) == md5 for path, md5 in existing.items()}
+        from torchvision.datasets.utils import check_integrity
+
+        return {path: None if md5 is None else check_integrity(root / path, md5) for path, md5 in existing.items()}
 
     def read(self, root: Path, download: bool = False) -> dict[str, Split]:
         """The splits. A damaged file raises an error of its parser."""
@@ -273,11 +274,6 @@ def load(source: Source) -> Images:
     """A data set with its training and test splits; errors of `splits`."""
     read = splits(source)
     return Images(read["train"], read["test"], source.mean, source.std)
-
-
-def _md5(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def _line(error: Exception) -> str:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from rollcall.tasks.base import Classifier, ClientData, Samples, need_least
+from rollcall.tasks.base import Classifier, ClientData, natural_clients, need_least, need_shares
 from rollcall.tasks.streams import stream, torch_stream
 
 DIMENSION, CLASSES = 60, 10
@@ -80,32 +80,21 @@ def leaf_synthetic(
     """
     need_least(1, clients=clients)
     need_least(0, gamma=gamma, delta=delta, ridge=ridge)
-    for name, share, most in (("validation", validation, 0.9), ("test", test, 0.9 - validation)):
-        if not 0 <= share <= most + 1e-9:  # 0.9 - 0.8 is less than 0.1 in floating point
-            raise ValueError(f"{name}: {share} is not allowed; must be in [0, {most:g}], with validation")
+    need_shares(validation, test)
     rule = _rule(stream(seed, "leaf rule")) if labelling == "shared" else None
     sizes = np.floor(stream(seed, "leaf sizes").lognormal(4, 2, clients)).astype(np.int64) + 50
-    held: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {"train": [], "validation": [], "test": []}
-    for k, n in enumerate(sizes):
-        x, y = _samples(stream(seed, "leaf client", k), int(n), gamma, delta, rule)
+    inputs, labels = zip(
+        *(_samples(stream(seed, "leaf client", k), n, gamma, delta, rule) for k, n in enumerate(sizes.tolist())),
+        strict=True,
+    )
+    rows: dict[str, list[np.ndarray]] = {"train": [], "validation": [], "test": []}
+    for end, n in zip(np.cumsum(sizes).tolist(), sizes.tolist(), strict=True):
         bounds = [n - round(validation * n) - round(test * n), n - round(test * n)]
-        for split, split_x, split_y in zip(held, np.split(x, bounds), np.split(y, bounds), strict=True):
-            held[split].append((split_x, split_y))
-    splits: dict[str, Samples] = {
-        split: tuple(torch.from_numpy(np.concatenate(columns)) for columns in zip(*of, strict=True))
-        for split, of in held.items()
-        if split == "train" or any(len(y) for _, y in of)
-    }
-    owners = {split: np.repeat(np.arange(clients), [len(y) for _, y in of]) for split, of in held.items()}
-    labels = [y for _, y in held["train"]]
-    histogram = np.stack([np.bincount(mine, minlength=CLASSES) for mine in labels])
-    ends = np.cumsum([len(mine) for mine in labels])
-    # The class distribution of a client has no closed form; its label counts replace it.
-    classes = histogram / histogram.sum(axis=1, keepdims=True)
-    parts = np.split(np.arange(ends[-1]), ends[:-1])
+        for split, mine in zip(rows, np.split(np.arange(end - n, end), bounds), strict=True):
+            rows[split].append(mine)
     with torch_stream(seed, "init"):
         task = SoftmaxRegression(ridge)
-    return task, ClientData(splits, parts, owners=owners, classes=classes, histogram=histogram, seed=seed)
+    return task, natural_clients([np.concatenate(inputs), np.concatenate(labels)], rows, CLASSES, seed)
 
 
 def heterogeneity(

@@ -8,13 +8,10 @@ and if it divides samples by class but the targets are real numbers.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int, Num
-from pydantic import BeforeValidator
 
 from rollcall.tasks.streams import stream
 
@@ -225,39 +222,14 @@ def by_label(
     return Parts(rows, np.eye(labels.max() + 1)[label])
 
 
-def read_assignment(source: Any) -> np.ndarray:
-    """The client of each sample, from a file (.npy, .npz with one array, or .csv with the column `client`) or numbers.
-
-    Raises:
-        ValueError: no such file, or another format.
-    """
-    if not isinstance(source, str | Path):
-        return np.asarray(source)
-    path = Path(source)
-    if path.suffix not in (".npy", ".npz", ".csv") or not path.is_file():
-        raise ValueError("must be whole numbers, or the path of a .npy, .npz or .csv file that exists")
-    if path.suffix == ".csv":
-        table = pd.read_csv(path, skipinitialspace=True)
-        if list(table.columns) != ["client"]:
-            raise ValueError(f"must have the one column client, not {','.join(map(str, table.columns))}")
-        return table["client"].to_numpy()
-    loaded = np.load(path, allow_pickle=False)
-    if path.suffix == ".npy":
-        return loaded
-    with loaded as arrays:
-        if len(arrays.files) != 1:
-            raise ValueError(f"must hold one array, not {len(arrays.files)}")
-        return arrays[arrays.files[0]]
-
-
 def from_file(
     labels: Num[np.ndarray, "n"],
     clients: int,
     seed: int,
     *,
-    assignment: Annotated[np.ndarray, BeforeValidator(read_assignment)],
+    assignment: np.ndarray,
 ) -> Parts:
-    """The client of each training sample is given by a .npy, .npz or .csv file; samples of client -1 are left out.
+    """The client of each training sample is given by a .npy or .npz file; samples of client -1 are left out.
 
     Args:
         assignment: [n], the id of a client or -1, in the order of the training samples.

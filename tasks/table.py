@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 from torch.nn.functional import cross_entropy, mse_loss
 
-from rollcall.tasks.base import ClientData, Samples, need_least
+from rollcall.tasks.base import ClientData, natural_clients, need_least, need_shares
 from rollcall.tasks.models import Model, linear
 from rollcall.tasks.streams import stream, torch_stream
 from rollcall.tasks.supervised import SupervisedTask
@@ -52,9 +51,7 @@ def table(
         ValueError: a file or column that does not exist, missing values, or an option out of range.
     """
     need_least(1, at_least=at_least)
-    for name, share, most in (("validation", validation, 0.9), ("test", test, 0.9 - validation)):
-        if not 0 <= share <= most + 1e-9:
-            raise ValueError(f"{name}: {share} is not allowed; must be in [0, {most:g}], with validation")
+    need_shares(validation, test)
     rows = _rows(file, label, client, features, at_least)
     groups = rows.pop(client).astype(str)
     names, owner = np.unique(groups.to_numpy(), return_inverse=True)
@@ -70,22 +67,11 @@ def table(
         for split, part in zip(SPLITS, np.split(mine, bounds), strict=True):
             parts[split].append(np.sort(part))
     x = _encoded(rows, np.concatenate(parts["train"]))
-    splits: dict[str, Samples] = {}
-    for split in reversed(SPLITS):
-        taken = np.concatenate(parts[split])
-        if len(taken):
-            splits[split] = (torch.from_numpy(x[taken]), torch.from_numpy(y[taken]).to(_dtype(classes)))
-    owners = {split: np.repeat(np.arange(len(names)), [len(part) for part in parts[split]]) for split in SPLITS[:2]}
-    sizes = [len(part) for part in parts["train"]]
-    held = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    y = y.astype(np.float32 if classes is None else np.int64)
     with torch_stream(seed, "init"):
         network = model((x.shape[1],), 1 if classes is None else classes)
-    if classes is None:
-        return SupervisedTask(network, mse_loss), ClientData(splits, held, owners=owners, seed=seed)
-    histogram = np.stack([np.bincount(y[part], minlength=classes) for part in parts["train"]])
-    shares = histogram / histogram.sum(axis=1, keepdims=True)  # the class distribution of a client is not known
-    data = ClientData(splits, held, owners=owners, classes=shares, histogram=histogram, seed=seed)
-    return SupervisedTask(network, cross_entropy, classes), data
+    task = SupervisedTask(network, mse_loss if classes is None else cross_entropy, classes)
+    return task, natural_clients([x, y], {split: parts[split] for split in reversed(SPLITS)}, classes, seed)
 
 
 def _rows(file: str, label: str, client: str, features: Sequence[str] | None, at_least: int) -> pd.DataFrame:
@@ -132,7 +118,3 @@ def _encoded(rows: pd.DataFrame, train: np.ndarray) -> np.ndarray:
     for name in rows.columns.difference(numbers.columns, sort=False):
         columns.append(pd.get_dummies(rows[name].astype(str)).to_numpy())
     return np.hstack(columns).astype(np.float32)
-
-
-def _dtype(classes: int | None) -> torch.dtype:
-    return torch.float32 if classes is None else torch.int64

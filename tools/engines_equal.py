@@ -49,8 +49,6 @@ def trials() -> Iterator[tuple[str, dict[str, Any]]]:
         yield method, DIGITS | {"algorithm": method, "local": local}
     epochs = {"epochs": 2, "lr": 0.05, "batch_size": 8, "momentum": 0.9, "weight_decay": 0.01}
     yield "fedavg, two epochs, momentum", DIGITS | {"algorithm": "fedavg", "local": epochs}
-    adam = {"steps": 3, "lr": 0.01, "batch_size": 8, "optimizer": "adam", "clip_norm": 1.0}
-    yield "fedavg, local Adam, clipped", DIGITS | {"algorithm": "fedavg", "local": adam}
     convolutions = DIGITS["task"] | {"model": f"{__file__}:cnn", "augmentation": {"name": "crop_flip", "padding": 1}}
     local = {"steps": 3, "lr": 0.05, "batch_size": 8}
     yield "fedpbc, convolutions", DIGITS | {"task": convolutions, "algorithm": "fedpbc", "local": local}

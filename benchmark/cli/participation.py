@@ -1,7 +1,7 @@
 """`rollcall participation`: the participation model of a YAML file or of an experiment, without any learning."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -92,7 +92,7 @@ def participation(
 
 
 def load(
-    spec: str, only: Mapping[str, list[Any]] | None = None, note: recording.Say = lambda line: None
+    spec: str, only: Mapping[str, list[Any]] | None = None, note: Callable[[str], None] = lambda line: None
 ) -> tuple[Participation, str]:
     """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
 
@@ -143,10 +143,12 @@ def load(
     raise SettingError(f"no data set of {spec} is here; to download one: rollcall data fetch {absent[0]}")
 
 
-def _recorded(spec: str, note: recording.Say) -> Participation:
+def _recorded(spec: str, note: Callable[[str], None]) -> Participation:
     """A recording as it is, with the clients and the length of a round that its file does not tell."""
     try:
-        mask = recording.load(spec, note)
+        mask = recording.load(spec)
+        for line in recording.left_out(mask):
+            note(line)
         clients, length = mask.shape[-1], None
         if mask.dtype.names:
             clients = int(mask["client"].max(initial=0)) + 1

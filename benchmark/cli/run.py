@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rollcall.benchmark.cli.executor import ray_options
-from rollcall.benchmark.cli.selection import Plan, choosing, described, writable
+from rollcall.benchmark.cli.executor import ExecutorOption, ray_options
+from rollcall.benchmark.cli.selection import Plan, described, plans_of, taking, writable
 from rollcall.benchmark.cli.shared import (
     INTERRUPTED,
     STORE,
-    CheckpointEvery,
-    GpusPerTrial,
     Json,
-    RayAddress,
-    Retries,
-    StorageURL,
     Store,
     err,
     say,
@@ -27,7 +22,7 @@ from rollcall.benchmark.cli.shared import (
 )
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, counted
-from rollcall.benchmark.sweep.pool import Executor, Pool
+from rollcall.benchmark.sweep.pool import Pool, RayOptions
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Ends, Job
@@ -35,17 +30,12 @@ if TYPE_CHECKING:
 INSTALL_MLFLOW = "pip install '.[mlflow]'"
 
 
-@choosing
+@taking(plans=plans_of, options=ray_options)
 def run(
+    *,
     plans: list[Plan],
-    executor: Annotated[
-        Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
-    ] = None,
-    gpus_per_trial: GpusPerTrial = "0",
-    retries: Retries = 1,
-    checkpoint_every: CheckpointEvery = "2m",
-    ray_address: RayAddress = "",
-    storage: StorageURL = "",
+    executor: ExecutorOption = None,
+    options: RayOptions,
     store: Store = STORE,
     redo_changed: Annotated[
         bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
@@ -53,7 +43,6 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
-    options = ray_options(gpus_per_trial, retries, checkpoint_every, storage, ray_address)
     with Pool.of(executor, options, err) as pool:
         pool.start(sum(plan.unfinished(store) for plan in plans))
         sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs

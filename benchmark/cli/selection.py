@@ -189,17 +189,26 @@ def plans_of(
     return plans
 
 
-def choosing(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes the options of `plans_of` in place of its first parameter, the plans."""
-    options, (_, *others) = (list(inspect.signature(one).parameters.values()) for one in (plans_of, command))
+def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command takes the options of these functions in place of the parameters that they make: `plans=plans_of`."""
+    options = {name: inspect.signature(make).parameters for name, make in makers.items()}
 
-    @wraps(command)
-    def chosen(**values: Any) -> None:
-        command(plans_of(**{option.name: values.pop(option.name) for option in options}), **values)
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command).parameters
+        every = [option for name in own for option in options.get(name, {name: own[name]}).values()]
 
-    chosen.__signature__ = inspect.Signature([*options, *others])  # type: ignore[attr-defined]
-    chosen.__annotations__ = {option.name: option.annotation for option in (*options, *others)}
-    return chosen
+        @wraps(command)
+        def taken(**values: Any) -> None:
+            made = {name: make(**{one: values.pop(one) for one in options[name]}) for name, make in makers.items()}
+            command(**made, **values)
+
+        taken.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [option.replace(kind=option.KEYWORD_ONLY) for option in every]
+        )
+        taken.__annotations__ = {option.name: option.annotation for option in every}
+        return taken
+
+    return decorated
 
 
 def how_long(places: list[Place]) -> str:

@@ -44,15 +44,6 @@ Methods = Annotated[
 ]
 Tuned = Annotated[Path | None, typer.Option(metavar="FILE", help="Use the settings that `rollcall tune` chose.")]
 Store = Annotated[Path, typer.Option(envvar="ROLLCALL_STORE", help="Folder of the run folders.")]
-Retries = Annotated[int, typer.Option(min=0, help="Restarts of a trial whose process died, with ray.")]
-CheckpointEvery = Annotated[str, typer.Option(metavar="TIME", help="Time between two checkpoints of a trial: 30s, 5m.")]
-RayAddress = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Ray cluster, or auto. Default: RAY_ADDRESS, else this machine.")
-]
-StorageURL = Annotated[
-    str, typer.Option("--storage", metavar="URL", help="Where a cluster without a shared disk keeps run folders.")
-]
-GpusPerTrial = Annotated[str, typer.Option(metavar="SHARE", help="GPU share of a trial with ray; 0: CPU.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 STORE = Path("runs")
 

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from rollcall.benchmark.cli.selection import Plan, choosing, described, how_long
+from rollcall.benchmark.cli.selection import Plan, described, how_long, plans_of, taking
 from rollcall.benchmark.cli.shared import STORE, Json, Store, out, strict_json
 from rollcall.benchmark.config.choice import KINDS, installed
 from rollcall.benchmark.config.digest import flatten
@@ -61,7 +61,7 @@ def _summaries(kind: str) -> dict[str, str]:
     return summaries(KINDS[kind].address) | points
 
 
-@choosing
+@taking(plans=plans_of)
 def show(
     plans: list[Plan],
     estimate: Annotated[

@@ -16,7 +16,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.table import Table as Grid
 
-from rollcall.benchmark.cli.selection import Plan, choosing, claimed
+from rollcall.benchmark.cli.selection import Plan, claimed, plans_of, taking
 from rollcall.benchmark.cli.shared import (
     STORE,
     Json,
@@ -110,7 +110,7 @@ def doctor(
     raise typer.Exit(1 if damaged and not fix else 0)
 
 
-@choosing
+@taking(plans=plans_of)
 def clean(
     plans: list[Plan],
     dry_run: Annotated[

@@ -4,21 +4,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rollcall.benchmark.cli.executor import ray_options
-from rollcall.benchmark.cli.selection import plans_of, writable
+from rollcall.benchmark.cli.executor import ExecutorOption, ray_options
+from rollcall.benchmark.cli.selection import plans_of, taking, writable
 from rollcall.benchmark.cli.shared import (
     STORE,
-    CheckpointEvery,
-    GpusPerTrial,
     Json,
     Methods,
     Name,
     Only,
-    RayAddress,
-    Retries,
     Rounds,
     Set,
-    StorageURL,
     Store,
     Variant,
     draw,
@@ -28,7 +23,7 @@ from rollcall.benchmark.cli.shared import (
 )
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, parse_values, repeated
-from rollcall.benchmark.sweep.pool import Executor
+from rollcall.benchmark.sweep.pool import RayOptions
 
 if TYPE_CHECKING:
     from rollcall.benchmark.search.api import Tuning
@@ -38,9 +33,11 @@ SAMPLES = 30
 """Samples of each cell, unless the command says how many."""
 
 
+@taking(ray=ray_options)
 def tune(
     experiment: Name,
     space: Annotated[str, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")],
+    *,
     samples: Annotated[
         int | None, typer.Option(min=1, help=f"Samples of each cell, at most. Default: {SAMPLES}.")
     ] = None,
@@ -64,14 +61,8 @@ def tune(
     methods: Methods = None,
     allow_test: Annotated[bool, typer.Option("--allow-test", help="Allow a metric of the test split.")] = False,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the search.")] = True,
-    executor: Annotated[
-        Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
-    ] = None,
-    gpus_per_trial: GpusPerTrial = "0",
-    retries: Retries = 1,
-    checkpoint_every: CheckpointEvery = "2m",
-    ray_address: RayAddress = "",
-    storage: StorageURL = "",
+    executor: ExecutorOption = None,
+    ray: RayOptions,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
@@ -104,7 +95,7 @@ def tune(
         per=[axis for axis in per.split(",") if axis],
         store=store,
         executor=executor,
-        ray=ray_options(gpus_per_trial, retries, checkpoint_every, storage, ray_address),
+        ray=ray,
         allow_test=allow_test,
         console=err,
     )

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from rollcall.benchmark.config.errors import SettingError, from_pydantic, in_yaml, listed
 from rollcall.benchmark.config.text import parsed
 
-DATA_FILES = (".npy", ".npz", ".csv", ".parquet", ".json", ".pkl", ".pickle")
+DATA_FILES = (".npy", ".npz", ".csv", ".parquet")
 """The endings of data files that an experiment file may name."""
 
 

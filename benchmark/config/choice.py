@@ -452,17 +452,19 @@ def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
     except ValueError:
         raise ValueError("must be numbers in rows of equal length") from None
     if numbers.dtype.kind not in "biuf":
-        raise ValueError("must be numbers, or the path of a .npy file")
+        raise ValueError("must be numbers, or the path of a .npy or .npz file")
     return numbers
 
 
 def _array_of_file(file: Path) -> np.ndarray:
+    """The array of a .npy file, or the only one of a .npz file."""
     if not file.is_file():
         raise ValueError(f"{str(file)!r} is not allowed; there is no file {file.resolve()}")
-    try:
-        return typing.cast(np.ndarray, np.load(file, allow_pickle=False))
-    except (ValueError, OSError, EOFError):
-        raise ValueError(f"{str(file)!r} is not allowed; must be a .npy file of numbers") from None
+    if file.suffix not in (".npy", ".npz"):
+        raise ValueError(f"{str(file)!r} is not allowed; must be a .npy or .npz file of numbers")
+    from rollcall.participation import recording
+
+    return recording.array(file)
 
 
 def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **options: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
@@ -25,65 +25,21 @@ BatchSize = Annotated[int | Literal["full"], PlainValidator(_batch_size)]
 Momentum: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
 Decay: TypeAlias = Momentum
 
-LOCAL = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "adamw"), ("betas", "eps", "weight_decay"))
-SERVER = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "yogi"), ("betas", "eps"))
-"""The suite's optimizers, with the settings beside `optimizer` that are their options."""
+OPTIONS = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "yogi"), ("betas", "eps"))
+"""The suite's server optimizers, with the settings beside `optimizer` that are their options."""
 
 
 def _server_optimizer(value: Any) -> str | Choice:
     """The name of one of the suite's optimizers, or a choice from outside, which has options of its own."""
     # No choice is read for a name: that imports torch, which takes seconds.
-    return value if isinstance(value, str) and value in SERVER else read("server_optimizer", value)
+    return value if isinstance(value, str) and value in OPTIONS else read("server_optimizer", value)
 
 
 ServerOptimizer = Annotated[Literal["sgd", "adam", "yogi"] | Choice, PlainValidator(_server_optimizer)]
 
 
-class OptimizerSettings(Settings):
-    """An optimizer with its options: the base of `local` and `server`.
-
-    The options of the suite's optimizers are settings beside `optimizer`. A server optimizer from outside has its own.
-    """
-
-    known: ClassVar[Mapping[str, tuple[str, ...]]]
-
-    if TYPE_CHECKING:  # pydantic would list the fields of a base first
-
-        @property
-        def optimizer(self) -> str | Choice: ...
-
-    @model_validator(mode="before")
-    @classmethod
-    def _options_beside_the_name(cls, data: Any) -> Any:
-        """`optimizer: {name: adam, eps: 1}` means `optimizer: adam` and `eps: 1`: one way to write it, one digest."""
-        chosen = data.get("optimizer") if isinstance(data, dict) else None
-        if isinstance(chosen, Mapping) and isinstance(chosen.get("name"), str) and chosen["name"] in cls.known:
-            options = {key: value for key, value in chosen.items() if key != "name"}
-            return data | options | {"optimizer": chosen["name"]}
-        return data
-
-    @model_validator(mode="after")
-    def _options_are_of_the_optimizer(self) -> "OptimizerSettings":
-        for option in sorted({option for options in self.known.values() for option in options}):
-            value, default = getattr(self, option), type(self).model_fields[option].default
-            if value != default and option not in self.options():
-                raise SettingError(f"{option}: {value} is not allowed with {self.label}; must be left out")
-        return self
-
-    def options(self) -> dict[str, Any]:
-        """The arguments of one of the suite's optimizers besides the parameters and `lr`."""
-        return {option: getattr(self, option) for option in self.known.get(self.label, ())}
-
-    @property
-    def label(self) -> str:
-        """The name of the optimizer."""
-        return self.optimizer.label if isinstance(self.optimizer, Choice) else self.optimizer
-
-
-class Local(OptimizerSettings):
+class Local(Settings):
     """The local training of a client in a round."""
-
-    known = LOCAL
 
     steps: PositiveInt | None = Field(1, description="K, the number of local steps; null if `epochs` is set")
     epochs: PositiveInt | None = Field(
@@ -96,24 +52,11 @@ class Local(OptimizerSettings):
     last_batch: Literal["keep", "drop"] = Field(
         "keep", description="what happens to the smaller last minibatch of an epoch: keep it, or drop it"
     )
-    optimizer: Literal["sgd", "adam", "adamw"] = Field(
-        "sgd", description="the optimizer of the clients' steps, which starts anew in every round"
-    )
-    momentum: Momentum = Field(0.0, description="momentum of the clients' `sgd`")
+    momentum: Momentum = Field(0.0, description="momentum of the clients' SGD")
     keep_momentum: bool = Field(
         False, description="whether a client keeps its momentum buffer from one of its rounds to the next"
     )
-    weight_decay: NonNegativeFloat = Field(
-        0.0,
-        description="weight decay w: `sgd` and `adam` add w x to the gradient; `adamw` multiplies x by 1 - lr w",
-    )
-    betas: tuple[Decay, Decay] = Field((0.9, 0.999), description="decay rates of the two moments of `adam` and `adamw`")
-    eps: PositiveFloat = Field(1e-8, description="added to the denominator of `adam` and `adamw`")
-    clip_norm: PositiveFloat | None = Field(
-        None,
-        description="the largest norm of a client's minibatch gradient in a local step: a longer gradient is scaled "
-        "down to it, as by torch.nn.utils.clip_grad_norm_; null for no clipping",
-    )
+    weight_decay: NonNegativeFloat = Field(0.0, description="weight decay w: w x is added to the gradient")
     schedule: ScheduleChoice = Field(
         read("schedule", "constant"), description="how `lr` changes over the rounds: its factor in round t"
     )
@@ -143,10 +86,11 @@ class Local(OptimizerSettings):
         return self.epochs if self.steps is None and self.batch_size == "full" else self.steps
 
 
-class Server(OptimizerSettings):
-    """The optimizer that applies an algorithm's update to the server model."""
+class Server(Settings):
+    """The optimizer that applies an algorithm's update to the server model.
 
-    known = SERVER
+    The options of the suite's optimizers are settings beside `optimizer`. An optimizer from outside has its own.
+    """
 
     optimizer: ServerOptimizer = Field(
         "sgd", description="the server optimizer: one of the suite's, or a class like those of torch.optim"
@@ -158,6 +102,33 @@ class Server(OptimizerSettings):
     eps: PositiveFloat = Field(
         1e-3, description="added to the denominator of `adam` and `yogi`: tau of Reddi et al. (2021)"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _options_beside_the_name(cls, data: Any) -> Any:
+        """`optimizer: {name: adam, eps: 1}` means `optimizer: adam` and `eps: 1`: one way to write it, one digest."""
+        chosen = data.get("optimizer") if isinstance(data, dict) else None
+        if isinstance(chosen, Mapping) and isinstance(chosen.get("name"), str) and chosen["name"] in OPTIONS:
+            options = {key: value for key, value in chosen.items() if key != "name"}
+            return data | options | {"optimizer": chosen["name"]}
+        return data
+
+    @model_validator(mode="after")
+    def _options_are_of_the_optimizer(self) -> "Server":
+        for option in sorted({option for options in OPTIONS.values() for option in options}):
+            value, default = getattr(self, option), type(self).model_fields[option].default
+            if value != default and option not in self.options():
+                raise SettingError(f"{option}: {value} is not allowed with {self.label}; must be left out")
+        return self
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of one of the suite's optimizers besides the parameters and `lr`."""
+        return {option: getattr(self, option) for option in OPTIONS.get(self.label, ())}
+
+    @property
+    def label(self) -> str:
+        """The name of the optimizer."""
+        return self.optimizer.label if isinstance(self.optimizer, Choice) else self.optimizer
 
     @property
     def plain(self) -> bool:

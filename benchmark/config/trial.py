@@ -137,11 +137,7 @@ class Trial(Spec):
             method = self.algorithm.build()
         local, server = self.local, self.server
         try:
-            method.check(
-                Setting(
-                    local.common_steps, server.plain, local.momentum, local.label, local.clip_norm, local.keep_momentum
-                )
-            )
+            method.check(Setting(local.common_steps, server.plain, local.momentum, local.keep_momentum))
         except ValueError as error:
             raise SettingError(str(error)) from None
         if self.evaluation.weights:  # the model must be a weighted sum of the client updates

@@ -21,7 +21,7 @@ from rollcall.benchmark.engines.flat_task import (
     in_channels_last,
     thread_pool,
 )
-from rollcall.benchmark.engines.local_training import LocalTraining, clip_gradient
+from rollcall.benchmark.engines.local_training import LocalTraining
 from rollcall.tasks import Samples
 from rollcall.tasks.streams import torch_stream
 
@@ -114,15 +114,9 @@ class SequentialWork(Work):
             replica.move(y[row])  # the steps change this row in place
             corrections = None if correct is None else self.model.split(correct[row])
             velocities = None if velocity is None else self.model.split(velocity[row])
-            optimizer = None if self.local.optimizer is None else self.local.optimizer(replica.parameters, lrs[row])
             for step in range(*self.local.of([client])):
                 _, gradients = self._one_gradient(replica, client, step)
-                if self.local.clip_norm is not None:
-                    clip_gradient(gradients, self.local.clip_norm)
-                if optimizer is None:
-                    replica.descend(gradients, lrs[row], self.local, corrections, velocities)
-                else:
-                    replica.step(optimizer, gradients, corrections)
+                replica.descend(gradients, lrs[row], self.local, corrections, velocities)
 
         self._for_each(clients, work)
 
@@ -203,12 +197,3 @@ class Replica:
         if corrections is not None:
             torch._foreach_sub_(self.parameters, corrections, alpha=lr)
         torch._foreach_sub_(self.parameters, gradients, alpha=lr)
-
-    def step(self, optimizer: torch.optim.Optimizer, gradients: Tensors, corrections: Tensors | None) -> None:
-        """One step of a torch optimizer, whose parameters are those of this replica."""
-        if corrections is not None:
-            gradients = torch._foreach_add(gradients, corrections)
-        for parameter, gradient in zip(self.parameters, gradients, strict=True):
-            parameter.grad = gradient
-        optimizer.step()
-        optimizer.zero_grad()

@@ -13,7 +13,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.engines.base import Moving, Work
 from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import FlatTask
-from rollcall.benchmark.engines.local_training import AdamRows, LocalTraining, clip_rows
+from rollcall.benchmark.engines.local_training import LocalTraining
 from rollcall.benchmark.engines.loss import (
     FastCrossEntropy,
     Loss,
@@ -65,8 +65,7 @@ class Vectorised:
         self.shapes = [parameter.shape for parameter in model.parameters_]
         self.per_client = PerClientGradients(loss, [f"task.{name}" for name in model.buffer_names])
         self.padding = not model.buffer_names and is_mean_of_samples(loss, few)
-        plain = local.optimizer is None and local.clip_norm is None
-        self.chunk_size = ChunkSize(model, loss, few, memory, copies=4 if plain else 10)
+        self.chunk_size = ChunkSize(model, loss, few, memory)
         key = kernels_key(model.task)
         self.gradients = {
             (padded, losses): Traced(partial(self.per_client, padded=padded, losses=losses), (padded, losses, key))
@@ -203,9 +202,6 @@ class Descent:
         self.clients, self.ids = clients, ids
         self.moving = moving
         self.positions, self.buffers = work.client_buffers.get(ids, clients.device)
-        self.optimizer: AdamRows | None = None
-        if self.local.optimizer is not None:
-            self.optimizer = AdamRows(self.local.optimizer, pad_clients(moving.y, self.engine.padded_number(len(ids))))
 
     def run(self, K: Int[np.ndarray, "n"]) -> None:
         """All steps, K_i of each client."""
@@ -226,15 +222,13 @@ class Descent:
         lrs = (lr * moving.y.new_ones(padded))[:, None]
         pieces = self.engine.split(moving.y)
         gradients_at = self._gradients(n, moving.y, pieces, minibatches)
-        clip_norm = self.local.clip_norm
-        plain = self.optimizer is None and not self.local.weight_decay and moving.correct is moving.velocity is None
+        plain = not self.local.weight_decay and moving.correct is moving.velocity is None
         rates = [lrs.view(-1, *(1,) * (piece.ndim - 1)) for piece in pieces]
         for k in range(end - begin):
-            gradients = gradients_at(k) if clip_norm is None else clip_rows(gradients_at(k), clip_norm)
             if plain:
-                torch._foreach_addcmul_(pieces, gradients, rates, value=-1)
+                torch._foreach_addcmul_(pieces, gradients_at(k), rates, value=-1)
             else:
-                self._step(gradients, lrs, moving)
+                self._step(gradients_at(k), lrs, moving)
         if padded != n:
             self.moving.write(moving.each(lambda rows: rows[:n]), slice(n))
 
@@ -252,13 +246,10 @@ class Descent:
         return gradients_at
 
     def _step(self, gradients: list[Tensor], lrs: Float[Tensor, "n 1"], moving: Moving) -> None:
-        """One step; models, velocities and the state of the optimizer are changed in place."""
+        """One step; models and velocities are changed in place."""
         y, _, correct, velocity = moving
         decay = self.local.weight_decay
-        if self.optimizer is not None:
-            rows = torch.cat([piece.flatten(1) for piece in gradients], dim=1)
-            self.optimizer.step(y, rows if correct is None else rows.add_(correct), lrs)
-        elif velocity is not None:
+        if velocity is not None:
             velocity.mul_(self.local.momentum)
             torch._foreach_add_(self.engine.split(velocity), gradients)
             if correct is not None:
@@ -316,17 +307,16 @@ class ChunkSize:
         loss: of the task.
         samples: a few.
         memory: bytes that may be used; None for half of what a GPU has free, and 1 GiB on a CPU.
-        copies: models that a client needs memory for: its own, its gradient, copies of both in a kernel's layout, and
-            an optimizer's state.
     """
 
-    def __init__(self, model: FlatTask, loss: Loss, samples: Samples, memory: int | None, copies: int) -> None:
+    def __init__(self, model: FlatTask, loss: Loss, samples: Samples, memory: int | None) -> None:
         device = samples[0].device
         if memory is None and device.type == "cuda":
             reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
             memory = int(torch.cuda.mem_get_info(device)[0] + reserve) // 2
         self.memory = 2**30 if memory is None else memory
-        self.bytes_per_client = copies * sum(p.numel() * p.element_size() for p in model.parameters_)
+        # Its model and gradient, and copies of both in a kernel's layout.
+        self.bytes_per_client = 4 * sum(p.numel() * p.element_size() for p in model.parameters_)
         # What the forward pass saves, and what the backward pass makes of it.
         self.bytes_per_sample = 2 * activation_bytes(loss, samples)
         # The samples of all steps, with what their augmentation needs.

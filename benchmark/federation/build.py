@@ -16,7 +16,7 @@ from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines import LocalTraining, local_training
+from rollcall.benchmark.engines import LocalTraining
 from rollcall.benchmark.federation.checked import check_init, check_task, located
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
@@ -197,15 +197,10 @@ def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.opt
 
 
 def local_steps(local: Local, minibatches: Minibatches) -> LocalTraining:
-    """The clients' local training; epochs become steps. The engines compute SGD themselves."""
-    optimizer = None
-    if local.optimizer != "sgd":
-        optimizer = partial(local_training.OPTIMIZERS[local.optimizer], **local.options())
+    """The clients' local training; epochs become steps."""
     return LocalTraining(
         steps=local.steps or (local.epochs or 1) * minibatches.per_epoch,
         momentum=local.momentum,
-        weight_decay=local.weight_decay if optimizer is None else 0.0,
+        weight_decay=local.weight_decay,
         keep_momentum=local.keep_momentum,
-        optimizer=optimizer,
-        clip_norm=local.clip_norm,
     )

@@ -70,10 +70,10 @@ def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
     Numbers that are not finite are not looked for.
     """
     update, after = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
-    kind = type(state).__name__
-    pair = f"(update, state): {_in_words(x)} or None, and the state, of class {kind} as from init"
-    fits = (update is None or _alike(update, x)) and type(after) is type(state)
-    _need(algorithm, "round", fits, pair, _in_words(returned))
+    if type(after) is not type(state) or not (update is None or _alike(update, x)):
+        kind = type(state).__name__
+        pair = f"(update, state): {_in_words(x)} or None, and the state, of class {kind} as from init"
+        raise WrongReturnError(algorithm, "round", pair, _in_words(returned))
     check_init(algorithm, after, "round")
 
 

@@ -117,20 +117,27 @@ def work(trial: Trial) -> Trial:
 
 
 def computing(trials: Sequence[Trial], population: Population) -> list[float]:
-    """For each trial, the mean number of clients that compute in a round: the active ones, or all."""
-    active: dict[str, float] = {}
+    """For each trial, the mean number of clients whose work an engine computes in a round: the active ones, or all.
+
+    With a clock these are those in time, or all available ones: the work of clients that are late is not simulated.
+    """
+    means: dict[str, float] = {}
     counts = []
     for trial in trials:
-        if trial.algorithm.build().properties.asks_all:
+        asks_all = trial.algorithm.build().properties.asks_all
+        if asks_all and trial.clock is None:
             counts.append(float(population.clients))
             continue
-        roll_call = Trial(
-            task=trial.task, participation=trial.participation, algorithm=read("algorithm", "fedavg"), rounds=1
-        ).digest
-        if roll_call not in active:
-            model = trial.participation.build(population)
-            active[roll_call] = fmean(len(model.active(t)) for t in range(LOOKED_AT))
-        counts.append(active[roll_call])
+        roll_call = trial.model_copy(update={"seed": 0, "rounds": 1})
+        if trial.clock is None:
+            roll_call = Trial(
+                task=trial.task, participation=trial.participation, algorithm=read("algorithm", "fedavg"), rounds=1
+            )
+        if (kind := roll_call.digest) not in means:
+            model = trial.participation.build(population) if trial.clock is None else build(roll_call).participation
+            late = [model.late(t) if asks_all else None for t in range(LOOKED_AT)]
+            means[kind] = fmean(len(model.active(t)) + (0 if one is None else len(one)) for t, one in enumerate(late))
+        counts.append(means[kind])
     return counts
 
 

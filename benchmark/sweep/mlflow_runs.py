@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
 from typing import Any
 
 from yaml import YAMLError
@@ -36,11 +35,8 @@ METRICS_AT_ONCE = 900
 PARENT = "rollcall.parent"
 """The tag of a parent run: its name. Runs of trials have the tag `rollcall.trial` instead."""
 
-FIRST, INTERVAL = 2.0, 10.0
-"""Seconds until the first push of a trial that is still running, and between two pushes."""
-
-PAUSE = 10.0
-"""After a push that failed, the pause before the next one, as a multiple of its duration."""
+INTERVAL = 10.0
+"""Seconds between two looks at the run folders of a sweep."""
 
 
 class Runs:
@@ -184,49 +180,22 @@ class Mirror:
         self.experiment = experiment
         self.runs: Runs | None = None
         self.copied = {folder: folder.changed for folder in folders}
-        self.next: dict[RunFolder, float] = {}
         self.down = False
-        self.pause_ends = 0.0
 
-    def look(self) -> None:
-        """Copy the folders that have changed: of ended trials at once, of running ones now and then."""
-        due = []
-        for folder in self._changed():
-            try:
-                running = folder.state == "running"
-            except Damaged:  # `_told_of` says so
-                running = False
-            if not running or monotonic() >= self.next.setdefault(folder, monotonic() + FIRST):
-                due.append(folder)
-        if due or self.runs is None:
-            self._copy(due)
-
-    def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
-        """Copy the folders that are still missing, and end the parent run; see `Runs.end`."""
-        self._copy(self._changed(), lambda runs: runs.end(state, tables))
-
-    def _changed(self) -> list[RunFolder]:
-        return [folder for folder, copied in self.copied.items() if folder.changed != copied]
-
-    def _copy(self, folders: list[RunFolder], then: Callable[[Runs], None] = lambda _: None) -> None:
-        """Copy run folders and do something, unless the last attempt was a moment ago and failed."""
-        start = monotonic()
-        if start < self.pause_ends:
-            return
+    def look(self, then: Callable[[Runs], None] = Runs.begin) -> None:
+        """Copy the folders that have changed, and then mark the parent run."""
+        changed = {folder: folder.changed for folder in self.copied}
+        folders = [folder for folder, time in changed.items() if time != self.copied[folder]]
         try:
             probe(os.environ.get("MLFLOW_TRACKING_URI", ""))
-            if self.runs is None:
-                self.runs = Runs(self.store, self.experiment)
-                self.runs.begin()
+            self.runs = self.runs or Runs(self.store, self.experiment)
             if self.down:
-                self.runs.begin()
                 print(f"MLflow answers again. Now copied: {counted(len(folders), 'run folder')}", file=sys.stderr)
                 self.down = False
             for folder in folders:
-                changed = folder.changed
                 with _told_of(folder):
                     self.runs.push(folder)
-                self.copied[folder], self.next[folder] = changed, monotonic() + INTERVAL
+                self.copied[folder] = changed[folder]
             then(self.runs)
         except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
             if not self.down:
@@ -236,7 +205,10 @@ class Mirror:
                     file=sys.stderr,
                 )
             self.down = True
-            self.pause_ends = monotonic() + PAUSE * (monotonic() - start)
+
+    def end(self, state: str, tables: Callable[[Path], None] | None = None) -> None:
+        """Copy the folders that are still missing, and end the parent run; see `Runs.end`."""
+        self.look(lambda runs: runs.end(state, tables))
 
 
 def sync(store: Path, experiments: list[str], tables: Callable[[str, Path], None]) -> dict[str, int]:

@@ -5,7 +5,7 @@ This module imports neither torch nor Ray before it runs a job.
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.util import find_spec
@@ -131,11 +131,13 @@ class Pool:
             if not todo:
                 return Ends(jobs, {})
             mirror = None
+            copying: AbstractContextManager[None] = nullcontext()
             if self.mlflow:
-                from rollcall.benchmark.sweep.mlflow_runs import Mirror
+                from rollcall.benchmark.sweep.mlflow_runs import INTERVAL, Mirror
 
                 mirror = Mirror(todo[0].store, todo[0].experiment, [job.folder for job in todo])
-            with repeating(view.look), nullcontext() if mirror is None else repeating(mirror.look):
+                copying = repeating(mirror.look, INTERVAL)
+            with repeating(view.look, 1.0), copying:
                 if self.executor == "ray":
                     from rollcall.benchmark.sweep.ray_executor import run_ray
 
@@ -151,12 +153,16 @@ class Pool:
 
 
 @contextmanager
-def repeating(function: Callable[[], None]) -> Iterator[None]:
-    """Call a function every second in another thread until the `with` block ends, which raises its exception."""
+def repeating(function: Callable[[], None], pause: float) -> Iterator[None]:
+    """Call a function in another thread, with pauses of so many seconds, until the `with` block ends.
+
+    The block raises the exception of the function.
+    """
     over = Event()
 
     def repeat() -> None:
-        while not over.wait(1.0):
+        function()
+        while not over.wait(pause):
             function()
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix=function.__qualname__) as thread:

@@ -61,7 +61,7 @@ def test_docstring_is_split():
         (Sequence[int] | None, "list of whole number or `null`"),
         (tuple[float, float], "list of 2: number, number"),
         (dict[str, bool], "mapping of text to true or false"),
-        (float | np.ndarray, "number or array (in the file, or the path of a `.npy` file)"),
+        (float | np.ndarray, "number or array (in the file, or the path of a `.npy` or `.npz` file)"),
         (Inner, "[Inner](#settings-inner)"),
     ],
 )

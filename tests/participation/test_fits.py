@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from rollcall.participation import Bernoulli, Population, Trace, matched
+from rollcall.participation import Bernoulli, Population, Trace, fits, matched
 from rollcall.participation.fits import FITS, compare
 from rollcall.participation.recording import INTERVALS
 
@@ -62,7 +62,8 @@ def test_a_matched_model_is_fitted_to_the_devices_of_the_seed():
     assert drawn.stationary[0] == pytest.approx(0.3, abs=0.04)
 
 
-def test_features_of_a_trace_by_hand():
+def test_features_of_a_trace_by_hand(monkeypatch):
+    monkeypatch.setattr(fits, "COMPARED", 4000)
     # Two clients in turn, twelve hours each: the number active never changes. A third is on at noon of even days.
     hours = np.arange(24 * 20)
     turn = hours % 24 < 12

@@ -10,7 +10,7 @@ from separation_oracle import brute_separation
 
 from rollcall.algorithms import FedPBC, Round
 from rollcall.algorithms.availability import Watch
-from rollcall.participation import Cyclic, GroupEvents, Markov, MarkovPiLambda, Population, statements
+from rollcall.participation import Cyclic, GroupEvents, Markov, MarkovPiLambda, Participation, Population, statements
 from rollcall.participation.streams import stream
 from rollcall.participation.theory.separation import separation_chain
 
@@ -115,7 +115,7 @@ def test_counted_weights_by_hand():
         def probability(self, t):
             return None
 
-    found = row(statements.record(0, participation=lambda population: Drawn(), clients=2, rounds=3))
+    found = row(statements.record(0, participation=Drawn, clients=2, rounds=3))
     assert found["weights"] == pytest.approx(0.25)
     assert found["rarest"] == pytest.approx(2 / 3 / 0.5 - 1)
 
@@ -207,7 +207,7 @@ def test_class_coupling_floor_of_the_probabilities():
     assert 0 < found["largest"] <= found["first_two"] <= 1
 
 
-class Recorded:
+class Recorded(Participation):
     """Client 0 is active in rounds 0, 1, 4, 5, 8, 9, ..., client 1 in round 4, client 2 never; p = 1/2."""
 
     def active(self, t):
@@ -220,7 +220,7 @@ class Recorded:
 
 
 def test_record_of_a_roll_call_by_hand():
-    found = row(statements.record(0, participation=lambda population: Recorded(), clients=3, rounds=12))
+    found = row(statements.record(0, participation=Recorded, clients=3, rounds=12))
     assert found["share"] == pytest.approx(7 / 36)
     assert found["never"] == 1
     assert found["separation"] == 0

@@ -86,7 +86,7 @@ class Peeking(Standardising):
         return cross_entropy(logits * 2 if logits.sum().item() > 0 else logits, batch[1])
 
 
-def by_torch(work, make, start, client, lr=LR, clip_norm=None, correction=None, t=T):
+def by_torch(work, make, start, client, lr=LR, correction=None, t=T):
     """A copy of the task after the client's steps of round t by a torch optimizer, from a sequential work."""
     model = copy.deepcopy(work.model.task)
     nn.utils.vector_to_parameters(start.clone(), model.parameters())
@@ -97,8 +97,6 @@ def by_torch(work, make, start, client, lr=LR, clip_norm=None, correction=None, 
         model.loss(work.feed.batch(client, step)).backward()
         for parameter in model.parameters():
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        if clip_norm is not None:
-            nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
         if correction is not None:
             for parameter, piece in zip(model.parameters(), work.model.split(correction), strict=True):
                 parameter.grad += piece

@@ -8,7 +8,7 @@ import yaml
 from command import TINY, rollcall, write
 
 from rollcall.benchmark.cli.participation import load
-from rollcall.participation import Bernoulli, Population, Trace, recording
+from rollcall.participation import Bernoulli, Population, Trace, fits, recording
 from rollcall.participation.summary import probabilities, summarise
 
 
@@ -77,7 +77,8 @@ def test_a_recorded_roll_call_replays(spec, tmp_path, capsys):
     assert all(np.array_equal(original.active(t), replay.active(t)) for t in range(40))
 
 
-def test_a_recording_alone(tmp_path, capsys):
+def test_a_recording_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(fits, "COMPARED", 500)
     file = tmp_path / "calls.csv"
     # Rounds of 600 s: client 0 in 0 and 1, client 2 in 1 and 3; client 1 has no interval.
     file.write_text("client,start,end\n0,0,700\n2,500,1100\n0,100,200\n2,1800,1900\n")
@@ -97,7 +98,7 @@ def test_a_recording_alone(tmp_path, capsys):
     summary = json.loads(rollcall(capsys, "participation", str(file), "--json")[1])
     assert len(summary["notes"]) == 3
     assert list(summary["fits"])[:3] == ["trace", "uniform", "bernoulli"]
-    code, _, err = rollcall(capsys, "participation", str(tmp_path / "none.json"))
+    code, _, err = rollcall(capsys, "participation", str(tmp_path / "none.csv"))
     assert (code, "With a name: phones" in " ".join(err.split())) == (2, True)
 
 

@@ -76,20 +76,23 @@ def test_ray_and_inline_agree_and_go_on_after_a_trial_that_fails(store, tmp_path
     broken = "if call.t == 3:\n            raise RuntimeError(root().resolve())\n        if len(call.active) == 0:"
     code = "from rollcall.tasks.datasets import root\n" + METHOD.replace("if len(call.active) == 0:", broken)
     (tmp_path / "mine.py").write_text(code)
-    file = write(tmp_path)
+    clock = {"speed": {"name": "lognormal", "median": 5, "spread": 1.0}, "jitter": 0.5, "wait": {"deadline": 0.5}}
+    panels = {"plain": {}, "clocked": {"trial": {"clock": clock}}}
+    file = write(tmp_path, panels=panels)
     histories = {}
     for executor in ("ray", "inline"):
         where = ("--executor", executor, "--store", str(tmp_path / executor))
         code, out, err = rollcall(capsys, "run", file, "--algorithm", f"{tmp_path}/mine.py:Halfway", *where, "--json")
         assert code == 1
         failures = [line for line in err.splitlines() if line.startswith("failed: Halfway-seed")]
-        assert [line.partition(": RuntimeError: ")[2] for line in failures] == [str(tmp_path / "data")] * 2
+        assert [line.partition(": RuntimeError: ")[2] for line in failures] == [str(tmp_path / "data")] * 4
         reports = {report["trial"]: report for report in json.loads(out)}
-        assert sorted(report["state"] for report in reports.values()) == ["failed"] * 2 + ["finished"] * 4
+        assert sorted(report["state"] for report in reports.values()) == ["failed"] * 4 + ["finished"] * 8
         histories[executor] = {name: RunFolder(Path(report["folder"])).history() for name, report in reports.items()}
         rows = json.loads(rollcall(capsys, "leaderboard", file, *where[2:], "--json")[1])["rows"]
         assert {row["labels"]["algorithm"]: row["seeds"] for row in rows} == {"fedavg": 2, "fedpbc": 2}
     assert all(history.equals(histories["inline"][name]) for name, history in histories["ray"].items())
+    assert sum("time/seconds" in history for history in histories["ray"].values()) == 6
 
 
 def test_a_method_of_ones_own_stands_beside_the_others(store, tmp_path, capsys):

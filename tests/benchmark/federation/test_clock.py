@@ -168,7 +168,7 @@ REFUSED = [
     ({"speed": [1.0, 2.0]}, "clock.speed: shape (2,) is not allowed; must be one number or [3], one for each client"),
     ({"speed": "lognormal"}, "clock.speed.median: is missing; it must be given"),
     ({"speed": {"name": "lognormal", "median": -1}}, "clock.median: -1 is not allowed; must be at least 0"),
-    ({"speed": "fast"}, "clock.speed: 'fast' is not allowed; must be numbers, or the path of a .npy file"),
+    ({"speed": "fast"}, "clock.speed: 'fast' is not allowed; must be numbers, or the path of a .npy or .npz file"),
     ({"speed": 1, "wait": "some"}, "clock.wait: 'some' is not allowed; must be all, {first: N}, {deadline: SECONDS}, or both keys"),
     ({"speed": 1, "wait": {"first": 0}}, "clock.wait.first: 0 is not allowed; must be greater than 0"),
     ({"speed": 1, "wait": {"first": 4}}, "clock.wait.first: 4 is not allowed; must be in [1, 3]"),

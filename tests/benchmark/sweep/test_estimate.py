@@ -117,6 +117,15 @@ def test_roll_calls_are_counted():
     assert estimate.computing(trials, Population(4)) == [4, 4, 0.75, 4]
 
 
+def test_with_a_clock_only_the_clients_in_time_are_computed():
+    """Four are available and the first two uploads count: methods that ask all see the four, others the two."""
+    task = {"name": "quadratic", "targets": np.zeros((5, 1))}
+    settings = {"task": task, "participation": {"name": "trace", "mask": [[1, 1, 1, 1, 0]]}, "rounds": 9}
+    clock = {"clock": {"speed": [1, 2, 3, 4, 5], "wait": {"first": 2}}}
+    trials = [Trial.read(settings | clock | {"algorithm": name}) for name in ("fedavg", "mifa", "fedpbc")]
+    assert estimate.computing(trials, Population(5)) == [2, 2, 4]
+
+
 def test_what_counts_as_the_same_work():
     def kind(**changes):
         return work(Trial.read(DIGITS | changes)).digest

@@ -24,7 +24,6 @@ def test_a_server_is_stopped_and_started_in_the_middle(store, tmp_path, monkeypa
                 if number == 2:
                     server.stop()
                 if number == 4:
-                    mirror.pause_ends = 0.0
                     server.start()
                 yield job
 
