@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from zlib import crc32
 
+from rollcall.benchmark.config.experiment import is_number
 from rollcall.benchmark.config.text import parsed
 
 COLOURS = {
@@ -68,6 +69,13 @@ def label_name(axis: str, label: str) -> str:
     own = re.fullmatch(r".*[.]\w+:(\w+)", base)
     words = _entry(axis, base).get("name", own[1] if own else base)
     return ", ".join([f"{words} ({number})" if number else words, *options])
+
+
+def label_text(axis: str, label: str, axes: Iterable[str] = ()) -> str:
+    """A label beside those of other axes: a number with the name of its setting, in full if two of them end alike."""
+    end = axis.rpartition(".")[2]
+    alike = sum(end == other.rpartition(".")[2] for other in axes) > 1
+    return f"{axis if alike else end} {label}" if is_number(label) else label_name(axis, label)
 
 
 def label_names(axis: str, labels: Iterable[str]) -> dict[str, str]:

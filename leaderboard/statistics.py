@@ -103,7 +103,6 @@ def bootstrap(
     statistic: Callable[..., Array],
     tasks: Sequence[Float[np.ndarray, "runs"]],
     level: float = 0.95,
-    resamples: int = RESAMPLES,
 ) -> tuple[Array, Array, Array]:
     """A statistic and its percentile interval by the stratified bootstrap (Agarwal et al. 2021).
 
@@ -114,7 +113,6 @@ def bootstrap(
         statistic: of the tasks, along their last axis.
         tasks: scores, [runs] each; of two methods those of both.
         level: of the interval.
-        resamples: number of draws.
     """
     value = statistic(*tasks)
     if min(map(len, tasks)) < 2:
@@ -122,16 +120,14 @@ def bootstrap(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the standard error of infinite scores, which is not used
         draws = stats.bootstrap(
-            tuple(tasks), statistic, n_resamples=resamples, batch=500, vectorized=True, method="percentile", rng=0
+            tuple(tasks), statistic, n_resamples=RESAMPLES, batch=500, vectorized=True, method="percentile", rng=0
         ).bootstrap_distribution
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1, method="inverted_cdf")
     return value, low, high
 
 
-def median_round(
-    rounds: Float[np.ndarray, "runs"], reached: Bool[np.ndarray, "runs"], level: float = 0.95
-) -> tuple[float, float, float]:
-    """The median round at which runs reach a target, and its interval, with censoring (Kaplan and Meier 1958).
+def median_round(rounds: Float[np.ndarray, "runs"], reached: Bool[np.ndarray, "runs"]) -> tuple[float, float, float]:
+    """The median round at which runs reach a target, and its 95 % interval, with censoring (Kaplan and Meier 1958).
 
     The interval inverts the log-log interval of the curve (Brookmeyer and Crowley 1982). An end is infinite where the
     curve does not tell it, and so is the median if fewer than half of the runs reach the target.
@@ -139,14 +135,13 @@ def median_round(
     Args:
         rounds: at which a run reached it, or at which it ended.
         reached: whether it did.
-        level: of the interval.
     """
     if not reached.any():
         return np.inf, np.nan, np.nan
     curve = stats.ecdf(stats.CensoredData(rounds[reached], right=rounds[~reached])).sf
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the band is not defined where no run is left
-        band = curve.confidence_interval(level, method="log-log")
+        band = curve.confidence_interval(0.95, method="log-log")
     low_band = np.where(np.isnan(band.low.probabilities), curve.probabilities, band.low.probabilities)  # at 0 and 1
     heights = (curve.probabilities, low_band, band.high.probabilities)
     middle, low, high = (float(min(curve.quantiles[height <= 0.5], default=np.inf)) for height in heights)

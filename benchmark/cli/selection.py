@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -19,7 +19,7 @@ from rollcall.benchmark.cli.shared import Methods, Names, Only, Rounds, Seeds, S
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Place, distinct, file_of, names, places, trials
+from rollcall.benchmark.config.experiment import Experiment, Place, file_of, longest, names, places, trials
 from rollcall.benchmark.config.text import command, parse_all, parse_part, parse_values
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
@@ -43,21 +43,18 @@ class Plan:
     file: Path | None = None
 
     @cached_property
-    def places(self) -> list[Place]:
-        """The places."""
-        return places(self.experiment)
+    def runs(self) -> list[Place]:
+        """Each run once, with the most rounds that a place asks for."""
+        return longest(places(self.experiment))
 
     @property
-    def rounds(self) -> dict[str, int]:
-        """The rounds of each trial, by its name: the most that a place asks for."""
-        rounds: dict[str, int] = {}
-        for place in self.places:
-            rounds[place.name] = max(place.rounds, rounds.get(place.name, 0))
-        return rounds
+    def trials(self) -> list[Trial | Analysis]:
+        """The runs, validated."""
+        return [place.trial for place in self.runs]
 
     def unfinished(self, store: Path) -> int:
         """How many trials are left to run, without validating them. Validating imports torch."""
-        folders = [store / self.experiment.home / name for name in self.rounds]
+        folders = [store / self.experiment.home / place.name for place in self.runs]
         ended = (folder.is_dir() and RunFolder(folder).state in ("finished", "diverged") for folder in folders)
         return len(folders) - sum(ended)
 
@@ -65,7 +62,7 @@ class Plan:
         """The trials and analyses to run, each once."""
         from rollcall.benchmark.sweep.jobs import Job
 
-        return [Job(trial, self.experiment.home, store) for trial in distinct(self.places)]
+        return [Job(trial, self.experiment.home, store) for trial in self.trials]
 
     def check_metrics(self) -> None:
         """Refuse a metric of the report or of a claim that no trial records. The default metric is not checked.
@@ -83,7 +80,7 @@ class Plan:
             with suppress(SettingError):  # a setting that other methods lack, whose runs nobody asked for
                 yield from trials(self.whole)
 
-        check_metrics(metrics, distinct(self.places), others())
+        check_metrics(metrics, self.trials, others())
 
     def claim(self, store: Path) -> None:
         """Record the experiment file in the folder of its runs; see `claim`."""
@@ -211,25 +208,23 @@ def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Call
     return decorated
 
 
-def how_long(places: list[Place]) -> str:
+def how_long(all_trials: list[Trial | Analysis]) -> str:
     """The estimated time of all trials, finished ones included."""
     from rollcall.benchmark.sweep.estimate import cores, estimates, missing, wall
     from rollcall.benchmark.sweep.times import duration
 
-    all_trials = distinct(places)
     absent = missing(all_trials)
     if absent:
         return f"No estimate without {', '.join(absent)}. To download: {command('data', 'fetch', *absent)}"
-    costs = estimates(all_trials, _probing)
+    costs = estimates(
+        all_trials,
+        lambda kinds: track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal),
+    )
     seconds = [costs[trial.digest] for trial in all_trials if isinstance(trial, Trial)]
     return (
         f"about {duration(wall(seconds, cores()))} with {cores()} at once on this machine, "
         f"{duration(sum(seconds))} one after another (estimated from short probes)"
     )
-
-
-def _probing(kinds: list[list[Trial]]) -> Iterable[list[Trial]]:
-    return track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal)
 
 
 LARGEST = 100

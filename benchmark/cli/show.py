@@ -79,15 +79,14 @@ def show(
     for plan in plans:
         out.print(card(plan.experiment), "")
         where = store / plan.experiment.home
-        rounds_of = plan.rounds
-        finished = sum(RunFolder(where / name).finished >= rounds for name, rounds in rounds_of.items())
+        finished = sum(RunFolder(where / place.name).finished >= place.rounds for place in plan.runs)
         complete, shorter = kept_runs(plan.experiment)
         kept = f"; {complete} in the kept results" if complete or shorter else ""
         kept += f", {shorter} with fewer rounds" if shorter else ""
-        all_trials, total = counted(len(rounds_of), "trial"), counted(sum(rounds_of.values()), "round")
+        all_trials, total = counted(len(plan.runs), "trial"), counted(sum(place.rounds for place in plan.runs), "round")
         print(f"{all_trials}, {total} in all; {finished} finished in {where}{kept}")
         if estimate:
-            print(how_long(plan.places), end="\n\n")
+            print(how_long(plan.trials), end="\n\n")
 
 
 def card(experiment: Experiment) -> Group:

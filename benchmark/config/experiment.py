@@ -460,17 +460,16 @@ def places(experiment: Experiment) -> list[Place]:
 
 def trials(experiment: Experiment) -> list[Trial | Analysis]:
     """The trials and analyses of an experiment, each once."""
-    return distinct(places(experiment))
+    return [place.trial for place in longest(places(experiment))]
 
 
-def distinct(places: Iterable[Place]) -> list[Trial | Analysis]:
-    """The trials and analyses at these places, each once, with the most rounds that a place asks for."""
-    longest: dict[str, Place] = {}
+def longest(places: Iterable[Place]) -> list[Place]:
+    """Each run once, at a place that asks for the most rounds."""
+    kept: dict[str, Place] = {}
     for place in places:
-        known = longest.setdefault(place.digest, place)
-        if known.rounds < place.rounds:
-            longest[place.digest] = place
-    return [place.trial for place in longest.values()]
+        if place.rounds > kept.setdefault(place.digest, place).rounds:
+            kept[place.digest] = place
+    return list(kept.values())
 
 
 def set_by(experiment: Experiment) -> dict[str, frozenset[str]]:

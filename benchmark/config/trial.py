@@ -77,16 +77,6 @@ class Evaluation(Settings):
             return True
         return self.last is not None and self.among_last(t, rounds) and t % self.last.every == 0
 
-    def counts(self, rounds: int) -> tuple[int, int]:
-        """The number of evaluations before the last rounds, and in them."""
-        due = {0, rounds, *range(0, rounds, self.every), *(t for t in self.at if t < rounds)}
-        first = rounds
-        if self.last is not None:
-            first = max(0, rounds - self.last.rounds)
-            due.update(range(rounds - rounds % self.last.every, first, -self.last.every))
-        among = sum(t > first for t in due)
-        return len(due) - among, among
-
 
 class Numerics(Settings):
     """How the numbers are computed. These settings can change the last digits of a result."""

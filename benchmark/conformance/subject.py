@@ -177,9 +177,10 @@ class Subject:
         method, x = self.method(), torch.zeros(2, dtype=dtype)
         state = method.init(x, len(clients))
         check_init(method, state)
+        first, local = self.call(0, mask[0], p[clients], clients, dtype), self.work(clients, steps, dtype)
         for t, active in enumerate(mask):
-            call = self.call(t, active, p[clients], clients, dtype)
-            work = self.work(clients, steps, dtype)
+            call = dataclasses.replace(first, t=t, active=torch.from_numpy(np.flatnonzero(active)))
+            work = Quadratics(local.u, local.h, local.K, LR)
             returned = method.round(state, x, call, work)
             check_round(method, returned, state, x)
             update, after = returned

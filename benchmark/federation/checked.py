@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rollcall.algorithms import Traffic
 from rollcall.benchmark.config.errors import SourceError
-from rollcall.benchmark.config.source import contributed_line, definition, told
+from rollcall.benchmark.config.source import contributed_line, definition, in_words, told
 from rollcall.tasks import Samples, Task
 
 MODEL_NAME = re.compile(r"\w*")
@@ -70,10 +70,10 @@ def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
     Numbers that are not finite are not looked for.
     """
     update, after = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
-    kind = type(state).__name__
-    pair = f"(update, state): {_in_words(x)} or None, and the state, of class {kind} as from init"
-    fits = (update is None or _alike(update, x)) and type(after) is type(state)
-    _need(algorithm, "round", fits, pair, _in_words(returned))
+    if type(after) is not type(state) or not (update is None or _alike(update, x)):
+        kind = type(state).__name__
+        pair = f"(update, state): {_in_words(x)} or None, and the state, of class {kind} as from init"
+        raise WrongReturnError(algorithm, "round", pair, _in_words(returned))
     check_init(algorithm, after, "round")
 
 
@@ -144,12 +144,9 @@ def _is_dataclass(value: Any) -> bool:
 
 def _in_words(value: Any) -> str:
     """A returned value in words, with the type and shape of a tensor."""
-    if value is None:
-        return "None"
     if isinstance(value, tuple):
         return f"({', '.join(map(_in_words, value))})"
     if isinstance(value, Tensor):
         place = "" if value.device.type == "cpu" else f" on {value.device}"
         return f"a {str(value.dtype).removeprefix('torch.')} tensor {list(value.shape)}{place}"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    return in_words(value)

@@ -190,8 +190,7 @@ def _has_result(run: RunFolder, trial: Trial) -> bool:
     Raises:
         Refused: it holds another trial, or more rounds of this one.
     """
-    status = run.status
-    finished, diverged = status.get("finished", 0), status.get("diverged")
+    status, finished = run.status, run.finished
     if "digest" in status and status["digest"] != trial.digest:
         raise Refused(
             f"folder: {run.path} is not allowed; it holds another trial, {status['name']}. Choose another folder"
@@ -201,7 +200,7 @@ def _has_result(run: RunFolder, trial: Trial) -> bool:
             f"rounds: {trial.rounds} is not allowed with {run.path}, which holds {finished} rounds of this trial; "
             "must be at least as many"
         )
-    if finished == trial.rounds or (diverged is not None and diverged <= trial.rounds):
+    if finished == trial.rounds or run.diverged_within(trial.rounds):
         return True
     for file in (run.checkpoint, run.previous_checkpoint):
         with suppress(OSError, RuntimeError, UnpicklingError):

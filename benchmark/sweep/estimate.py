@@ -68,14 +68,18 @@ def estimates(
                 stand_in = work(alike[0])
                 federation = build(stand_in, workers)
                 data = federation.data
+                batches = {split: len(data.evaluation(split)) for split in data.splits}
                 clients = computing(alike, Population(data.clients, 0, data.classes, data.histogram))
                 pace = probe(stand_in, federation, ceil(max(clients)))
                 for trial, count in zip(alike, clients, strict=True):
                     seconds = trial.rounds * (pace.loop + count * pace.client)
-                    for t, times in zip((0, trial.rounds), trial.evaluation.counts(trial.rounds), strict=True):
-                        splits = trial.evaluation.splits_at(t, trial.rounds) or data.splits
-                        seconds += times * pace.batch * sum(len(data.evaluation(split)) for split in splits)
-                    result[trial.digest] = seconds
+                    evaluation = trial.evaluation
+                    result[trial.digest] = seconds + pace.batch * sum(
+                        batches[split]
+                        for t in range(trial.rounds + 1)
+                        if evaluation.due(t, trial.rounds)
+                        for split in evaluation.splits_at(t, trial.rounds) or data.splits
+                    )
     finally:
         torch.set_num_threads(threads)
     return result

@@ -154,7 +154,7 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
                 if sweep:  # such as a data set that is not here, which nobody has asked for
                     return
                 raise
-            names, whole = columns(federation, trial)
+            names, whole = columns(federation)
             recorded |= dict.fromkeys([*names, *whole])
             groups = tuple(f"{name}/" for name in whole)
             for column in [one for one in unknown if one in (*names, *whole) or one.startswith(groups)]:
@@ -165,16 +165,16 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
         )
 
 
-def columns(federation: Federation, trial: Trial) -> tuple[list[str], list[str]]:
+def columns(federation: Federation) -> tuple[list[str], list[str]]:
     """The columns of the history of a trial without `round`, and the metrics over whole splits, `split/metric`.
 
     The columns of groups of the latter, and those of a metric with several values, begin with such a name and a slash.
     Which they are is known after the first evaluation.
     """
     names, whole = [], []
-    last, by_client = trial.evaluation.last, {groups.split for groups in federation.groups if groups.by == "client"}
+    by_client = {groups.split for groups in federation.groups if groups.by == "client"}
     federation.model.task.eval()
-    for split in dict.fromkeys([*federation.splits_at(0), *((last and last.splits) or ())]):
+    for split in federation.evaluated_splits:
         with torch.no_grad():
             metrics = federation.model.task.metrics(tuple(column[:2] for column in federation.data.splits[split]))
         names += [f"{split}/{name}" for name in metrics]

@@ -19,7 +19,7 @@ from rollcall.benchmark.config.experiment import Experiment, is_number
 from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.cells import Cell
-from rollcall.leaderboard.names import OWN, Style, label_name, label_names, labelled, style
+from rollcall.leaderboard.names import OWN, Style, label_name, label_names, label_text, labelled, style
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.quantities import Quantity
 from rollcall.leaderboard.paper.reported import printed, printed_for
@@ -493,7 +493,7 @@ def _conditions(ranking: Ranking, group: Sequence[Cell]) -> str:
     labels = [cell.labels for cell in group]
     common = [key for key in ranking.settings if len({own.get(key) for own in labels}) == 1 and labels[0].get(key)]
     differing = [key for key in common if len({cell.labels.get(key) for cell in ranking.cells}) > 1]
-    return ", ".join(_label(key, labels[0][key]) for key in differing)
+    return ", ".join(label_text(key, labels[0][key]) for key in differing)
 
 
 def _printed(experiment: Experiment, subplot: Subplot) -> list[Row]:
@@ -575,15 +575,8 @@ def _text(experiment: Experiment, labels: dict[str, str], axes: Sequence[str], m
         elif axis == METHOD and method and label:
             words.append(labelled(method, label))
         else:
-            words.append(_label(axis, label, [*axes, experiment.report.x]))
+            words.append(label_text(axis, label, [*axes, experiment.report.x]))
     return ", ".join(word for word in words if word)
-
-
-def _label(axis: str, label: str, axes: Sequence[str] = ()) -> str:
-    """A label as people read it, a number with the name of its setting; the full name if two axes end alike."""
-    end = axis.rpartition(".")[2]
-    alike = sum(end == other.rpartition(".")[2] for other in axes) > 1
-    return f"{axis if alike else end} {label}" if is_number(label) else label_name(axis, label)
 
 
 def _x(experiment: Experiment, cells: Sequence[Cell]) -> str:

@@ -12,9 +12,6 @@ from rollcall.leaderboard.plots.figure import Figure, Spec, channel, curve, figu
 POINTS = 61
 """Thresholds of a profile."""
 
-RESAMPLES = 2000
-"""Draws for its bands, as in rliable."""
-
 
 def overall_figure(over: Overall) -> Figure:
     """Mean ranks, bars over methods that are not told apart; and performance profiles where values may be pooled."""

@@ -19,12 +19,12 @@ from markupsafe import Markup
 
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, file_of, is_number
+from rollcall.benchmark.config.experiment import Experiment, file_of
 from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import Cell
-from rollcall.leaderboard.names import label_name, labelled, method_name, model_name, paper_of
+from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, model_name, paper_of
 from rollcall.leaderboard.paper import reproduction
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult
 from rollcall.leaderboard.paper.findings import Findings
@@ -64,6 +64,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "copula": {"probability": 0.3, "clusters": 3, "rho": 0.8},
 }
 """Options of the examples. The other models need a file or a function of the user."""
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 ABOUT = (
     "A benchmark of federated learning when not every client answers: what five papers say, and what their experiments "
@@ -170,8 +172,16 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     """
     import vl_convert
 
-    here = Path(__file__).parent / "templates"
-    pages = _Pages(folder, again)
+    count = 0
+
+    def write(path: str, template: str, content: dict[str, Any]) -> None:
+        """Render a page, with the way back to the folder as `root`."""
+        nonlocal count
+        root = "../" * path.count("/")
+        text = PAGES.get_template(f"{template}.html").render(root=root, path=path, again=again, **content)
+        _put(folder / path, text)
+        count += 1
+
     methods, models = parts.parts("algorithm"), parts.parts("participation")
     claims = [claim for one in shown for claim in _claims(one)]
     records = [record for one in shown for record in _records(one)]
@@ -183,81 +193,41 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     told = reproduction.messages(every) if len(shown) > 1 else []
     counts = Counter(result.verdict for result in of_paper)
     home = {"messages": told, "counts": {one: counts[one] for one in VERDICTS if counts[one]}, "about": ABOUT}
-    pages.write("index.html", "home", home | {"shown": shown, "methods": methods, "models": models})
-    pages.write("claims.html", "claims", {"claims": claims})
+    write("index.html", "home", home | {"shown": shown, "methods": methods, "models": models})
+    write("claims.html", "claims", {"claims": claims})
     compared = [{key: value for key, value in one.items() if key != "labels"} for one in records]
-    pages.write("compare.html", "compare", {"records": compared})
-    pages.write(
-        "findings.html", "findings", {"told": Findings.read(), "by": {one.experiment.name: one for one in shown}}
-    )
-    pages.write("verdicts.html", "verdicts", {"verdicts": VERDICTS})
+    write("compare.html", "compare", {"records": compared})
+    write("findings.html", "findings", {"told": Findings.read(), "by": {one.experiment.name: one for one in shown}})
+    write("verdicts.html", "verdicts", {"verdicts": VERDICTS})
     for one in shown:
-        pages.write(f"experiments/{one.experiment.name}.html", "experiment", _experiment(one, claims, methods))
+        write(f"experiments/{one.experiment.name}.html", "experiment", _experiment(one, claims, methods))
     for name, part in methods.items():
         own = [record for record in records if record["id"] == name]
         pairs = [one for one in own if one["experiment"] == "fedpbc/fig2" and "p2" in one["labels"]]
         bias = figures.bias(part.limit, [(float(one["labels"]["p2"]), one["mean"]) for one in pairs])
         about = {"part": part, "records": own, "limit": parts.LIMITS[part.limit], "bias": bias}
-        pages.write(pages.place("methods", name), "method", about | {"paper": paper_of(METHOD, name)})
+        write(_place("methods", name), "method", about | {"paper": paper_of(METHOD, name)})
     for name, part in models.items():
         own = [record for record in records if record["model"] == name]
-        pages.write(pages.place("participation", name), "model", {"part": part, "records": own} | _example(name))
+        write(_place("participation", name), "model", {"part": part, "records": own} | _example(name))
     names = [
         (f"{one.experiment.title} ({one.experiment.name})", f"experiments/{one.experiment.name}.html") for one in shown
     ]
-    names += [(f"{method_name(name)} ({name})", pages.place("methods", name)) for name in methods]
-    names += [(f"{model_name(name)} ({name})", pages.place("participation", name)) for name in models]
+    names += [(f"{method_name(name)} ({name})", _place("methods", name)) for name in methods]
+    names += [(f"{model_name(name)} ({name})", _place("participation", name)) for name in models]
     told_by = {one["claim"].statement: one["claim"].says for one in claims if one["claim"].statement}
     names += [(f"{statement}: {says}", f"claims.html#q={statement}") for statement, says in told_by.items()]
     _put(folder / "assets/pages.js", f"window.pages = {json.dumps(names)};\n")
-    assets = {name: (here / name).read_text(encoding="utf-8") for name in ("site.css", "site.js", "LICENSES.txt")}
+    assets = {name: (TEMPLATES / name).read_text(encoding="utf-8") for name in ("site.css", "site.js", "LICENSES.txt")}
     for name, text in (assets | {"vega.js": vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")}).items():
         _put(folder / "assets" / name, text)
-    return f"{counted(pages.count, 'page')}: {folder / 'index.html'}"
+    return f"{counted(count, 'page')}: {folder / 'index.html'}"
 
 
-class _Pages:
-    """The templates, and the pages that they were rendered to."""
-
-    def __init__(self, folder: Path, again: str) -> None:
-        self.folder, self.count = folder, 0
-        self.environment = Environment(
-            loader=FileSystemLoader(Path(__file__).parent / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self.environment.globals |= {
-            "method_name": method_name,
-            "model_name": model_name,
-            "label_name": label_name,
-            "place": self.place,
-            "is_number": lambda entry: isinstance(entry, Number),
-            "version": version("rollcall-fl"),
-            "again": again,
-            "counted": counted,
-            "papers": reproduction.PAPERS,
-        }
-        self.environment.filters |= {
-            "prose": parts.prose,
-            "words": parts.words,
-            "embedded": _embedded,
-            "packed": _packed,
-        }
-
-    @staticmethod
-    def place(kind: str, name: str) -> str:
-        """The path of the page of a method or participation model; names of the user's own are made plain."""
-        plain = re.sub(r"[^A-Za-z0-9_]+", "-", name)
-        return f"{kind}/{plain if plain == name else f'{plain[-40:]}-{sha256(name.encode()).hexdigest()[:8]}'}.html"
-
-    def write(self, path: str, template: str, content: dict[str, Any]) -> None:
-        """Render a page, with the way back to the folder as `root`."""
-        root = "../" * path.count("/")
-        text = self.environment.get_template(f"{template}.html").render(root=root, path=path, **content)
-        _put(self.folder / path, text)
-        self.count += 1
+def _place(kind: str, name: str) -> str:
+    """The path of the page of a method or participation model; names of the user's own are made plain."""
+    plain = re.sub(r"[^A-Za-z0-9_]+", "-", name)
+    return f"{kind}/{plain if plain == name else f'{plain[-40:]}-{sha256(name.encode()).hexdigest()[:8]}'}.html"
 
 
 def _put(file: Path, text: str) -> None:
@@ -292,6 +262,19 @@ def _packed(figure: Figure, over: Mapping[str, Sequence[Any]]) -> Markup:
         columns |= {key: [at[key][one] for one in columns[key]] for key in words}
         tables[name] = {"columns": columns, "words": words}
     return _embedded({"spec": spec, "data": tables, "over": over})
+
+
+PAGES = Environment(
+    loader=FileSystemLoader(TEMPLATES),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+PAGES.globals |= {"method_name": method_name, "model_name": model_name, "label_name": label_name, "place": _place}
+PAGES.globals |= {"is_number": lambda entry: isinstance(entry, Number), "version": version("rollcall-fl")}
+PAGES.globals |= {"counted": counted, "papers": reproduction.PAPERS}
+PAGES.filters |= {"prose": parts.prose, "words": parts.words, "embedded": _embedded, "packed": _packed}
 
 
 def _with_costs(draw: Callable[..., Figure], by_round: bool) -> list[tuple[str, Figure, dict[str, Any]]]:
@@ -378,9 +361,8 @@ def _records(one: Shown) -> list[dict[str, Any]]:
 
 
 def _setting(labels: Mapping[str, str]) -> str:
-    """Labels in one line, a number with the name of its axis."""
-    named = {axis: f"{axis.rpartition('.')[2]} {label}" for axis, label in labels.items() if is_number(label)}
-    return ", ".join(named.get(axis) or label_name(axis, label) for axis, label in labels.items() if label)
+    """Labels in one line."""
+    return ", ".join(label_text(axis, label) for axis, label in labels.items() if label)
 
 
 def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, parts.Part]) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Names and styles: complete, fixed, and distinguishable with each kind of colour blindness."""
 
-import subprocess
-import sys
 from itertools import combinations
 
 import numpy as np
@@ -93,17 +91,20 @@ def test_labels_with_one_name_stay_as_they_are() -> None:
     assert style("a.py:Mine") == style("Mine")  # whatever the table calls it
 
 
+def methods(name: str) -> frozenset[str]:
+    """The methods of an experiment."""
+    choices = [place.spec["algorithm"] for place in places(Experiment.read(name)) if "algorithm" in place.spec]
+    return frozenset(flatten(plain({"algorithm": one}))["algorithm"] for one in choices)
+
+
 def test_the_methods_of_every_experiment_look_different_to_everybody() -> None:
     together = {frozenset(ALGORITHMS)}
-    for name in names():
-        settings = [flatten(plain(place.spec)) for place in places(Experiment.read(name))]
-        together.add(frozenset({one["algorithm"] for one in settings if "algorithm" in one}))
-    for one, other in {frozenset(pair) for methods in together for pair in combinations(sorted(methods), 2)}:
+    together |= {methods(name) for name in names()}
+    for one, other in {frozenset(pair) for known in together for pair in combinations(sorted(known), 2)}:
         a, b = style(one), style(other)
         assert a.dash != b.dash or differ(a.colour, b.colour), (one, other)
     for name in ("fedpbc/table1", "ca_fed/fig1", "focus/fig4", "sun/table1", "quickstart"):  # by colour alone
-        settings = [flatten(plain(place.spec)) for place in places(Experiment.read(name))]
-        for one, other in combinations(sorted({one["algorithm"] for one in settings}), 2):
+        for one, other in combinations(sorted(methods(name)), 2):
             assert differ(style(one).colour, style(other).colour), (one, other)
 
 
@@ -130,8 +131,3 @@ def test_rows_of_one_method_share_its_colour() -> None:
     assert styles[0] == style("fedavgm")
     assert len({one.colour for one in styles}) == 1
     assert len({one.dash for one in styles}) == 3
-
-
-def test_names_need_no_torch() -> None:
-    code = "import sys, rollcall.leaderboard.names as n; n.style('fedavg'); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

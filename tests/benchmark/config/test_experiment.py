@@ -9,9 +9,9 @@ from rollcall.benchmark.config.base import load_yaml, validated
 from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.experiment import (
     Experiment,
-    distinct,
     label_of,
     labelled,
+    longest,
     merged,
     names,
     places,
@@ -46,7 +46,10 @@ def test_places_are_the_product_of_the_grid_and_of_equal_trials_the_longest_is_r
         ("long", "fedavg", 1, 5, 0.1),
         ("long", "mifa", 1, 5, 0.5),
     ]
-    assert [(trial.seed, trial.algorithm.name, trial.rounds, trial.local.lr) for trial in distinct(found)] == [
+    assert [
+        (trial.seed, trial.algorithm.name, trial.rounds, trial.local.lr)
+        for trial in (place.trial for place in longest(found))
+    ] == [
         (0, "fedavg", 5, 0.1),
         (0, "mifa", 3, 0.1),
         (1, "fedavg", 5, 0.1),
@@ -54,7 +57,7 @@ def test_places_are_the_product_of_the_grid_and_of_equal_trials_the_longest_is_r
         (0, "mifa", 5, 0.5),
         (1, "mifa", 5, 0.5),
     ]
-    assert distinct(found)[1].algorithm.options["wait_for_all"] is True
+    assert longest(found)[1].trial.algorithm.options["wait_for_all"] is True
 
 
 def test_settings_can_be_varied_also_below_an_axis():

@@ -1,55 +1,43 @@
 """`rollcall check` passes what the suite has, and finds what is wrong with methods that are broken in one way each."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import jaxtyping
 import pytest
 from command import rollcall
-from filelock import FileLock
 
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.conformance import CHECKS
+from rollcall.benchmark.conformance import CHECKS, conform
 from rollcall.benchmark.conformance.subject import P, Subject, shares
-
-
-def checked(tmp_path_factory, *names):
-    """What `rollcall check` prints of methods, and its exit code. All test workers of a session share one run."""
-    folder = tmp_path_factory.getbasetemp()
-    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    shared = folder / f"check-{len(names)}.json"
-    with FileLock(f"{shared}.lock"):
-        if not shared.exists():
-            command = [sys.executable, "-m", "rollcall.benchmark.cli", "check", *names, "--json"]
-            done = subprocess.run(command, capture_output=True, text=True)
-            shared.write_text(json.dumps(json.loads(done.stdout) | {"code": done.returncode}))
-    return json.loads(shared.read_text())
-
 
 BROKEN = Path(__file__).parents[2] / "support" / "broken.py"
 
 
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory):
-    """All checks of all methods, in a process without the type checker that watches the tests."""
-    return checked(tmp_path_factory)
+@pytest.fixture(autouse=True)
+def _unwatched(monkeypatch):
+    """The type checker that watches the tests draws from Python's global generator."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
-def test_three_methods_pass(tmp_path_factory):
-    """One without memory, one that stores a vector for each client, one whose state has several parts."""
-    report = checked(tmp_path_factory, *(names := ("fedavg", "fedvarp", "ca_fed")))
-    assert report["code"] == 0
-    assert [len(report[name]) for name in names] == [len(CHECKS["algorithm"])] * 3
+THREE = ("fedavg", "fedvarp", "ca_fed")
+"""One without memory, one that stores a vector for each client, one whose state has several parts."""
 
 
-@pytest.mark.parametrize("name", list(ALGORITHMS))
-def test_registered_methods_pass(name, reports):
-    assert reports["code"] == 0
-    assert [outcome for outcome in reports[name] if not outcome["passed"]] == []
-    assert len(reports[name]) == len(CHECKS["algorithm"])
+def test_three_methods_pass(capsys):
+    code, out, _ = rollcall(capsys, "check", *THREE, "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert [len(report[name]) for name in THREE] == [len(CHECKS["algorithm"])] * 3
+    assert all(outcome["passed"] for outcomes in report.values() for outcome in outcomes)
+
+
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in THREE])
+def test_registered_methods_pass(name):
+    outcomes = conform(read("algorithm", name))
+    assert [outcome for outcome in outcomes if not outcome.passed] == []
+    assert len(outcomes) == len(CHECKS["algorithm"])
 
 
 # A part of the check's title, and of what it says was seen.
@@ -79,28 +67,18 @@ ONLY = ("ZeroWeights", "HomeBody", "Overconfident", "Hoarder")
 """They fail one check and no other."""
 
 
-@pytest.fixture(scope="module")
-def failures(tmp_path_factory):
-    """Of each broken method the checks that it fails."""
-    report = checked(tmp_path_factory, *(f"{BROKEN}:{name}" for name in WRONG))
-    assert report.pop("code") == 1
-    return {
-        name.rpartition(":")[2]: [outcome for outcome in outcomes if not outcome["passed"]]
-        for name, outcomes in report.items()
-    }
-
-
 @pytest.mark.parametrize("name", WRONG)
-def test_a_broken_method_fails_for_its_reason(name, failures):
+def test_a_broken_method_fails_for_its_reason(name):
     title, seen = WRONG[name]
-    (failure,) = (outcome for outcome in failures[name] if outcome["check"].startswith(title))
-    assert seen in failure["seen"]
-    assert failure["expected"]
-    assert len(failures[name]) == 1 or name not in ONLY
+    failures = [outcome for outcome in conform(read("algorithm", f"{BROKEN}:{name}")) if not outcome.passed]
+    (failure,) = (outcome for outcome in failures if outcome.check.startswith(title))
+    assert seen in failure.seen
+    assert failure.expected
+    assert len(failures) == 1 or name not in ONLY
     lines = BROKEN.read_text().splitlines()
     start = next(number for number, line in enumerate(lines, 1) if line.startswith(f"class {name}("))
     end = next((n for n, line in enumerate(lines, 1) if n > start and line.startswith("@dataclass")), len(lines))
-    file, _, line = failure["where"].rpartition(":")
+    file, _, line = failure.where.rpartition(":")
     assert Path(file).name == BROKEN.name
     assert start - 1 <= int(line) < end  # a class begins with its decorator
 

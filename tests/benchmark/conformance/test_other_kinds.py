@@ -1,14 +1,12 @@
 """`rollcall check` of all kinds but methods: each check fails on a part that is broken in its way, and no sound part does."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
+import jaxtyping
 import pytest
 
-from rollcall.benchmark.config.choice import KINDS
-from rollcall.benchmark.conformance import CHECKS
+from rollcall.benchmark.config.choice import KINDS, read
+from rollcall.benchmark.conformance import CHECKS, conform
 
 OF_KIND = {kind: checks for kind, checks in CHECKS.items() if kind != "algorithm"}
 PARTS = Path(__file__).parents[2] / "support" / "parts.py"
@@ -69,41 +67,34 @@ BROKEN = {
     "rising": ("schedule", "-3.0 in round 0"),
 }
 
-CHECK = """
-import json, sys
-from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.conformance import conform
-asked = json.loads(sys.argv[1])
-print(json.dumps([[vars(outcome) for outcome in conform(read(kind, name))] for kind, name in asked]))
-"""
+
+@pytest.fixture(autouse=True)
+def _unwatched(monkeypatch):
+    """The type checker that watches the tests draws from Python's global generator."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
-@pytest.fixture(scope="module")
-def outcomes():
-    """The outcomes of all checks by kind and name, from one process without the type checker that watches the tests."""
-    asked = [(kind, name) for kind, names in SOUND.items() for name in names]
-    asked += [(kind, name) for name, (kind, _) in BROKEN.items()]
-    names = [(kind, name if name in KINDS[kind].known or ":" in name else f"{PARTS}:{name}") for kind, name in asked]
-    done = subprocess.run([sys.executable, "-c", CHECK, json.dumps(names)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return dict(zip(asked, json.loads(done.stdout), strict=True))
+def outcomes(kind, name):
+    """The outcomes of all checks of a part."""
+    return conform(read(kind, name if name in KINDS[kind].known or ":" in name else f"{PARTS}:{name}"))
 
 
 @pytest.mark.parametrize("kind", SOUND)
-def test_sound_parts_pass(kind, outcomes):
+def test_sound_parts_pass(kind):
     for name in SOUND[kind]:
-        assert [outcome for outcome in outcomes[kind, name] if not outcome["passed"]] == []
-        assert len(outcomes[kind, name]) == len(OF_KIND[kind]) + 1  # the first check is also made reproducible
+        ends = outcomes(kind, name)
+        assert [outcome for outcome in ends if not outcome.passed] == []
+        assert len(ends) == len(OF_KIND[kind]) + 1  # the first check is also made reproducible
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_part_fails_one_check_for_its_reason(name, outcomes):
+def test_a_broken_part_fails_one_check_for_its_reason(name):
     kind, seen = BROKEN[name]
-    (failure,) = (one for one in outcomes[kind, name] if not one["passed"])
-    assert seen in failure["seen"]
-    assert failure["expected"]
+    (failure,) = (one for one in outcomes(kind, name) if not one.passed)
+    assert seen in failure.seen
+    assert failure.expected
     if not name[0].islower():
-        assert "parts.py:" in failure["where"]
+        assert "parts.py:" in failure.where
 
 
 def test_every_kind_has_a_broken_part():

@@ -50,7 +50,7 @@ def test_seconds_and_costs_by_hand(name, wait):
 def test_seconds_are_a_column_that_a_report_may_name():
     for more, there in (({"clock": CLOCK}, True), ({}, False)):
         trial = Trial.read(TRIAL | {"algorithm": "fedavg"} | more)
-        assert ("time/seconds" in columns(build(trial), trial)[0]) == there
+        assert ("time/seconds" in columns(build(trial))[0]) == there
 
 
 def test_a_method_that_selects_clients_is_taken_to_send_one_vector():

@@ -249,7 +249,7 @@ def test_ctrl_c_in_a_sweep(executor, request, store, tmp_path, capsys):
         assert saved == status["round"]
         assert (saved < rounds) == (status["state"] == "interrupted")
     (tmp_path / "fast").touch()
-    assert rollcall(capsys, "run", file, "--executor", executor)[0] == 0
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
     for seed in (0, 1, 2):
         whole = simulate(settings | {"seed": seed})
         run = RunFolder(folders / whole.trial.name)

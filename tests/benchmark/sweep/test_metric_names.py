@@ -22,7 +22,7 @@ def named(*names: str) -> dict[str, list[Metric]]:
 @pytest.mark.parametrize("algorithm", ["fedavg", "fedpbc"])  # the latter names two models to evaluate
 def test_columns_are_those_of_the_history(algorithm):
     trial = Trial.read(TRIAL | {"algorithm": algorithm})
-    assert {"round", *columns(build(trial), trial)[0]} == set(simulate(trial).history)
+    assert {"round", *columns(build(trial))[0]} == set(simulate(trial).history)
 
 
 def test_a_metric_that_no_trial_records_is_refused():
@@ -39,7 +39,7 @@ def test_metrics_over_whole_splits_are_recorded():
     task = {"name": "digits", "clients": 3, "model": "linear"}
     evaluation = {"metrics": ["f1", "client_variance"], "by": ["class"]}
     trial = Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1, "evaluation": evaluation})
-    names, whole = columns(build(trial), trial)
+    names, whole = columns(build(trial))
     assert whole == ["train/f1", "train/client_variance", "test/f1"]  # clients hold training samples only
     history = set(simulate(trial).history)
     assert {*whole, "test/f1/class3"} <= history

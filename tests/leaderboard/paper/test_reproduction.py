@@ -129,6 +129,7 @@ def test_results_of_several_archives_count(tmp_path, numbers):
     both = pages(COMPARED, tmp_path / "a", tmp_path / "b")
     assert both == pages(COMPARED, tmp_path / "all")
     assert "12 runs, 0.12 hours in total; commit abc; " in both["reproduction/paper/fig.md"]  # 36 seconds each
+    assert "machine not recorded" in both["reproduction/paper/fig.md"]
 
 
 def test_every_verdict_is_explained():
