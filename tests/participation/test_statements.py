@@ -370,3 +370,9 @@ def test_the_least_variation_after_an_exclusion():
         assert variation == pytest.approx(0.2)
         bound[name] = 4 * variation**2 * ((x - u) ** 2 / 2).max()
     assert found["guideline_bound"] > 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_lag_of_all_rounds_leaves_no_pair_to_compare():
+    found = row(statements.record(0, participation=Recorded, clients=3, rounds=2, lag=2))
+    assert np.isnan(found["differs"])
