@@ -123,14 +123,14 @@ def test_evaluations_are_where_the_table_looks():
         (10, None, (3, 20, 3, 34, 60), 50),
         (20, (30, 4), (7, 80, 81, 107, 200), 107),
     ):
-        given = {"every": every, "last": last and {"rounds": last[0], "every": last[1]}, "at": at}
+        given = {"every": every, "last": last and {"rounds": last[0], "every": last[1], "splits": ["test"]}, "at": at}
         evaluation = Evaluation.model_validate(given)
         expected = {0, rounds, *range(0, rounds, every), *(t for t in at if t < rounds)}
         if last:
             expected |= {t for t in range(rounds) if t > rounds - last[0] and t % last[1] == 0}
         assert {t for t in range(rounds + 1) if evaluation.due(t, rounds)} == expected
         among = {t for t in expected if last and t > max(0, rounds - last[0])}
-        assert evaluation.counts(rounds) == (len(expected - among), len(among))
+        assert {t for t in expected if evaluation.splits_at(t, rounds) == ("test",)} == among
 
 
 def test_a_run_is_evaluated_where_it_is_due_and_nowhere_else():
