@@ -75,6 +75,8 @@ def pytest_collection_modifyitems(items):
         for mark, names in {"full": FULL, "fault": FAULTS}.items():
             if item.nodeid.removeprefix("tests/").startswith(names):
                 item.add_marker(mark)
+    # Side by side: so one of the parallel processes runs them all, and no other waits for Ray.
+    items.sort(key=lambda item: "one_ray" not in item.fixturenames)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -115,8 +117,9 @@ def _database(tmp_path_factory):
 
 
 @pytest.fixture
-def one_ray(tmp_path_factory):
+def one_ray(tmp_path_factory, monkeypatch):
     """Only one test at a time starts Ray. On a busy machine several would start so slowly that Ray gives up."""
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # by default 15: beside other tests its workers would starve
     with FileLock(tmp_path_factory.getbasetemp().parent / "ray.lock"):
         yield
 

@@ -24,6 +24,7 @@ import traceback
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
@@ -501,6 +502,7 @@ def code_of(trial: "Spec") -> dict[str, str]:
     return trial.code | packages
 
 
+@cache  # what this process imported; git takes as long as a small analysis
 def commit() -> str | None:
     """The commit of this source code, with + if there are uncommitted changes; None outside a git checkout of it."""
     here = Path(__file__).parent

@@ -12,10 +12,10 @@ from pandas.api.types import is_numeric_dtype
 
 from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Place, places
+from rollcall.benchmark.config.experiment import Experiment, Place
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import FREE
-from rollcall.leaderboard.cli.papers import papers
+from rollcall.leaderboard.cli.papers import papers, planned
 from rollcall.leaderboard.runs import Run, archived
 
 PROVENANCE = dict.fromkeys(("seed", "version", "device", "machine"), ".+") | {"commit": "[0-9a-f]{7}.*"}
@@ -48,28 +48,24 @@ def _problems(file: Path) -> Iterator[tuple[str, str]]:
     texts = [name for name in table.columns[1:] if not is_numeric_dtype(table[name])]
     yield from (("", f"column {name}: must hold numbers") for name in texts)
     yield from ((digest, "is in the CSV file alone") for digest in set(table["trial"]) - set(runs))
-    planned: dict[str, list[Place]] = {}
-    for one in [one for one in papers() if one.home == named[0]] or [Experiment.read(named[0])]:
-        for variant in ("", *one.variants):
-            for place in places(one.as_(variant) if variant else one):
-                planned.setdefault(place.digest, []).append(place)
+    of_digest = planned([one for one in papers() if one.home == named[0]] or [Experiment.read(named[0])])
     for digest, run in runs.items():
-        yield from ((digest, problem) for problem in _of_run(digest, run, planned.get(digest, [])))
+        yield from ((digest, problem) for problem in _of_run(digest, run, of_digest.get(digest, [])))
 
 
-def _of_run(digest: str, run: Run, planned: list[Place]) -> Iterator[str]:
+def _of_run(digest: str, run: Run, of: list[Place]) -> Iterator[str]:
     """Problems of a trial, which an experiment has at these places."""
     for name, pattern in (PROVENANCE | {"rollcall.trial": digest}).items():
         if not re.fullmatch(pattern, run.tags.get(name, "")):
             yield f"the tag {name} is {run.tags.get(name, 'missing')}; must be that of the run"
-    written = flatten(plain(planned[0].spec)) if planned else {}
-    if not planned:
+    written = flatten(plain(of[0].spec)) if of else {}
+    if not of:
         yield "the experiment has no trial of this digest; the settings must be those of its file"
-    elif {str(planned[0].seed)} != {run.tags.get("seed"), run.settings.get("seed", run.tags.get("seed"))}:
-        yield f"the seed is not that of the digest, {planned[0].seed}"
-    elif run.rounds > (most := max(place.rounds for place in planned)):
+    elif {str(of[0].seed)} != {run.tags.get("seed"), run.settings.get("seed", run.tags.get("seed"))}:
+        yield f"the seed is not that of the digest, {of[0].seed}"
+    elif run.rounds > (most := max(place.rounds for place in of)):
         yield f"{run.rounds} rounds; the experiment plans {most}"
-    for name in sorted({*written, *run.settings}) if planned else ():
+    for name in sorted({*written, *run.settings}) if of else ():
         if not name.startswith(FREE) and written.get(name) != run.settings.get(name):
             yield f"{name} is {run.settings.get(name, 'missing')}; {written.get(name, 'nothing')} gives this digest"
     if not run.history.index.is_unique:

@@ -1,5 +1,6 @@
 """`rollcall archive` and `rollcall report`: keep results of the papers' experiments, and report what reproduced."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -7,8 +8,9 @@ import typer
 from rich.progress import track
 
 from rollcall.benchmark.cli.shared import STORE, Store, err, out
+from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, names
+from rollcall.benchmark.config.experiment import Experiment, Place, names, places
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import runs as finished
 
@@ -32,7 +34,8 @@ def archive(
 ) -> None:
     """Keep finished runs of papers' experiments as small files.
 
-    They are added to ./leaderboard/results, where `rollcall leaderboard` and `rollcall report` find them.
+    They are added to ./leaderboard/results, where `rollcall leaderboard` and `rollcall report` find them. Runs of
+    their methods with other settings, such as of `--set`, are left out; other methods are kept.
     """
     chosen = papers(experiments)
     kept = 0
@@ -40,7 +43,15 @@ def archive(
         # Experiments that share their runs may read different metrics of them.
         sharing = [experiment for experiment in (*chosen, *papers()) if experiment.home == home]
         metrics = list(dict.fromkeys(metric for experiment in sharing for metric in experiment.metrics))
-        runs = finished.own(store, home, metrics)
+        own = finished.own(store, home, metrics)
+        digests = planned(sharing) if own else {}
+        methods = {flatten(plain(of[0].spec)).get("algorithm") for of in digests.values()}
+        runs = [
+            run for run in own if run.tags["rollcall.trial"] in digests or run.settings.get("algorithm") not in methods
+        ]
+        if len(runs) < len(own):
+            left = f"{counted(len(own) - len(runs), 'run')} of other settings than the experiment's left out"
+            err.print(f"{home}: {left}", highlight=False, soft_wrap=True)
         if runs:
             file = finished.archive(runs, home, metrics, to / RESULTS)
             out.print(f"{home}: {counted(len(runs), 'run')} in {file}", highlight=False, soft_wrap=True)
@@ -94,3 +105,13 @@ def papers(chosen: list[str] | None = None) -> list[Experiment]:
                 f"experiment: {experiment.name!r} is not allowed; must have `source: PAPER AND FIGURE` in its file"
             )
     return [experiment for experiment in experiments if experiment.source]
+
+
+def planned(experiments: Iterable[Experiment]) -> dict[str, list[Place]]:
+    """The places of experiments and of their variants by the digests of their trials."""
+    found: dict[str, list[Place]] = {}
+    for one in experiments:
+        for variant in ("", *one.variants):
+            for place in places(one.as_(variant) if variant else one):
+                found.setdefault(place.digest, []).append(place)
+    return found

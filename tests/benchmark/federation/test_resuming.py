@@ -210,11 +210,10 @@ class Slow(MIFA):
 """
 
 
+@pytest.mark.usefixtures("one_ray")
 @pytest.mark.parametrize("executor", ["ray", "inline"])
-def test_ctrl_c_in_a_sweep(executor, request, store, tmp_path, capsys):
+def test_ctrl_c_in_a_sweep(executor, store, tmp_path, capsys):
     """The whole process group gets SIGINT, as from a terminal."""
-    if executor == "ray":
-        request.getfixturevalue("one_ray")
     (tmp_path / "slow.py").write_text(SLOW.replace("FOLDER", str(tmp_path)))
     rounds, every = 100, 10
     settings = MARKOV | {"algorithm": f"{tmp_path}/slow.py:Slow", "rounds": rounds, "evaluation": {"every": every}}

@@ -1,5 +1,6 @@
 """`rollcall archive` and `rollcall report` write into the working directory."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,10 +55,13 @@ def test_results_of_an_experiment_of_ones_own_are_kept(tmp_path, asked):
         archive([str(file)])
 
 
-def test_the_working_directory_is_written_and_not_the_package(tmp_path, monkeypatch):
+def test_the_working_directory_is_written_and_not_the_package_and_other_settings_are_left_out(
+    tmp_path, monkeypatch, capsys
+):
     experiment = Experiment.read("sun/fig2")
     made = runs(experiment, lambda labels, seed: 0.5, metric=experiment.metrics[0])[:2]
-    monkeypatch.setattr("rollcall.leaderboard.runs.own", lambda store, name, metrics: made)
+    other = replace(made[0], tags=made[0].tags | {"rollcall.trial": "0123456789"})
+    monkeypatch.setattr("rollcall.leaderboard.runs.own", lambda store, name, metrics: [*made, other])
     monkeypatch.chdir(tmp_path)
     before = {file: file.stat().st_mtime_ns for file in PACKAGE.rglob("*")}
     archive(["sun/fig2"])
@@ -67,6 +71,7 @@ def test_the_working_directory_is_written_and_not_the_package(tmp_path, monkeypa
         assert len(unarchive("sun/fig2", tmp_path / folder / "results")) == len(
             {run.tags["rollcall.trial"] for run in made}
         )
+    assert capsys.readouterr().err.count("sun/fig2: 1 run of other settings than the experiment's left out") == 2
 
 
 @pytest.fixture

@@ -31,12 +31,13 @@ def curve(labels, seed):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Pages of an experiment with three methods, one of them named by a script, a panel that was not run, two claims."""
+    """Pages of an experiment with three methods, one of them named by a script, like the title; a panel that was not run, two claims."""
     folder = tmp_path_factory.mktemp("site")
     claim = {"tag": "ours", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}, "where": {"panel": "near"}}
     cause = {"kind": "unknown", "supposed": f"nobody {HOSTILE}"}
     grid = {"seed": [0, 1, 2], "algorithm": {"fedavg": "fedavg", "fedpbc": "fedpbc", HOSTILE: "mifa"}}
     changes = {
+        "title": f"Mine {HOSTILE}",
         "source": "[X] Fig. 1",
         "about": f"Nearer & nearer {HOSTILE}",
         "trial": TINY["trial"] | {"evaluation": {"every": 10}},
@@ -82,7 +83,7 @@ def visit(browser, site):
 
     yield opened
     assert errors == []
-    assert [page.title() for context in contexts for page in context.pages if "broken" in page.title()] == []
+    assert [page.title() for context in contexts for page in context.pages if page.title() == "broken"] == []
     for context in contexts:
         context.close()
 
@@ -248,6 +249,8 @@ def test_methods_are_compared_only_where_settings_are_equal(visit):
 
 def test_the_search_finds_pages_by_all_words(visit):
     page = visit("methods/fedpbc")
+    page.fill("#find", "broken")
+    assert page.locator("#found a").all_inner_texts() == [f"Mine {HOSTILE} (mine)"]
     page.fill("#find", "FEDAVG known")
     assert page.locator("#found a").all_inner_texts() == ["FedAvg, known p (fedavg_known)"]
     page.click("#found a")
