@@ -33,12 +33,14 @@
 
   // Search: the pages whose name has all words.
   const find = document.getElementById("find");
-  find.oninput = () => {
+  const search = () => {
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = window.pages.filter(([name]) => words.length && words.every((word) => name.toLowerCase().includes(word)));
     const links = fits.slice(0, 20).map(([name, path]) => make("a", { href: find.dataset.root + path, textContent: name }));
     document.getElementById("found").replaceChildren(...links, ...(words.length && !fits.length ? ["Nothing has this name."] : []));
   };
+  find.oninput = search;
+  search(); // for words typed before this script was loaded
 
   // Texts to copy.
   for (const text of all(document, "pre.copy")) {

@@ -256,4 +256,17 @@ def test_the_search_finds_pages_by_all_words(visit):
     page.click("#found a")
     assert page.url.endswith("/methods/fedavg_known.html")
     page.fill("#find", "no such thing")
-    assert page.inner_text("#found") == "Nothing has this name."
+    page.get_by_text("Nothing has this name.").wait_for()
+
+
+def test_words_that_were_typed_before_the_script_was_loaded_are_searched(visit):
+    page = visit("methods/fedpbc")
+    held = []
+    page.route("**/assets/site.js", held.append)
+    with page.expect_request("**/assets/site.js"):
+        page.reload(wait_until="commit")
+    page.fill("#find", "FEDAVG known")
+    assert page.inner_text("#found") == ""
+    held.pop().continue_()
+    page.locator("#found a").wait_for()
+    assert page.locator("#found a").all_inner_texts() == ["FedAvg, known p (fedavg_known)"]
