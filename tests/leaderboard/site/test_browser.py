@@ -262,7 +262,7 @@ def test_the_search_finds_pages_by_all_words(visit):
 def test_words_that_were_typed_before_the_script_was_loaded_are_searched(visit):
     page = visit("methods/fedpbc")
     held = []
-    page.route("**/assets/site.js", held.append)
+    page.route("**/assets/site.js", lambda route: held.append(route))
     with page.expect_request("**/assets/site.js"):
         page.reload(wait_until="commit")
     page.fill("#find", "FEDAVG known")
