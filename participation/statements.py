@@ -72,7 +72,7 @@ def gossip(seed: int, *, probability: np.ndarray, at_once: int = 0) -> pd.DataFr
 def fedpbc_bounds(seed: int, *, problem: np.ndarray, lr: float, rounds: int, steps: int = 1) -> pd.DataFrame:
     """FedPBC on scalar quadratics F_i = h_i (x - u_i)^2 / 2, exact in the mean over all roll calls ([PBC] section VI).
 
-    A round is x <- W (a x + (1 - a) u) with a_i = (1 - eta h_i)^s, so the second moments of (x, 1) follow a linear map.
+    A round is x <- W (a x + (1 - a) u) with a_i = (1 - eta h_i)^s, so its second moments follow a linear map.
 
     Columns: `gradient`, (1/T) sum E[F'(mean of x)^2] over t < T; `stationary`, the same over the bound of Theorem 1;
     `consensus`, the mean squared disagreement over the bound of Lemma 4; `descent`, the largest change of F in a round
@@ -84,30 +84,36 @@ def fedpbc_bounds(seed: int, *, problem: np.ndarray, lr: float, rounds: int, ste
         lr, rounds, steps: eta, T and s.
     """
     u, h, p = np.asarray(problem, dtype=np.float64)
-    m, s, L, H, a, sets = len(u), steps, h.max(), h.mean(), (1 - lr * h) ** steps, list(_mixing(p))
+    m, s, L, H, sets = len(u), steps, h.max(), h.mean(), list(_mixing(p))
+    best = h @ u / h.sum()
+    b = lr * h * sum((1 - lr * h) ** k for k in range(s))  # 1 - a, not as a difference: both are close to 1
+    # The state is (mean of x minus the optimum, disagreement, 1): squares of x would hide the small disagreement.
+    apart = np.linalg.svd(np.ones((1, m)))[2][1:].T
+    back, to = np.column_stack([np.ones(m), apart]), np.vstack([np.full(m, 1 / m), apart.T])
     moments = np.zeros(((m + 1) ** 2,) * 2)
     for chance, W in sets:
-        step = np.block([[W * a, (W @ ((1 - a) * u))[:, None]], [np.zeros(m), np.ones(1)]])
+        step = np.diag([1.0, *np.zeros(m - 1), 1.0])
+        step[:m, 1:m] = to @ W @ apart
+        step[:m] += to @ W @ np.column_stack([-b[:, None] * back, b * (u - best)])
         moments += chance * np.kron(step, step)
     one = np.eye(len(moments))  # a power of the block matrix has the sum over t < T of the powers of the map
-    sums = np.linalg.matrix_power(np.block([[moments, 0 * one], [one, one]]), rounds)[len(one) :, len(one) - 1]
-    mean = sums.reshape(m + 1, m + 1) / rounds
-    of = np.append(np.full(m, H / m), -(h @ u) / m)  # F'(mean of x)
-    gradient, apart = of @ mean @ of, np.trace((np.eye(m) - 1 / m) @ mean[:m, :m]) / m
+    sums = np.linalg.matrix_power(np.block([[moments, 0 * one], [one, one]]), rounds)[len(one) :, : len(one)]
+    start = np.array([-best, *np.zeros(m - 1), 1.0])
+    mean = np.diag((sums @ np.kron(start, start)).reshape(m + 1, m + 1)) / rounds
+    gradient, disagreement = H**2 * mean[0], mean[1:m].sum() / m  # F' is H times the distance of the mean
 
-    best = h @ u / h.sum()
     beta2, zeta2 = 2 * h.var() / H**2, 2 * np.mean((h * (best - u)) ** 2)  # Assumption 5
     kappa2 = 0.0 if s == 1 else ((((1 + lr * L) ** s - 1 - s * lr * L) / (comb(s, 2) * (lr * L) ** 2)) * L) ** 2
-    root = np.sqrt(np.linalg.eigvalsh(sum(chance * W @ W for chance, W in sets))[-2])
+    root = np.sqrt(max(0.0, np.linalg.eigvalsh(sum(chance * W @ W for chance, W in sets))[-2]))
     spread = 54 * root**2 * (lr * s / (1 - root)) ** 2 * (zeta2 + (beta2 + 1) * gradient)
     bound = 3 * H * best**2 / (lr * s * rounds) + 54 * lr * s * L * (kappa2 + 1 + 1 / (1 - root)) * zeta2
     x = best + 3 * u.std() * stream(seed, "fedpbc bounds").standard_normal((1000, m))
-    before, after = ((one.mean(axis=1) - best) ** 2 for one in (x, a * x + (1 - a) * u))
+    before, after = ((one.mean(axis=1) - best) ** 2 for one in (x, x - b * (x - u)))
     allowed = lr * s * (L**2 * x.var(axis=1) - H**2 * before / 3) + 6 * L * (lr * s) ** 2 * zeta2 * (1 + kappa2)
     return _row(
         gradient=gradient,
         stationary=gradient / bound,
-        consensus=apart / spread,
+        consensus=disagreement / spread if p.min() < 1 else 0.0,  # with all clients both sides are 0
         descent=(H / 2 * (after - before) - allowed).max(),
         rate=lr * 108 * L**2 * s**3 * (beta2 + 1) * (1 + kappa2) / (1 - root),
     )
