@@ -23,8 +23,8 @@ When to use:
 
 Differences from the paper:
     None. With equal weights alpha_i = 1/m the smallest r_i are selected, as the FedPBC paper states it. The released
-    code of FedPBC uses positions in the list A as client ids, so that wrong clients are selected, including inactive
-    ones: `selection: released`.
+    code of FedPBC uses positions in the list A as client ids once A has `capacity` clients (ties: highest position), so
+    that wrong clients are selected, including inactive ones: `selection: released`.
 """
 
 from dataclasses import dataclass
@@ -76,10 +76,13 @@ class F3AST(Algorithm[Rates]):
 
     def _select(self, relative_rates: Float[Tensor, "m"], A: Int[Tensor, "a"]) -> Int[Tensor, "s"]:
         """S, ascending."""
-        if len(A) <= self.capacity:
+        if len(A) < self.capacity:
             return A
-        positions = relative_rates[A].sort(stable=True).indices[: self.capacity].sort().values
-        return A[positions] if self.selection == "paper" else positions
+        rates = relative_rates[A]
+        if self.selection == "released":
+            backwards = rates.flip(0).sort(stable=True).indices[: self.capacity]
+            return (len(A) - 1 - backwards).sort().values
+        return A[rates.sort(stable=True).indices[: self.capacity].sort().values]
 
     def traffic(self, state: Rates, call: Round) -> Traffic:
         selected = min(len(call.active), self.capacity)

@@ -19,7 +19,8 @@ When to use:
     As the reference without bias, where the probabilities are known. Rare clients make its steps noisy.
 
 Differences from the paper:
-    None. The authors' released code divides every D_i by the p of the last client: `probability: last_client`.
+    None. The authors' released code divides every D_i by p_m^t, that of the last of all clients, whether or not it is
+    active: `probability: last_client`.
 """
 
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ class FedAvgKnown(Memoryless):
     """FedAvg with known probabilities: updates divided by p_i^t.
 
     Attributes:
-        probability: which p^t divides D_i: the client's `own`, or that of the `last_client` in A (released code).
+        probability: which p^t divides D_i: the client's `own`, or that of the `last_client` of all m (released code).
     """
 
     probability: Literal["own", "last_client"] = "own"
@@ -49,6 +50,6 @@ class FedAvgKnown(Memoryless):
         assert call.probability is not None, "declared in requires"
         if len(A) == 0:
             return None, state
-        p = call.probability[A if self.probability == "own" else A[-1:]]
+        p = call.probability[A] if self.probability == "own" else call.probability[-1:]
         D = work.sgd(A, x.expand(len(A), -1)) - x
         return (D / p[:, None]).sum(dim=0) / m, state

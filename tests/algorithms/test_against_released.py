@@ -1,19 +1,27 @@
-"""Ten rounds of the authors' released code on its own data, recorded in `released/` with their provenance; to 1e-10."""
+"""Ten rounds or more of the authors' released code, recorded in `released/` with their provenance; to 1e-10."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from rollcall.algorithms import AmplifiedScaffold, FedStale, Round
+from rollcall.algorithms import ALGORITHMS, AmplifiedScaffold, FedStale, Round
 from rollcall.benchmark.conformance.subject import Quadratics
 
-FEDSTALE, AMPLIFIED_SCAFFOLD = (
+FEDSTALE, AMPLIFIED_SCAFFOLD, FEDPBC = (
     json.loads((Path(__file__).parent / "released" / f"{name}.json").read_text())
-    for name in ("fedstale", "amplified_scaffold")
+    for name in ("fedstale", "amplified_scaffold", "fedpbc")
 )
+AS_RELEASED = {
+    "f3ast": {"capacity": 10, "beta": 0.01, "selection": "released"},
+    "fedavg_known": {"probability": "last_client"},
+    "fedpbc": {"eta_g": FEDPBC["eta_g"]},
+    "mifa": {"memory": "updates"},
+}
+"""Options of FedPBC's baselines that follow its released code; the others follow it as they are."""
 
 
 class Recorded(Quadratics):
@@ -85,3 +93,22 @@ def test_amplified_scaffold(run):
         update, state = method.round(state, x, call, Synthetic(s, noise, eta))
         x = x + update
         assert x.tolist() == pytest.approx(expected, abs=1e-10, rel=0)
+
+
+@pytest.mark.parametrize("name", list(FEDPBC["x"]))
+def test_fedpbc_and_its_baselines(name):
+    """Exactly ten clients answer in round 0, none in round 4, and more than ten in most others."""
+    sizes = list(map(len, FEDPBC["active"]))
+    assert (sizes[0], sizes[4]) == (10, 0)
+    assert sum(size > 10 for size in sizes) >= 8
+    h, u, x = (torch.tensor(FEDPBC[key], dtype=torch.float64) for key in ("h", "u", "x0"))
+    m, eta_g = len(h), 1.0 if name == "fedpbc" else FEDPBC["eta_g"]  # FedPBC's clients apply it
+    method = ALGORITHMS[name](**AS_RELEASED.get(name, {}))
+    state = method.init(x, m)
+    for t, (active, p, expected) in enumerate(zip(FEDPBC["active"], FEDPBC["p"], FEDPBC["x"][name], strict=True)):
+        lr = FEDPBC["lr"] / math.sqrt(t / 10 + 1)
+        alpha = torch.full((m,), 1 / m, dtype=torch.float64)
+        call = Round(t, torch.tensor(active, dtype=torch.int64), lr, alpha, probability=torch.tensor(p, dtype=x.dtype))
+        update, state = method.round(state, x, call, Quadratics(u, h, torch.full((m,), 5), lr))
+        x = x if update is None else x + eta_g * update
+        assert method.eval_models(state, x)[""].tolist() == pytest.approx(expected, abs=1e-10, rel=0)

@@ -77,7 +77,7 @@ def fedavg_all(s, memory):
 
 
 def fedavg_known(s, memory, probability="own"):
-    move(s, {i: 1 / (s.m * s.p[i if probability == "own" else s.A[-1]]) for i in s.A})
+    move(s, {i: 1 / (s.m * s.p[i if probability == "own" else s.m - 1]) for i in s.A})
 
 
 def fedsgd(s, memory):
@@ -153,8 +153,9 @@ def fedau(s, memory, cutoff=50, intervals="before", divisor="clients"):
 def f3ast(s, memory, capacity=10, beta=0.01, start=1.0, selection="paper"):
     r = memory.setdefault("r", np.full(s.m, start))
     S = s.A
-    if len(s.A) > capacity:
-        ranked = sorted(range(len(s.A)), key=lambda at: (r[s.A[at]] / s.alpha[s.A[at]], s.A[at]))[:capacity]
+    if len(s.A) >= capacity:
+        last = 1 if selection == "paper" else -1  # which of equal rates comes first
+        ranked = sorted(range(len(s.A)), key=lambda at: (r[s.A[at]] / s.alpha[s.A[at]], last * at))[:capacity]
         S = [s.A[position] for position in ranked] if selection == "paper" else ranked
     for i in range(s.m):
         r[i] = (1 - beta) * r[i] + beta * (i in S)
