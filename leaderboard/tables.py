@@ -80,6 +80,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     """The table as the paper lays it out: the report's `columns` across, the other axes that vary down the side.
 
     If the paper prints a number, it stands beside the measured one, with the difference where the runs have all rounds.
+    A metric that the paper prints for other cells only is left out.
 
     Args:
         experiment: of the paper.
@@ -94,8 +95,10 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         down.append(METHOD)  # a single method is named too
     across = [axis for axis in report.columns if axis in varying]
     heads = list(product(*(dict.fromkeys(cell.labels.get(axis, "") for cell in cells) for axis in across)))
-    metrics = [metric for metric in report.metrics if any(cell.measured(metric) for cell in cells)]
     compared = {number.metric for number in numbers}
+    elsewhere = compared - {number.metric for number in numbers if any(number.of(cell.labels) for cell in cells)}
+    metrics = [metric for metric in report.metrics if any(cell.measured(metric) for cell in cells)]
+    metrics = [metric for metric in metrics if metric not in elsewhere] or metrics
     mixed = len({run.source for cell in cells for run in cell.runs.values()}) > 1
     rows = []
     for labels in dict.fromkeys(_labels(cell, down) for cell in cells):

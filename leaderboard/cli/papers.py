@@ -71,7 +71,7 @@ def report(
     """
     from rollcall.leaderboard.paper import findings
     from rollcall.leaderboard.paper.reproduction import NAME, PICTURE, judged, reproduction
-    from rollcall.leaderboard.plots.curves import paper_figure, printed_figure
+    from rollcall.leaderboard.plots.curves import paper_figure, printed_figure, variants_figure
 
     quiet = not err.is_terminal
     folders = (finished.PACKAGE, to / RESULTS)
@@ -86,6 +86,9 @@ def report(
     for one in track(all_judged, "figures", console=err, transient=True, disable=quiet):
         if one.ran:
             paper_figure(one.experiment, one.ran).save(to / "figures" / f"{one.experiment.name}.svg")
+        if one.apart:
+            apart = {name: variant.ran for name, variant in one.apart.items()}
+            variants_figure(one.experiment, apart).save(to / "figures" / f"{one.experiment.name}.variants.svg")
     compared = printed_figure([result for one in all_judged for result in one.claims if result.claim.tag == "paper"])
     if compared is not None:
         compared.save(to / PICTURE)

@@ -106,6 +106,17 @@ class Judged:
         names = () if self.experiment.variant else self.experiment.variants
         return {name: Judged(self.experiment.as_(name), self.runs) for name in names}
 
+    @cached_property
+    def apart(self) -> dict[str, "Judged"]:
+        """The variants with runs of their own in cells of which the paper's version has no runs."""
+        of_paper = {digest for cell in self.ran for digest in cell.trials}
+        own = {name: {digest for cell in one.ran for digest in cell.trials} for name, one in self.variants.items()}
+        return {
+            name: self.variants[name]
+            for name, digests in own.items()
+            if not digests <= of_paper and not changes(self, name).rows
+        }
+
     @property
     def others(self) -> list[ClaimResult]:
         """The results of its variants' claims."""
@@ -198,16 +209,19 @@ def printed_beside(
             yield cell, metric, number, estimate(values.to_numpy(), cell.exact) if known else None
 
 
+def variant_tables(one: Judged) -> dict[str, Table]:
+    """The table of each variant that was run: what it changes, or its own table if there is nothing to compare with."""
+    tables = {name: one.apart[name].table if name in one.apart else changes(one, name) for name in one.variants}
+    return {name: table for name, table in tables.items() if table.rows}
+
+
 def variants(one: Judged) -> list[str]:
     """Lines: for each variant that was run, what it changes and its claims."""
     lines = []
-    for name, variant in one.variants.items():
-        # Without runs of the paper's cells there is nothing to compare with but the printed numbers.
-        table = variant.table if variant.ran and not one.ran else changes(one, name)
-        if table.rows:
-            lines += [f"`{name}`: {' '.join(one.experiment.variants[name].about.split())}", "", markdown(table)]
-            lines += claims_list(variant.claims, why=True)
-            lines += [""] if variant.claims else []
+    for name, table in variant_tables(one).items():
+        lines += [f"`{name}`: {' '.join(one.experiment.variants[name].about.split())}", "", markdown(table)]
+        claims = one.variants[name].claims
+        lines += [*claims_list(claims, why=True), ""] if claims else []
     return lines
 
 

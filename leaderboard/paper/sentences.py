@@ -4,7 +4,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rollcall.benchmark.config.metric import Metric
@@ -160,7 +160,9 @@ def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
         return f"{mean} ({'one seed' if quantity.seeds == 1 else f'{quantity.seeds} seeds'})"
     if low == high or math.isnan(low):
         return mean
-    return f"{mean} [{metric.text(low, half)}, {metric.text(high, half)}]"
+    if math.isfinite(high - low):
+        return f"{mean} [{metric.text(low, half)}, {metric.text(high, half)}]"
+    return _of_one_end(quantity.mean, low, high, metric.text)
 
 
 def change(quantity: Quantity, metric: Metric) -> str:
@@ -173,8 +175,13 @@ def change(quantity: Quantity, metric: Metric) -> str:
 
     if math.isfinite(high - low):
         return f"{text(quantity.mean)} [{text(low)}, {text(high)}]"
+    return _of_one_end(quantity.mean, low, high, text)
+
+
+def _of_one_end(mean: float, low: float, high: float, text: Callable[[float], str]) -> str:
+    """A mean, if it is known, and an interval without one end, as of rounds that were not reached."""
     ends = [f"{word} {text(end)}" for word, end in (("above", low), ("below", high)) if math.isfinite(end)]
-    return ", ".join([*([text(quantity.mean)] if math.isfinite(quantity.mean) else []), *ends])
+    return ", ".join([*([text(mean)] if math.isfinite(mean) else []), *ends])
 
 
 def tally_of(verdicts: Iterable[Verdict]) -> str:

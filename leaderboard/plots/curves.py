@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,6 +137,24 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "rou
     if over != "round" and experiment.report.x != "round":
         raise SettingError(f"x: '{over}' is not allowed; this figure runs over {experiment.report.x}")
     return _drawn(made, experiment.report, over, experiment)
+
+
+def variants_figure(experiment: Experiment, cells: Mapping[str, Sequence[Cell]]) -> Figure:
+    """The subplots of variants of an experiment, side by side.
+
+    Args:
+        experiment: that has the variants.
+        cells: of each variant, by its name.
+
+    Raises:
+        SettingError: none of the metrics was measured.
+    """
+    made = [
+        replace(subplot, title=": ".join(filter(None, (name, subplot.title))))
+        for name, ran in cells.items()
+        for subplot in subplots(experiment.as_(name), ran)
+    ]
+    return _drawn(made, experiment.report, "round", experiment)
 
 
 def _scatter(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
@@ -508,8 +526,17 @@ def _printed(experiment: Experiment, subplot: Subplot) -> list[Row]:
 
 
 def _stated(experiment: Experiment, subplot: Subplot) -> list[Row]:
-    """The numbers of the paper, or of its released code, at single rounds."""
-    made = []
+    """The numbers of the paper, or of its released code, at single rounds: values, and rounds that reach a value."""
+    metric = subplot.metric
+    last = max(cell.rounds_run for cells in subplot.lines.values() for cell in cells)
+    made = [
+        {"line": name, "x": number.value, "value": metric.scale * number.metric.threshold, "source": "printed"}
+        for number in printed(experiment)
+        if number.metric.threshold is not None
+        and (number.metric.column, number.metric.over) == (metric.column, "round")
+        for name, cells in subplot.lines.items()
+        if number.of(cells[0].labels) and number.value is not None and number.value <= last
+    ]
     for claim in experiment.judged:
         metric = claim.metric or experiment.report.metrics[0]
         compared = claim.minus or claim.over or claim.per or claim.along or claim.slope

@@ -30,7 +30,7 @@ from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult
 from rollcall.leaderboard.paper.findings import Findings
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
-from rollcall.leaderboard.plots.curves import beside, beside_figure, paper_figure, ranking_figure
+from rollcall.leaderboard.plots.curves import beside, beside_figure, paper_figure, ranking_figure, variants_figure
 from rollcall.leaderboard.plots.figure import Figure
 from rollcall.leaderboard.plots.participation import uplinks
 from rollcall.leaderboard.ranking import METHOD, axes, rank
@@ -83,7 +83,7 @@ class Shown:
         cells: that were run.
         tables: a title, the table, and the cells of it that were not run; without a table if none of them was.
         claims: its claims and those of its variants, by the name of the variant.
-        variants: for each that was run, its name, what it changes, and the table of differences.
+        variants: for each that was run, its name, what it changes, and its table.
         figures: with titles, and for each cost what replaces the rounds of the first data set on the x axis.
         rows: as `--json` has them.
         agreement: how many printed numbers agree, and those that differ.
@@ -141,15 +141,16 @@ def collect(experiment: Experiment, name: str, runs: Sequence[Run]) -> Shown:
         if rows:
             alt = f"{len(rows) // 2} printed numbers beside the measured means and 95 % intervals."
             drawn.append((f"Printed and measured: {metric.head}", beside_figure(rows, metric.head, alt), {}))
-    variants = experiment.variants.items()
-    changed = [(name, variant.about, reproduction.changes(one, name)) for name, variant in variants]
+    variants = reproduction.variant_tables(one).items()
+    if one.apart:
+        drawn.append(("Variants", variants_figure(experiment, {name: own.ran for name, own in one.apart.items()}), {}))
     return Shown(
         experiment,
         name,
         ran,
         tables,
         [(variant, result) for variant, of in {"": one, **one.variants}.items() for result in of.claims],
-        [entry for entry in changed if entry[2].rows],
+        [(variant, experiment.variants[variant].about, table) for variant, table in variants],
         drawn,
         long_rows(one.cells, metrics, last_rounds, known),
         [line for line in reproduction.agreement(experiment, ran, known) if line],

@@ -6,6 +6,7 @@ import pytest
 
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
+from rollcall.leaderboard.paper.reported import Printed
 from rollcall.leaderboard.render import latex
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, paper_table
@@ -71,6 +72,22 @@ def test_a_threshold_that_is_never_reached_is_infinite():
     made = experiment(report={"metrics": {"round_of:test/accuracy>=0.45": "min"}})
     (row, *_) = paper_table(made, cells(made, runs(made, lambda labels, seed: [0.4, 0.5] if seed else [0.1])), []).rows
     assert (str(row[2]), row[2].mean) == ("not reached", math.inf)
+
+
+def test_a_metric_that_is_printed_for_other_cells_only_is_left_out():
+    made = experiment(report={"metrics": {f"round_of:test/accuracy>=0.{value}": "min" for value in (3, 4, 5)}})
+    first, second, third = made.report.metrics
+    numbers = [
+        Printed({"participation": "often"}, first, 10.0, None),
+        Printed({"participation": "seldom"}, second, 5.0, None),
+    ]
+    seldom = [cell for cell in cells(made, runs(made, ends)) if cell.labels["participation"] == "seldom"]
+    titles = [column.title for column in paper_table(made, seldom, numbers).columns]
+    assert titles[1:-2] == [second.head, "paper", "diff", third.head]  # the third is printed nowhere
+    assert [column.title for column in paper_table(made, seldom, numbers[:1]).columns][1:-2] == [
+        second.head,
+        third.head,
+    ]
 
 
 def test_a_cell_with_a_diverged_seed_has_no_mean(numbers):

@@ -10,7 +10,7 @@ from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Claim
 from rollcall.leaderboard.paper.claims import ClaimResult, PlaceResult
-from rollcall.leaderboard.paper.quantities import estimate, geometric
+from rollcall.leaderboard.paper.quantities import Estimate, estimate, geometric
 from rollcall.leaderboard.paper.sentences import change, claims_json, claims_lines, claims_list, interval, tally_of
 
 ACCURACY, LOSS = Metric("test/accuracy"), Metric("train/loss")
@@ -38,6 +38,23 @@ WIDE = about(0.1, 0.2)
 )
 def test_intervals(quantity, metric, text, signed):
     assert (interval(quantity, metric), change(quantity, metric)) == (text, signed)
+
+
+ROUND, CENSORED = Metric("round_of:test/accuracy>=0.3"), np.array([-math.inf] * 3)
+
+
+@pytest.mark.parametrize(
+    ("mean", "least", "most", "text", "signed"),
+    [
+        (-math.inf, CENSORED, np.full(3, -150.0), "below -150", "below -150"),
+        (math.inf, np.full(3, 150.0), -CENSORED, "above 150", "above +150"),
+        (-150.0, CENSORED, about(0.0, 115.0).most, "-150, below 115", "-150, below +115"),
+    ],
+)
+def test_an_interval_without_one_end(mean, least, most, text, signed):
+    """Of the difference of two rounds, one of which was not reached by all seeds."""
+    quantity = Estimate(mean, least, most)
+    assert (interval(quantity, ROUND), change(quantity, ROUND)) == (text, signed)
 
 
 def test_counted_verdicts():

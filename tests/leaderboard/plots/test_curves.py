@@ -12,7 +12,7 @@ from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.names import COLOURS, OWN, style
 from rollcall.leaderboard.paper.reported import Printed
 from rollcall.leaderboard.plots import curves
-from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, subplots
+from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, subplots, variants_figure
 from rollcall.leaderboard.ranking import rank
 from rollcall.leaderboard.runs import Run, unarchive
 from tests.support import results
@@ -238,6 +238,33 @@ def test_numbers_stated_for_a_round_are_points_in_the_colour_of_the_line():
     figure = paper_figure(made, cells(made, runs(made, ends)))
     assert lines(figure, 0, "stated") == {"often, MIFA": [(10, 75)]}
     assert "Diamonds: released code." in " ".join(figure.spec["title"]["text"])
+
+
+def test_rounds_printed_for_a_value_are_points_on_the_curve_that_reaches_it(monkeypatch):
+    """Those after the last round of the runs, or never reached, have no point."""
+    metrics = [
+        Metric(f"{over}_of:test/accuracy>=0.{value}") for value, over in ((3, "round"), (4, "round"), (5, "seconds"))
+    ]
+    made = [Printed({"algorithm": "mifa"}, metric, 50.0, None) for metric in metrics]
+    made += [Printed({"algorithm": "fedavg"}, metrics[0], at, None) for at in (101.0, float("inf"))]
+    monkeypatch.setattr(curves, "printed", lambda experiment: made)
+    compared = COMPARED.only({"participation": ["often"]})
+    figure = paper_figure(compared, cells(compared, runs(compared, ends)))
+    assert lines(figure, 0, "stated") == {"MIFA": [(50, 30), (50, 40)]}
+    assert "Diamonds: printed." in " ".join(figure.spec["title"]["text"])
+
+
+def test_variants_stand_side_by_side():
+    variants = {
+        "raw": {"about": "raw updates", "trial": {"local": {"lr": 0.3}}},
+        "slow": {"about": "slow", "trial": {}},
+    }
+    made = experiment(variants=variants).only({"participation": ["often"]})
+    endings = {"raw": lambda labels, seed: 0.5, "slow": lambda labels, seed: 0.7}
+    ran = {name: cells(made.as_(name), runs(made.as_(name), ending)) for name, ending in endings.items()}
+    figure = variants_figure(made, ran)
+    assert titles(figure) == ["raw", "slow"]
+    assert [lines(figure, plot)["MIFA"][-1] for plot in (0, 1)] == [(100, 50), (100, 70)]
 
 
 def test_a_figure_over_an_axis_has_no_costs():
