@@ -8,7 +8,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ class Subplot:
         metric: on the y axis.
         x: the label of the x axis.
         lines: the cells of each line by its name; several cells if the line runs over an axis of the grid.
+        of: the metrics of lines that show another model than the evaluated one, such as FedPBC's server model.
         ticks: the labels on the x axis in the order of the file, if they are no numbers.
     """
 
@@ -79,6 +81,11 @@ class Subplot:
     x: str
     lines: dict[str, list[Cell]]
     ticks: Sequence[str] = ()
+    of: Mapping[str, Metric] = field(default_factory=dict)
+
+    def metric_of(self, line: str) -> Metric:
+        """The metric of a line."""
+        return self.of.get(line, self.metric)
 
 
 def ranking_figure(ranking: Ranking, over: str = "round") -> Figure:
@@ -253,7 +260,8 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
     """The subplots of an experiment.
 
     There is one for each panel (unless the report overlays them), each label of the report's `pictures` or `columns`,
-    and each metric that is drawn. A cell without such a label is in all subplots that it fits, for comparison.
+    and each metric that is drawn. A metric of another model of some methods (`test/accuracy/server`) has lines in the
+    subplot of the metric that its name begins with. A cell without such a label is in all subplots that it fits.
 
     Raises:
         SettingError: none of the metrics was measured.
@@ -271,16 +279,24 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
         inside = [cell for cell in measured if all(cell.labels.get(axis, one) == one for axis, one in place.items())]
         title = _text(experiment, place, across)
         here = [metric for metric in metrics if any(cell.measured(metric) for cell in inside)]
+        plots: dict[Metric, list[Metric]] = {}
         for metric in here if report.drawn else here[:1]:
+            first = next((one for one in plots if metric.column.startswith(f"{one.column}/")), metric)
+            plots.setdefault(first, []).append(metric)
+        along_x = list(dict.fromkeys(label for cell in inside if (label := cell.labels.get(report.x))))
+        ticks = [] if all(map(is_number, along_x)) else along_x
+        for first, in_plot in plots.items():
             lines: dict[str, list[Cell]] = {}
-            for cell in inside:
+            of: dict[str, Metric] = {}
+            for metric, cell in product(in_plot, inside):
                 if cell.measured(metric):
                     method = next(iter(cell.runs.values())).settings.get(METHOD, "")
-                    name = _text(experiment, cell.labels, along, method)
-                    lines.setdefault(name or metric.title, []).append(cell)
-            along_x = list(dict.fromkeys(label for cell in inside if (label := cell.labels.get(report.x))))
-            ticks = [] if all(map(is_number, along_x)) else along_x
-            made.append(Subplot(title, metric, _x(experiment, inside), lines, ticks))
+                    name = _text(experiment, cell.labels, along, method) or metric.title
+                    if metric != first:
+                        name = f"{name} ({metric.column.removeprefix(f'{first.column}/')})"
+                        of[name] = metric
+                    lines.setdefault(name, []).append(cell)
+            made.append(Subplot(title, first, _x(experiment, inside), lines, ticks, of))
     return made
 
 
@@ -288,7 +304,7 @@ def _drawn(
     made: Sequence[Subplot], report: Report, over: str, experiment: Experiment | None = None, notes: Sequence[str] = ()
 ) -> Figure:
     """The figure of some subplots. Those of one row and one metric share their axes."""
-    columns = 2 if len(report.drawn) in (2, 4) else 3
+    columns = 2 if report.drawn and len({subplot.metric for subplot in made}) in (2, 4) else 3
     rows: dict[str, list[Row]] = {"long": [], "printed": [], "stated": []}
     are_points = []  # of each subplot, whether its lines are single points
     for number, subplot in enumerate(made):
@@ -473,8 +489,9 @@ def _blocks(rows: Sequence[Row], title: str, styles: Mapping[str, Style]) -> lis
 
 def _points(subplot: Subplot, report: Report, over: str) -> list[Row]:
     """The points of each line, in printed units."""
-    made, log, metric = [], "y" in report.log, subplot.metric
+    made, log = [], "y" in report.log
     for name, cells in subplot.lines.items():
+        metric = subplot.metric_of(name)
         values = metric.scale * _curve(cells, report, metric, subplot.ticks)
         if values.empty:  # all runs diverged
             continue
@@ -518,7 +535,7 @@ def _printed(experiment: Experiment, subplot: Subplot) -> list[Row]:
     """The final numbers that the paper prints for the lines of a subplot."""
     numbers, made = printed(experiment), []
     for name, cells in subplot.lines.items():
-        known = printed_for(cells[0].labels, subplot.metric, numbers)
+        known = printed_for(cells[0].labels, subplot.metric_of(name), numbers)
         if known is not None and known.value is not None:
             sd = math.nan if known.sd is None else subplot.metric.scale * known.sd
             made.append({"line": name, "value": subplot.metric.scale * known.value, "sd": sd})
@@ -535,7 +552,7 @@ def _stated(experiment: Experiment, subplot: Subplot) -> list[Row]:
         if number.metric.threshold is not None
         and (number.metric.column, number.metric.over) == (metric.column, "round")
         for name, cells in subplot.lines.items()
-        if number.of(cells[0].labels) and number.value is not None and number.value <= last
+        if name not in subplot.of and number.of(cells[0].labels) and number.value is not None and number.value <= last
     ]
     for claim in experiment.judged:
         metric = claim.metric or experiment.report.metrics[0]

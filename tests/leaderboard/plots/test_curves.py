@@ -254,6 +254,25 @@ def test_rounds_printed_for_a_value_are_points_on_the_curve_that_reaches_it(monk
     assert "Diamonds: printed." in " ".join(figure.spec["title"]["text"])
 
 
+def test_another_model_of_a_method_has_a_line_beside_the_evaluated_one(monkeypatch):
+    """Its number is not the one that the paper prints for the method."""
+    both = {"test/accuracy": "max", "test/accuracy/server": "max"}
+    made = experiment(report={"metrics": both, "drawn": list(both)}).only({"participation": ["often"]})
+    ran = [
+        replace(run, history=run.history.assign(**{"test/accuracy/server": [0.0, 0.0, 0.4]}))
+        if run.settings["algorithm"] == "mifa" else run
+        for run in runs(made, lambda labels, seed: 0.7)
+    ]  # fmt: skip
+    number = Printed({"algorithm": "mifa"}, Metric("test/accuracy"), 0.75, None)
+    monkeypatch.setattr(curves, "printed", lambda experiment: [number])
+    figure = paper_figure(made, cells(made, ran))
+    assert {name: points[-1][1] for name, points in lines(figure).items()} == pytest.approx(
+        {"FedAvg": 70, "MIFA": 70, "MIFA (server)": 40}
+    )
+    assert len(figure.spec["concat"]) == 1
+    assert [row["line"] for row in figure.spec["datasets"]["printed"]] == ["MIFA"]
+
+
 def test_variants_stand_side_by_side():
     variants = {
         "raw": {"about": "raw updates", "trial": {"local": {"lr": 0.3}}},
