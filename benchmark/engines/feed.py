@@ -3,7 +3,7 @@
 Stacked minibatches are drawn on the host, sent in one transfer and gathered on the device.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,6 +14,9 @@ from torch import Tensor
 
 from rollcall.tasks import ClientData, Minibatches, Samples, Task
 from rollcall.tasks.base import Holdings
+
+SAMPLES_AT_ONCE = 128
+"""Samples of consecutive minibatches that are augmented together: images of this number fit in a CPU's caches."""
 
 HeldOut: TypeAlias = Mapping[str, tuple[Samples, Holdings]]
 """Splits that clients hold but do not train on, by name: the samples, on the device, and the rows of each client."""
@@ -47,9 +50,23 @@ class Feed:
 
     def batch(self, client: int, step: int) -> Samples:
         """A client's minibatch in a step, counted from the start of the trial."""
-        rows = torch.from_numpy(self.minibatches.rows(client, step)).to(self.samples[0].device)
-        batch = tuple(column.index_select(0, rows) for column in self.samples)
-        return self.task.augment(batch, _keys(client, step, rows.shape, rows.device)) if self.augments else batch
+        return next(self.batches(client, range(step, step + 1)))
+
+    def batches(self, client: int, steps: range) -> Iterator[Samples]:
+        """A client's minibatches in these steps, as `batch` gives them. Several are gathered and augmented at once."""
+        device, at_once = self.samples[0].device, max(1, SAMPLES_AT_ONCE // int(self.minibatches.longest[client]))
+        for first in range(0, len(steps), at_once):
+            some = steps[first : first + at_once]
+            rows = [self.minibatches.rows(client, step) for step in some]
+            lengths = [len(own) for own in rows]
+            index = to_device(np.concatenate(rows), device)
+            columns = tuple(column.index_select(0, index) for column in self.samples)
+            if self.augments:
+                keys = np.empty((len(index), 3), dtype=np.int64)
+                keys[:, 0], keys[:, 1] = client, np.repeat(some, lengths)
+                keys[:, 2] = np.concatenate([np.arange(length) for length in lengths])
+                columns = self.task.augment(columns, to_device(keys, device))
+            yield from zip(*(torch.split(column, lengths) for column in columns), strict=True)
 
     def stacked(self, clients: Int[Tensor, "a"], ids: list[int], first_steps: list[int], steps: int) -> "Stacked":
         """The minibatches of several clients in K steps.
@@ -107,7 +124,7 @@ class Stacked:
         return groups
 
 
-def _keys(client: int | Tensor, step: int | Tensor, shape: tuple[int, ...], device: torch.device) -> Int[Tensor, "n 3"]:
+def _keys(client: Tensor, step: Tensor, shape: tuple[int, ...], device: torch.device) -> Int[Tensor, "n 3"]:
     """The key of each sample's augmentation: client, step and position in the minibatch; flattened from `shape`."""
     keys = torch.empty(*shape, 3, dtype=torch.int64, device=device)
     keys[..., 0], keys[..., 1] = client, step

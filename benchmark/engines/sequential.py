@@ -2,7 +2,7 @@
 tested against it."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from time import perf_counter
 from typing import TypeAlias
@@ -59,16 +59,16 @@ class Sequential:
     def round(self, t: int, lr: float, momentum: Rows | None = None) -> "SequentialWork":
         return SequentialWork(self, t, lr, momentum)
 
-    def batch(self, client: int, step: int) -> Samples:
-        """A minibatch in the memory format that suits the model."""
-        batch = self.feed.batch(client, step)
-        return in_channels_last(batch) if self.channels_last else batch
+    def batches(self, client: int, steps: range) -> Iterator[Samples]:
+        """Minibatches in the memory format that suits the model."""
+        batches = self.feed.batches(client, steps)
+        return map(in_channels_last, batches) if self.channels_last else batches
 
     def _try(self, client: int) -> float:
         """Set `channels_last`, and whether a step draws random numbers; returns the seconds of a step."""
         with torch_stream(0, "noise"):
             self.channels_last = accepts_channels_last(Replica(self.model).differentiate, self.feed.batch(client, 0))
-            replica, batch = Replica(self.model), self.batch(client, 0)
+            replica, batch = Replica(self.model), next(self.batches(client, range(1)))
             before = torch.get_rng_state()
             replica.differentiate(batch)
             self.draws = not torch.equal(before, torch.get_rng_state())
@@ -100,7 +100,10 @@ class SequentialWork(Work):
 
         def work(row: int, client: int, replica: Replica) -> None:
             replica.move(x[row].contiguous())
-            losses[row], pieces = self._one_gradient(replica, client, step)
+            at = self.t * self.local.of([client])[0] + step
+            losses[row], pieces = self._gradient(
+                replica, client, at, next(self.engine.batches(client, range(at, at + 1)))
+            )
             torch.cat([piece.flatten() for piece in pieces], out=gradients[row])
 
         self._for_each(clients, work)
@@ -114,8 +117,10 @@ class SequentialWork(Work):
             replica.move(y[row])  # the steps change this row in place
             corrections = None if correct is None else self.model.split(correct[row])
             velocities = None if velocity is None else self.model.split(velocity[row])
-            for step in range(*self.local.of([client])):
-                _, gradients = self._one_gradient(replica, client, step)
+            (K,) = self.local.of([client])
+            steps = range(self.t * K, (self.t + 1) * K)
+            for step, batch in zip(steps, self.engine.batches(client, steps), strict=True):
+                _, gradients = self._gradient(replica, client, step, batch)
                 replica.descend(gradients, lrs[row], self.local, corrections, velocities)
 
         self._for_each(clients, work)
@@ -147,10 +152,10 @@ class SequentialWork(Work):
         for replica in self.engine.replicas:
             replica.move(self.engine.home)  # otherwise it would keep the memory of this round's models
 
-    def _one_gradient(self, replica: "Replica", client: int, step: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Loss and gradients at the replica's parameters, on the client's minibatch of a step."""
-        step += self.t * self.local.of([client])[0]
-        batch = self.engine.batch(client, step)
+    def _gradient(
+        self, replica: "Replica", client: int, step: int, batch: Samples
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Loss and gradients at the replica's parameters, on the client's minibatch of a step, counted from round 0."""
         if not self.engine.draws:
             return replica.differentiate(batch)
         with torch_stream(self.engine.feed.minibatches.seed, "noise", client, step):

@@ -1,6 +1,7 @@
 """The feed of minibatches."""
 
 import numpy as np
+import pytest
 import torch
 
 from rollcall.benchmark.engines import Feed
@@ -26,3 +27,25 @@ def test_only_a_task_that_augments_gets_keys():
         x, y = Feed(task, samples, minibatches).batch(1, 2)
         assert x.tolist() == [[9 + shift, 10 + shift, 11 + shift], [3 + shift, 4 + shift, 5 + shift]]
         assert y.tolist() == [3, 1]
+
+
+class Named(Plain):
+    """Adds the key of each sample, as three columns."""
+
+    def augment(self, batch, keys):
+        return torch.cat([batch[0], keys.to(batch[0].dtype)], dim=1), batch[1]
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 8, 128])
+def test_minibatches_of_several_steps_are_those_of_single_steps(at_once, monkeypatch):
+    """Client 1 has seven samples in minibatches of three, so the last one of an epoch has one; by hand, in any groups."""
+    monkeypatch.setattr("rollcall.benchmark.engines.feed.SAMPLES_AT_ONCE", at_once)
+    samples = (torch.arange(20.0).reshape(10, 2), torch.arange(10.0))
+    minibatches = Minibatches([np.array([0, 1, 2]), np.arange(3, 10)], 3, seed=0)
+    feed = Feed(Named(lr=0.1), samples, minibatches)
+    dealt = list(feed.batches(1, range(4, 11)))
+    assert [len(y) for _, y in dealt] == [3, 1, 3, 3, 1, 3, 3]
+    for step, (x, y) in enumerate(dealt, 4):
+        rows = minibatches.rows(1, step)
+        assert y.tolist() == rows.tolist()
+        assert x.tolist() == [[2 * row, 2 * row + 1, 1, step, place] for place, row in enumerate(rows.tolist())]

@@ -54,7 +54,7 @@ def convolution():
 def test_the_layout_of_images_changes_nothing_and_suits_the_model(flatten, channels_last):
     engine, task, _ = images(*convolution(), flatten, nn.Linear(12, 3))
     assert engine.channels_last == channels_last
-    assert engine.batch(0, 0)[0].is_contiguous(memory_format=torch.channels_last) == channels_last
+    assert next(engine.batches(0, range(1)))[0].is_contiguous(memory_format=torch.channels_last) == channels_last
     x = parameters_to_vector(task.parameters())
     ends = engine.round(0, LR).sgd(torch.arange(3), x.expand(3, -1))
     for client in range(3):
