@@ -24,7 +24,8 @@ When to use:
 Differences from the paper:
     None. With equal weights alpha_i = 1/m the smallest r_i are selected, as the FedPBC paper states it. The released
     code of FedPBC uses positions in the list A as client ids once A has `capacity` clients (ties: highest position), so
-    that wrong clients are selected, including inactive ones: `selection: released`.
+    that wrong clients are selected, including inactive ones: `selection: released`. In the CA-Fed paper's experiments
+    all methods know the availabilities, F3AST too: r_i = pi_i in all rounds, `oracle: true`.
 """
 
 from dataclasses import dataclass
@@ -52,14 +53,20 @@ class F3AST(Algorithm[Rates]):
         beta: weight of the current round in r.
         start: r before the first round.
         selection: by client id (`paper`), or by position in A (`released`, the authors' code).
+        oracle: r is the exact availability pi of the participation model, in all rounds.
     """
 
     capacity: Count = 10
     beta: Fraction = 0.01
     start: Positive = 1.0
     selection: Literal["paper", "released"] = "paper"
+    oracle: bool = False
 
     properties: ClassVar[Properties] = Properties(limit="elsewhere", ages=("r",))
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        return ("stationary",) if self.oracle else ()
 
     def init(self, x: Vector, clients: int) -> Rates:
         return Rates(x.new_full((clients,), self.start))
@@ -67,8 +74,9 @@ class F3AST(Algorithm[Rates]):
     def round(self, state: Rates, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Rates]:
         m = call.clients
         relative = m * call.alpha  # 1 for every client if the objective has equal weights
-        S = self._select(state.r / relative, call.active)
-        r = (state.r * (1 - self.beta)).index_add(0, S, x.new_full((len(S),), self.beta))
+        pi = call.stationary if self.oracle else None
+        S = self._select((state.r if pi is None else pi) / relative, call.active)
+        r = (state.r * (1 - self.beta)).index_add(0, S, x.new_full((len(S),), self.beta)) if pi is None else pi
         if len(S) == 0:
             return None, Rates(r)
         D = work.sgd(S, x.expand(len(S), -1)) - x

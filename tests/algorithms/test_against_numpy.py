@@ -153,6 +153,7 @@ OPTIONS = [
     ("fedau", {"cutoff": 3, "intervals": "with_current", "divisor": "weights"}, {}),
     ("f3ast", {"capacity": 2, "beta": 0.2, "start": 0.5}, {}),
     ("f3ast", {"capacity": 2, "beta": 0.2, "selection": "released"}, {}),
+    ("f3ast", {"capacity": 2, "oracle": True}, {}),
     ("fedprox", {"mu": 3.0}, {}),
     ("fedprox", {"mu": 0.0}, {}),
     ("mifa", {"memory": "gradients", "wait_for_all": True}, {"remember": "gradients", "wait_for_all": True}),

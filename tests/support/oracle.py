@@ -150,14 +150,14 @@ def fedau(s, memory, cutoff=50, intervals="before", divisor="clients"):
             waiting[i] = 0
 
 
-def f3ast(s, memory, capacity=10, beta=0.01, start=1.0, selection="paper"):
-    r = memory.setdefault("r", np.full(s.m, start))
+def f3ast(s, memory, capacity=10, beta=0.01, start=1.0, selection="paper", oracle=False):
+    r = np.array(s.pi) if oracle else memory.setdefault("r", np.full(s.m, start))
     S = s.A
     if len(s.A) >= capacity:
         last = 1 if selection == "paper" else -1  # which of equal rates comes first
         ranked = sorted(range(len(s.A)), key=lambda at: (r[s.A[at]] / s.alpha[s.A[at]], last * at))[:capacity]
         S = [s.A[position] for position in ranked] if selection == "paper" else ranked
-    for i in range(s.m):
+    for i in range(0 if oracle else s.m):
         r[i] = (1 - beta) * r[i] + beta * (i in S)
     move(s, {i: s.alpha[i] / r[i] for i in S})
 
