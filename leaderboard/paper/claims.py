@@ -192,6 +192,8 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
         verdict: Verdict = "data missing" if missing else "not run"
     elif not all(cell.measured(metric) or (claim.against and cell.measured(claim.against)) for cell in cells):
         verdict = "not run"
+    elif claim.per and not all(cell.measured(claim.per) for cell in cells):
+        verdict = "not run"
     elif _is_too_short(claim, experiment, cells):
         verdict = "too short"
     elif diverged or quantity is None:
