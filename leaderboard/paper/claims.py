@@ -190,9 +190,7 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
     if not all(cell.runs for cell in cells):
         missing = any(_matches(cell, part) for cell in cells for part in experiment.data_missing)
         verdict: Verdict = "data missing" if missing else "not run"
-    elif not all(cell.measured(metric) or (claim.against and cell.measured(claim.against)) for cell in cells):
-        verdict = "not run"
-    elif claim.per and not all(cell.measured(claim.per) for cell in cells):
+    elif not all(_is_measured(claim, metric, cell) for cell in cells):
         verdict = "not run"
     elif _is_too_short(claim, experiment, cells):
         verdict = "too short"
@@ -207,6 +205,12 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
             low, high = quantity.interval(level)
             size = "agrees" if low <= printed <= high else "differs"
     return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, (rounds, planned))
+
+
+def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
+    """Whether a cell has the claim's metric, and the cost at which it is read."""
+    of_value = cell.measured(metric) or bool(claim.against and cell.measured(claim.against))
+    return of_value and (claim.per is None or cell.measured(claim.per))
 
 
 def _is_too_short(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> bool:
