@@ -12,7 +12,7 @@ from rollcall.leaderboard.runs import PACKAGE
 TRIAL = "1fc64f36ae"  # MIFA, 1,800 rounds, seed 0
 
 
-OTHER = "23e2e85bd7"  # FedAvg with known p
+OTHER = "577c74a8e1"  # FedAvg
 
 
 @pytest.fixture
