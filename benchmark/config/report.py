@@ -33,7 +33,9 @@ class Report(Settings):
     )
     overlay: bool = Field(False, description="draw all panels into the same plots")
     drawn: tuple[MetricName, ...] = Field(
-        (), description="metrics that have a plot each; by default the first metric that a panel measured"
+        (),
+        description="metrics that have a plot each; by default the first metric that a panel measured. Another model's "
+        "metric, such as test/accuracy/server, has a line in the plot of test/accuracy",
     )
     against: tuple[MetricName, ...] = Field(
         (), description="metrics on the x axis of a plot each, which has a point for each cell instead of curves"
