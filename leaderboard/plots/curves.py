@@ -291,7 +291,7 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
             for metric, cell in product(in_plot, inside):
                 if cell.measured(metric):
                     method = next(iter(cell.runs.values())).settings.get(METHOD, "")
-                    name = _text(experiment, cell.labels, along, method) or metric.title
+                    name = _text(experiment, cell.labels, along, method) or first.title
                     if metric != first:
                         name = f"{name} ({metric.column.removeprefix(f'{first.column}/')})"
                         of[name] = metric
