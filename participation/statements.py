@@ -451,7 +451,7 @@ def weight_bounds(
     has kappa = 1 and F_k = (x - k)^2 / 2. Columns: `rarest`, the best weight for Eq. 13 of the rarest client minus
     that of the most available one; `curved`, the distance of these weights from a line in pi; and the largest
     f((q + r) / 2) - (f(q) + f(r)) / 2 over 100,000 pairs, at most 0 if f is convex: `optimisation`, Eq. 13; `both`,
-    with Eq. 11 added (Eq. 14); `variation`, Eq. 15.
+    with Eq. 11 added (Eq. 14); `variation`, Eq. 15; `rescaled`, Eq. 14 as a function of y = q / sum pi_k q_k.
     """
     from scipy.optimize import minimize  # takes a third of a second, which a run need not wait for
 
@@ -470,6 +470,8 @@ def weight_bounds(
 
     q, r = stream(seed, "weight bounds").dirichlet(np.ones(N), (2, 100_000))
     bends = {f.__name__: (f((q + r) / 2) - (f(q) + f(r)) / 2).max() for f in (optimisation, both, variation)}
+    y = q / (q @ pi)[:, None] + r / (r @ pi)[:, None]
+    bends["rescaled"] = (both(y / y.sum(axis=1, keepdims=True)) - (both(q) + both(r)) / 2).max()
     simplex = {"type": "eq", "fun": lambda q: q.sum() - 1}
     best = minimize(optimisation, np.full(N, 1 / N), bounds=[(0, 1)] * N, constraints=simplex, tol=1e-12).x
     curved = np.abs(best - np.polyval(np.polyfit(pi, best, 1), pi)).max()

@@ -353,12 +353,17 @@ def test_best_weights_of_the_bound_on_a_grid():
 
 
 def test_equation_14_bends_down_on_a_segment():
-    """chi^2(alpha | p) alone, by hand: alpha = 1/3, pi = 0.9, 0.1, 0.1, from q = (.45, .1, .45) to (.05, .05, .9)."""
+    """chi^2(alpha | p) alone, by hand: alpha = 1/3, pi = 0.9, 0.1, 0.1, from q = (.45, .1, .45) to (.05, .05, .9).
+
+    In y = q / pi @ q, where p = pi * y is linear, the segment between the same ends bends up.
+    """
     pi, ends = np.array([0.9, 0.1, 0.1]), np.array([[0.45, 0.1, 0.45], [0.05, 0.05, 0.9]])
-    chi = [(1 / 9 / (pi * q / (pi @ q))).sum() - 1 for q in (*ends, ends.mean(axis=0))]
-    assert chi[2] > (chi[0] + chi[1]) / 2
+    rescaled = (ends / (ends @ pi)[:, None]).mean(axis=0)
+    chi = [(1 / 9 / (pi * q / (pi @ q))).sum() - 1 for q in (*ends, ends.mean(axis=0), rescaled)]
+    assert chi[3] < (chi[0] + chi[1]) / 2 < chi[2]
     found = row(statements.weight_bounds(0, stationary=pi, noise=0.0, floor=0.0, gamma=1.0))
     assert found["both"] >= chi[2] - (chi[0] + chi[1]) / 2 - 1e-3
+    assert found["rescaled"] <= 1e-9
     assert found["variation"] > 0
 
 
