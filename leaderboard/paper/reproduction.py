@@ -107,6 +107,11 @@ class Judged:
         return {name: Judged(self.experiment.as_(name), self.runs) for name in names}
 
     @cached_property
+    def changes(self) -> dict[str, Table]:
+        """What each variant changes: a row for each cell that it shares with the paper's version."""
+        return {name: changes(self, name) for name in self.variants}
+
+    @cached_property
     def apart(self) -> dict[str, "Judged"]:
         """The variants with runs of their own in cells of which the paper's version has no runs."""
         of_paper = {digest for cell in self.ran for digest in cell.trials}
@@ -114,7 +119,7 @@ class Judged:
         return {
             name: self.variants[name]
             for name, digests in own.items()
-            if not digests <= of_paper and not changes(self, name).rows
+            if not digests <= of_paper and not self.changes[name].rows
         }
 
     @property
@@ -211,7 +216,7 @@ def printed_beside(
 
 def variant_tables(one: Judged) -> dict[str, Table]:
     """The table of each variant that was run: what it changes, or its own table if there is nothing to compare with."""
-    tables = {name: one.apart[name].table if name in one.apart else changes(one, name) for name in one.variants}
+    tables = one.changes | {name: variant.table for name, variant in one.apart.items()}
     return {name: table for name, table in tables.items() if table.rows}
 
 
