@@ -71,7 +71,8 @@ def report(
     """
     from rollcall.leaderboard.paper import findings
     from rollcall.leaderboard.paper.reproduction import NAME, PICTURE, judged, reproduction
-    from rollcall.leaderboard.plots.curves import paper_figure, printed_figure, variants_figure
+    from rollcall.leaderboard.plots.curves import paper_figure, variants_figure
+    from rollcall.leaderboard.plots.printed import printed_figure
 
     quiet = not err.is_terminal
     folders = (finished.PACKAGE, to / RESULTS)

@@ -25,6 +25,9 @@ from rollcall.leaderboard.names import COLOURS, DASHES, SHAPES, Style
 
 Spec = dict[str, Any]
 
+Row = dict[str, Any]
+"""Of a long table."""
+
 VERSION = "6.4"
 """Of Vega-Lite."""
 

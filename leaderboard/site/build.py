@@ -30,9 +30,10 @@ from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult
 from rollcall.leaderboard.paper.findings import Findings
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
-from rollcall.leaderboard.plots.curves import beside, beside_figure, paper_figure, ranking_figure, variants_figure
+from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, variants_figure
 from rollcall.leaderboard.plots.figure import Figure
 from rollcall.leaderboard.plots.participation import uplinks
+from rollcall.leaderboard.plots.printed import beside, beside_figure
 from rollcall.leaderboard.ranking import METHOD, axes, rank
 from rollcall.leaderboard.render import Number, Table
 from rollcall.leaderboard.runs import Run
