@@ -359,10 +359,13 @@ def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) 
 
 
 def _pair_labels(cell: Cell, other: Cell | None, joined: str | None) -> dict[str, str]:
+    """The labels of a pair: `a against b` where the two differ, `best against b` on the joined axis."""
     labels = {axis: label for axis, label in cell.labels.items() if label and axis != joined}
     if other is None:
         return labels
-    return {
-        axis: label if other.labels.get(axis, label) == label else f"{label} against {other.labels[axis]}"
-        for axis, label in labels.items()
+    against = {
+        axis: f"{labels.get(axis, 'best')} against {label}"
+        for axis, label in other.labels.items()
+        if label and (cell.labels.get(axis) or label) != label
     }
+    return labels | against

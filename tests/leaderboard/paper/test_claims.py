@@ -317,6 +317,9 @@ def test_either_of_two_methods_is_enough():
     half = 6.20535 * 0.01 / 3**0.5  # t(0.9875, 2): two are compared, the better one counts
     assert result.places[0].quantity.interval() == pytest.approx((0.21 - half, 0.21 + half), abs=1e-6)
     assert decide(both | {"either": "algorithm", "least": 0.3}, ends, made).verdict == "contradicted"
+    both = {"of": {"algorithm": ["low", "base"]}, "minus": {"algorithm": ["high", "base"]}, "most": 0.3}
+    named = [place.labels["algorithm"] for place in decide(both | {"either": "algorithm"}, ends, made).places]
+    assert named == ["best against high", "best against base"] * 2
 
 
 def test_somewhere_is_enough():
