@@ -76,7 +76,8 @@ def test_subplots_say_what_they_run_over(name, words):
 def test_a_label_that_names_no_method_has_its_name():
     paper = Experiment.read("ca_fed/fig3").only({"panel": ["own"]})
     (subplot,) = subplots(paper, cells(paper, unarchive(paper.home)))
-    assert list(subplot.lines) == ["Unbiased", "More available", "CA-Fed, kappa2=1", "CA-Fed, kappa2=10"]
+    ours = [f"CA-Fed, kappa2={kappa2}" for kappa2 in ("0.01", "1", "10", "100")]
+    assert list(subplot.lines) == ["Unbiased", "More available", *ours]
 
 
 def described(made, ends=lambda labels, seed: 0.5):
