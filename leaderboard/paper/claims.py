@@ -140,7 +140,7 @@ def check_claim(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> 
     """
     metric = claim.metric or experiment.report.metrics[0]
     metrics = [metric, *([claim.against] if claim.against else []), *([claim.per] if claim.per else [])]
-    pairs = list(_pairs(claim, cells))
+    pairs = list(_pairs(claim, metric, cells))
     level = 1 - 0.05 / max(experiment.decides.looks, claim.size.looks if claim.size else 1)
     places = [_place(claim, metric, experiment, group, level) for group in _groups(claim, pairs)]
     ran = [cell for pair in pairs for cell in pair if cell is not None and len(cell.runs) > cell.diverged]
@@ -234,24 +234,28 @@ def _printed(claim: Claim, cells: Sequence[Cell]) -> float | None:
     return next((number for label, number in claim.printed.items() if label in labels), None)
 
 
-def _pairs(claim: Claim, cells: Sequence[Cell]) -> Iterator[Pair]:
-    """The cells that the claim is about, each with the cell that it is compared with, after equal rounds."""
+def _pairs(claim: Claim, metric: Metric, cells: Sequence[Cell]) -> Iterator[Pair]:
+    """The cells that the claim is about, each with the cell that it is compared with.
+
+    They are compared after equal rounds, but for rounds that reach a value: these do not depend on later ones.
+    """
     subjects = [cell for cell in cells if _matches(cell, claim.where) and _matches(cell, claim.of)]
     if claim.slope is not None:
         subjects = [cell for cell in subjects if claim.slope in cell.labels]
+    paired = after_equal_rounds if metric.threshold is None else lambda cell, other: (cell, other)
     baseline = claim.minus if claim.minus is not None else claim.over
     if baseline is not None:
         for cell in subjects:
             for other in cells:
                 same = other is cell and claim.against is None
                 if not same and _matches(other, baseline) and _alike(cell, other, baseline):
-                    yield after_equal_rounds(cell, other)
+                    yield paired(cell, other)
     elif claim.along is not None:
         for index, cell in enumerate(subjects):  # with the next one on the axis
             later = (one for one in subjects[index + 1 :] if _alike(cell, one, (claim.along,)))
             following = next((one for one in later if one.labels.get(claim.along) != cell.labels[claim.along]), None)
             if following is not None:
-                yield after_equal_rounds(following, cell)
+                yield paired(following, cell)
     else:
         for cell in subjects:
             yield cell, None

@@ -169,6 +169,19 @@ def test_a_round_that_was_not_reached_may_decide_an_order():
     assert decide(REACHED | {"most": 0.0}, ends, rounds=20).verdict == "too short"  # planned are 100
 
 
+def test_rounds_that_reach_a_value_are_compared_over_unequal_lengths():
+    """Mifa reaches 0.3 at 20, its last round; FedAvg at 40 on each seed: the difference is known, not only its sign."""
+    made = experiment()
+    short = runs(made, lambda *_: [0.0, 0.1, 0.3], rounds=20)
+    long = runs(made, lambda *_: [0.0, 0.1, 0.1, 0.1, 0.3], rounds=40)
+    found = [
+        run for one, name in ((short, "mifa"), (long, "fedavg")) for run in one if run.settings["algorithm"] == name
+    ]
+    result = check_claim(claimed(REACHED | {"size": {"rounds": 20}, "most": 0.0}), made, cells(made, found))
+    assert result.verdict == "holds"
+    assert result.places[0].quantity.interval() == (-20.0, -20.0)
+
+
 def test_a_round_is_that_of_the_mean_curve_and_its_interval_that_of_the_seeds():
     def ends(labels, seed):
         return ([0.0, 0.1, 0.1, 0.9] if seed else [0.0, 0.9, 0.9, 0.9]) if labels["algorithm"] == "mifa" else [0.9] * 4
