@@ -237,7 +237,8 @@ def _printed(claim: Claim, cells: Sequence[Cell]) -> float | None:
 def _pairs(claim: Claim, metric: Metric, cells: Sequence[Cell]) -> Iterator[Pair]:
     """The cells that the claim is about, each with the cell that it is compared with.
 
-    They are compared after equal rounds, but for rounds that reach a value: these do not depend on later ones.
+    They are compared after equal rounds. A round that reaches a value does not depend on later ones, so there the
+    cells keep all rounds.
     """
     subjects = [cell for cell in cells if _matches(cell, claim.where) and _matches(cell, claim.of)]
     if claim.slope is not None:
