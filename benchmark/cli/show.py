@@ -111,7 +111,7 @@ def card(experiment: Experiment) -> Group:
     parts += _rows("overrides", overrides)
     parts += _rows("choices", experiment.choices.items())
     parts += _rows("variants", [(name, variant.about) for name, variant in experiment.variants.items()])
-    parts += _rows("claims", [(f"{n}", claim.says) for n, claim in enumerate(experiment.claims, 1)])
+    parts += _rows("claims", [(f"{n}", claim.says) for n, claim in enumerate(experiment.judged, 1)])
     parts += _rows("report", [("", f"{metrics}; {rounds}")])
     return Group(*parts)
 

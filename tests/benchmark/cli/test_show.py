@@ -62,6 +62,7 @@ def test_no_word_is_broken_at_80_columns(arguments, store, capsys, monkeypatch):
 
 def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
     targets = [[float(i)] for i in range(30)]
+    claim = {"tag": "ours", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}}
     file = write(
         tmp_path,
         source="[J] Fig. 1",
@@ -71,8 +72,8 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
         panels={"short": {"title": "A look"}, "long": {"title": "To the end", "trial": {"rounds": 60}}},
         overrides=[{"when": {"algorithm": "fedpbc"}, "set": {"local.lr": 0.05}, "found": "by hand"}],
         choices={"local.steps": "the paper is silent"},
-        variants={"as_released": {"about": "As its code does."}},
-        claims=[{"says": "FedPBC ends nearer.", "tag": "ours", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}, "most": 0}],
+        variants={"as_released": {"about": "As its code does.", "claims": [claim | {"says": "As released it does not.", "least": 0}]}},
+        claims=[claim | {"says": "FedPBC ends nearer.", "most": 0}],
     )  # fmt: skip
     code, out, err = rollcall(capsys, "show", file)
     assert (code, err) == (0, "")
@@ -98,6 +99,10 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
     out = rollcall(capsys, "show", file, "--rounds", "7")[1]
     assert out.count("8 trials of 7 rounds") == 2
     assert "8 trials, 56 rounds in all" in out
+    # A variant has claims of its own.
+    out = rollcall(capsys, "show", file, "--variant", "as_released")[1]
+    assert "As released it does not." in out
+    assert "FedPBC ends nearer." not in out
 
 
 def test_long_vectors_are_shortened():
