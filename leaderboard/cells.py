@@ -202,6 +202,12 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     return [cell_of(same) for same in by_labels.values()]
 
 
+def planned_rounds(experiment: Experiment) -> int:
+    """The number of rounds that its file asks for; 0 if parts of the grid ask for different ones."""
+    planned = {place.rounds for place in places(experiment)}
+    return planned.pop() if len(planned) == 1 else 0
+
+
 def kept_runs(experiment: Experiment) -> tuple[int, int]:
     """How many runs of an experiment the kept results have with all rounds, and with fewer."""
     kept = [

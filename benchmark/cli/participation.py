@@ -115,7 +115,7 @@ def load(
             raise SettingError("--only is not allowed with a recording; it has no panels")
         return _recorded(spec, note), ""
     content: Any = load_yaml(Path(spec)) if Path(spec).is_file() else None
-    if isinstance(content, dict) and "trial" not in content:
+    if isinstance(content, dict) and not content.keys() & {"trial", "base", "panels"}:
         if only:
             raise SettingError("--only is not allowed with a file of a participation model; it has no panels")
         file = validated(RollCall, content)

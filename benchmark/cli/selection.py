@@ -171,16 +171,17 @@ def plans_of(
             chosen = chosen.joined("algorithm", [parse_part("algorithm", text) for text in methods])
         if seeds:
             chosen = chosen.varied({"seed": parse_values("seeds", seeds)})
+        answer = None
         if tuned is not None:
             from rollcall.benchmark.search.answer import Tuned as Answer
-            from rollcall.benchmark.search.answer import seeds_of
 
             answer = Answer.read(tuned)
-            answer.check_seeds(seeds_of(chosen))
             chosen = answer.applied(chosen)
         if rounds is not None:
             chosen = chosen.varied({"rounds": [rounds]})
         chosen = chosen.varied(parse_all("set", settings or []))
+        if answer is not None:
+            answer.check_seeds(chosen)
         file = Path(one) if Path(one).is_file() else None
         plans.append(Plan(chosen.only(parse_all("only", only or [])), chosen, file))
     return plans

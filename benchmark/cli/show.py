@@ -122,7 +122,7 @@ def _panel(experiment: Experiment, name: str) -> list[tuple[str, str]]:
     specs = [place.spec for place in places(experiment) if place.labels["panel"] == name]
     axes = {axis: _labels(list(values)) for axis, values in (experiment.grid | panel.grid).items()}
     if panel.analysis is not None:
-        axes = {axis: labels for axis, labels in axes.items() if axis.startswith("analysis.")}
+        axes = {axis: labels for axis, labels in axes.items() if axis in panel.grid or axis.startswith("analysis.")}
         size = "1 analysis" if len(specs) == 1 else f"{len(specs):,} analyses"
         return [*_flat({"analysis": panel.analysis}).items(), *axes.items(), ("", size)]
     numbers = sorted({int(spec["rounds"]) for spec in specs if isinstance(spec.get("rounds"), int | float)})

@@ -52,10 +52,11 @@ def status(
     """
     if follow and as_json:
         raise SettingError("--follow is not allowed with --json; leave one of them out")
-    name = Experiment.read(experiment).home if experiment.endswith((".yaml", ".yml")) else experiment
-    entries = read(store, name)
-    if name and not entries:
-        Experiment.read(experiment)  # a misspelt name is refused
+    name = experiment
+    entries = [] if name.endswith((".yaml", ".yml")) else read(store, name)
+    if name and not entries:  # a file, an experiment whose runs are another one's, or a misspelt name, which is refused
+        name = Experiment.read(experiment).home
+        entries = read(store, name)
     if as_json:
         print(strict_json([asdict(entry) | {"seconds_left": entry.left} for entry in entries]))
     elif not entries:

@@ -146,6 +146,8 @@ class Claim(Settings):
             raise SettingError("at: is missing; must be given beside per")
         if self.against is not None and self.minus is None and self.over is None:
             raise SettingError("against: is not allowed without minus or over; leave it out")
+        if self.metric is not None and self.metric.threshold is not None and (self.over or self.against):
+            raise SettingError("metric: round_of is not allowed with over or against; compare rounds with minus")
         if self.tag != "ours" and not self.section:
             raise SettingError(f"section: is missing; a claim of the {self.tag} must say where it is stated")
         if self.tag == "paper" and self.statement is None:

@@ -50,7 +50,8 @@ class Result:
         history: a row for each evaluation: `round`, the number of rounds done, and `split/metric`.
         folder: the run folder, if there is one.
         diverged: rounds after which a parameter or a metric was NaN or infinite, which ended the run; None if none was.
-            The models are then those of that round, and the history ends before it.
+            The models are then those of that round, and the history ends before it. Read from a folder in which a
+            shorter run had finished, they are NaN: the folder keeps the models of the shorter one.
         buffers: of the model (BatchNorm statistics), by name.
     """
 
@@ -139,7 +140,8 @@ def simulate(
             flat = federation.model
             buffers = {name: _numpy(value) for name, value in zip(flat.buffer_names, flat.buffers_(), strict=True)}
             if run is not None:
-                run.save_models(model, server, buffers)
+                if diverged is None or not run.finished:  # a shorter run that finished here keeps its model
+                    run.save_models(model, server, buffers)
                 if diverged is not None:
                     run.end_as_diverged(diverged.t, str(diverged))
     path, t = None if run is None else run.path, None if diverged is None else diverged.t
@@ -214,7 +216,10 @@ def _has_result(run: RunFolder, trial: Trial) -> bool:
 def _stored(run: RunFolder, trial: Trial) -> Result:
     """The result of a run that finished or diverged."""
     diverged = run.status["diverged"] if run.diverged_within(trial.rounds) else None
-    return Result(trial, *run.models(), _own_rows(run.history(), trial), run.path, diverged, run.buffers())
+    models = run.models()
+    if diverged is not None and run.finished:  # these are of the shorter run
+        models = np.full_like(models[0], np.nan), np.full_like(models[1], np.nan)
+    return Result(trial, *models, _own_rows(run.history(), trial), run.path, diverged, run.buffers())
 
 
 def _own_rows(history: pd.DataFrame, trial: Trial) -> pd.DataFrame:

@@ -121,9 +121,9 @@ class Tuned(Settings):
             raise SettingError(f"tuned: the file is of {searched}; must be of {asked}")
         return experiment.model_copy(update={"overrides": experiment.overrides + self.overrides(experiment)})
 
-    def check_seeds(self, seeds: Sequence[Any]) -> None:
-        """Refuse the seeds of the search: the settings were chosen with them."""
-        used = sorted({seed for seed in seeds for one in self.best.values() if seed in one.how.seeds})
+    def check_seeds(self, experiment: Experiment) -> None:
+        """Refuse an experiment that has seeds of the search: the settings were chosen with them."""
+        used = sorted({seed for seed in seeds_of(experiment) for one in self.best.values() if seed in one.how.seeds})
         if used:
             raise SettingError(
                 f"seeds: {used[0]} is not allowed with --tuned; the settings were chosen with this seed. Use others"
@@ -146,7 +146,7 @@ def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, how: How) -
         settings=chosen.settings,
         score=chosen.score,
         spread=stdev(by_seed) if len(by_seed) > 1 else None,
-        rounds=cell.rungs[-1],
+        rounds=chosen.rounds,
         samples=len(samples),
         failed=sum(bool(sample.error) for sample in samples),
         gradients=sum(sample.gradients for sample in samples),

@@ -87,7 +87,7 @@ class Ends:
 
     def __init__(self, jobs: Sequence[Job], outcomes: Mapping[str, Outcome]) -> None:
         self.failed = {name: outcome.error for name, outcome in outcomes.items() if outcome.state == "failed"}
-        self.diverged = {job.trial.name: job.folder.status["reason"] for job in jobs if job.diverged}
+        self.diverged = {job.trial.name: job.folder.status.get("reason", "diverged") for job in jobs if job.diverged}
         states = Counter(outcome.state for outcome in outcomes.values())
         self.finished, self.interrupted = states["finished"], states["interrupted"]
         self.elsewhere = states["elsewhere"]

@@ -13,12 +13,12 @@ import typer
 from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Variant, err, out, say
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
 from rollcall.leaderboard import render
-from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.cells import cells, planned_rounds
 from rollcall.leaderboard.cli.papers import METRIC, Mine
 from rollcall.leaderboard.comparison import against as differences
 from rollcall.leaderboard.comparison import overall as over_conditions
@@ -84,7 +84,7 @@ def leaderboard(
     last_rounds: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
     ] = None,
-    x: Annotated[X, typer.Option(help="The x axis of the figure.")] = "round",
+    x: Annotated[X | None, typer.Option(help="The x axis of the figure. Default: the experiment's.")] = None,
     form: Annotated[
         Form | None, typer.Option("--format", help="Format of the printed table. Default: terminal.")
     ] = None,
@@ -206,7 +206,7 @@ def _ranking(
     runs: list[Run],
     conditions: dict[str, list[Any]],
     best_by: str = "",
-    x: str = "round",
+    x: X | None = None,
     baseline: str = "",
     overall: bool = False,
     equal: str = "round",
@@ -217,11 +217,11 @@ def _ranking(
         SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
     """
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
-    if best_by:
-        runs = [run for run in runs if run.source == "own"]
-    elif any(run.source == "kept" for run in runs):
-        shown = (cell for cell in cells(experiment, runs) if not cell.is_analysis)
-        runs = [run for cell in shown for run in cell.runs.values()]
+    if any(run.source == "kept" for run in runs):
+        shown = [cell for cell in cells(experiment, runs) if not cell.is_analysis]
+        inside = {trial for cell in shown for trial in replace(cell, runs=cell.runs | cell.beside).trials}
+        others = [run for run in runs if run.source == "own" and run.tags["rollcall.trial"] not in inside]
+        runs = [*(run for cell in shown for run in cell.runs.values()), *others]
     if not runs:
         raise NoRuns(experiment, store)
     grid = axes(experiment)
@@ -241,9 +241,8 @@ def _ranking(
         notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
     if not runs:
         raise SettingError(f"{experiment.name}: no run is left to show")
-    planned = {place.rounds for place in places(experiment)}
     cost = "" if equal == "round" else OVER[equal]
-    ranking = rank(runs, metrics, last_rounds, grid, planned.pop() if len(planned) == 1 else 0, cost)
+    ranking = rank(runs, metrics, last_rounds, grid, planned_rounds(experiment), cost)
     stem = "overall" if overall else "leaderboard"
     if overall:
         over = over_conditions(ranking)
@@ -257,7 +256,7 @@ def _ranking(
             row |= {"against": baseline, **one.row} if one else {}
     table = replace(table, caption="; ".join([table.caption, *notes]))
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
-    figure = overall_figure(over) if overall else ranking_figure(ranking, x)
+    figure = overall_figure(over) if overall else ranking_figure(ranking, x or "round")
     return Board(experiment.title, table, [], data, figure, stem)
 
 
@@ -287,7 +286,7 @@ def _provenance(experiment: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
-def _paper(one: Judged, store: Path, x: str = "round") -> Board:
+def _paper(one: Judged, store: Path, x: X | None = None) -> Board:
     """The paper's table and claims.
 
     Own runs that are shorter or fewer than the kept ones are not part of the table; the notes count them.
@@ -315,5 +314,5 @@ def _paper(one: Judged, store: Path, x: str = "round") -> Board:
         table=replace(one.table, caption="; ".join([one.table.caption, *notes])),
         claims=one.claims,
         data={"rows": rows, "claims": claims_json(one.claims), "provenance": _provenance(experiment, runs)},
-        figure=paper_figure(experiment, one.ran, x),
+        figure=paper_figure(experiment, one.ran, x or ""),
     )

@@ -43,6 +43,7 @@ class PlaceResult:
         diverged: number of runs of the cells that diverged.
         seeds: number of seeds of both cells.
         reached: rounds of both cells, and how many are planned.
+        short: of a verdict `too short`, the reason: `300 of 2,000 rounds`.
     """
 
     labels: dict[str, str]
@@ -53,6 +54,7 @@ class PlaceResult:
     diverged: int = 0
     seeds: int = 0
     reached: tuple[int, int] = (0, 0)
+    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -186,13 +188,13 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
     seeds, rounds = min(len(cell.runs) for cell in cells), min(cell.rounds_run for cell in cells)
     planned = min(cell.rounds for cell in cells) if claim.at is None or claim.per else claim.at
     size: SizeVerdict = "not judged"
-    printed = _printed(claim, cells)
+    printed, short = _printed(claim, cells), ""
     if not all(cell.runs for cell in cells):
         missing = any(_matches(cell, part) for cell in cells for part in experiment.data_missing)
         verdict: Verdict = "data missing" if missing else "not run"
     elif not all(_is_measured(claim, metric, cell) for cell in cells):
         verdict = "not run"
-    elif _is_too_short(claim, experiment, cells):
+    elif short := next(filter(None, (_too_short(claim, experiment, cell) for cell in cells)), ""):
         verdict = "too short"
     elif diverged or quantity is None:
         verdict = "undecided"
@@ -204,7 +206,7 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
         if printed is not None and complete and (quantity.seeds >= FEWEST or cells[0].exact):
             low, high = quantity.interval(level)
             size = "agrees" if low <= printed <= high else "differs"
-    return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, (rounds, planned))
+    return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, (rounds, planned), short)
 
 
 def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
@@ -213,17 +215,15 @@ def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
     return of_value and (claim.per is None or cell.measured(claim.per))
 
 
-def _is_too_short(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> bool:
-    """Whether runs are shorter or fewer than the size that decides the claim, which was written before they ran."""
+def _too_short(claim: Claim, experiment: Experiment, cell: Cell) -> str:
+    """How far a cell is from the size that decides the claim, which was written before it ran; empty if it has it."""
     own, size = claim.size or Size(), experiment.decides
     at = claim.at if claim.per is None else None
-    for cell in cells:
-        rounds = min(own.rounds or at or size.rounds or cell.rounds, cell.rounds)
-        if len(cell.runs) < min(own.seeds or size.seeds or cell.seeds, cell.seeds):
-            return True
-        if not cell.is_analysis and cell.rounds_run < rounds:
-            return True
-    return False
+    rounds = min(own.rounds or at or size.rounds or cell.rounds, cell.rounds)
+    if not cell.is_analysis and cell.rounds_run < rounds:
+        return f"{cell.rounds_run:,} of {rounds:,} rounds"
+    seeds = min(own.seeds or size.seeds or cell.seeds, cell.seeds)
+    return f"{len(cell.runs)} of {seeds} seeds" if len(cell.runs) < seeds else ""
 
 
 def _printed(claim: Claim, cells: Sequence[Cell]) -> float | None:

@@ -18,7 +18,7 @@ class Estimate:
     """A mean over seeds and Student's t interval.
 
     Attributes:
-        mean: of the values; if `logarithmic`, of their logarithms.
+        mean: of the values; if `logarithmic`, their geometric mean.
         least, most: [seeds], each value, or its bounds where it is censored: a round that was not reached.
         exact: whether the values depend on no seed, so that the interval has no width.
         logarithmic: whether least and most are logarithms.

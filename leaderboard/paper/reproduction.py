@@ -20,7 +20,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.comparison import VERSION, Comparison, pairs, versions
-from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, weakest
+from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, round_reached, weakest
 from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import change, claims_list, interval
@@ -211,7 +211,10 @@ def printed_beside(
         if number is not None and number.value is not None and cell.measured(metric):
             values = cell.finals(metric, last_rounds)
             known = len(values) > 0 and not cell.diverged
-            yield cell, metric, number, estimate(values.to_numpy(), cell.exact) if known else None
+            if known and metric.threshold is not None:
+                yield cell, metric, number, round_reached(metric, cell, None)
+            else:
+                yield cell, metric, number, estimate(values.to_numpy(), cell.exact) if known else None
 
 
 def variant_tables(one: Judged) -> dict[str, Table]:

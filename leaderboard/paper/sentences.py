@@ -137,9 +137,7 @@ def _details(result: ClaimResult) -> list[str]:
         details.append(f"no difference that matters: within {unit.text(claim.margin)} of the bound")
     if result.seeds_to_decide is not None:
         details.append(f"seeds that would decide it: {result.seeds_to_decide:,}")
-    if any(place.verdict == "too short" for place in result.places):
-        done = {place.reached for place in result.places if place.verdict == "too short"}
-        details += [f"too short: {rounds:,} of {planned:,} rounds" for rounds, planned in sorted(done)]
+    details += [f"too short: {short}" for short in sorted({place.short for place in result.places} - {""})]
     if result.unmeasured:
         details.append(f"no run measured {' and '.join(metric.column for metric in result.unmeasured)}")
     diverged = sum(place.diverged for place in result.places)

@@ -109,7 +109,7 @@ def ranking_figure(ranking: Ranking, over: str = "round") -> Figure:
     return _drawn(made, Report(log=log), over, notes=[note])
 
 
-def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "round") -> Figure:
+def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "") -> Figure:
     """The `subplots` of an experiment.
 
     The x axis has rounds and a line for each cell, with a band of one standard deviation over seeds. If the report
@@ -120,20 +120,20 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "rou
     Args:
         experiment: of the paper.
         cells: of the experiment.
-        over: what replaces the report's x on the x axis, one of `OVER`.
+        over: what replaces the report's x on the x axis, one of `OVER`; empty for nothing.
 
     Raises:
         SettingError: none of the metrics was measured, or no run has the column of the x axis.
     """
     report = experiment.report
-    if over != "round" and report.against:
+    if over not in ("", "round") and report.against:
         raise SettingError(f"x: '{over}' is not allowed; this figure runs over {report.against[0].name}")
     if report.against:
         return _scatter(experiment, cells)
     if report.x in OVER:
-        over = report.x if over == "round" else over
+        over = over or report.x
         experiment = experiment.model_copy(update={"report": report.model_copy(update={"x": "round"})})
-    made = subplots(experiment, cells)
+    made, over = subplots(experiment, cells), over or "round"
     if over != "round" and experiment.report.x != "round":
         raise SettingError(f"x: '{over}' is not allowed; this figure runs over {experiment.report.x}")
     return _drawn(made, experiment.report, over, experiment)

@@ -18,10 +18,10 @@ def overall_figure(over: Overall) -> Figure:
     metric, names = over.blocks[0][1], [method_name(method) for method in over.ranks]
     diagram, data = _diagram(over, names)
     views, rows = [diagram], []
-    if over.one_scale:
+    scores = np.concatenate(over.tasks(*over.ranks)) if over.one_scale else np.empty(0)
+    ends = scores[np.isfinite(scores)]
+    if len(ends):
         styles = {name: style(method, over.ranks) for method, name in zip(over.ranks, names, strict=True)}
-        scores = np.concatenate(over.tasks(*over.ranks))
-        ends = scores[np.isfinite(scores)]
         thresholds = np.linspace(ends.min(), ends.max(), POINTS)
         sign = metric.scale * (1 if metric.direction == "max" else -1)
         for method, name in zip(over.ranks, names, strict=True):

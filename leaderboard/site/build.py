@@ -23,7 +23,7 @@ from rollcall.benchmark.config.experiment import Experiment, file_of
 from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.leaderboard import render
-from rollcall.leaderboard.cells import Cell
+from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, model_name, paper_of
 from rollcall.leaderboard.paper import reproduction
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult
@@ -119,7 +119,7 @@ def collect(experiment: Experiment, name: str, runs: Sequence[Run]) -> Shown:
         complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
         if not complete:
             return Shown(experiment, name, [])
-        ranking = rank(complete, metrics, last_rounds, axes(experiment))
+        ranking = rank(complete, metrics, last_rounds, axes(experiment), planned_rounds(experiment))
         rows = long_rows(ranking.cells, metrics, last_rounds)
         drawn = _with_costs(partial(ranking_figure, ranking), True)
         return Shown(experiment, name, ranking.cells, [("", ranking_table(ranking), 0)], figures=drawn, rows=rows)

@@ -135,6 +135,9 @@ def test_models_of_an_experiment_go_by_name(tmp_path, capsys, store):
         assert "must be one of full, bernoulli, bernoulli#2" in err
     single = write(tmp_path, "single", grid={"algorithm": ["fedavg"]})
     assert isinstance(model_of(single), Bernoulli)
+    based = tmp_path / "based.yaml"
+    based.write_text(f"{{title: One method, base: {single}}}")
+    assert isinstance(model_of(str(based)), Bernoulli)
 
 
 def test_a_wrong_model_is_refused_with_one_line(spec, capsys):

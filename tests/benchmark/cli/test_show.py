@@ -105,6 +105,12 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
     assert "FedPBC ends nearer." not in out
 
 
+def test_an_analysis_is_shown_with_all_axes_that_vary_it(capsys):
+    out = rollcall(capsys, "show", "fedpbc/statements")[1]
+    panel = out[out.index("panel limit:") : out.index("panel mixing:")]
+    assert re.search(r"case +equal p = 0\.05, equal p = 0\.3, .*\s6 analyses", panel, re.DOTALL)
+
+
 def test_long_vectors_are_shortened():
     value = [{"a": list(range(6)), "p": np.arange(9.0)}, "word"]
     assert shortened(value) == [{"a": [0, 1, 2, 3, 4, 5], "p": "9 numbers from 0 to 8"}, "word"]

@@ -80,6 +80,9 @@ def test_a_file_in_another_folder_and_a_file_with_a_base(store, tmp_path, capsys
         entries = json.loads(rollcall(capsys, "status", one, "--json")[1])
         assert {(entry["experiment"], entry["state"]) for entry in entries} == {("tiny", "finished")}
         assert len(entries) == {file: 4, str(based): 5}[one]
+    write_status(store / "fedpbc" / "table1" / "a", "finished")  # Table II reads the runs of Table I
+    (entry,) = json.loads(rollcall(capsys, "status", "fedpbc/table2", "--json")[1])
+    assert entry["experiment"] == "fedpbc/table1"
 
 
 def test_stale_and_failed_trials_are_deleted_when_told(store, tmp_path, capsys):

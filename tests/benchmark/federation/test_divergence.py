@@ -9,8 +9,10 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
-from rollcall import simulate
+from rollcall import load, simulate
+from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.jobs import Ends, Job
 
 # One client, one step: x is multiplied by 1 - lr in every round; with lr 1e13 by -1e13, starting from 1 off the target.
 TRIAL = {
@@ -75,6 +77,30 @@ def test_a_diverged_trial_is_a_result_and_is_not_run_again(value, tmp_path):
     assert np.array_equal(stored.server, result.server, equal_nan=True)
     assert stored.history.equals(result.history)
     assert simulate(finite(rounds=12), folder=tmp_path).diverged is None  # it had not diverged by then
+
+
+def test_a_shorter_run_that_finished_keeps_its_model(tmp_path):
+    short = simulate(finite(rounds=10), folder=tmp_path)
+    assert simulate(finite(), folder=tmp_path, callbacks=[Spoil(12, math.nan)]).diverged == 13
+    for kept in (simulate(finite(rounds=10), folder=tmp_path), load(tmp_path)):
+        assert kept.diverged is None
+        assert np.array_equal(kept.server, short.server)
+        assert kept.history.equals(short.history)
+    stored = simulate(finite(), folder=tmp_path)
+    assert stored.diverged == 13
+    assert np.isnan(stored.server).all()
+    assert np.isnan(stored.model).all()
+
+
+def test_a_sweep_over_a_run_that_diverged_later_says_why(tmp_path):
+    """A run that diverged at round 13 is run for 12 rounds, which end well, then asked for all rounds again."""
+    trial = Trial.read(finite())
+    folder = tmp_path / trial.name
+    simulate(trial, folder=folder, callbacks=[Spoil(12, math.nan)])
+    simulate(finite(rounds=12), folder=folder)
+    job = Job(trial, "", tmp_path)
+    assert job.diverged
+    assert list(Ends([job], {}).diverged) == [trial.name]
 
 
 def test_no_checkpoint_holds_a_diverged_model(tmp_path):

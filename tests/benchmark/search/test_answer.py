@@ -6,7 +6,10 @@ from command import rollcall, write
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, places
-from rollcall.benchmark.search.answer import Best, How, Tuned
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.search.answer import Best, How, Tuned, answer_of
+from rollcall.benchmark.search.cells import Cell
+from rollcall.benchmark.search.study import Sample
 
 HOW = How(
     date="2026-01-01",
@@ -46,6 +49,16 @@ def test_it_is_read_as_it_was_written(tmp_path):
         Tuned.read(tmp_path / "other.yaml")
 
 
+def test_the_rounds_are_those_of_the_chosen_sample():
+    cell = Cell("fedavg", {"algorithm": "fedavg"}, [], {}, [2, 6], share=0, held_out=True)
+    stopped, diverged = Sample(0, {}, {2: {1000: 0.5}}), Sample(1, {}, {2: {1000: 0.25}}, error="diverged")
+    answer = answer_of(cell, [stopped, diverged], Metric("validation/loss", "min"), HOW)
+    assert (answer.rounds, answer.score, answer.failed) == (2, 0.5, 1)
+    whole = Sample(2, {}, {2: {1000: 0.75}, 6: {1000: 0.625}})
+    answer = answer_of(cell, [stopped, diverged, whole], Metric("validation/loss", "min"), HOW)
+    assert (answer.rounds, answer.score) == (6, 0.625)
+
+
 def test_every_cell_gets_its_settings_and_they_replace_earlier_ones(tmp_path):
     earlier = [{"when": {"algorithm": "fedavg"}, "set": {"local.lr": 9.0}}]
     experiment = Experiment.read(write(tmp_path, overrides=earlier))
@@ -80,8 +93,9 @@ def test_run_takes_the_settings_and_refuses_the_seeds_of_the_search(tmp_path, st
     file = write(tmp_path)
     tuned().write(tmp_path / "tuned.yaml")
     options = ["run", file, "--tuned", str(tmp_path / "tuned.yaml"), "--executor", "inline", "--rounds", "1"]
-    code, _, error = rollcall(capsys, *options, "--seeds", "1000")
-    assert (code, error.splitlines()[-1][:50]) == (2, "error: seeds: 1000 is not allowed with --tuned; th")
+    for seeds in (("--seeds", "1000"), ("--set", "seed=1000")):
+        code, _, error = rollcall(capsys, *options, *seeds)
+        assert (code, error.splitlines()[-1][:50]) == (2, "error: seeds: 1000 is not allowed with --tuned; th")
     code, _, _ = rollcall(capsys, *options, "--seeds", "4")
     specs = [yaml.safe_load(path.read_text()) for path in (store / "tiny").glob("*/trial.yaml")]
     assert code == 0

@@ -239,7 +239,7 @@ def test_a_search_keeps_the_answers_of_earlier_ones(store):
     assert ["1 samples by train/loss" in line for line in lines] == [False, True]
     for seed in (1000, 2000):
         with pytest.raises(SettingError, match=rf"^seeds: {seed} is not allowed with --tuned"):
-            kept.check_seeds([seed])
+            kept.check_seeds(tiny().varied({"seed": [0, seed]}))
     steps = tiny(grid={"algorithm": ["fedavg"], "local.steps": [1, 2]})
     tune(store, steps, {"local.lr": [0.05]})
     tune(store, steps, {"local.lr": [0.05]}, per=["algorithm"])  # covers the cells of each number of steps
