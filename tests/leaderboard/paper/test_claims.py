@@ -224,7 +224,9 @@ def test_the_exponent_over_an_axis():
 
 def test_few_seeds_are_too_short_and_none_is_not_run():
     assert decide(ABOVE, scattered, skip=(1, 2)).verdict == "too short"
-    assert decide(ABOVE, scattered, skip=(2,)).verdict == "too short"
+    short = decide(ABOVE, scattered, skip=(2,))
+    assert short.verdict == "too short"
+    assert "   - too short: 2 of 3 seeds" in claims_list([short], why=True)
     result = decide(ABOVE, scattered, skip=(0, 1, 2))
     assert result.verdict == "not run"
     assert {place.verdict for place in result.places} == {"not run"}
@@ -246,6 +248,8 @@ def test_the_size_that_decides_is_written_beforehand(decides, verdict):
     result = decide(ABOVE, apart(0.2), made, rounds=50)
     assert result.verdict == verdict
     assert {place.reached for place in result.places} == {(50, 100)}
+    reason = {"too short": {f"50 of {decides.get('rounds', 100)} rounds"}}.get(verdict, {""})
+    assert {place.short for place in result.places} == reason
     assert decide(ABOVE | {"size": {"rounds": 40}}, apart(0.2), made, rounds=50).verdict == "holds"
 
 
@@ -388,6 +392,9 @@ def test_what_cannot_be_decided_is_refused():
         claimed(ABOVE | {"along": "seed"})
     with pytest.raises(SettingError, match="slope: is not allowed beside along or either"):
         claimed({"along": "seed", "slope": "seed", "least": 0})
+    rounds = {"of": {"algorithm": "mifa"}, "metric": "round_of:test/accuracy>=0.5", "most": 2}
+    with pytest.raises(SettingError, match="metric: round_of is not allowed with over or against"):
+        claimed(rounds | {"over": {"algorithm": "fedavg"}})
     with pytest.raises(SettingError, match="at: is missing; must be given beside per"):
         claimed(ABOVE | {"per": "cost/floats_up"})
     with pytest.raises(SettingError, match="section: is missing; a claim of the paper must say where it is stated"):

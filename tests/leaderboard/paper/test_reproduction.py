@@ -1,5 +1,6 @@
 """REPRODUCTION.md from made-up runs, by hand, and the committed one from the committed results."""
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rollcall import leaderboard
+from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.cli.papers import papers
 from rollcall.leaderboard.paper.claims import VERDICTS
@@ -16,6 +18,7 @@ from rollcall.leaderboard.paper.reproduction import (
     Judged,
     agreement,
     judged,
+    printed_beside,
     reproduction,
     statements,
     variants,
@@ -39,6 +42,16 @@ def test_printed_numbers_agree_within_the_interval_and_the_papers_deviation(numb
     within = cells(COMPARED, runs(COMPARED, lambda labels, seed: 0.62 + 0.0001 * seed))
     assert agreement(COMPARED, within, alone)[0] == "Printed numbers: 1 agree."
     assert agreement(COMPARED, cells(COMPARED, []), numbers) == []
+
+
+def test_a_printed_round_is_beside_the_round_of_the_mean_curve(numbers):
+    """Two seeds reach 0.5 in round 10 and one never does, so the mean curve, 2/3, reaches it in round 10."""
+    reached = Metric("round_of:test/accuracy>=0.5", "min")
+    alone = [replace(number, metric=reached, value=10, sd=None, among=(), shared="") for number in numbers[:1]]
+    curves = runs(COMPARED, lambda labels, seed: [0.0] + 10 * [0.0 if seed == 2 else 1.0])
+    ((_, _, _, quantity),) = printed_beside(cells(COMPARED, curves), alone, 1)
+    assert quantity.mean == 10
+    assert math.isinf(quantity.interval()[1])
 
 
 def test_short_few_and_diverged_runs_are_not_judged(numbers):
@@ -162,7 +175,8 @@ def test_the_front_page_takes_three_minutes(committed):
 
 def test_every_core_message_has_claims():
     """A statement without a claim would leave a message open for ever."""
-    claims = [claim for experiment in papers() for claim in experiment.claims]
+    parts = [part for experiment in papers() for part in (experiment, *experiment.variants.values())]
+    claims = [claim for part in parts for claim in part.claims]
     claimed = {claim.statement for claim in claims}
     named = set(re.findall(r"\b[A-Z]{3}-\d\d", MESSAGES.read_text(encoding="utf-8")))
     assert named <= claimed
