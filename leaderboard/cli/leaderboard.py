@@ -101,8 +101,8 @@ def leaderboard(
 
     For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
     own runs, from the run folders in the store and the MLflow server if one is set, replace kept results of the same
-    cell if they have as many rounds and seeds. For other experiments, and with --best-by, it is a ranking of your own
-    runs; with --against, --overall or --equal a ranking of all runs.
+    cell if they have as many rounds and seeds. For other experiments it is a ranking of your own runs; with --best-by,
+    --against, --overall or --equal a ranking of all runs.
     """
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
