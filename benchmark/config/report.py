@@ -147,7 +147,9 @@ class Claim(Settings):
         if self.against is not None and self.minus is None and self.over is None:
             raise SettingError("against: is not allowed without minus or over; leave it out")
         if self.metric is not None and self.metric.threshold is not None and (self.over or self.against):
-            raise SettingError("metric: round_of is not allowed with over or against; compare rounds with minus")
+            raise SettingError(
+                f"metric: '{self.metric.name}' is not allowed with over or against; compare it with minus"
+            )
         if self.tag != "ours" and not self.section:
             raise SettingError(f"section: is missing; a claim of the {self.tag} must say where it is stated")
         if self.tag == "paper" and self.statement is None:

@@ -218,10 +218,10 @@ def _ranking(
     """
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     if any(run.source == "kept" for run in runs):
-        shown = [cell for cell in cells(experiment, runs) if not cell.is_analysis]
-        inside = {trial for cell in shown for trial in replace(cell, runs=cell.runs | cell.beside).trials}
+        made = cells(experiment, runs)
+        inside = {run.tags["rollcall.trial"] for cell in made for run in (*cell.runs.values(), *cell.beside.values())}
         others = [run for run in runs if run.source == "own" and run.tags["rollcall.trial"] not in inside]
-        runs = [*(run for cell in shown for run in cell.runs.values()), *others]
+        runs = [*(run for cell in made if not cell.is_analysis for run in cell.runs.values()), *others]
     if not runs:
         raise NoRuns(experiment, store)
     grid = axes(experiment)

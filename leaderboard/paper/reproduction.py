@@ -210,11 +210,11 @@ def printed_beside(
         number = printed_for(cell.labels, metric, numbers)
         if number is not None and number.value is not None and cell.measured(metric):
             values = cell.finals(metric, last_rounds)
-            known = len(values) > 0 and not cell.diverged
-            if known and metric.threshold is not None:
-                yield cell, metric, number, round_reached(metric, cell, None)
-            else:
-                yield cell, metric, number, estimate(values.to_numpy(), cell.exact) if known else None
+            quantity = None
+            if len(values) > 0 and not cell.diverged:
+                of_values = metric.threshold is None
+                quantity = estimate(values.to_numpy(), cell.exact) if of_values else round_reached(metric, cell, None)
+            yield cell, metric, number, quantity
 
 
 def variant_tables(one: Judged) -> dict[str, Table]:

@@ -194,6 +194,12 @@ def test_the_figure_has_the_ranks_the_bars_and_the_shares():
     assert (shares["MIFA", 50.1], shares["FedAvg", 50.1]) == (1, pytest.approx(2 / 3, abs=1e-5))
 
 
+def test_without_a_finite_score_the_figure_has_no_shares():
+    ranking = rank(runs(mine := experiment(), ends), [Metric("round_of:test/accuracy>=2", "min")], 1, axes(mine))
+    data = overall_figure(overall(ranking)).spec["datasets"]
+    assert (data["long"], len(data["stems"])) == ([], 2)
+
+
 def test_the_best_mark_says_of_which_rows():
     table = ranking_table(ranking_of(ends))
     assert table.best_of == " of the rows with equal participation"

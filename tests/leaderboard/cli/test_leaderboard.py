@@ -129,6 +129,23 @@ def test_a_baseline_in_every_form(file, tmp_path, capsys):
     )
 
 
+def test_a_ranking_has_kept_runs_and_own_ones_with_other_settings(file, capsys):
+    """Own runs with a rate that the file does not name are ranked too; own runs that are fewer than the kept ones are not."""
+    data = json.loads(rollcall(capsys, "leaderboard", file, "--best-by", "train/loss", "--json")[1])
+    assert data["provenance"]["sources"] == ["kept"]
+    own = ("run", file, "--executor", "inline", "--seeds", "0", "--only", "algorithm=fedavg")
+    for settings in ((), ("--set", "local.lr=0.01")):
+        assert rollcall(capsys, *own, *settings)[0] == 0
+    data = json.loads(rollcall(capsys, "leaderboard", file, "--against", "fedpbc", "--json")[1])
+    found = {(*row["labels"].values(), row["seeds"], row["source"]) for row in data["rows"]}
+    assert found == {
+        ("fedpbc", "0.1", 2, "kept"),
+        ("fedavg", "0.1", 2, "kept"),
+        ("fedavg", "0.01", 1, "own"),
+    }
+    assert data["provenance"]["sources"] == ["kept", "own"]
+
+
 def test_methods_over_conditions_have_files_of_their_own(file, tmp_path, capsys):
     content = yaml.safe_load(Path(file).read_text())
     models = [{"name": "bernoulli", "probability": one} for one in (0.5, 0.7)]
@@ -154,6 +171,12 @@ def test_pages_of_ones_own_runs(tmp_path, monkeypatch, capsys):
     rows = json.loads(rollcall(capsys, "leaderboard", file, "--html", "pages", "--json")[1])["rows"]
     page = Path("pages/experiments/tiny.html").read_text()
     assert {f'data-value="{row["mean"]!r}"' in page for row in rows} == {True}
+    assert "10 of 20" not in page
     (own,) = Path("pages/methods").glob("*Mine-*.html")
+    assert "What it knows" not in own.read_text()  # it is not known of a method of one's own
+    assert "What it knows" in Path("pages/methods/fedpbc.html").read_text()
     assert "class Mine(FedAvg)" in own.read_text()
     assert f"../{own.relative_to('pages')}" in page
+    assert rollcall(capsys, "run", file, "--rounds", "10", "--store", "short", "--executor", "inline")[0] == 0
+    assert rollcall(capsys, "leaderboard", file, "--store", "short", "--html", "short")[0] == 0
+    assert "10 of 20" in Path("short/experiments/tiny.html").read_text()
