@@ -393,7 +393,7 @@ def test_what_cannot_be_decided_is_refused():
     with pytest.raises(SettingError, match="slope: is not allowed beside along or either"):
         claimed({"along": "seed", "slope": "seed", "least": 0})
     rounds = {"of": {"algorithm": "mifa"}, "metric": "round_of:test/accuracy>=0.5", "most": 2}
-    with pytest.raises(SettingError, match="metric: .* is not allowed with over or against"):
+    with pytest.raises(SettingError, match=r"metric: .* is not allowed with over or against"):
         claimed(rounds | {"over": {"algorithm": "fedavg"}})
     with pytest.raises(SettingError, match="at: is missing; must be given beside per"):
         claimed(ABOVE | {"per": "cost/floats_up"})
