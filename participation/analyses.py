@@ -130,9 +130,8 @@ def separation_mixing(
 ) -> pd.DataFrame:
     """Convergence of minimum separation to its stationary law, over t = 0, 1, ... ([Sun] Fig. 5).
 
-    Columns: `distance`, TV(eta_R(t), pi_R) with eta_R(t) the law of the unit drawn in round t; `error`, its standard
-    error; `floor`, the distance that noise alone would give; `shares`, the mean TV between pi_R and the shares of the
-    units drawn in one roll call up to round t.
+    Columns: `distance`, TV(eta_R(t), pi_R) with eta_R(t) the law of the unit drawn in round t, simulated; `shares`, the
+    mean TV between pi_R and the shares of the units drawn in one roll call up to round t.
 
     Args:
         seed: of the random p and of the simulation.
@@ -140,10 +139,10 @@ def separation_mixing(
         rounds: t from 0 to here, exclusive.
     """
     p = unit_weights(seed, units, law, s)
-    mixing = theory.separation_mixing(p, separation, rounds, seed)
-    columns = {"distance": mixing.distance, "error": mixing.error, "floor": mixing.floor}
-    columns["shares"] = theory.separation_shares(p, separation, rounds, seed)
-    return pd.DataFrame({"round": np.arange(rounds)} | columns)
+    laws = theory.separation_laws(p, separation, rounds, seed)
+    distance = np.abs(laws - theory.stationary_separation(p, separation)).sum(axis=1) / 2
+    shares = theory.separation_shares(p, separation, rounds, seed)
+    return pd.DataFrame({"round": np.arange(rounds), "distance": distance, "shares": shares})
 
 
 def unit_weights(seed: int, units: int, law: UnitLaw, s: float) -> Float[np.ndarray, "N"]:

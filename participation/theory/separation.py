@@ -22,28 +22,19 @@ product of p, whatever their order (conditional Poisson sampling). By symmetry o
 For B = 1 this is p at R = 0 and uniform at R = M - 1. At n = M the chain is periodic and has one class for each cyclic
 order, but all classes have the same shares.
 
-Laws over time are computed from the Markov chain over the rounds that each unit still waits in small cases, and
-simulated in large ones. ValueError: an argument out of range.
+Laws over time are simulated. ValueError: an argument out of range.
 """
 
 import math
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import expit
 
 from rollcall.participation.base import check
-
-STATES = 20_000
-"""The largest number of states of a chain."""
-
-GROUPS = 20
-"""Groups of simulated chains for the jackknife error."""
 
 
 def stationary_separation(p: Float[np.ndarray, "M"], R: int, B: int = 1) -> Float[np.ndarray, "M"]:
@@ -100,40 +91,6 @@ def _inclusion(p: Float[np.ndarray, "M"], n: int) -> Float[np.ndarray, "M"]:
         after[i, 1:] += after[i + 1, :-1] * on[i]
     without_i = (before[:-1, :n] * after[1:, n - 1 :: -1]).sum(axis=1)
     return on * without_i / before[M, n]
-
-
-def separation_chain(p: Float[np.ndarray, "M"], R: int) -> tuple[sparse.csr_array, Float[np.ndarray, "S M"]]:
-    """The Markov chain of minimum separation, B = 1, over the states that can be reached from all units available.
-
-    A state is the number of rounds for which each unit is still unavailable; state 0 is the start.
-
-    Returns:
-        The transition matrix, sparse [S, S], and the probability that each unit is drawn in the coming round [S, M].
-    """
-    _check(p, R)
-    weight = p / p.max()  # a common factor changes nothing, but products of small p could underflow
-    start = (0,) * len(p)
-    index, states = {start: 0}, [start]
-    rows, columns, values, draws = [], [], [], []
-    for x, state in enumerate(states):  # `states` grows while it is walked through
-        available = [i for i, rounds in enumerate(state) if rounds == 0 and weight[i] > 0]
-        draw = np.zeros(len(p))
-        draw[available] = weight[available] / weight[available].sum()
-        draws.append(draw)
-        for i in available:
-            following = [max(rounds - 1, 0) for rounds in state]
-            following[i] = R
-            y = index.setdefault(tuple(following), len(states))
-            if y == len(states):
-                if y == STATES:
-                    raise ValueError(f"R: not allowed for the chain; it has more states than the limit of {STATES:,}")
-                states.append(tuple(following))
-            rows.append(x)
-            columns.append(y)
-            values.append(draw[i])
-    # Converting to CSR adds up duplicates: with R = 0 every draw leads back to the same state.
-    transition = sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=(len(states), len(states))))
-    return transition, np.array(draws)
 
 
 def simulated_separation(
@@ -201,61 +158,14 @@ def _walk(p: np.ndarray, R: int, chains: int, seed: int) -> Iterator[tuple[np.nd
         waiting.append(unit)
 
 
-class Mixing(NamedTuple):
-    """Distance of the law of the drawn unit from its stationary law, round by round ([Sun] Fig. 5).
+def separation_laws(
+    p: Float[np.ndarray, "M"], R: int, horizon: int, seed: int = 0, chains: int = 2000
+) -> Float[np.ndarray, "T M"]:
+    """The laws eta_R(t) of the unit drawn in round t = 0..T-1, T = horizon, B = 1, all units available at first.
 
-    Attributes:
-        eta: [T, M], eta_R(t), the distribution of the unit drawn in round t.
-        distance: [T], the total variation TV(eta_R(t), pi_R).
-        error: [T], its standard error; 0 where exact.
-        floor: [T], the distance that sampling noise alone would show if eta_R(t) were pi_R; 0 where exact. An estimate
-            near the floor only says that the distance is not larger than that.
-    """
-
-    eta: Float[np.ndarray, "T M"]
-    distance: Float[np.ndarray, "T"]
-    error: Float[np.ndarray, "T"]
-    floor: Float[np.ndarray, "T"]
-
-
-def separation_mixing(
-    p: Float[np.ndarray, "M"], R: int, horizon: int, seed: int = 0, chains: int = 2000, limit: int = STATES
-) -> Mixing:
-    """The laws eta_R(t) of the drawn unit and TV(eta_R(t), pi_R) for t = 0..T-1, B = 1, all units available at first.
-
-    eta_R(0) = p. At R = M - 1 the roll call is cyclic and the distance does not go to 0. The result is exact if the
-    chain has at most `limit` states. Otherwise eta_R(t) is the mean, over simulated chains, of the probabilities of
-    the next draw given the available units. That has the same mean as the draws and much less noise. pi_R is exact in
-    both cases.
-
-    Args:
-        p: weights [M], at least 0.
-        R: minimum separation.
-        horizon: T, number of rounds.
-        seed: of the simulation.
-        chains: number of simulated chains, a multiple of 20.
-        limit: the largest number of states to treat exactly.
+    eta_R(0) = p. eta_R(t) is the mean, over simulated chains, of the probabilities of the next draw given the available
+    units. That has the same mean as the draws and much less noise; at R = 0 it has none.
     """
     check("horizon", horizon, 1, math.inf)
-    pi, M = stationary_separation(p, R), len(p)
-    eta, error, floor = np.empty((horizon, M)), np.zeros(horizon), np.zeros(horizon)
-    # The states are the ordered lists of the last R units drawn, and the shorter lists of the first R rounds.
-    if sum(math.perm(int((p > 0).sum()), k) for k in range(R + 1)) <= limit:
-        transition, draw = separation_chain(p, R)
-        back = transition.T.tocsr()
-        x = np.zeros(len(draw))  # the distribution over states
-        x[0] = 1.0
-        for t in range(horizon):
-            eta[t] = x @ draw
-            x = np.asarray(back @ x).ravel()
-        return Mixing(eta, np.abs(eta - pi).sum(axis=1) / 2, error, floor)
-    for t, (weight, _) in zip(range(horizon), _walk(p, R, chains, seed), strict=False):
-        chance = weight / weight.sum(axis=1, keepdims=True)
-        eta[t] = chance.mean(axis=0)
-        # The mean absolute value of a normal variable is sqrt(2 / pi) times its standard deviation.
-        floor[t] = np.sqrt(2 / np.pi) * (chance.std(axis=0, ddof=1) / np.sqrt(chains)).sum() / 2
-        # Jackknife over groups of chains: the distance is not a mean, so its error is not that of a mean.
-        groups = chance.reshape(GROUPS, -1, M).mean(axis=1)
-        without = np.abs((GROUPS * eta[t] - groups) / (GROUPS - 1) - pi).sum(axis=1) / 2
-        error[t] = np.sqrt((GROUPS - 1) * without.var())
-    return Mixing(eta, np.abs(eta - pi).sum(axis=1) / 2, error, floor)
+    walk = zip(range(horizon), _walk(p, R, chains, seed), strict=False)
+    return np.stack([(weight / weight.sum(axis=1, keepdims=True)).mean(axis=0) for _, (weight, _) in walk])

@@ -6,13 +6,12 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import torch
-from separation_oracle import brute_separation
+from separation_oracle import brute_separation, separation_chain
 
 from rollcall.algorithms import FedPBC, Round
 from rollcall.algorithms.availability import Watch
 from rollcall.participation import Cyclic, GroupEvents, Markov, MarkovPiLambda, Participation, Population, statements
 from rollcall.participation.streams import stream
-from rollcall.participation.theory.separation import separation_chain
 
 
 def row(table):
@@ -125,17 +124,17 @@ def test_counted_weights_by_hand():
 
 @pytest.mark.parametrize(("units", "separation"), [(3, 1), (3, 2), (4, 2), (4, 3), (5, 4)])
 def test_states_that_minimum_separation_reaches(units, separation):
-    """The chain of waiting times (other code) has the same states, and the R shorter starts once each prefix."""
+    """The oracle's chain has the same states, and the R shorter starts once each prefix."""
     found = row(statements.separation_states(0, units=units, separation=separation))
     assert found["states"] == found["nonzero"] == found["columns"] == 1
     last = separation == units - 1
     assert found["period"] == (units if last else 1)
     # A cyclic order of all units, which never changes, has N of the N! states.
     assert found["reached"] == pytest.approx(units / np.prod(np.arange(1, units + 1)) if last else 1)
-    transition, _ = separation_chain(np.ones(units), separation)
+    states, _, _ = separation_chain(np.ones(units), separation)
     full = np.prod(np.arange(units, units - separation, -1))
     prefixes = sum(np.prod(np.arange(units, units - r, -1)) for r in range(separation))
-    assert transition.shape[0] == full + prefixes
+    assert len(states) == full + prefixes
 
 
 def test_four_of_twelve_states_with_pairs():

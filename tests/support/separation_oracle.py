@@ -6,8 +6,12 @@ import math
 import numpy as np
 
 
-def brute_separation(p, R, B=1):
-    """pi_R by a dense chain over the last R sets drawn, from every state the start can reach; R may differ by unit."""
+def separation_chain(p, R, B=1):
+    """The dense chain over the last R sets drawn, from every state the start can reach; R may differ by unit.
+
+    Returns:
+        The states, their transition matrix [S, S], and the probability that each unit is drawn from each [S, M].
+    """
     M, R_of = len(p), np.broadcast_to(R, len(p))
     R = int(R_of.max())
     index, todo, moves = {(): 0}, [()], []
@@ -27,9 +31,15 @@ def brute_separation(p, R, B=1):
     for x, y, s, chance in moves:
         P[x, y] += chance
         draws[x, list(s)] += chance
+    return list(index), P, draws
+
+
+def brute_separation(p, R, B=1):
+    """pi_R, stationary in `separation_chain`."""
+    states, P, draws = separation_chain(p, R, B)
     # Least squares for x (P - I) = 0, sum x = 1; full states only, and any solution will do where there are several,
     # since all classes have the same shares.
-    full = [x for state, x in index.items() if len(state) == R]
+    full = [x for x, state in enumerate(states) if len(state) == np.max(R)]
     P, draws = P[np.ix_(full, full)], draws[full]
     A = np.vstack([P.T - np.eye(len(full)), np.ones(len(full))])
     x = np.linalg.lstsq(A, np.append(np.zeros(len(full)), 1), rcond=None)[0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from separation_oracle import brute_separation
+from separation_oracle import brute_separation, separation_chain
 
 from rollcall.participation.theory import separation as theory
 
@@ -71,8 +71,6 @@ def test_enumeration_with_a_separation_for_each_unit():
 
 def test_separation_refuses_what_it_cannot_do():
     p = np.ones(20)
-    with pytest.raises(ValueError, match="more states than the limit of 20,000"):
-        theory.separation_chain(p, 5)
     with pytest.raises(ValueError, match="R: -1 is not allowed"):
         theory.stationary_separation(p, -1)
     with pytest.raises(ValueError, match="must be at most 9"):
@@ -104,36 +102,28 @@ def test_the_first_rounds_are_not_counted():
     assert (np.abs(share - theory.stationary_separation(p, 3)) <= 4.5 * error).all()
 
 
-def test_mixing_is_exact_where_it_can_be():
+def laws(p, R, horizon):
+    """The laws of the unit drawn in each round [T, M], from powers of the chain's transition matrix."""
+    _, P, draws = separation_chain(p, R)
+    return np.stack([(np.linalg.matrix_power(P, t) @ draws)[0] for t in range(horizon)])
+
+
+def test_the_chain_by_hand():
     p = np.array([0.5, 0.3, 0.2])
-    found = theory.separation_mixing(p, 1, 4)
-    eta0 = p
     # Round 1: i after any other j. Round 2: P(j then i) / P(j) depends on the last unit alone.
     P = np.array([[0 if i == j else p[i] / (1 - p[j]) for i in range(3)] for j in range(3)])
-    expected = np.array([eta0, eta0 @ P, eta0 @ P @ P, eta0 @ P @ P @ P])
-    assert (found.error == 0).all()
-    np.testing.assert_allclose(found.eta, expected, atol=1e-14)
-    pi = np.array([25, 21, 16]) / 62
-    np.testing.assert_allclose(
-        found.distance,
-        [max(abs(e[s].sum() - pi[s].sum()) for s in (0, 1, 2)) for e in expected],  # of three: one, or the other two
-        atol=1e-14,
-    )
-    # Cyclic: never settles. Memoryless: settled from the start.
-    assert theory.separation_mixing(np.array([0.9, 0.1]), 1, 9).distance == pytest.approx([0.4] * 9)
-    assert theory.separation_mixing(p, 0, 3).distance == pytest.approx([0] * 3, abs=1e-15)
+    np.testing.assert_allclose(laws(p, 1, 4), [p, p @ P, p @ P @ P, p @ P @ P @ P], atol=1e-14)
+    np.testing.assert_allclose(laws(p, 1, 200)[-1], theory.stationary_separation(p, 1), atol=1e-14)
 
 
-def test_simulated_mixing_agrees_with_the_exact_one():
+def test_simulated_laws_are_those_of_the_chain():
     p = np.arange(1, 7) ** -1.5
-    exact = theory.separation_mixing(p, 3, 30)
-    found = theory.separation_mixing(p, 3, 30, seed=2, chains=4000, limit=1)
-    assert (found.error[1:] > 0).all()
-    assert (np.abs(found.distance - exact.distance) <= 4 * found.error + 2 * found.floor + 1e-12).all()
-    assert found.error[1:].max() < 0.02
-    assert np.abs(found.eta - exact.eta).max() < 0.03
-    # The stated error is the spread over repetitions, where the distance is well above the floor.
-    repeated = [theory.separation_mixing(p, 3, 4, seed=seed, chains=400, limit=1) for seed in range(30)]
-    spread = np.std([found.distance[1:] for found in repeated], axis=0, ddof=1)
-    stated = np.sqrt(np.mean([found.error[1:] ** 2 for found in repeated], axis=0))
-    assert (np.abs(np.log(stated / spread)) < np.log(1.6)).all()
+    p /= p.sum()
+    found = theory.separation_laws(p, 3, 30, seed=2, chains=4000)
+    # A chance in [0, 1] has a standard deviation of at most 1/2: 4.5 standard errors are 0.036.
+    assert np.abs(found - laws(p, 3, 30)).max() < 0.036
+    np.testing.assert_allclose(found[0], p, atol=1e-14)
+    # Memoryless: no noise. Cyclic: never settles.
+    np.testing.assert_allclose(theory.separation_laws(p, 0, 3), [p] * 3, atol=1e-14)
+    alternating = theory.separation_laws(np.array([0.9, 0.1]), 1, 90, chains=3000)
+    assert np.abs(alternating - 0.5).max(axis=1) == pytest.approx([0.4] * 90, abs=0.03)
