@@ -7,6 +7,7 @@ separation has `units` N, whose weights p follow `law` (see `unit_weights`) with
 """
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,21 +25,30 @@ UnitLaw: TypeAlias = Literal["uniform", "exponential", "power_law"]
 
 
 def prop1_limit(seed: int, *, targets: np.ndarray, probability: np.ndarray) -> pd.DataFrame:
-    """Limit of E[x] of FedAvg on scalar quadratics 0.5 (x - u_i)^2 under independent uplinks ([PBC] Proposition 1).
+    """Limit of E[x] of FedAvg on scalar quadratics 0.5 (x - u_i)^2 under independent uplinks ([PBC] Proposition 1, Eq. 3).
 
-    The limit is the mean of the u_i under FedAvg's effective weights E[1{i in A}/|A|], whatever eta and K; for
-    u = (0, 100), p_1 = 0.5 it is 150 p_2 / (1 + p_2). Nothing is drawn.
+    The sums over all sets of clients are written out, so that m is to be small. Nothing is drawn.
 
-    Columns: x, and `train/bias` as in the task `quadratic`: x minus the mean of the u_i, which is the optimum.
+    Columns: x, the limit; `train/bias` as in the task `quadratic`: x minus the mean of the u_i, which is the optimum;
+    `apart`, the largest difference between a client's coefficient in Eq. 3 and E[1{i in A}/|A|] of a round that is not
+    empty.
 
     Args:
         seed: not used.
         targets: u, [m].
         probability: p, [m].
     """
-    weights = normalised(effective_weights_independent(np.asarray(probability, dtype=np.float64)))
-    x = float(weights @ targets)
-    return pd.DataFrame({"round": [0], "x": [x], "train/bias": [x - float(np.mean(targets))]})
+    p = np.asarray(probability, dtype=np.float64)
+    m = len(p)
+    coefficients = np.zeros(m)
+    for i in range(m):
+        others = np.delete(p, i)  # B_j: the sets of j - 1 other clients
+        sums = [sum(map(np.prod, combinations(others, j - 1))) for j in range(1, m + 1)]
+        coefficients[i] = p[i] * sum((-1) ** (j + 1) * one / j for j, one in enumerate(sums, 1))
+    coefficients /= 1 - np.prod(1 - p)
+    x = float(coefficients @ targets)
+    apart = np.abs(coefficients - normalised(effective_weights_independent(p))).max()
+    return pd.DataFrame({"round": [0], "x": [x], "train/bias": [x - float(np.mean(targets))], "apart": [apart]})
 
 
 def class_weights_sorted(seed: int, *, classes: int = 10, sigma0: float = 10.0) -> pd.DataFrame:

@@ -204,12 +204,13 @@ def _stretches(column: Bool[np.ndarray, "T"]) -> dict[bool, np.ndarray]:
 def separation_law(seed: int, *, weights: np.ndarray, separation: int, batch: int = 1) -> pd.DataFrame:
     """pi_R of minimum separation, exact, with the product law of a set ([Sun] Eq. 3).
 
-    Columns: `distance`, ||pi_R / B - 1/N||_1; `from_p`, ||pi_R / B - p||_1; `scaled`, N times `distance`.
+    Columns: `distance`, ||pi_R / B - 1/N||_1; `from_p`, ||pi_R / B - p||_1; `scaled`, N times `distance`; `largest`,
+    the largest entry of pi_R / B.
     """
     p = normalised(np.asarray(weights, dtype=np.float64))
     pi = theory.stationary_separation(p, separation, batch) / batch
     distance = l1_distance(np.full(len(p), 1 / len(p)), pi)
-    return _row(distance=distance, from_p=l1_distance(p, pi), scaled=len(p) * distance)
+    return _row(distance=distance, from_p=l1_distance(p, pi), scaled=len(p) * distance, largest=pi.max())
 
 
 def separation_states(seed: int, *, units: int, separation: int, batch: int = 1) -> pd.DataFrame:
