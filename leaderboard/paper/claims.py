@@ -187,6 +187,7 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
     diverged = sum(cell.diverged for cell in cells)
     seeds, rounds = min(len(cell.runs) for cell in cells), min(cell.rounds_run for cell in cells)
     planned = min(cell.rounds for cell in cells) if claim.at is None or claim.per else claim.at
+    rounds = planned if all(cell.is_analysis and cell.runs for cell in cells) else rounds
     size: SizeVerdict = "not judged"
     printed, short = _printed(claim, cells), ""
     if not all(cell.runs for cell in cells):
@@ -202,8 +203,7 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
         is_difference = claim.minus is not None or claim.along is not None
         quarter = abs(printed) / 4 if is_difference and printed is not None and math.isfinite(printed) else 0.0
         verdict = within(claim, quantity, level, quarter if claim.margin is None else claim.margin)
-        complete = rounds >= planned or all(cell.is_analysis for cell in cells)
-        if printed is not None and complete and (quantity.seeds >= FEWEST or cells[0].exact):
+        if printed is not None and rounds >= planned and (quantity.seeds >= FEWEST or cells[0].exact):
             low, high = quantity.interval(level)
             size = "agrees" if low <= printed <= high else "differs"
     return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, (rounds, planned), short)

@@ -138,6 +138,8 @@ def _details(result: ClaimResult) -> list[str]:
     if result.seeds_to_decide is not None:
         details.append(f"seeds that would decide it: {result.seeds_to_decide:,}")
     details += [f"too short: {short}" for short in sorted({place.short for place in result.places} - {""})]
+    shorter = {place.reached for place in known if place.verdict != "too short" and place.reached[0] < place.reached[1]}
+    details += [f"judged after {rounds:,} of {planned:,} rounds" for rounds, planned in sorted(shorter)]
     if result.unmeasured:
         details.append(f"no run measured {' and '.join(metric.column for metric in result.unmeasured)}")
     diverged = sum(place.diverged for place in result.places)

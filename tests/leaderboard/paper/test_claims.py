@@ -250,6 +250,7 @@ def test_the_size_that_decides_is_written_beforehand(decides, verdict):
     assert {place.reached for place in result.places} == {(50, 100)}
     reason = {"too short": {f"50 of {decides.get('rounds', 100)} rounds"}}.get(verdict, {""})
     assert {place.short for place in result.places} == reason
+    assert ("   - judged after 50 of 100 rounds" in claims_list([result], why=True)) == (verdict == "holds")
     assert decide(ABOVE | {"size": {"rounds": 40}}, apart(0.2), made, rounds=50).verdict == "holds"
 
 
