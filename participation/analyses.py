@@ -25,7 +25,7 @@ UnitLaw: TypeAlias = Literal["uniform", "exponential", "power_law"]
 
 
 def prop1_limit(seed: int, *, targets: np.ndarray, probability: np.ndarray) -> pd.DataFrame:
-    """Limit of E[x] of FedAvg on scalar quadratics 0.5 (x - u_i)^2 under independent uplinks ([PBC] Proposition 1, Eq. 3).
+    """Limit of E[x] of FedAvg on scalar quadratics 0.5 (x - u_i)^2 under independent uplinks ([PBC] Eq. 3).
 
     The sums over all sets of clients are written out, so that m is to be small. Nothing is drawn.
 
