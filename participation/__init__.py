@@ -15,8 +15,6 @@ from rollcall.participation.clock import SPEEDS as SPEEDS
 from rollcall.participation.clock import Clocked as Clocked
 from rollcall.participation.cyclic import Cyclic as Cyclic
 from rollcall.participation.cyclic import CyclicReset as CyclicReset
-from rollcall.participation.departures import Adversary as Adversary
-from rollcall.participation.departures import Churn as Churn
 from rollcall.participation.fits import matched as matched
 from rollcall.participation.function import FromFunction as FromFunction
 from rollcall.participation.function import FromObject as FromObject
@@ -53,7 +51,5 @@ MODELS: dict[str, Callable[..., Participation]] = {
     "copula": Copula,
     "trace": Trace,
     "matched": matched,
-    "churn": Churn,
-    "adversary": Adversary,
     "function": FromFunction,
 }

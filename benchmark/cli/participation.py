@@ -4,11 +4,10 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from jaxtyping import Bool
 from pydantic import Field, PositiveFloat, PositiveInt
 from rich.table import Table as Grid
 
@@ -18,8 +17,7 @@ from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.text import counted, parse_all
 from rollcall.benchmark.config.trial import ParticipationChoice, Trial
-from rollcall.leaderboard.plots import participation as pictures
-from rollcall.leaderboard.plots.figure import Figure
+from rollcall.leaderboard.plots.participation import uplinks
 from rollcall.participation import Participation, Population, Trace, recording
 from rollcall.participation.fits import compare
 from rollcall.participation.streams import stream
@@ -54,17 +52,12 @@ def participation(
         int | None, typer.Option(min=2, help="Rounds to summarise. Default: a trace's own, else 2,000.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw a picture into this file.", metavar="FILE")] = None,
-    picture: Annotated[
-        Literal["uplinks", "probabilities"] | None, typer.Option(help="Which picture --plot draws. Default: uplinks.")
-    ] = None,
     record: Annotated[
         Path | None, typer.Option(help="Write the rounds as a trace: .npy, .npz, .csv or .parquet.", metavar="FILE")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Summarise, draw or record the rounds of a participation model, without any learning."""
-    if picture is not None and plot is None:
-        raise SettingError("--picture is not allowed without --plot; add --plot FILE")
     notes: list[str] = []
     model, panel = load(spec, parse_all("only", only or []), notes.append)
     trace = model if isinstance(model, Trace) and len(model.mask) > 1 else None
@@ -81,8 +74,8 @@ def participation(
         if fits:
             out.print(_fits(fits))
     if plot is not None:
-        drawn = picture or "uplinks"
-        draw(drawn, _figure(drawn, model, mask), plot)
+        shown = mask[:400]  # four of the longest cycles in the papers
+        draw("uplinks", uplinks(shown, probabilities(model, len(shown))), plot)
     if record is not None:
         try:
             recording.write(mask, record)
@@ -168,14 +161,6 @@ def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:
             label = place.labels.get("participation", place.trial.participation.name)
             models.setdefault(label, {}).setdefault(place.labels["panel"], place.trial)
     return models
-
-
-def _figure(picture: str, model: Participation, mask: Bool[np.ndarray, "T m"]) -> Figure:
-    """A picture of a model and its first rounds."""
-    if picture == "uplinks":
-        shown = mask[:400]  # four of the longest cycles in the papers
-        return pictures.uplinks(shown, probabilities(model, len(shown)))
-    return pictures.probabilities(mask.mean(axis=0) if model.stationary is None else model.stationary)
 
 
 def _table(name: str, summary: Summary) -> Grid:

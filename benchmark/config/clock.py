@@ -1,61 +1,17 @@
 """The clock of a trial: how fast clients and their links are, and what a round waits for."""
 
-import csv
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from types import NoneType
 from typing import Annotated, Any
 
 import numpy as np
-from jaxtyping import Float
-from pydantic import (
-    BeforeValidator,
-    Field,
-    NonNegativeFloat,
-    PlainValidator,
-    PositiveFloat,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt
 
 from rollcall.benchmark.config.base import Settings
 from rollcall.benchmark.config.choice import Choice, read_option
-from rollcall.benchmark.config.errors import CompleteError, SettingError
+from rollcall.benchmark.config.errors import CompleteError
 
-COLUMNS = ("speed", "up", "down")
-
-
-def devices_of(file: Any) -> Float[np.ndarray, "m 3"]:
-    """Speed, up and down of each client from a CSV file; up and down are infinite if it has no such column.
-
-    Raises:
-        CompleteError: there is no such file, or a line is wrong.
-    """
-    path = Path(str(file))
-    if not path.is_file():
-        raise CompleteError(f"{str(file)!r} is not allowed; there is no file {path.resolve()}")
-    with path.open(newline="", encoding="utf-8") as text:
-        rows = list(csv.DictReader(text))
-    columns = [column for column in COLUMNS if rows and rows[0].get(column) is not None]
-    if not rows or "client" not in rows[0] or "speed" not in columns:
-        raise CompleteError(f"{path.name} is not allowed; must have the columns client, speed and, for links, up, down")
-    table = np.full((len(rows), len(COLUMNS)), np.inf)
-    for line, row in enumerate(rows, 2):
-        try:
-            client, values = int(row["client"]), [float(row[column]) for column in columns]
-        except (TypeError, ValueError):
-            raise CompleteError(f"{path.name}: line {line} is not allowed; must be numbers") from None
-        if not 0 <= client < len(rows) or np.isfinite(table[client, 0]):
-            must = f"must be 0 to {len(rows) - 1}, each once"
-            raise CompleteError(f"{path.name}: line {line}: client {client} is not allowed; {must}")
-        if not all(0 < value < np.inf for value in values):
-            raise CompleteError(f"{path.name}: line {line} is not allowed; speeds must be above 0")
-        table[client, [COLUMNS.index(column) for column in columns]] = values
-    return table
-
-
-Speed = Annotated[Any, PlainValidator(partial(read_option, "speed", (float, np.ndarray, NoneType)))]
+Speed = Annotated[Any, PlainValidator(partial(read_option, "speed", (float, np.ndarray)))]
 Failure = Annotated[Any, PlainValidator(partial(read_option, "probability", (float, np.ndarray)))]
 
 
@@ -81,8 +37,7 @@ class Clock(Settings):
     available does not compute.
     """
 
-    speed: Speed | None = Field(
-        None,
+    speed: Speed = Field(
         description="samples a second of each client: a number, one for each client, or a distribution such as "
         "`{name: lognormal, median: 100, spread: 1}`",
     )
@@ -90,9 +45,6 @@ class Clock(Settings):
         None, description="floats a second from client to server; by default sending takes no time"
     )
     down: Speed | None = Field(None, description="floats a second from server to client; likewise")
-    devices: Annotated[Any, PlainValidator(devices_of)] = Field(
-        None, description="CSV file `client,speed,up,down` instead of the three; `up` and `down` may be left out"
-    )
     wait: Annotated[Wait, BeforeValidator(_waits)] = Field(
         Wait(),
         description="what a round waits for: `all` available clients, `{first: n}` uploads, `{deadline: seconds}`, or "
@@ -110,18 +62,7 @@ class Clock(Settings):
         "median client",
     )
 
-    @model_validator(mode="after")
-    def _speeds_once(self) -> "Clock":
-        three = [name for name in COLUMNS if getattr(self, name) is not None]
-        if self.devices is None and self.speed is None:
-            raise SettingError("speed: is missing; a clock must have speed or devices")
-        if self.devices is not None and three:
-            raise SettingError(f"{three[0]}: is not allowed beside devices, which has it; leave one out")
-        return self
-
     def bound(self, name: str) -> Any:
-        """The value of a field as the clock takes it; of `speed`, `up` or `down` that of the file, if there is one."""
-        if self.devices is not None and name in COLUMNS:
-            return self.devices[:, COLUMNS.index(name)]
+        """The value of a field as the clock takes it."""
         value = getattr(self, name)
         return value.bound() if isinstance(value, Choice) else value

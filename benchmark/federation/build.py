@@ -11,7 +11,7 @@ from torch import nn
 
 from rollcall.algorithms import KNOWLEDGE, Algorithm, Round, Rows
 from rollcall.benchmark.config.choice import Choice
-from rollcall.benchmark.config.clock import COLUMNS, Clock
+from rollcall.benchmark.config.clock import Clock
 from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import definition
@@ -118,8 +118,8 @@ def clocked(
             "that are not available"
         )
     with at("clock"):
-        of_file = "devices" if clock.devices is not None else ""
-        speed, up, down = (speeds(of_file or one, clock.bound(one), population, k) for k, one in enumerate(COLUMNS))
+        names = ("speed", "up", "down")
+        speed, up, down = (speeds(name, clock.bound(name), population, k) for k, name in enumerate(names))
         # A method that selects among the active clients may count no vector of a single one before the first round.
         seconds = max(1, alone.down) * d / down + samples / speed + max(1, alone.up) * d / up
         return Clocked(

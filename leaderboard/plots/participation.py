@@ -1,4 +1,4 @@
-"""Figures of clients: their active rounds and their probabilities."""
+"""The picture of a participation model: clients with their active rounds and probabilities."""
 
 from typing import Any
 
@@ -67,30 +67,3 @@ def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"]
     told = f"{every}. Blocks: rounds with the uplink on. Right: {said}, from least to largest. Below: active clients"
     told += " and their expected number." if probability is not None else "."
     return figure(views, {"on": on, "p": ends, "counts": counts}, f"The roll call of {T:,} rounds. {told}", 2, told)
-
-
-def probabilities(p: Float[np.ndarray, "m"]) -> Figure:
-    """The clients' probabilities ([PBC] Fig. 4): a histogram and the sorted values."""
-    counts, edges = np.histogram(p, bins=np.linspace(0, 1, 21))
-    bars = [{"from": a, "to": b, "clients": n} for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
-    ordered = [{"rank": rank, "p": value} for rank, value in enumerate(np.sort(p))]
-    count = channel("clients", "clients", domain=[0, 1.05 * counts.max()], format="~g")
-    share = channel("from", "probability", domain=[0, 1])
-    value: Any = {
-        "x": channel("rank", "clients, sorted by probability"),
-        "y": channel("p", "probability", domain=[0, 1]),
-    }
-    views = [
-        view([_bars("bars", share, "to", count, BLUE)], width=300),
-        view(
-            [layer("line", "ordered", **value, color=VERMILION, mark_interpolate="step", mark_point=len(p) < 12)],
-            width=300,
-        ),
-    ]
-    alt = f"The probabilities of {len(p):,} clients. From {p.min():.3g} to {p.max():.3g}, mean {p.mean():.3g}."
-    return figure(views, {"bars": bars, "ordered": ordered}, alt)
-
-
-def _bars(data: str, x: Any, to: str, y: Any, colour: str) -> Any:
-    """Bars from zero to y, each from x to another field."""
-    return layer("rect", data, x=x, x2={"field": to}, y=y, y2={"datum": 0}, color=colour, mark_stroke="white")

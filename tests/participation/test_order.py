@@ -11,10 +11,6 @@ from rollcall.participation.variations import sine
 P = st.sampled_from([0.0, 0.3, 1.0]) | st.floats(0, 1)
 
 
-def bernoulli(p):
-    return lambda population: MODELS["bernoulli"](population, probability=p)
-
-
 def _options(name, m, data):
     p = np.array(data.draw(st.lists(P, min_size=m, max_size=m)))
     some = np.maximum(p, 0.01)
@@ -39,8 +35,6 @@ def _options(name, m, data):
             "participation": lambda population: MODELS["trace"](population, mask=np.eye(m + 1, m)),
             "fit": data.draw(st.sampled_from(["markov_pi_lambda", "copula"])),
         },
-        "churn": {"participation": bernoulli(p), "arrive": data.draw(st.integers(0, 9)), "stay": 4.0},
-        "adversary": {"participation": bernoulli(p), "epsilon": 0.4, "probability": some},
     }[name]
 
 

@@ -15,7 +15,7 @@ from rollcall.benchmark.cli.shared import draw
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.federation.interruption import Interrupted
-from rollcall.leaderboard.plots.participation import probabilities
+from rollcall.leaderboard.plots.participation import uplinks
 from rollcall.tasks import TASKS
 
 
@@ -74,7 +74,6 @@ def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):
         (("leaderboard", "FILE", "--json", "--format", "csv"), "--format is not allowed with --json; "),
         (("status", "--follow", "--json"), "--follow is not allowed with --json; "),
         (("participation", "ROLL", "--only", "panel=x"), "--only is not allowed with a file of a participation model; "),
-        (("participation", "ROLL", "--picture", "probabilities"), "--picture is not allowed without --plot; "),
         # values of options
         (("leaderboard", "quickstart", "--metric", "test/x"), "metric: 'test/x' is not allowed; must say which values are better: test/x=max, =min or =zero\n"),
         (("leaderboard", "quickstart", "--only", ""), "only: '' is not allowed; must be SETTING=VALUE"),
@@ -213,7 +212,7 @@ def test_json_has_the_settings_and_null_for_what_was_not_measured(command, store
 
 
 def test_a_picture_is_written_into_a_new_folder(tmp_path, capsys):
-    figure = probabilities(np.array([0.1, 0.9]))
+    figure = uplinks(np.ones((2, 2), dtype=bool), None)
     draw("partition", figure, tmp_path / "new" / "a.PNG")
     assert (tmp_path / "new" / "a.PNG").read_bytes().startswith(b"\x89PNG")
     assert capsys.readouterr().err == f"partition: {tmp_path}/new/a.PNG\n"

@@ -146,11 +146,10 @@ def test_a_wrong_model_is_refused_with_one_line(spec, capsys):
     assert err.startswith("error: participation.probability: 1.5 (client 0) is not allowed; must be in")
 
 
-@pytest.mark.parametrize("picture", ["uplinks", "probabilities"])
-def test_pictures_are_drawn(picture, spec, tmp_path, capsys):
+def test_the_picture_is_drawn(spec, tmp_path, capsys):
     file = spec(6, name="minimum_separation", probability={"name": "power_law"}, separation=2)
     plot = tmp_path / "new" / "picture.png"
-    assert rollcall(capsys, "participation", file, "--rounds", "60", "--plot", str(plot), "--picture", picture)[0] == 0
+    assert rollcall(capsys, "participation", file, "--rounds", "60", "--plot", str(plot))[0] == 0
     assert plot.read_bytes()[:4] == b"\x89PNG"
 
 

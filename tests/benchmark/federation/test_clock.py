@@ -135,19 +135,12 @@ def test_the_clock_of_a_seed_is_that_of_all_methods_with_equal_messages():
     assert not other["time/seconds"].equals(histories[0]["time/seconds"])
 
 
-def test_a_file_of_devices_and_its_copy(tmp_path):
-    file = tmp_path / "devices.csv"
-    file.write_text("client,speed,up,down\n1,0.25,8,4\n0,2,2,4\n2,1,4,4\n")
-    trial = TRIAL | {"algorithm": "fedavg", "clock": {"devices": str(file)}}
-    history = simulate(trial, folder=tmp_path / "run").history
+def test_speeds_may_come_from_files(tmp_path):
+    files = {name: str(tmp_path / f"{name}.npy") for name in ("speed", "up")}
+    for name, file in files.items():
+        np.save(file, CLOCK[name])
+    history = simulate(TRIAL | {"algorithm": "fedavg", "clock": CLOCK | files}).history
     assert history["time/seconds"].tolist() == pytest.approx([0, 8.75, 17.5, 20.5, 29.25])
-    digest = Trial.read(trial).digest
-    again = Trial.read(tmp_path / "run" / "trial.yaml")
-    assert again.digest == digest
-    file.write_text("client,speed\n0,2\n1,0.25\n2,1\n")
-    assert Trial.read(trial).digest != digest  # the file counts by its content
-    assert simulate(trial).history["time/seconds"].iloc[1] == pytest.approx(8.0)
-    assert simulate(again).history["time/seconds"].equals(history["time/seconds"])
 
 
 def test_without_a_clock_there_are_no_seconds_and_everything_is_as_before():
@@ -158,12 +151,9 @@ def test_without_a_clock_there_are_no_seconds_and_everything_is_as_before():
     )
 
 
-def devices(text):
-    return {"devices": text}
-
-
 REFUSED = [
-    ({}, "clock.speed: is missing; a clock must have speed or devices"),
+    ({}, "clock.speed: is missing; it must be given"),
+    ({"speed": None}, "clock.speed: null is not allowed; must be numbers"),
     ({"speed": 0}, "clock.speed: 0 (client 0) is not allowed; must be above 0"),
     ({"speed": [1.0, 2.0]}, "clock.speed: shape (2,) is not allowed; must be one number or [3], one for each client"),
     ({"speed": "lognormal"}, "clock.speed.median: is missing; it must be given"),
@@ -174,23 +164,11 @@ REFUSED = [
     ({"speed": 1, "wait": {"first": 4}}, "clock.wait.first: 4 is not allowed; must be in [1, 3]"),
     ({"speed": 1, "wait": {"deadline": 1}}, "clock.wait.deadline: 1 is not allowed; must be at least 2, which the fastest client needs"),
     ({"speed": 1, "failure": 1.5}, "clock.failure: 1.5 (client 0) is not allowed; must be in [0, 1]"),
-    ({"speed": 1, "devices": "FILE"}, "clock.speed: is not allowed beside devices, which has it; leave one out"),
-    ({"devices": "none.csv"}, "clock.devices: 'none.csv' is not allowed; there is no file"),
-    (devices("client,up\n0,1\n"), "clock.devices: d.csv is not allowed; must have the columns client, speed and, for links, up, down"),
-    (devices("client,speed\n0,1\n1,x\n2,1\n"), "clock.devices: d.csv: line 3 is not allowed; must be numbers"),
-    (devices("client,speed\n0,1\n1,0\n2,1\n"), "clock.devices: d.csv: line 3 is not allowed; speeds must be above 0"),
-    (devices("client,speed\n0,1\n0,1\n2,1\n"), "clock.devices: d.csv: line 3: client 0 is not allowed; must be 0 to 2, each once"),
-    (devices("client,speed\n0,1\n1,1\n"), "clock.devices: shape (2,) is not allowed; must be one number or [3], one for each client"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("clock", "complaint"), REFUSED)
-def test_what_is_refused_in_one_line(clock, complaint, tmp_path):
-    file = tmp_path / "d.csv"
-    text = clock.get("devices", "")
-    if "client" in text or text == "FILE":
-        file.write_text(text if "client" in text else "client,speed\n0,1\n1,1\n2,1\n")
-        clock = clock | {"devices": str(file)}
+def test_what_is_refused_in_one_line(clock, complaint):
     with pytest.raises(SettingError) as caught:
         simulate(TRIAL | {"algorithm": "fedavg", "clock": clock})
     assert str(caught.value).startswith(complaint)

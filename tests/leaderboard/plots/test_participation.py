@@ -1,9 +1,9 @@
-"""Figures of clients show the rounds and probabilities that they were given."""
+"""The picture of a participation model shows the rounds and probabilities that it was given."""
 
 import numpy as np
 import pytest
 
-from rollcall.leaderboard.plots.participation import probabilities, uplinks
+from rollcall.leaderboard.plots.participation import uplinks
 
 MASK = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 0]], dtype=bool)
 
@@ -45,11 +45,3 @@ def test_of_many_clients_some_are_shown_over_the_whole_range_and_the_figure_says
     assert (len(shown), shown[0], shown[-1]) == (60, 0.01, 0.99)
     assert np.diff(shown) == pytest.approx(0.98 / 59, abs=1e-3)
     assert "60 of 1,000 clients" in " ".join(figure.spec["title"]["text"])
-
-
-def test_sorted_probabilities():
-    data = probabilities(np.array([0.9, 0.12, 0.13])).spec["datasets"]
-    assert [row["p"] for row in data["ordered"]] == [0.12, 0.13, 0.9]
-    assert {(row["from"], row["to"]): row["clients"] for row in data["bars"] if row["clients"]} == {
-        (0.1, 0.15): 2, (0.9, 0.95): 1
-    }  # fmt: skip
