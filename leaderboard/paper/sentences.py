@@ -154,11 +154,11 @@ def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
     """A mean and its interval, printed as values of the metric are."""
     low, high = quantity.interval(level)
     wide = isinstance(quantity, Estimate) and quantity.wide
-    half = 0.0 if wide or not math.isfinite(high - low) else (high - low) / 2
+    half = 0.0 if wide else _half(low, high)
     mean = metric.text(quantity.mean, half)
     if math.isinf(low) and math.isinf(high):
         return f"{mean} ({'one seed' if quantity.seeds == 1 else f'{quantity.seeds} seeds'})"
-    if low == high or math.isnan(low):
+    if math.isclose(low, high, rel_tol=1e-9) or math.isnan(low):
         return mean
     if math.isfinite(high - low):
         return f"{mean} [{metric.text(low, half)}, {metric.text(high, half)}]"
@@ -168,7 +168,7 @@ def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
 def change(quantity: Quantity, metric: Metric) -> str:
     """A difference and its interval, with signs; of an interval without one end the other, as of censored rounds."""
     low, high = quantity.interval()
-    half = (high - low) / 2 if math.isfinite(high - low) else 0.0
+    half = _half(low, high)
 
     def text(value: float) -> str:
         return f"{'+' if value >= 0 else '-'}{metric.text(abs(value), half)}"
@@ -176,6 +176,11 @@ def change(quantity: Quantity, metric: Metric) -> str:
     if math.isfinite(high - low):
         return f"{text(quantity.mean)} [{text(low)}, {text(high)}]"
     return _of_one_end(quantity.mean, low, high, text)
+
+
+def _half(low: float, high: float) -> float:
+    """Half the width of an interval; 0 without one end, or if seeds are equal up to rounding."""
+    return (high - low) / 2 if math.isfinite(high - low) and not math.isclose(low, high, rel_tol=1e-9) else 0.0
 
 
 def _of_one_end(mean: float, low: float, high: float, text: Callable[[float], str]) -> str:

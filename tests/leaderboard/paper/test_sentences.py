@@ -33,6 +33,7 @@ WIDE = about(0.1, 0.2)
         (estimate([-0.1]), ACCURACY, "-10.0 (one seed)", "-10.0"),
         (estimate([-0.1, 0.1]), ACCURACY, "0.0 (2 seeds)", "+0.0"),
         (estimate([2.0, 2.0, 2.0]), LOSS, "2", "+2 [+2, +2]"),
+        (estimate([0.3, 0.1 + 0.2, 0.3]), LOSS, "0.3", "+0.3 [+0.3, +0.3]"),  # equal up to rounding
         (geometric(np.array([0.002 / 50, 0.002, 0.1])), LOSS, "0.002 [1.204e-7, 33.23]", "+0 [+0, +33]"),
     ],
 )
