@@ -451,7 +451,7 @@ def weight_bounds(
     sigma^2 sum eta_t^2, `floor` is v, and `power` is 1 as printed. Eq. 11 is gamma chi^2 with alpha uniform. Eq. 15
     has kappa = 1 and F_k = (x - k)^2 / 2. Columns: `rarest`, the best weight for Eq. 13 of the rarest client minus
     that of the most available one; `curved`, the distance of these weights from a line in pi; and the largest
-    f((q + r) / 2) - (f(q) + f(r)) / 2 over 100,000 pairs, at most 0 if f is convex: `optimisation`, Eq. 13; `both`,
+    f((q + r) / 2) - (f(q) + f(r)) / 2 over 100,000 pairs, many of them near the border, at most 0 if f is convex: `optimisation`, Eq. 13; `both`,
     with Eq. 11 added (Eq. 14); `variation`, Eq. 15; `rescaled`, Eq. 14 as a function of y = q / sum pi_k q_k.
     """
     from scipy.optimize import minimize  # takes a third of a second, which a run need not wait for
@@ -469,7 +469,8 @@ def weight_bounds(
         p = pi * q / (q @ pi)[:, None]
         return np.abs(1 / N - p).sum(axis=-1) ** 2 * (((p @ k)[:, None] - k) ** 2).max(axis=-1) / 2
 
-    q, r = stream(seed, "weight bounds").dirichlet(np.ones(N), (2, 100_000))
+    q, r = stream(seed, "weight bounds").dirichlet(np.full(N, 0.3), (2, 100_000)).clip(1e-6)
+    q, r = (one / one.sum(axis=1, keepdims=True) for one in (q, r))
     bends = {f.__name__: (f((q + r) / 2) - (f(q) + f(r)) / 2).max() for f in (optimisation, both, variation)}
     y = q / (q @ pi)[:, None] + r / (r @ pi)[:, None]
     bends["rescaled"] = (both(y / y.sum(axis=1, keepdims=True)) - (both(q) + both(r)) / 2).max()
