@@ -451,8 +451,9 @@ def weight_bounds(
     sigma^2 sum eta_t^2, `floor` is v, and `power` is 1 as printed. Eq. 11 is gamma chi^2 with alpha uniform. Eq. 15
     has kappa = 1 and F_k = (x - k)^2 / 2. Columns: `rarest`, the best weight for Eq. 13 of the rarest client minus
     that of the most available one; `curved`, the distance of these weights from a line in pi; and the largest
-    f((q + r) / 2) - (f(q) + f(r)) / 2 over 100,000 pairs, many of them near the border, at most 0 if f is convex: `optimisation`, Eq. 13; `both`,
-    with Eq. 11 added (Eq. 14); `variation`, Eq. 15; `rescaled`, Eq. 14 as a function of y = q / sum pi_k q_k.
+    f((q + r) / 2) - (f(q) + f(r)) / 2 over 100,000 pairs, many of them near the border, at most 0 if f is convex:
+    `optimisation`, Eq. 13; `both`, with Eq. 11 added (Eq. 14); `variation`, Eq. 15; `rescaled`, Eq. 14 as a function of
+    y = q / sum pi_k q_k.
     """
     from scipy.optimize import minimize  # takes a third of a second, which a run need not wait for
 
