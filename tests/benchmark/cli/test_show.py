@@ -108,7 +108,7 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
 def test_an_analysis_is_shown_with_all_axes_that_vary_it(capsys):
     out = rollcall(capsys, "show", "fedpbc/statements")[1]
     panel = out[out.index("panel limit:") : out.index("panel mixing:")]
-    assert re.search(r"case +equal p = 0\.05, equal p = 0\.3, .*\s6 analyses", panel, re.DOTALL)
+    assert re.search(r"case +equal p = 0\.05, equal p = 0\.3, .*\s9 analyses", panel, re.DOTALL)
 
 
 def test_long_vectors_are_shortened():
