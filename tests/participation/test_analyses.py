@@ -2,6 +2,8 @@
 
 from functools import partial
 
+from itertools import product
+
 import numpy as np
 import pytest
 from separation_oracle import brute_separation
@@ -19,6 +21,17 @@ def test_proposition_1_for_two_clients():
         (row,) = analyses.prop1_limit(0, targets=np.array([0, 100]), probability=np.array([0.5, p2])).to_dict("records")
         assert row["x"] == pytest.approx(150 * p2 / (1 + p2), rel=1e-12)
         assert row["train/bias"] == pytest.approx(150 * p2 / (1 + p2) - 50, abs=1e-12)
+
+
+def test_the_limit_of_four_clients_is_that_of_all_their_rounds():
+    p, u = np.array([0.1, 0.4, 0.7, 1.0]), np.array([3.0, -1.0, 8.0, 5.0])
+    rounds = np.array(list(product([0, 1], repeat=4)))[1:]  # without the empty one
+    chance = np.where(rounds, p, 1 - p).prod(axis=1)
+    expected = chance @ (rounds @ u / rounds.sum(axis=1)) / chance.sum()
+    (row,) = analyses.prop1_limit(0, targets=u, probability=p).to_dict("records")
+    assert row["x"] == pytest.approx(expected, rel=1e-12)
+    assert row["train/bias"] == pytest.approx(expected - 3.75, rel=1e-12)
+    assert row["apart"] < 1e-15
 
 
 def test_one_step_of_fedpbc_fig3_stands_for_a_hundred():

@@ -146,6 +146,7 @@ def test_the_law_of_minimum_separation():
     pi = brute_separation(p, 1)
     assert pi == pytest.approx([0.3, 0.3, 0.4], abs=1e-9)  # [Sun] Proposition 3
     assert row(statements.separation_law(0, weights=p, separation=1))["distance"] == pytest.approx(2 / 15)
+    assert row(statements.separation_law(0, weights=p, separation=1))["largest"] == pytest.approx(0.4)
     pairs = row(statements.separation_law(0, weights=p, separation=0, batch=2))
     # Products 1/16, 1/8, 1/8 of the three pairs: shares 3/10, 3/10, 4/10 of a draw.
     assert pairs["from_p"] == pytest.approx(0.2)
