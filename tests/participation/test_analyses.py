@@ -1,7 +1,6 @@
 """Analyses against closed forms and brute force."""
 
 from functools import partial
-
 from itertools import product
 
 import numpy as np
