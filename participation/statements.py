@@ -248,7 +248,7 @@ def two_states(seed: int, *, stationary: np.ndarray, correlation: np.ndarray) ->
     """Independent on-off chains with pi_k and lambda_k, together as one chain ([CAF] sections III-D, V).
 
     Columns: `excess`, the second largest eigenvalue modulus of the whole over the largest |lambda_k|; `hitting`,
-    max 1/((1 - lambda_k) pi_k); `mixing`, the mixing time (to 0.01) of the whole; `keeps`, the chance that the first
+    the largest mean number of rounds until an absent client is active; `mixing`, the mixing time (to 0.01) of the whole; `keeps`, the chance that the first
     client keeps its state in a round.
     """
     pi, eigenvalue = (np.asarray(values, dtype=np.float64) for values in (stationary, correlation))
@@ -257,7 +257,7 @@ def two_states(seed: int, *, stationary: np.ndarray, correlation: np.ndarray) ->
     second = np.sort(np.abs(np.linalg.eigvals(whole)))[-2]
     return _row(
         excess=second - np.abs(eigenvalue).max(),
-        hitting=(1 / ((1 - eigenvalue) * pi)).max(),
+        hitting=(1 / off_on).max(),
         mixing=mixing_time(whole, 0.01),
         keeps=pi[0] * on_on[0] + (1 - pi[0]) * (1 - off_on[0]),
     )

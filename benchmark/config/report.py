@@ -116,6 +116,9 @@ class Claim(Settings):
     per: MetricName | None = Field(
         None, description="`at` is a value of this metric instead of a round, such as `cost/floats_up`"
     )
+    share: bool = Field(
+        False, description="the value at `at` is divided by the run's own final value: how far it has converged"
+    )
     least: float | None = Field(None, description="lower bound of the quantity")
     most: float | None = Field(None, description="upper bound of the quantity")
     printed: float | dict[str, float] | None = Field(
@@ -132,6 +135,11 @@ class Claim(Settings):
     before: str = Field("", description="its wording before that date")
     cause: Cause | None = Field(None, description="why it does not hold, if that is known")
 
+    @property
+    def last_round(self) -> int | None:
+        """The round at which the quantity is known; None if it needs all rounds."""
+        return None if self.share or self.per is not None else self.at
+
     @model_validator(mode="after")
     def _is_decidable(self) -> "Claim":
         if self.least is None and self.most is None:
@@ -142,8 +150,8 @@ class Claim(Settings):
             raise SettingError("slope: is not allowed beside along or either; leave one out")
         if self.either is not None and self.least is not None and self.most is not None:
             raise SettingError("either: is not allowed with both least and most; must have one bound")
-        if self.per is not None and self.at is None:
-            raise SettingError("at: is missing; must be given beside per")
+        if self.at is None and (self.per is not None or self.share):
+            raise SettingError(f"at: is missing; must be given beside {'share' if self.share else 'per'}")
         if self.against is not None and self.minus is None and self.over is None:
             raise SettingError("against: is not allowed without minus or over; leave it out")
         if self.metric is not None and self.metric.threshold is not None and (self.over or self.against):

@@ -186,7 +186,7 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
     labels = _pair_labels(*group[0], claim.either or claim.slope)
     diverged = sum(cell.diverged for cell in cells)
     seeds, rounds = min(len(cell.runs) for cell in cells), min(cell.rounds_run for cell in cells)
-    planned = min(cell.rounds for cell in cells) if claim.at is None or claim.per else claim.at
+    planned = claim.last_round or min(cell.rounds for cell in cells)
     rounds = planned if all(cell.is_analysis and cell.runs for cell in cells) else rounds
     size: SizeVerdict = "not judged"
     printed, short = _printed(claim, cells), ""
@@ -218,8 +218,7 @@ def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
 def _too_short(claim: Claim, experiment: Experiment, cell: Cell) -> str:
     """How far a cell is from the size that decides the claim, which was written before it ran; empty if it has it."""
     own, size = claim.size or Size(), experiment.decides
-    at = claim.at if claim.per is None else None
-    rounds = min(own.rounds or at or size.rounds or cell.rounds, cell.rounds)
+    rounds = min(own.rounds or claim.last_round or size.rounds or cell.rounds, cell.rounds)
     if not cell.is_analysis and cell.rounds_run < rounds:
         return f"{cell.rounds_run:,} of {rounds:,} rounds"
     seeds = min(own.seeds or size.seeds or cell.seeds, cell.seeds)
@@ -291,11 +290,16 @@ def _quantity(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, 
 
 def _values(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None) -> pd.Series:
     """The values of a cell, or their differences or ratios to those of another one, by seed."""
-    last_rounds = experiment.report.last_rounds
-    values = cell.finals(metric, last_rounds, claim.at, claim.per)
+
+    def of(cell: Cell, metric: Metric) -> pd.Series:
+        last_rounds = experiment.report.last_rounds
+        read = cell.finals(metric, last_rounds, claim.at, claim.per)
+        return read / cell.finals(metric, last_rounds) if claim.share else read
+
+    values = of(cell, metric)
     if other is None:
         return values
-    baseline = other.finals(claim.against or metric, last_rounds, claim.at, claim.per)
+    baseline = of(other, claim.against or metric)
     if other.exact and len(baseline):  # it depends on no seed, so it is compared with every seed
         baseline = pd.Series(baseline.iloc[0], index=values.index)
     return (values / baseline if claim.over is not None else values - baseline).dropna()

@@ -127,7 +127,8 @@ def _details(result: ClaimResult) -> list[str]:
         relation += f", exponent over {claim.slope}" if claim.slope is not None else ""
         bounds = {"at least": claim.least, "at most": claim.most}
         within = " and ".join(f"{text} {unit.text(one)}" for text, one in bounds.items() if one is not None)
-        quantity = f"{result.metric.name}{' %' if unit.percent else ''}{relation}, {within}"
+        part = ", part of its own final value" if claim.share else ""
+        quantity = f"{result.metric.name}{' %' if unit.percent else ''}{part}{relation}, {within}"
         details.append(f"{quantity}: {_places(known, unit, result.level)}")
     if result.level > 0.95:
         details.append(
