@@ -154,9 +154,9 @@ class Claim(Settings):
             raise SettingError(f"at: is missing; must be given beside {'share' if self.share else 'per'}")
         if self.against is not None and self.minus is None and self.over is None:
             raise SettingError("against: is not allowed without minus or over; leave it out")
-        if self.metric is not None and self.metric.threshold is not None and (self.over or self.against):
+        if self.metric is not None and self.metric.threshold is not None and (self.over or self.against or self.share):
             raise SettingError(
-                f"metric: '{self.metric.name}' is not allowed with over or against; compare it with minus"
+                f"metric: '{self.metric.name}' is not allowed with over, against or share; compare it with minus"
             )
         if self.tag != "ours" and not self.section:
             raise SettingError(f"section: is missing; a claim of the {self.tag} must say where it is stated")

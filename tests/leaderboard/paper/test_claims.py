@@ -262,6 +262,22 @@ def test_a_claim_about_an_early_round_needs_no_more_rounds():
     assert decide(at | {"at": 60}, lambda *_: rising, made, rounds=50).verdict == "too short"
 
 
+def test_a_share_of_the_own_final_value_is_no_level():
+    """After 20 rounds mifa has 0.3 of its 0.4, fedavg 0.5 of its 0.8: mifa is lower and has come farther."""
+
+    def curve(labels, seed):
+        return [0.0, 0.2, 0.3, 0.4, 0.4, 0.4] if labels["algorithm"] == "mifa" else [0.0, 0.4, 0.5, 0.6, 0.7, 0.8]
+
+    made = experiment(decides={"rounds": 50})
+    assert decide(ABOVE | {"at": 20}, curve, made, rounds=50).verdict == "contradicted"
+    result = decide(ABOVE | {"at": 20, "share": True}, curve, made, rounds=50)
+    assert result.verdict == "holds"
+    assert result.places[0].quantity.mean == pytest.approx(0.3 / 0.4 - 0.5 / 0.8)
+    assert "test/accuracy %, part of its own final value, difference" in "".join(claims_list([result], why=True))
+    longer = experiment(decides={"rounds": 90})  # the final value needs all rounds
+    assert decide(ABOVE | {"at": 20, "share": True}, curve, longer, rounds=50).verdict == "too short"
+
+
 def apart(gap):
     """Mifa is above FedAvg by this much, give or take 0.01."""
     return lambda labels, seed: 0.5 + (gap + 0.01 * (seed - 1)) * (labels["algorithm"] == "mifa")
@@ -394,10 +410,12 @@ def test_what_cannot_be_decided_is_refused():
     with pytest.raises(SettingError, match="slope: is not allowed beside along or either"):
         claimed({"along": "seed", "slope": "seed", "least": 0})
     rounds = {"of": {"algorithm": "mifa"}, "metric": "round_of:test/accuracy>=0.5", "most": 2}
-    with pytest.raises(SettingError, match=r"metric: .* is not allowed with over or against"):
+    with pytest.raises(SettingError, match=r"metric: .* is not allowed with over, against or share"):
         claimed(rounds | {"over": {"algorithm": "fedavg"}})
     with pytest.raises(SettingError, match="at: is missing; must be given beside per"):
         claimed(ABOVE | {"per": "cost/floats_up"})
+    with pytest.raises(SettingError, match="at: is missing; must be given beside share"):
+        claimed(ABOVE | {"share": True})
     with pytest.raises(SettingError, match="section: is missing; a claim of the paper must say where it is stated"):
         validated(Claim, ABOVE | {"says": "so"})
     with pytest.raises(SettingError, match="statement: is missing"):
