@@ -36,7 +36,7 @@ class CompleteError(ValueError):
 
 def listed(allowed: Iterable[Any], name: Any, also: str = "") -> str:
     """What is allowed, for an error: names, what else, and the name that a misspelt one was probably meant to be."""
-    names = [str(one) for one in allowed]
+    names = [f"'{one}'" if "," in str(one) else str(one) for one in allowed]
     near = get_close_matches(str(name), names, 1)
     return (", ".join(names) or "none") + also + (f". Did you mean {near[0]}?" if near else "")
 

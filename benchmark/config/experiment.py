@@ -190,16 +190,16 @@ class Experiment(Settings):
                 _check_one_of(f"variants.{name}.grid", axis, axes)
             axes = _union(axes, variant.grid)
         axes = {"panel": dict.fromkeys(self.panels), **axes}
-        shown = [axis for axis in axes if axis != "seed"]  # what tables and figures show is a mean over seeds
-        numeric = [axis for axis in shown if all(map(is_number, axes[axis]))]
+        shown = {axis: labels for axis, labels in axes.items() if axis != "seed"}  # a cell is a mean over seeds
+        numeric = [axis for axis, labels in shown.items() if all(map(is_number, labels))]
         parts: dict[str, Experiment | Variant] = {"": self}
         parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
         for path, part in parts.items():
             for number, override in enumerate(part.overrides):
-                _check_labels(f"{path}overrides.{number}.when", override.when, axes)
+                _check_labels(f"{path}overrides.{number}.when", override.when, shown)
             for number, claim in enumerate(part.claims):
                 for key in ("where", "of", "minus", "over"):
-                    _check_labels(f"{path}claims.{number}.{key}", getattr(claim, key) or {}, axes)
+                    _check_labels(f"{path}claims.{number}.{key}", getattr(claim, key) or {}, shown)
                 if claim.either is not None:
                     _check_one_of(f"{path}claims.{number}.either", claim.either, claim.of)
                 if claim.along is not None:
@@ -207,7 +207,7 @@ class Experiment(Settings):
                 if claim.slope is not None:
                     _check_one_of("claims: slope", claim.slope, numeric)
         for number, labels in enumerate(self.data_missing):
-            _check_labels(f"data_missing.{number}", labels, axes)
+            _check_labels(f"data_missing.{number}", labels, shown)
         for field in ("columns", "pictures"):
             for axis in getattr(self.report, field):
                 _check_one_of(f"report.{field}", axis, shown)

@@ -123,7 +123,7 @@ VARIANT = {"about": "more"}
 
 
 def override(**when):
-    return {"overrides": [{"when": {"seed": 0}, "set": {"rounds": 2}}, {"when": when, "set": {"rounds": 3}}]}
+    return {"overrides": [{"when": {"algorithm": "fedavg"}, "set": {"rounds": 2}}, {"when": when, "set": {"rounds": 3}}]}
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,10 @@ def override(**when):
         ({"variants": {"v": VARIANT | {"claims": [CLAIM]}}}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
         ({"variants": {"v": VARIANT | {"grid": {"local.steps": [1]}}}}, "variants.v.grid: 'local.steps' is not allowed; must be one of seed, algorithm, local.lr"),
         (override(algorithm="fedav"), "overrides.1.when.algorithm: 'fedav' is not allowed; must be one of fedavg, mifa"),
-        (override(algo="fedavg"), "overrides.1.when: 'algo' is not allowed; must be one of panel, seed, algorithm, local.lr"),
-        (override(panel="a") | {"panels": {"": {}}}, "overrides.1.when: 'panel' is not allowed; must be one of seed, algorithm"),
-        ({"variants": {"v": VARIANT | override(seed=2)}}, "variants.v.overrides.1.when.seed: '2' is not allowed; must be one of 0, 1"),
+        (override(algo="fedavg"), "overrides.1.when: 'algo' is not allowed; must be one of panel, algorithm, local.lr"),
+        (override(seed="0"), "overrides.1.when: 'seed' is not allowed; must be one of panel, algorithm, local.lr"),
+        (override(panel="a") | {"panels": {"": {}}}, "overrides.1.when: 'panel' is not allowed; must be one of algorithm"),
+        ({"variants": {"v": VARIANT | override(algorithm="2")}}, "variants.v.overrides.1.when.algorithm: '2' is not allowed; must be one of fedavg, mifa"),
         ({"grid": {"seed": []}}, "grid.seed: [] is not allowed; must have 1 or more values"),
     ],
 )  # fmt: skip
