@@ -24,13 +24,12 @@ def check(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names, FILE.py:NAME, '{name: mifa, memory: updates}', or kept results, FILE.json. "
-            "Default: all methods of the suite.",
+            help="Names, FILE.py:NAME, mappings, or kept results (FILE.json). Default: all methods.",
             metavar="PART",
         ),
     ] = None,
     kind: Annotated[
-        str, typer.Option(help="What the parts are, such as partition. Default: by name or base class.")
+        str, typer.Option(help="Kind of the parts, such as partition. Default: by base class.")
     ] = "",
     as_json: Json = False,
 ) -> None:

@@ -201,7 +201,7 @@ def export(
         Path | None, typer.Option(metavar="FILE", help="File to write. Default: the run's name with .pt.")
     ] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Run the code in RUN/source, if the trial names a file or module.")
+        bool, typer.Option("--trust", help="Run the code in RUN/source that the trial names.")
     ] = False,
 ) -> None:
     """Write the trained model of a run as a torch state dict."""

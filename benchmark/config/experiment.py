@@ -131,7 +131,9 @@ class Panel(Settings):
 class Override(Settings):
     """Settings for a part of the grid, such as the learning rate of one method."""
 
-    when: Labels = Field(description="the part of the grid: for each axis (or `panel`), the labels it applies to")
+    when: Labels = Field(
+        description="the part of the grid: for each axis except `seed`, or for `panel`, the labels it applies to"
+    )
     set: dict[str, Any] = Field(description="the new values, by dotted setting")
     found: str = Field("", description="how the values were found")
 
