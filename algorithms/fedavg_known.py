@@ -24,9 +24,9 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Vector
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,6 @@ class FedAvgKnown(Memoryless):
     """
 
     probability: Literal["own", "last_client"] = "own"
-
-    properties: ClassVar[Properties] = Properties(limit="optimum on average")
 
     @property
     def requires(self) -> tuple[str, ...]:
