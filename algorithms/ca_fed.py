@@ -113,8 +113,7 @@ class CAFed(AvailabilityAware[Losses]):
 
     @property
     def properties(self) -> Properties:
-        step: Literal["mean", "some"] = "mean" if self.oracle else "some"
-        return Properties(limit="elsewhere", step=step, ages=("Fh", "least", "q", "seen"))
+        return Properties(limit="elsewhere", step="mean" if self.oracle else "some", ages=("Fh", "least", "q", "seen"))
 
     def init(self, x: Vector, clients: int) -> Losses:
         unknown = x.new_full((clients,), inf)
