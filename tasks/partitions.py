@@ -289,9 +289,7 @@ def parts_of(rows: Sequence[Any], labels: Num[np.ndarray, "n"]) -> Parts:
     """Parts from a list of the samples of each client, with the actual class distributions if the samples are valid."""
     arrays = [np.asarray(mine) for mine in rows]
     parts = Parts(arrays, np.ones((len(arrays), 1)))
-    if labels.dtype.kind not in "iu" or parts.fault(len(labels), len(arrays)):
-        return parts
-    return Parts(arrays, realised(labels, arrays))
+    return parts if parts.fault(len(labels), len(arrays)) else Parts(arrays, realised(labels, arrays))
 
 
 def in_proportion(samples: Int[np.ndarray, "n"], weights: Float[np.ndarray, "m"]) -> list[Int[np.ndarray, "_"]]:
