@@ -62,7 +62,7 @@ def iid(labels: Num[np.ndarray, "n"], clients: int, seed: int) -> Parts:
     """Random division of the samples into parts whose sizes differ by one at most."""
     need_samples(labels, clients)
     rows = np.array_split(stream(seed, "partition").permutation(len(labels)), clients)
-    return Parts(rows, np.tile(shares(labels), (clients, 1)))
+    return Parts(rows, np.tile(realised(labels, [np.arange(len(labels))]), (clients, 1)))
 
 
 def dirichlet(
@@ -269,13 +269,6 @@ def need_classes(labels: Num[np.ndarray, "n"], partition: str) -> None:
             f"partition: {partition} is not allowed; it divides samples by class, and the targets of this task are "
             "real numbers. Use iid or from_file"
         )
-
-
-def shares(labels: Num[np.ndarray, "n"]) -> Float[np.ndarray, "C"]:
-    """The share [C] of each class; one class if the targets are real numbers."""
-    if labels.dtype.kind == "f":
-        return np.ones(1)
-    return np.bincount(labels) / len(labels)
 
 
 def realised(labels: Num[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> Float[np.ndarray, "m C"]:
