@@ -133,13 +133,14 @@ def _check_dirichlet(name: str, labels: Num[np.ndarray, "n"], clients: int, alph
 def _proportional(
     labels: Int[np.ndarray, "n"], weights: Float[np.ndarray, "m C"], stream: np.random.Generator
 ) -> list[Int[np.ndarray, "_"]]:
-    """Divide each class among the clients in proportion to its column of weights."""
+    """Divide each class among the clients in proportion to its column of weights; sizes are off by one at most."""
     held: list[list[np.ndarray]] = [[] for _ in weights]
     for c, column in enumerate(weights.T):
         samples = stream.permutation(np.flatnonzero(labels == c))
         if not column.any():  # alpha is so small that all draws round to 0
             column = np.ones_like(column)
-        for mine, piece in zip(held, in_proportion(samples, column), strict=True):
+        bounds = np.cumsum(column) / column.sum() * len(samples)
+        for mine, piece in zip(held, np.split(samples, np.rint(bounds[:-1]).astype(np.int64)), strict=True):
             mine.append(piece)
     return [np.concatenate(pieces) for pieces in held]
 
@@ -283,12 +284,6 @@ def parts_of(rows: Sequence[Any], labels: Num[np.ndarray, "n"]) -> Parts:
     arrays = [np.asarray(mine) for mine in rows]
     parts = Parts(arrays, np.ones((len(arrays), 1)))
     return parts if parts.fault(len(labels), len(arrays)) else Parts(arrays, realised(labels, arrays))
-
-
-def in_proportion(samples: Int[np.ndarray, "n"], weights: Float[np.ndarray, "m"]) -> list[Int[np.ndarray, "_"]]:
-    """Divide samples in proportion to weights [m]; each size is off by at most one sample."""
-    bounds = np.cumsum(weights) / weights.sum() * len(samples)
-    return np.split(samples, np.rint(bounds[:-1]).astype(np.int64))
 
 
 def need_samples(labels: Num[np.ndarray, "n"], clients: int, minimum: int = 1) -> None:
