@@ -198,11 +198,10 @@ class ClusteredMarkov(TwoStates):
     ) -> None:
         super().__init__(population)
         self.chain = members("clusters", population, clusters)
-        c = np.arange(clusters)
         if probability is None:
-            probability = np.where(2 * c < clusters, 0.9, 0.1)
+            probability = np.where(first_half(clusters), 0.9, 0.1)
         if correlation is None:
-            correlation = np.where(2 * c < clusters, 0.0, c / clusters)
+            correlation = np.where(first_half(clusters), 0.0, np.arange(clusters) / clusters)
         self.pi = resolve(probability, population.pooled(self.chain, clusters), unit="cluster")
         self.eigenvalue = spread("correlation", correlation, clusters, "cluster")
         self.on_on, self.off_on = transitions(self.pi, self.eigenvalue, "cluster")
