@@ -168,14 +168,14 @@ def record(
         for state, lengths in _stretches(column).items():
             spread[state] = max(spread[state], lengths.std() if len(lengths) else 0.0)
     a, shares = mask.sum(axis=1), mask.mean(axis=0)
-    law = np.full(clients, np.nan) if model.stationary is None else normalised(model.stationary)
+    pi, eigenvalue = model.stationary, model.correlation
+    law = np.full(clients, np.nan) if pi is None else normalised(pi)
     counted = np.where(shares > 0, shares / max(shares.sum(), 1e-300), np.nan)
     pairs = correlations(mask)[1]
     of = np.repeat(np.arange(len(sizes)), sizes) if sizes else np.arange(clients)
     same = (of[:, None] == of) & ~np.eye(clients, dtype=bool)
     before, after = mask[:-1], mask[1:]
     stay, start = (((after & state).sum(axis=0) + 1) / (state.sum(axis=0) + 2) for state in (before, ~before))
-    pi, eigenvalue = (getattr(model, name, None) for name in ("stationary", "correlation"))
     return _row(
         share=shares.mean(),
         waits=mean(np.array(waits)),
