@@ -70,13 +70,11 @@ class SupervisedTask(Task):
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """For each sample: `loss`; `accuracy` for classification; and the metrics that were given."""
         predictions, targets = self.predictions(batch)
-        metrics = {"loss": torch.func.vmap(self._loss_of_one)(predictions, targets)}
+        of_one = torch.func.vmap(lambda prediction, target: self.loss_function(prediction[None], target[None]))
+        metrics = {"loss": of_one(predictions, targets)}
         if self.classes is not None:
             metrics["accuracy"] = (predictions.argmax(dim=1) == targets).to(torch.float64)
         return metrics | {name: function(predictions, targets) for name, function in self.per_sample.items()}
-
-    def _loss_of_one(self, prediction: Tensor, target: Tensor) -> Tensor:
-        return self.loss_function(prediction[None], target[None])
 
 
 @dataclass(frozen=True, eq=False)  # a registry needs its hash
