@@ -15,7 +15,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from rollcall.participation.base import Participation, Population, check
-from rollcall.participation.probabilities import Source, class_weights
+from rollcall.participation.probabilities import Source, class_shares, class_weights
 from rollcall.participation.statements import STATEMENTS
 from rollcall.participation.streams import stream
 from rollcall.participation.theory import separation as theory
@@ -65,7 +65,7 @@ def probabilities_sorted(
     They equal those of the clients of a data set with C classes under `dirichlet` and the same seed, if the partition
     was drawn once.
     """
-    p = np.sort(probability(_population(seed, clients, classes, alpha)))
+    p = np.sort(probability(Population(clients, seed, class_shares(seed, clients, classes, alpha))))
     return pd.DataFrame({"round": np.arange(clients), "p": p})
 
 
@@ -76,14 +76,9 @@ def probabilities_histogram(
 
     Each part holds its lower end, the last one also its upper end.
     """
-    p = probability(_population(seed, clients, classes, alpha))
+    p = probability(Population(clients, seed, class_shares(seed, clients, classes, alpha)))
     counts, edges = np.histogram(p, bins=bins, range=(0.0, 1.0))
     return pd.DataFrame({"round": np.arange(bins), "p": edges[:-1], "clients": counts})
-
-
-def _population(seed: int, clients: int, classes: int, alpha: float) -> Population:
-    nu = stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
-    return Population(clients, seed, nu)
 
 
 def uplink(

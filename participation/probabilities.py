@@ -147,6 +147,11 @@ def class_weights(seed: int, classes: int, sigma0: float) -> Float[np.ndarray, "
     return r / r.sum()
 
 
+def class_shares(seed: int, clients: int, classes: int, alpha: float) -> Float[np.ndarray, "m C"]:
+    """nu [m, C] of clients without data: Dirichlet(alpha), the draws of the partition `dirichlet` of the same seed."""
+    return stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
+
+
 def resolve(
     probability: Probability, population: Population, unit: str = "client", name: str = "probability"
 ) -> Float[np.ndarray, "m"]:

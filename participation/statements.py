@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from rollcall.participation import recording
 from rollcall.participation.base import Participation, Population
 from rollcall.participation.markov import transitions
-from rollcall.participation.probabilities import class_weights
+from rollcall.participation.probabilities import class_shares, class_weights
 from rollcall.participation.streams import stream
 from rollcall.participation.summary import correlations, mean
 from rollcall.participation.theory import separation as theory
@@ -152,8 +152,7 @@ def record(
         classes: C, for probabilities that follow the classes.
         alpha: concentration of the class distributions.
     """
-    nu = stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
-    model = participation(Population(clients, seed, nu))
+    model = participation(Population(clients, seed, class_shares(seed, clients, classes, alpha)))
     mask = recording.record(model, rounds)
     known = [p for p in map(model.probability, range(min(rounds, 1000))) if p is not None]
     least = np.min(known, axis=0) if known else np.full(clients, np.nan)
@@ -280,7 +279,7 @@ def class_coupling(
     `unlike`, the mean total variation distance between a client's class shares and the mean ones.
     """
     r = np.sort(class_weights(seed, classes, sigma0))[::-1]
-    nu = stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
+    nu = class_shares(seed, clients, classes, alpha)
     base = nu @ class_weights(seed, classes, sigma0)
     p = np.maximum(delta, base)
     slack = (p * (1 - 2 * gamma)).min() - delta * (1 - 2 * gamma)  # the sine is -1 at t = 30 of 40
