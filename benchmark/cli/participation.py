@@ -20,7 +20,7 @@ from rollcall.benchmark.config.trial import ParticipationChoice, Trial
 from rollcall.leaderboard.plots.participation import uplinks
 from rollcall.participation import Participation, Population, Trace, recording
 from rollcall.participation.fits import compare
-from rollcall.participation.streams import stream
+from rollcall.participation.probabilities import class_shares
 from rollcall.participation.summary import Summary, probabilities, summarise
 
 ROUND_LENGTH = 600.0
@@ -112,8 +112,7 @@ def load(
         if only:
             raise SettingError("--only is not allowed with a file of a participation model; it has no panels")
         file = validated(RollCall, content)
-        concentration = np.full(file.classes.count, file.classes.alpha)
-        nu = stream(file.seed, "partition").dirichlet(concentration, size=file.clients)
+        nu = class_shares(file.seed, file.clients, file.classes.count, file.classes.alpha)
         with at("participation"):
             return file.participation.build(Population(file.clients, file.seed, nu)), ""
     name, _, wanted = spec.partition(":")

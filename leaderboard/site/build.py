@@ -40,7 +40,7 @@ from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.site import figures, parts
 from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
 from rollcall.participation import Population, recording
-from rollcall.participation.streams import stream
+from rollcall.participation.probabilities import class_shares
 from rollcall.participation.summary import probabilities, summarise
 
 CLIENTS, ROUNDS, SHOWN = 30, 2000, 120
@@ -400,8 +400,8 @@ def _example(name: str) -> dict[str, Any]:
     """Statistics and figures of a participation model with 30 clients; nothing if it needs a file or a function."""
     if name not in EXAMPLES:
         return {"summary": None, "drawn": {}, "options": ""}
-    nu = stream(0, "partition").dirichlet(np.full(10, 0.1), size=CLIENTS)
-    model = read("participation", {"name": name} | EXAMPLES[name]).build(Population(CLIENTS, 0, nu))
+    population = Population(CLIENTS, 0, class_shares(0, CLIENTS, 10, 0.1))
+    model = read("participation", {"name": name} | EXAMPLES[name]).build(population)
     mask = recording.record(model, ROUNDS)
     drawn = {
         "Roll call": uplinks(mask[:SHOWN], probabilities(model, SHOWN)),
