@@ -246,9 +246,9 @@ def separation_states(seed: int, *, units: int, separation: int, batch: int = 1)
 def two_states(seed: int, *, stationary: np.ndarray, correlation: np.ndarray) -> pd.DataFrame:
     """Independent on-off chains with pi_k and lambda_k, together as one chain ([CAF] sections III-D, V).
 
-    Columns: `excess`, the second largest eigenvalue modulus of the whole over the largest |lambda_k|; `hitting`,
-    the largest mean number of rounds until an absent client is active; `mixing`, the mixing time (to 0.01) of the whole; `keeps`, the chance that the first
-    client keeps its state in a round.
+    Columns: `excess`, the second largest eigenvalue modulus of the whole over the largest |lambda_k|; `hitting`, the
+    largest mean number of rounds until an absent client is active; `mixing`, the mixing time (to 0.01) of the whole;
+    `keeps`, the chance that the first client keeps its state in a round.
     """
     pi, eigenvalue = (np.asarray(values, dtype=np.float64) for values in (stationary, correlation))
     on_on, off_on = transitions(pi, eigenvalue)

@@ -1,5 +1,5 @@
 """Laws of participation: exact where possible, otherwise by simulation with standard errors.
 
-`chains` has Markov chains and the pauses of a client, `separation` minimum separation, `weights` the active set and the
-bias of its weights. All functions take plain arrays and numbers.
+`chains` has Markov chains, `separation` minimum separation, `weights` the active set and the bias of its weights. All
+functions take plain arrays and numbers.
 """
