@@ -1,10 +1,8 @@
 """The interface of a participation model, its knowledge of the clients, and models with memory."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -36,11 +34,9 @@ class Population:
             unit: [m], the unit of each client, 0..count-1.
             count: number of units.
         """
-
-        def over_members(table: np.ndarray | None, combine: Callable[..., Any]) -> np.ndarray | None:
-            return None if table is None else np.stack([combine(table[unit == u], axis=0) for u in range(count)])
-
-        classes, histogram = over_members(self.classes, np.mean), over_members(self.histogram, np.sum)
+        units = [unit == u for u in range(count)]
+        classes = None if self.classes is None else np.stack([self.classes[mine].mean(axis=0) for mine in units])
+        histogram = None if self.histogram is None else np.stack([self.histogram[mine].sum(axis=0) for mine in units])
         return replace(self, clients=count, classes=classes, histogram=histogram)
 
 
