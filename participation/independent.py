@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from math import comb
 from typing import Literal
 
 import numpy as np
@@ -253,7 +252,7 @@ class GroupEvents(IndependentRounds):
         total = 0.0
         for k in range(1, n + 1):
             successful = k if k <= self.max_active else (self.max_active if self.reading == "cap" else 0)
-            total += comb(n, k) * inside**k * (1 - inside) ** (n - k) * successful / n
+            total += math.comb(n, k) * inside**k * (1 - inside) ** (n - k) * successful / n
         return total
 
 
