@@ -126,7 +126,8 @@ class Cell:
         Without a mean if a run diverged. None if a run did not measure it or its evaluations do not cover the window.
         """
         if self.diverged:
-            return Number.diverging(self.diverged, len(self.runs))
+            share = "" if self.diverged == len(self.runs) else f"{self.diverged} of {len(self.runs)} "
+            return Number(math.nan, math.nan, f"{share}diverged")
         mean = self.mean(metric, last_rounds)
         if math.isnan(mean):
             return None

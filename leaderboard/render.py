@@ -38,7 +38,6 @@ class Number:
         text: the mean as printed.
         sd_text: the standard deviation as printed; empty if it is not known.
         best: whether it is marked as the best of its column.
-        diverged: number of seeds whose run diverged; with one of them there is no mean.
     """
 
     mean: float
@@ -46,13 +45,6 @@ class Number:
     text: str
     sd_text: str = ""
     best: bool = False
-    diverged: int = 0
-
-    @classmethod
-    def diverging(cls, diverged: int, seeds: int) -> "Number":
-        """The entry of a cell with diverged runs, which has no mean."""
-        text = "diverged" if diverged == seeds else f"{diverged} of {seeds} diverged"
-        return cls(math.nan, math.nan, text, diverged=diverged)
 
     def __str__(self) -> str:
         return f"{self.text} ± {self.sd_text}" if self.sd_text else self.text
