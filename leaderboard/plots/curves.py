@@ -260,9 +260,10 @@ def _drawn(
     views: list[Spec] = []
     height: Any
     for number, subplot in enumerate(made):
-        own, of_row = [row for row in rows["long"] if row["plot"] == number], number // columns * columns
+        own = [row for row in rows["long"] if row["plot"] == number]
         title = COSTS[OVER[over]] if over != "round" else subplot.x
-        beside = [index for index in range(of_row, of_row + columns) if _alike(made, index, subplot)]
+        same_axes = [(one.metric, one.x, one.ticks) == (subplot.metric, subplot.x, subplot.ticks) for one in made]
+        beside = [index for index, same in enumerate(same_axes) if same and index // columns == number // columns]
         here = {name: [row for row in part if row["plot"] in beside] for name, part in rows.items()}
         if are_points[number]:
             layers, height = _dots(number, own, subplot.metric), {"step": 16}
@@ -308,13 +309,6 @@ def _whose_seconds(made: Sequence[Subplot]) -> str:
     runs = [run for one in made for cells in one.lines.values() for cell in cells for run in cell.runs.values()]
     simulated = all(OVER["seconds"] in run.history for run in runs)
     return " Seconds are those of the simulated clock." if simulated else " Seconds are spread evenly over the rounds."
-
-
-def _alike(made: Sequence[Subplot], index: int, subplot: Subplot) -> bool:
-    """Whether the subplot with this index, if there is one, has the axes of another one."""
-    if index >= len(made):
-        return False
-    return all(getattr(made[index], name) == getattr(subplot, name) for name in ("metric", "x", "ticks"))
 
 
 def _x_axis(rows: Sequence[Row], title: str, report: Report, from_zero: bool, ticks: Sequence[str]) -> Spec:
