@@ -1,7 +1,7 @@
 """The tables: a ranking of the user's own runs, a paper's table with its printed numbers, and both as long rows."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -108,8 +108,8 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
             cell = next((cell for cell in in_row if _labels(cell, across) == head), None)
             row += _entries(cell, metric, last_rounds, numbers, metric in compared)
         done = [cell for cell in in_row if cell.runs] or in_row
-        row.append(f"{_range([len(cell.runs) for cell in done])} of {_range([cell.seeds for cell in done])}")
-        row.append(f"{_range([cell.rounds_run for cell in done])} of {_range([cell.rounds for cell in done])}")
+        row.append(f"{span([len(cell.runs) for cell in done])} of {span([cell.seeds for cell in done])}")
+        row.append(f"{span([cell.rounds_run for cell in done])} of {span([cell.rounds for cell in done])}")
         if mixed:
             row.append(", ".join(sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)))
         rows.append(row)
@@ -195,7 +195,8 @@ def _entries(
     return [*entries, Number(difference, math.nan, f"{sign}{metric.text(abs(difference))}")]
 
 
-def _range(counts: Sequence[int]) -> str:
+def span(counts: Collection[int]) -> str:
+    """`300`, or `300 to 10,000`: the least and the largest of some counts."""
     low, high = min(counts), max(counts)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
@@ -204,7 +205,7 @@ def _how(cells: Sequence[Cell], metrics: Sequence[Metric], last_rounds: int) -> 
     """How the numbers of cells were computed."""
     ran = [cell for cell in cells if cell.runs]
     counts = {cell.evaluations(metric, last_rounds) for cell in ran for metric in metrics} - {0}
-    over = f" ({_range(sorted(counts))} evaluation{'' if counts == {1} else 's'})" if counts else ""
+    over = f" ({span(counts)} evaluation{'' if counts == {1} else 's'})" if counts else ""
     reached = dict.fromkeys(metric.over for metric in metrics if metric.threshold is not None)
     parts = ["last evaluation" if last_rounds == 1 else f"mean of the last {last_rounds} rounds{over}"]
     parts = parts if any(metric.threshold is None for metric in metrics) else []

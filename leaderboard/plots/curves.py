@@ -41,6 +41,7 @@ from rollcall.leaderboard.plots.figure import (
     view,
 )
 from rollcall.leaderboard.ranking import METHOD, Ranking, best_settings
+from rollcall.leaderboard.tables import span
 from rollcall.participation.analyses import RUNS_OVER
 
 MOST_ABOVE_START = 1e3
@@ -380,8 +381,7 @@ def _stamp(subplot: Subplot) -> str:
     short = [(cell.rounds_run, cell.rounds) for cells in subplot.lines.values() for cell in cells if cell.runs]
     if not any(run < planned for run, planned in short):
         return ""
-    low, high = min(run for run, _ in short), max(run for run, _ in short)
-    return f"{low:,}{f' to {high:,}' if high > low else ''} of {max(planned for _, planned in short):,} rounds"
+    return f"{span([run for run, _ in short])} of {max(planned for _, planned in short):,} rounds"
 
 
 def _single(points: list[Row], by_round: bool) -> list[Row]:
