@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -16,14 +16,12 @@ from rollcall.leaderboard.cells import Cell, after_equal_rounds
 from rollcall.leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric, power
 
 Verdict = Literal[
-    "contradicted", "holds", "no difference that matters", "undecided", "too short", "not run", "data missing"
+    "holds", "contradicted", "no difference that matters", "undecided", "too short", "not run", "data missing"
 ]
 """A verdict of the results on a statement. Of several verdicts, `contradicted` counts if it is among them, else the
 weakest one (see `weakest`); `data missing` counts only if nothing else is known."""
 
-VERDICTS: tuple[Verdict, ...] = (
-    "holds", "contradicted", "no difference that matters", "undecided", "too short", "not run", "data missing"
-)  # fmt: skip
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """In the order in which tables list them."""
 
 SizeVerdict = Literal["agrees", "differs", "not judged"]
