@@ -127,7 +127,7 @@ class Table:
             named.append((titled, [names[str(entry)] if names else entry for entry in entries]))
         return Table.of_columns(named, self.caption, self.best_of)
 
-    def texts(self, best: str = "{}") -> list[list[str]]:
+    def texts(self, best: str) -> list[list[str]]:
         """The entries as text; `best` is the form of a best value."""
 
         def text(entry: Entry) -> str:

@@ -44,13 +44,13 @@ def equal_ranks_p(scores: Float[np.ndarray, "tasks methods"]) -> float:
     return float(stats.friedmanchisquare(*stats.rankdata(scores, axis=1).T).pvalue)
 
 
-def critical_difference(methods: int, tasks: int, level: float = 0.95) -> float:
+def critical_difference(methods: int, tasks: int) -> float:
     """The difference of mean ranks from which Nemenyi's test tells two methods apart (Demsar 2006, section 3.2.2).
 
     q sqrt(k (k + 1) / (6 N)) for k methods and N tasks, q the quantile of the studentized range over sqrt(2). The test
-    is corrected for all pairs of methods.
+    at 5 % is corrected for all pairs of methods.
     """
-    q = stats.studentized_range.ppf(level, methods, np.inf) / np.sqrt(2)
+    q = stats.studentized_range.ppf(0.95, methods, np.inf) / np.sqrt(2)
     return float(q * np.sqrt(methods * (methods + 1) / (6 * tasks)))
 
 

@@ -110,9 +110,9 @@ class Figure:
 def channel(
     field: str, title: str | None = None, *, kind: str = "quantitative", log: bool = False, **more: Any
 ) -> Spec:
-    """A channel that shows a field. Options are those of its axis; `domain`, `nice`, `zero` those of its scale."""
+    """A channel that shows a field. Options are those of its axis; `domain`, `nice` those of its scale."""
     scale: Spec = {"type": "log"} if log else {"zero": False}
-    scale |= {key: more.pop(key) for key in ("domain", "zero", "nice") if key in more}
+    scale |= {key: more.pop(key) for key in ("domain", "nice") if key in more}
     low, high = scale.get("domain", (1, 1))
     axis = {"axis": {**({"format": "~e" if high > 1e4 * low else "~g", "tickCount": 6} if log else {}), **more}}
     return {"field": field, "type": kind, "title": title} | (

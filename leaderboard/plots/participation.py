@@ -8,20 +8,19 @@ from jaxtyping import Bool, Float
 from rollcall.leaderboard.plots.figure import BLUE, GREY, VERMILION, Figure, channel, figure, layer, stretches, view
 
 MOST = 60
-"""Clients that the picture of a roll call shows."""
+"""Clients that the picture of a roll call shows, evenly from the rarely to the often available."""
 
 
-def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"] | None, shown: int = MOST) -> Figure:
+def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"] | None) -> Figure:
     """The rounds in which clients are active, their probabilities, and the number of active clients.
 
     Args:
         mask: whether the uplink of a client is on in a round.
         probability: p_i^t, if the model knows it; otherwise the share of active rounds stands for it.
-        shown: number of clients, evenly from the rarely to the often available.
     """
     T, m = mask.shape
     p = np.broadcast_to(mask.mean(axis=0), mask.shape) if probability is None else probability
-    ranks = np.unique(np.linspace(0, m - 1, min(shown, m)).round().astype(int))
+    ranks = np.unique(np.linspace(0, m - 1, min(MOST, m)).round().astype(int))
     clients = np.argsort(p.mean(axis=0), kind="stable")[ranks]
     names = [f"{client}" for client in clients[::-1]]  # the most available one above
     on = [{"client": f"{i}", "start": start, "end": end} for i in clients for start, end in stretches(mask[:, i])]
