@@ -142,7 +142,7 @@ def leaderboard(
     for_people = form in (None, "terminal") and not as_json
     if for_people:
         files = ", ".join([f"{board.stem}.md", *(f".{end}" for end in texts if end != "md"), *FORMATS])
-        out.print(f"In {folder}: {files}", highlight=False, soft_wrap=True)
+        say(f"In {folder}: {files}")
     if html is not None:
         from rollcall.leaderboard.site.build import build, collect
 

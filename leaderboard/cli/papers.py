@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.progress import track
 
-from rollcall.benchmark.cli.shared import STORE, Store, err, out
+from rollcall.benchmark.cli.shared import STORE, Store, err, say
 from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Place, names, places
@@ -51,13 +51,13 @@ def archive(
         ]
         if len(runs) < len(own):
             left = f"{counted(len(own) - len(runs), 'run')} of other settings than the experiment's left out"
-            err.print(f"{home}: {left}", highlight=False, soft_wrap=True)
+            say(f"{home}: {left}", err)
         if runs:
             file = finished.archive(runs, home, metrics, to / RESULTS)
-            out.print(f"{home}: {counted(len(runs), 'run')} in {file}", highlight=False, soft_wrap=True)
+            say(f"{home}: {counted(len(runs), 'run')} in {file}")
             kept += len(runs)
     if not kept:
-        out.print(f"No finished runs of these experiments in {store}.", highlight=False, soft_wrap=True)
+        say(f"No finished runs of these experiments in {store}.")
 
 
 def report(
@@ -93,7 +93,7 @@ def report(
     compared = printed_figure([result for one in all_judged for result in one.claims if result.claim.tag == "paper"])
     if compared is not None:
         compared.save(to / PICTURE)
-    out.print(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}", highlight=False, soft_wrap=True)
+    say(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}")
 
 
 def papers(chosen: list[str] | None = None) -> list[Experiment]:
