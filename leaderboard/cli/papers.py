@@ -70,14 +70,13 @@ def report(
     They are made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
     """
     from rollcall.leaderboard.paper import findings
-    from rollcall.leaderboard.paper.reproduction import NAME, PICTURE, judged, reproduction
+    from rollcall.leaderboard.paper.reproduction import NAME, PICTURE, Judged, reproduction
     from rollcall.leaderboard.plots.curves import paper_figure, variants_figure
     from rollcall.leaderboard.plots.printed import printed_figure
 
     quiet = not err.is_terminal
-    folders = (finished.PACKAGE, to / RESULTS)
     all_judged = [
-        judged(experiment, *folders)
+        Judged(experiment, finished.unarchive(experiment.home, finished.PACKAGE, to / RESULTS))
         for experiment in track(papers(), "claims", console=err, transient=True, disable=quiet)
     ]
     pages = reproduction(all_judged) | {findings.NAME: findings.page(all_judged)}

@@ -25,7 +25,7 @@ from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import change, claims_list, interval
 from rollcall.leaderboard.render import Column, Entry, Table, markdown
-from rollcall.leaderboard.runs import Run, unarchive
+from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import paper_table
 
 NAME = "REPRODUCTION.md"
@@ -131,11 +131,6 @@ class Judged:
     def table(self) -> Table:
         """The paper's table of the cells that have runs."""
         return paper_table(self.experiment, self.ran, printed(self.experiment))
-
-
-def judged(experiment: Experiment, *folders: Path) -> Judged:
-    """An experiment judged by kept results in archives, by default the one that comes with Rollcall."""
-    return Judged(experiment, unarchive(experiment.home, *folders))
 
 
 def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:

@@ -14,8 +14,9 @@ from rollcall.benchmark.config.experiment import LIBRARY, Experiment
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.leaderboard.paper.findings import NAME, Findings, page
-from rollcall.leaderboard.paper.reproduction import judged
+from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.plots.curves import paper_figure
+from rollcall.leaderboard.runs import unarchive
 from rollcall.participation import Population
 
 FOLDER = Path(leaderboard.__file__).parent
@@ -23,7 +24,8 @@ FOLDER = Path(leaderboard.__file__).parent
 
 @pytest.fixture(scope="module")
 def all_judged():
-    return [judged(Experiment.read(f"findings/{name}")) for name in Findings.read().findings]
+    experiments = [Experiment.read(f"findings/{name}") for name in Findings.read().findings]
+    return [Judged(experiment, unarchive(experiment.home)) for experiment in experiments]
 
 
 def test_the_committed_page_is_that_of_the_committed_results(all_judged):

@@ -17,13 +17,12 @@ from rollcall.leaderboard.paper.reproduction import (
     NAME,
     Judged,
     agreement,
-    judged,
     printed_beside,
     reproduction,
     statements,
     variants,
 )
-from rollcall.leaderboard.runs import archive
+from rollcall.leaderboard.runs import archive, unarchive
 from tests.support.results import COMPARED, ends, runs
 
 
@@ -95,7 +94,7 @@ PAPERS = COMPARED.model_copy(update={"claims": tuple(c.model_copy(update=STATED)
 
 
 def pages(experiment, *folders):
-    return reproduction([judged(experiment, *folders)])
+    return reproduction([Judged(experiment, unarchive(experiment.home, *folders))])
 
 
 def test_reproduction_tells_what_was_found(tmp_path, numbers):
@@ -156,7 +155,7 @@ def test_every_verdict_is_explained():
 
 @pytest.fixture(scope="module")
 def committed():
-    return reproduction([judged(experiment) for experiment in papers()])
+    return reproduction([Judged(experiment, unarchive(experiment.home)) for experiment in papers()])
 
 
 def test_the_committed_reproduction_is_that_of_the_committed_results(committed):
