@@ -137,12 +137,12 @@ def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
     """The text of every page by its path: `REPRODUCTION.md`, one for each paper, and one for each experiment."""
     results = [result for one in all_judged for result in (*one.claims, *one.others)]
     found = _by_statement(all_judged)
-    papers = {prefix: [(one, found.get(one.id, [])) for one in statements(prefix)] for prefix in PAPERS}
+    every = [(one, found.get(one.id, [])) for one in statements()]
     titles = {prefix: f"[{paper}]({FOLDER}/statements/{prefix}.md)" for prefix, paper in PAPERS.items()}
     coverage = []
     for prefix, title in {**titles, "": "all"}.items():
-        listed = [own for other, paper in papers.items() if other.startswith(prefix) for own in paper]
-        weak = [weakest(verdict for verdict, _ in own) for _, own in listed if own]
+        listed = [own for one, own in every if one.id.startswith(prefix)]
+        weak = [weakest(verdict for verdict, _ in own) for own in listed if own]
         coverage.append([title, len(listed), len(weak), sum(one in DECIDED for one in weak), *_tally(weak)])
     kinds = {
         paper: [one.verdict for one in results if (one.claim.statement or "").startswith(prefix)]
@@ -156,9 +156,10 @@ def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
         papers=PAPERS, verdicts=VERDICTS, picture=PICTURE, folder=FOLDER,
     )  # fmt: skip
     page, pages = PAGES.get_template("statements.md"), {NAME: front}
-    for prefix, listed in papers.items():
-        judged = [(one, [line for _, line in own], weakest(verdict for verdict, _ in own)) for one, own in listed]
-        pages[f"{FOLDER}/statements/{prefix}.md"] = page.render(paper=PAPERS[prefix], statements=judged)
+    judged = [(one, [line for _, line in own], weakest(verdict for verdict, _ in own)) for one, own in every]
+    for prefix, paper in PAPERS.items():
+        of_paper = [one for one in judged if one[0].id.startswith(prefix)]
+        pages[f"{FOLDER}/statements/{prefix}.md"] = page.render(paper=paper, statements=of_paper)
     return pages | {f"{FOLDER}/{one.experiment.name}.md": _page(one) for one in all_judged}
 
 
@@ -166,10 +167,9 @@ def _tally(verdicts: Sequence[Verdict]) -> list[int | str]:
     return [verdicts.count(verdict) or "" for verdict in VERDICTS]
 
 
-def statements(prefix: str = "") -> list[Statement]:
-    """The testable statements of the papers whose ids start with a prefix."""
-    listed = [validated(Statement, content) for content in load_yaml(STATEMENTS)]
-    return [one for one in listed if one.id.startswith(prefix)]
+def statements() -> list[Statement]:
+    """The testable statements of the papers."""
+    return [validated(Statement, content) for content in load_yaml(STATEMENTS)]
 
 
 def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
