@@ -1,6 +1,6 @@
 """FINDINGS.md: what the suite's own experiments show, and which method to use; every sentence rests on claims."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -50,19 +50,6 @@ class Findings(Settings):
     def read(cls) -> "Findings":
         """The findings of the suite."""
         return validated(cls, load_yaml(FILE))
-
-    def outdated(self, verdicts: Mapping[str, Sequence[Verdict]]) -> list[str]:
-        """The sentences that rest on a verdict that the results do not give.
-
-        Args:
-            verdicts: of the claims of each experiment.
-        """
-        every = (*self.findings.values(), *self.checks, *self.guide, *self.limits)
-        return [
-            one.says
-            for one in every
-            if any(verdicts[name][n - 1] != verdict for name, ns in one.rests.items() for n, verdict in ns.items())
-        ]
 
 
 def page(all_judged: Sequence[Judged]) -> str:
