@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from rollcall.benchmark.config.digest import SPEED, flatten, plain
+from rollcall.benchmark.config.digest import SPEED
 from rollcall.benchmark.config.experiment import Experiment, Place, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import parsed
@@ -188,7 +188,7 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         """The cell of places that differ in their seeds."""
         found: dict[Literal["own", "kept"], dict[str, Run]] = {"own": {}, "kept": {}}
         for place in same:
-            key, seed = _key(flatten(plain(place.spec))), str(place.seed)
+            key, seed = _key(place.settings), str(place.seed)
             for source, by_seed in found.items():
                 run = longest.get((source, key, seed))
                 if run is not None:  # another place may ask for more rounds of the same run

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rollcall.benchmark.config.digest import flatten, plain
+from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, is_default, is_number, places, set_by
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric, direction_of
@@ -62,7 +62,7 @@ def axes(experiment: Experiment) -> list[Axis]:
     paths = {"panel": OF_PANEL} | set_by(experiment)
     made = {name: Axis(name, settings, {}) for name, settings in paths.items() if name != "seed"}
     for place in places(experiment):
-        settings = flatten(plain(place.spec))
+        settings = place.settings
         for name, label in place.labels.items():
             made[name].labels.setdefault(made[name].part(settings), label)
     return list(made.values())

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Place
 from rollcall.benchmark.config.text import counted
@@ -58,7 +57,7 @@ def _of_run(digest: str, run: Run, of: list[Place]) -> Iterator[str]:
     for name, pattern in (PROVENANCE | {"rollcall.trial": digest}).items():
         if not re.fullmatch(pattern, run.tags.get(name, "")):
             yield f"the tag {name} is {run.tags.get(name, 'missing')}; must be that of the run"
-    written = flatten(plain(of[0].spec)) if of else {}
+    written = of[0].settings if of else {}
     if not of:
         yield "the experiment has no trial of this digest; the settings must be those of its file"
     elif {str(of[0].seed)} != {run.tags.get("seed"), run.settings.get("seed", run.tags.get("seed"))}:

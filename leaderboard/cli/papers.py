@@ -8,7 +8,6 @@ import typer
 from rich.progress import track
 
 from rollcall.benchmark.cli.shared import STORE, Store, err, say
-from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Place, names, places
 from rollcall.benchmark.config.text import counted
@@ -45,7 +44,7 @@ def archive(
         metrics = list(dict.fromkeys(metric for experiment in sharing for metric in experiment.metrics))
         own = finished.own(store, home, metrics)
         digests = planned(sharing) if own else {}
-        methods = {flatten(plain(of[0].spec)).get("algorithm") for of in digests.values()}
+        methods = {of[0].settings.get("algorithm") for of in digests.values()}
         runs = [
             run for run in own if run.tags["rollcall.trial"] in digests or run.settings.get("algorithm") not in methods
         ]

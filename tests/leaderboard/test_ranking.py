@@ -5,7 +5,6 @@ import math
 import pandas as pd
 import pytest
 
-from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
@@ -34,7 +33,7 @@ def mine():
 
 def settings_of(mine):
     """The settings of each place, as a run folder has them, with the labels of the place."""
-    return [(flatten(plain(place.spec)), place.labels) for place in places(mine)]
+    return [(place.settings, place.labels) for place in places(mine)]
 
 
 def test_every_trial_has_its_labels(mine):

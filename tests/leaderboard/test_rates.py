@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from rollcall.benchmark.config.digest import flatten, plain
 from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.leaderboard.runs import unarchive
 
@@ -41,7 +40,7 @@ def found():
 def test_each_method_has_the_rates_that_its_rule_takes_from_the_search(name, found):
     compared = 0
     for place in places(Experiment.read(name)):
-        settings = flatten(plain(place.spec))
+        settings = place.settings
         if settings["task"] == "leaf_synthetic":
             assert rates(settings) == found[kind(settings)], place.labels
             compared += 1

@@ -13,7 +13,7 @@ from rollcall.algorithms.base import Nothing
 from rollcall.algorithms.fedpbc import LocalModels
 from rollcall.algorithms.focus import Tracking
 from rollcall.benchmark.config.analysis import Analysis
-from rollcall.benchmark.config.digest import flatten, plain
+from rollcall.benchmark.config.digest import plain
 from rollcall.benchmark.config.experiment import Experiment, names, places
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
@@ -64,7 +64,7 @@ def ran(experiment, known=None):
             trial = place.trial
             table = trial.table() if isinstance(trial, Analysis) else simulate(trial).history
             tags = {"seed": str(place.seed), "rollcall.trial": place.digest}
-            known[place.digest] = Run(tags, flatten(plain(place.spec)), table.set_index("round").astype(float))
+            known[place.digest] = Run(tags, place.settings, table.set_index("round").astype(float))
     return [known[digest] for digest in {place.digest for place in places(experiment)}]
 
 
