@@ -71,7 +71,7 @@ COMMANDS = {
         "Write REPRODUCTION.md, FINDINGS.md, a page for each experiment, and figures: claim by claim, what reproduced.",
     ),
     "site": (
-        "rollcall.leaderboard.cli.site:site",
+        "rollcall.leaderboard.cli.papers:site",
         "Write static pages: home, claims, experiments, methods, participation models, comparison.",
     ),
     "data": ("rollcall.benchmark.cli.data:data", "Show, download and verify data sets."),

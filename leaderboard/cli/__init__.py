@@ -1,1 +1,1 @@
-"""The commands `rollcall leaderboard`, `rollcall archive` and `rollcall report`; `benchmark/cli/app.py` names them."""
+"""The commands of the leaderboard; `benchmark/cli/app.py` names them."""

@@ -1,8 +1,8 @@
-"""`rollcall archive` and `rollcall report`: keep results of the papers' experiments, and report what reproduced."""
+"""`rollcall archive`, `rollcall report` and `rollcall site`: keep papers' results, and write pages of all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from rich.progress import track
@@ -10,14 +10,17 @@ from rich.progress import track
 from rollcall.benchmark.cli.shared import STORE, Store, err, say
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Place, names, places
-from rollcall.benchmark.config.text import counted
-from rollcall.leaderboard import runs as finished
+from rollcall.benchmark.config.metric import COSTS
+from rollcall.benchmark.config.text import command, counted
+from rollcall.leaderboard import runs as stored
 
 FOLDER = Path("leaderboard")
 """In the working directory: the results that `archive` keeps, and the report with its figures."""
 
 RESULTS = "results"
 """The archive, a folder in `FOLDER`."""
+
+Item = TypeVar("Item")
 
 METRIC = "NAME[=max|min|zero]"
 
@@ -42,7 +45,7 @@ def archive(
         # Experiments that share their runs may read different metrics of them.
         sharing = [experiment for experiment in (*chosen, *papers()) if experiment.home == home]
         metrics = list(dict.fromkeys(metric for experiment in sharing for metric in experiment.metrics))
-        own = finished.own(store, home, metrics)
+        own = stored.own(store, home, metrics)
         digests = planned(sharing) if own else {}
         methods = {of[0].settings.get("algorithm") for of in digests.values()}
         runs = [
@@ -52,7 +55,7 @@ def archive(
             left = f"{counted(len(own) - len(runs), 'run')} of other settings than the experiment's left out"
             say(f"{home}: {left}", err)
         if runs:
-            file = finished.archive(runs, home, metrics, to / RESULTS)
+            file = stored.archive(runs, home, metrics, to / RESULTS)
             say(f"{home}: {counted(len(runs), 'run')} in {file}")
             kept += len(runs)
     if not kept:
@@ -73,16 +76,13 @@ def report(
     from rollcall.leaderboard.plots.curves import paper_figure, variants_figure
     from rollcall.leaderboard.plots.printed import printed_figure
 
-    quiet = not err.is_terminal
-    all_judged = [
-        Judged(experiment, finished.unarchive(experiment.home, finished.PACKAGE, to / RESULTS))
-        for experiment in track(papers(), "claims", console=err, transient=True, disable=quiet)
-    ]
+    folders = (stored.PACKAGE, to / RESULTS)
+    all_judged = [Judged(one, stored.unarchive(one.home, *folders)) for one in _tracked(papers(), "claims")]
     pages = reproduction(all_judged) | {findings.NAME: findings.page(all_judged)}
     for path, text in pages.items():
         (to / path).parent.mkdir(parents=True, exist_ok=True)
         (to / path).write_text(text, encoding="utf-8")
-    for one in track(all_judged, "figures", console=err, transient=True, disable=quiet):
+    for one in _tracked(all_judged, "figures"):
         if one.ran:
             paper_figure(one.experiment, one.ran).save(to / "figures" / f"{one.experiment.name}.svg")
         if one.apart:
@@ -92,6 +92,34 @@ def report(
     if compared is not None:
         compared.save(to / PICTURE)
     say(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}")
+
+
+def site(
+    folder: Annotated[Path, typer.Argument(help="Folder of the pages.", metavar="DIR")],
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="By default all of the suite.", metavar="EXPERIMENT")
+    ] = None,
+    store: Annotated[Path | None, typer.Option(help="Add your own runs in this folder.")] = None,
+) -> None:
+    """Write static pages: home, claims, experiments, methods, participation models, comparison.
+
+    They are made from the kept results, and with --store from your own runs too. Open DIR/index.html in a browser; no
+    network is needed.
+    """
+    from rollcall.leaderboard.site.build import build, collect
+
+    shown = []
+    chosen = {name: Experiment.read(name) for name in experiments or names()}
+    for name, one in _tracked(chosen.items(), "experiments"):
+        metrics = [*one.metrics, *COSTS] if one.source else None  # a ranking may need any of them
+        shown.append(collect(one, name, stored.finished(one.home, store, metrics=metrics)))
+    own = {"store": store} if store is not None else {}
+    say(build(folder, shown, command("site", folder, *(experiments or []), **own)))
+
+
+def _tracked(items: Collection[Item], what: str) -> Iterable[Item]:
+    """The items, with a bar of progress on a terminal."""
+    return track(items, what, console=err, transient=True, disable=not err.is_terminal)
 
 
 def papers(chosen: list[str] | None = None) -> list[Experiment]:
