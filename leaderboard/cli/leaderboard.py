@@ -239,8 +239,6 @@ def _ranking(
             raise _not_measured([by], runs)
         runs, among = best_settings(runs, by, last_rounds)
         notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
-    if not runs:
-        raise SettingError(f"{experiment.name}: no run is left to show")
     cost = "" if equal == "round" else OVER[equal]
     ranking = rank(runs, metrics, last_rounds, grid, planned_rounds(experiment), cost)
     stem = "overall" if overall else "leaderboard"
