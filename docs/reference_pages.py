@@ -144,12 +144,9 @@ def markdown(text: str) -> str:
 
 
 def _mathematics(found: re.Match[str]) -> str:
-    return "\n\n".join(["**Formula**", *map(mathml, equations(dedent(found[1])))]) + "\n"
-
-
-def mathml(equation: str) -> str:
-    """An equation for a page: MathML, which browsers show without a script."""
-    return f"```{{raw}} html\n{convert(equation, display='block')}\n```"
+    """Equations as MathML, which browsers show without a script."""
+    blocks = [f"```{{raw}} html\n{convert(one, display='block')}\n```" for one in equations(dedent(found[1]))]
+    return "\n\n".join(["**Formula**", *blocks]) + "\n"
 
 
 def pages() -> dict[str, str]:
