@@ -39,11 +39,11 @@ def archive(
     They are added to ./leaderboard/results, where `rollcall leaderboard` and `rollcall report` find them. Runs of
     their methods with other settings, such as of `--set`, are left out; other methods are kept.
     """
-    chosen = papers(experiments)
+    chosen, every = papers(experiments), papers()
     kept = 0
     for home in dict.fromkeys(experiment.home for experiment in chosen):
         # Experiments that share their runs may read different metrics of them.
-        sharing = [experiment for experiment in (*chosen, *papers()) if experiment.home == home]
+        sharing = [experiment for experiment in (*chosen, *every) if experiment.home == home]
         metrics = list(dict.fromkeys(metric for experiment in sharing for metric in experiment.metrics))
         own = stored.own(store, home, metrics)
         digests = planned(sharing) if own else {}
