@@ -28,9 +28,7 @@ def check(
             metavar="PART",
         ),
     ] = None,
-    kind: Annotated[
-        str, typer.Option(help="Kind of the parts, such as partition. Default: by base class.")
-    ] = "",
+    kind: Annotated[str, typer.Option(help="Kind of the parts, such as partition. Default: by base class.")] = "",
     as_json: Json = False,
 ) -> None:
     """Run the conformance checks on parts, your own included, and explain each failure.

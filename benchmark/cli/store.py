@@ -200,9 +200,7 @@ def export(
     to: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File to write. Default: the run's name with .pt.")
     ] = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Run the code in RUN/source that the trial names.")
-    ] = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Run the code in RUN/source that the trial names.")] = False,
 ) -> None:
     """Write the trained model of a run as a torch state dict."""
     import torch

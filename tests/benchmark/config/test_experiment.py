@@ -123,7 +123,9 @@ VARIANT = {"about": "more"}
 
 
 def override(**when):
-    return {"overrides": [{"when": {"algorithm": "fedavg"}, "set": {"rounds": 2}}, {"when": when, "set": {"rounds": 3}}]}
+    return {
+        "overrides": [{"when": {"algorithm": "fedavg"}, "set": {"rounds": 2}}, {"when": when, "set": {"rounds": 3}}]
+    }
 
 
 @pytest.mark.parametrize(
