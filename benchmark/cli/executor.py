@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import read_time
 from rollcall.benchmark.sweep.pool import Executor, RayOptions
-from rollcall.benchmark.sweep.times import read_time
 
 ExecutorOption = Annotated[
     Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")

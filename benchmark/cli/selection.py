@@ -20,7 +20,7 @@ from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Place, file_of, longest, names, places, trials
-from rollcall.benchmark.config.text import command, parse_all, parse_part, parse_values
+from rollcall.benchmark.config.text import command, duration, parse_all, parse_part, parse_values
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 
@@ -212,7 +212,6 @@ def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Call
 def how_long(all_trials: list[Trial | Analysis]) -> str:
     """The estimated time of all trials, finished ones included."""
     from rollcall.benchmark.sweep.estimate import cores, estimates, missing, wall
-    from rollcall.benchmark.sweep.times import duration
 
     absent = missing(all_trials)
     if absent:

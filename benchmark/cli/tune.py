@@ -22,7 +22,7 @@ from rollcall.benchmark.cli.shared import (
     strict_json,
 )
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.text import command, parse_values, repeated
+from rollcall.benchmark.config.text import command, duration, parse_values, repeated
 from rollcall.benchmark.sweep.pool import RayOptions
 
 if TYPE_CHECKING:
@@ -129,8 +129,6 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
     """Print the best settings of each cell, and the command for the final table."""
     from rich import box
     from rich.table import Column, Table
-
-    from rollcall.benchmark.sweep.times import duration
 
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
     answers = tuning.tuned.best

@@ -1,4 +1,4 @@
-"""Settings as text: YAML files, values on the command line, and commands and numbers in messages.
+"""Settings as text: YAML files, values on the command line, and commands, numbers and times in messages.
 
 In YAML as Rollcall reads and writes it, `1e-2` is a number and a mapping has no key twice. PyYAML follows YAML 1.1, in
 which a number with an exponent needs a point and a sign: `1.0e-2`.
@@ -144,6 +144,21 @@ def parse_all(field: str, assignments: Iterable[str]) -> dict[str, list[Any]]:
                 )
             values[path] = values.get(path, []) + parse_values(f"{field} {path}", more)
     return values
+
+
+def read_time(text: str, option: str) -> float:
+    """The seconds of `30s`, `90m` or `1.5h`, given for this option; another form is refused."""
+    match = re.fullmatch(r"(\d+\.?\d*)([smh])", text)
+    if not match or not float(match[1]):
+        raise SettingError(f"{option}: {text!r} is not allowed; must be a number above 0 with s, m or h, such as 90m")
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def duration(seconds: float) -> str:
+    """A duration as text: 40 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def counted(number: int, noun: str) -> str:

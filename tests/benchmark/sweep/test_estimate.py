@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from rollcall import SettingError, Trial
+from rollcall import Trial
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.sweep import estimate
 from rollcall.benchmark.sweep.estimate import Probe, estimates, missing, wall, work
-from rollcall.benchmark.sweep.times import duration, read_time
 from rollcall.participation import Population
 from rollcall.tasks import Batches
 
@@ -27,18 +26,6 @@ def test_trials_at_the_same_time_take_as_long_as_the_longest_at_least():
     assert wall([3.0, 4.0, 5.0], at_once=2) == 6
     assert wall([3.0, 4.0, 5.0], at_once=8) == 5
     assert wall([], at_once=2) == 0
-
-
-def test_times_as_people_write_them():
-    assert [read_time(text, "every") for text in ("30s", "90m", "2h", "1.5h")] == [30, 5400, 7200, 5400]
-    for text in ("2", "h", "2 h", "2d", "-1h", "0h", "1e3s"):
-        with pytest.raises(SettingError, match=rf"^every: '{text}' is not allowed; must be a number above 0 with s, m"):
-            read_time(text, "every")
-
-
-def test_durations_for_people():
-    texts = {0.4: "0 s", 89: "89 s", 90: "2 min", 5399: "90 min", 5400: "1.5 h", 36000: "10.0 h"}
-    assert {seconds: duration(seconds) for seconds in texts} == texts
 
 
 def clocked(monkeypatch, loop, client, batch):
