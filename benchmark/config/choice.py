@@ -75,7 +75,7 @@ class Kind:
     @cached_property
     def known(self) -> Mapping[str, Callable[..., Any]]:
         """The suite's choices by name."""
-        return typing.cast(Mapping[str, Callable[..., Any]], resolve_name(self.address))
+        return resolve_name(self.address)
 
     @property
     def described(self) -> str:

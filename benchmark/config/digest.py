@@ -227,14 +227,12 @@ class Spec(Settings):
         Args:
             array: converts each array.
         """
-        settings: dict[str, Any] = _complete(self, array)
-        return settings
+        return _complete(self, array)
 
     @property
     def portable(self) -> dict[str, Any]:
         """The settings as they are written, for `landed` in another process."""
-        settings: dict[str, Any] = plain(self._written, _same, _same, portable)
-        return settings
+        return plain(self._written, _same, _same, portable)
 
     def save(self, folder: Path) -> None:
         """Write trial.yaml, which `Trial.read` reads. Arrays go beside it as .npy files, the user's code to source/."""
@@ -253,8 +251,7 @@ class Spec(Settings):
 
 def landed(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """`Spec.portable` settings in another process: data files are written into a folder."""
-    settings: dict[str, Any] = plain(spec, _same, lambda file: str(folder / _beside(folder, file)), _same)
-    return settings
+    return plain(spec, _same, lambda file: str(folder / _beside(folder, file)), _same)
 
 
 def own_code(settings: Any) -> list[str]:
@@ -280,8 +277,7 @@ def from_copies(settings: Any, folder: Path) -> dict[str, Any]:
         copies = [folder / "source" / one for one in (copy_name(file), Path(file).name)]
         return next((f"{copy}:{name}" for copy in copies if copy.is_file()), text)
 
-    found: dict[str, Any] = plain(settings, _same, _same, _same, copied)
-    return found
+    return plain(settings, _same, _same, _same, copied)
 
 
 def _beside(folder: Path, file: DataFile) -> str:

@@ -93,8 +93,7 @@ def parsed(text: str) -> Any:
 
 def dumped(content: Any, **options: Any) -> str:
     """Plain data as a YAML text that `parsed` reads; keys keep their order. Options are those of `yaml.dump`."""
-    text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, **options)
-    return text
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, **options)
 
 
 def parse_part(field: str, text: str) -> Any:

@@ -355,5 +355,4 @@ def _participation(choice: Choice, seed: int = SEED) -> Participation:
         mask = np.asarray(choice.options["function"].bound()(0, np.random.default_rng(0)))
         mask = mask if mask.dtype == bool else None
     clients = M if not isinstance(mask, np.ndarray) or mask.ndim == 0 else mask.shape[-1]
-    model: Participation = choice.build(_population(clients, seed))
-    return model
+    return choice.build(_population(clients, seed))

@@ -121,8 +121,7 @@ class Subject:
 
     def method(self) -> Algorithm[Any]:
         """A new instance of the algorithm."""
-        method: Algorithm[Any] = self.choice.build()
-        return method
+        return self.choice.build()
 
     def begin(self) -> tuple[Algorithm[Any], Any, Float[Tensor, "d"]]:
         """A new instance, its state and x = 0, all in float64."""

@@ -332,5 +332,4 @@ class _Follower(tune.Callback, tune.Stopper):
         self.outcomes[job.trial.name] = Outcome("failed", error)
 
     def _job(self, trial: Any) -> Job:
-        index: int = trial.config["job"]
-        return self.jobs[index]
+        return self.jobs[trial.config["job"]]
