@@ -24,8 +24,7 @@ def check(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names, FILE.py:NAME, mappings, or kept results (FILE.json). Default: all methods.",
-            metavar="PART",
+            help="Names, FILE.py:NAME, mappings, or kept results (FILE.json). Default: all methods.", metavar="PART"
         ),
     ] = None,
     kind: Annotated[str, typer.Option(help="Kind of the parts, such as partition. Default: by base class.")] = "",

@@ -11,15 +11,7 @@ import typer
 
 from rollcall.benchmark.cli.executor import ExecutorOption, ray_options
 from rollcall.benchmark.cli.selection import Plan, described, plans_of, taking, writable
-from rollcall.benchmark.cli.shared import (
-    INTERRUPTED,
-    STORE,
-    Json,
-    Store,
-    err,
-    say,
-    strict_json,
-)
+from rollcall.benchmark.cli.shared import INTERRUPTED, STORE, Json, Store, err, say, strict_json
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, counted
 from rollcall.benchmark.sweep.pool import Pool, RayOptions

@@ -217,8 +217,7 @@ def how_long(all_trials: list[Trial | Analysis]) -> str:
     if absent:
         return f"No estimate without {', '.join(absent)}. To download: {command('data', 'fetch', *absent)}"
     costs = estimates(
-        all_trials,
-        lambda kinds: track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal),
+        all_trials, lambda kinds: track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal)
     )
     seconds = [costs[trial.digest] for trial in all_trials if isinstance(trial, Trial)]
     return (

@@ -17,14 +17,7 @@ from rich.live import Live
 from rich.table import Table as Grid
 
 from rollcall.benchmark.cli.selection import Plan, claimed, plans_of, taking
-from rollcall.benchmark.cli.shared import (
-    STORE,
-    Json,
-    Store,
-    out,
-    say,
-    strict_json,
-)
+from rollcall.benchmark.cli.shared import STORE, Json, Store, out, say, strict_json
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, names, places
 from rollcall.benchmark.config.text import command, counted

@@ -14,13 +14,7 @@ from torch import Tensor
 from rollcall.algorithms import Rows
 from rollcall.benchmark.engines.base import Moving, Work
 from rollcall.benchmark.engines.feed import Feed
-from rollcall.benchmark.engines.flat_task import (
-    Buffers,
-    FlatTask,
-    accepts_channels_last,
-    in_channels_last,
-    thread_pool,
-)
+from rollcall.benchmark.engines.flat_task import Buffers, FlatTask, accepts_channels_last, in_channels_last, thread_pool
 from rollcall.benchmark.engines.local_training import LocalTraining
 from rollcall.tasks import Samples
 from rollcall.tasks.streams import torch_stream
@@ -183,12 +177,7 @@ class Replica:
             return loss.detach(), torch.autograd.grad(loss, self.parameters, materialize_grads=True)
 
     def descend(
-        self,
-        gradients: Tensors,
-        lr: float,
-        local: LocalTraining,
-        corrections: Tensors | None,
-        velocity: Tensors | None,
+        self, gradients: Tensors, lr: float, local: LocalTraining, corrections: Tensors | None, velocity: Tensors | None
     ) -> None:
         """One step of SGD; parameters and `velocity` are changed in place."""
         if local.weight_decay:

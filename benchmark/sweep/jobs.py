@@ -204,10 +204,7 @@ def conduct(analysis: Analysis, run: RunFolder) -> None:
 
 @free_cycles()  # Lightning's trainer is part of cycles that hold the models of all clients
 def carry_out(
-    trial: Trial | Analysis,
-    folder: Path,
-    stop: Callable[[], bool],
-    checkpoint_every: timedelta = CHECKPOINT_EVERY,
+    trial: Trial | Analysis, folder: Path, stop: Callable[[], bool], checkpoint_every: timedelta = CHECKPOINT_EVERY
 ) -> Outcome:
     """Run a trial, or compute an analysis, in its run folder. `stop` is called after every round: whether to stop."""
     run = RunFolder(folder)

@@ -159,10 +159,7 @@ def _records(storage: str, store: Path) -> Iterator[tuple[str, str, str]]:
         system.delete_dir(path)
     else:
         store.mkdir(parents=True, exist_ok=True)
-        with (
-            TemporaryDirectory(prefix="rollcall-") as folder,
-            NamedTemporaryFile(prefix=".stop-", dir=store) as file,
-        ):
+        with TemporaryDirectory(prefix="rollcall-") as folder, NamedTemporaryFile(prefix=".stop-", dir=store) as file:
             yield folder, name, str(Path(file.name).resolve())
 
 
