@@ -88,8 +88,7 @@ def _tell_changed(jobs: list["Job"], redo: bool) -> None:
         return
     modules = ", ".join(sorted({module for _, names in changed for module in names}))
     todo = "run again now" if redo else "results are kept. To run again: --redo-changed"
-    line = f"Computed by other code of {modules}: {counted(len(changed), 'finished trial')}; {todo}"
-    say(line, err)
+    say(f"Computed by other code of {modules}: {counted(len(changed), 'finished trial')}; {todo}", err)
     for job, _ in changed if redo else ():
         rmtree(job.folder.path)
 

@@ -19,6 +19,7 @@ from rollcall.benchmark.cli.shared import (
     draw,
     err,
     out,
+    say,
     strict_json,
 )
 from rollcall.benchmark.config.errors import SettingError
@@ -100,12 +101,11 @@ def tune(
         console=err,
     )
     for note in tuning.notes:
-        err.print(note, highlight=False, soft_wrap=True)
+        say(note, err)
     if not tuning.best:
         if as_json:
             print(strict_json({"best": {}}))
-        line = f"No answer: all {len(tuning.samples)} samples failed. Their errors: {tuning.beside('samples.json')}"
-        err.print(line, highlight=False, soft_wrap=True)
+        say(f"No answer: all {len(tuning.samples)} samples failed. Their errors: {tuning.beside('samples.json')}", err)
         raise typer.Exit(1)
     if as_json:
         print(strict_json({"best": tuning.best}))
@@ -150,5 +150,4 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
         costs = f"{one.gradients:,.0f}", duration(seconds[name])
         table.add_row(name, "\n".join(settings[name]), score, str(one.samples), *costs)
     out.print(table)
-    line = f"In {tuning.file}. Final table: {next_step}"
-    out.print(line, highlight=False, soft_wrap=True)
+    say(f"In {tuning.file}. Final table: {next_step}")
