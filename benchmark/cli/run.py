@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rollcall.benchmark.cli.executor import ExecutorOption, ray_options
-from rollcall.benchmark.cli.selection import Plan, described, plans_of, taking, writable
+from rollcall.benchmark.cli.selection import ExecutorOption, Plan, described, plans_of, ray_options, taking, writable
 from rollcall.benchmark.cli.shared import INTERRUPTED, STORE, Json, Store, err, say, strict_json
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, counted

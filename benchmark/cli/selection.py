@@ -1,4 +1,4 @@
-"""From the options of a command line to trials, and their estimated time."""
+"""From the options of a command line to trials, how they run, and their estimated time."""
 
 import hashlib
 import inspect
@@ -6,13 +6,16 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property, wraps
 from itertools import chain
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 from rich.progress import track
 
 from rollcall.benchmark.cli.shared import Methods, Names, Only, Rounds, Seeds, Set, Tuned, Variant, err
@@ -20,9 +23,10 @@ from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Place, file_of, longest, names, places, trials
-from rollcall.benchmark.config.text import command, duration, parse_all, parse_part, parse_values
+from rollcall.benchmark.config.text import command, duration, parse_all, parse_part, parse_values, read_time
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.pool import Executor, RayOptions
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Job
@@ -185,6 +189,39 @@ def plans_of(
         file = Path(one) if Path(one).is_file() else None
         plans.append(Plan(chosen.only(parse_all("only", only or [])), chosen, file))
     return plans
+
+
+ExecutorOption = Annotated[
+    Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
+]
+
+
+def ray_options(
+    gpus_per_trial: Annotated[str, typer.Option(metavar="SHARE", help="GPU share of a trial with ray; 0: CPU.")] = "0",
+    retries: Annotated[int, typer.Option(min=0, help="Restarts of a trial whose process died, with ray.")] = 1,
+    checkpoint_every: Annotated[
+        str, typer.Option(metavar="TIME", help="Time between two checkpoints of a trial: 30s, 5m.")
+    ] = "2m",
+    ray_address: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Ray cluster, or auto. Default: RAY_ADDRESS, else this machine.")
+    ] = "",
+    storage: Annotated[
+        str, typer.Option("--storage", metavar="URL", help="Where a cluster without a shared disk keeps run folders.")
+    ] = "",
+) -> RayOptions:
+    """How trials run with Ray, from the options of a command.
+
+    Raises:
+        SettingError: an option is not allowed.
+    """
+    try:
+        share = float(gpus_per_trial)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < inf:
+        raise SettingError(f"gpus-per-trial: {gpus_per_trial!r} is not allowed; must be a number from 0, such as 0.25")
+    every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
+    return RayOptions(share, retries, every, storage, ray_address)
 
 
 def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rollcall.benchmark.cli.executor import ExecutorOption, ray_options
-from rollcall.benchmark.cli.selection import plans_of, taking, writable
+from rollcall.benchmark.cli.selection import ExecutorOption, plans_of, ray_options, taking, writable
 from rollcall.benchmark.cli.shared import (
     STORE,
     Json,

@@ -12,7 +12,7 @@ from command import TINY, rollcall, write
 from filelock import FileLock
 
 from rollcall import Trial
-from rollcall.benchmark.cli.executor import ray_options
+from rollcall.benchmark.cli.selection import ray_options
 from rollcall.benchmark.cli.shared import err
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import RunFolder
