@@ -13,7 +13,6 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Int
 from lightning.pytorch import Callback, LightningModule, Trainer
 
@@ -60,28 +59,24 @@ def estimates(
     for trial in trials:
         if isinstance(trial, Trial):
             kinds.setdefault(work(trial).digest, []).append(trial)
-    result, threads = {}, torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with kernels_of_one_thread() as workers:
-            for alike in watch(list(kinds.values())):
-                stand_in = work(alike[0])
-                federation = build(stand_in, workers)
-                data = federation.data
-                batches = {split: len(data.evaluation(split)) for split in data.splits}
-                clients = computing(alike, Population(data.clients, 0, data.classes, data.histogram))
-                pace = probe(stand_in, federation, ceil(max(clients)))
-                for trial, count in zip(alike, clients, strict=True):
-                    seconds = trial.rounds * (pace.loop + count * pace.client)
-                    evaluation = trial.evaluation
-                    result[trial.digest] = seconds + pace.batch * sum(
-                        batches[split]
-                        for t in range(trial.rounds + 1)
-                        if evaluation.due(t, trial.rounds)
-                        for split in evaluation.splits_at(t, trial.rounds) or data.splits
-                    )
-    finally:
-        torch.set_num_threads(threads)
+    result: dict[str, float] = {}
+    with kernels_of_one_thread():  # a trial of a sweep has one core
+        for alike in watch(list(kinds.values())):
+            stand_in = work(alike[0])
+            federation = build(stand_in)
+            data = federation.data
+            batches = {split: len(data.evaluation(split)) for split in data.splits}
+            clients = computing(alike, Population(data.clients, 0, data.classes, data.histogram))
+            pace = probe(stand_in, federation, ceil(max(clients)))
+            for trial, count in zip(alike, clients, strict=True):
+                seconds = trial.rounds * (pace.loop + count * pace.client)
+                evaluation = trial.evaluation
+                result[trial.digest] = seconds + pace.batch * sum(
+                    batches[split]
+                    for t in range(trial.rounds + 1)
+                    if evaluation.due(t, trial.rounds)
+                    for split in evaluation.splits_at(t, trial.rounds) or data.splits
+                )
     return result
 
 
