@@ -80,7 +80,7 @@ class Kind:
     @property
     def described(self) -> str:
         """The results in words."""
-        return self.returned or (f"a {self.returns.replace(':', '.')}" if self.returns else "a value")
+        return self.returned or f"a {self.returns.replace(':', '.')}"
 
     @property
     def result(self) -> Any:

@@ -100,8 +100,7 @@ class Tuned(Settings):
 
         Two cells that differ only in such an axis are refused.
         """
-        grids = (experiment.grid, *(panel.grid for panel in experiment.panels.values()))
-        axes = {"panel", *(axis for grid in grids for axis in grid)}
+        axes = {"panel", *experiment.axes}
         result: dict[tuple[tuple[str, str], ...], Override] = {}
         for name, one in self.best.items():
             when = {axis: label for axis, label in one.when.items() if axis in axes}

@@ -134,8 +134,7 @@ def cells_of(
             )
         whole = rounds or lengths[-1]
         rungs = [whole] if scheduler == "none" else sorted({max(1, -(-whole // ETA**k)) for k in range(RUNGS)})
-        pairs = list(zip(members, trials, strict=True))
-        specs = [searched(place.spec, trial, metric, rungs) for place, trial in pairs]
+        specs = [searched(place.spec, trial, metric, rungs) for place, trial in zip(members, trials, strict=True)]
         share = min(1.0, last / lengths[-1]) if last > 1 else 0.0
         if name in cells:
             raise SettingError(f"per: two cells have the name {name!r}; choose other axes that make a cell")
