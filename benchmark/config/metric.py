@@ -172,10 +172,6 @@ def direction_of(name: str, declared: Iterable[Metric] = ()) -> Direction | None
     return next((direction for word, direction in by_word.items() if word in name), None)
 
 
-def _metric(value: Any) -> Any:
-    return Metric(value) if isinstance(value, str) else value
-
-
 def _metrics(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         value = {name: direction_of(name) for name in value}
@@ -191,7 +187,7 @@ def _metrics(value: Any) -> Any:
 
 MetricName = Annotated[
     Metric,
-    BeforeValidator(_metric),
+    BeforeValidator(lambda value: Metric(value) if isinstance(value, str) else value),
     PlainSerializer(lambda metric: metric.name),
     WithJsonSchema({"type": "string"}),
 ]

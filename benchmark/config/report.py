@@ -8,8 +8,13 @@ from rollcall.benchmark.config.base import Settings
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import MetricName, Metrics
 
+
+def _labels(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
+
+
 Labels = Annotated[
-    dict[str, Annotated[tuple[str, ...], BeforeValidator(lambda labels: _labels(labels))]],
+    dict[str, Annotated[tuple[str, ...], BeforeValidator(_labels)]],
     Field(description="labels by axis of the grid, or by `panel`"),
 ]
 
@@ -176,7 +181,3 @@ class Reported(Settings):
     value: str = Field(description="column of the number")
     spread: str | None = Field(None, description="column of its standard deviation")
     scale: float = Field(1.0, description="factor that converts the numbers; 0.01 for percent")
-
-
-def _labels(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
