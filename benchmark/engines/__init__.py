@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.engines.base import Engine as Engine
+from rollcall.benchmark.engines.base import LocalTraining as LocalTraining
 from rollcall.benchmark.engines.base import Work as Work
 from rollcall.benchmark.engines.feed import Feed as Feed
 from rollcall.benchmark.engines.feed import held_out_splits as held_out_splits
 from rollcall.benchmark.engines.flat_task import Evaluator as Evaluator
 from rollcall.benchmark.engines.flat_task import FlatTask as FlatTask
 from rollcall.benchmark.engines.flat_task import kernels_of_one_thread as kernels_of_one_thread
-from rollcall.benchmark.engines.local_training import LocalTraining as LocalTraining
 from rollcall.benchmark.engines.sequential import Sequential as Sequential
 from rollcall.benchmark.engines.vectorised import Vectorised as Vectorised
 

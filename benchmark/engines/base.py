@@ -1,7 +1,8 @@
 """The interface of an engine, and the parts that all engines share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import nan
 from typing import NamedTuple, Protocol
 
@@ -13,7 +14,29 @@ from torch import Tensor
 from rollcall.algorithms import Rows
 from rollcall.benchmark.engines.feed import Feed, to_device
 from rollcall.benchmark.engines.flat_task import FlatTask
-from rollcall.benchmark.engines.local_training import LocalTraining
+
+
+@dataclass(frozen=True)
+class LocalTraining:
+    """SGD as in torch: v = momentum * v + g + weight_decay * x, then x -= lr * v.
+
+    Attributes:
+        steps: K, or K_i of each client, [m].
+        momentum: 0 for none.
+        weight_decay: 0 for none.
+        keep_momentum: whether a client keeps its v from round to round; otherwise every round starts with v = 0.
+    """
+
+    steps: int | Int[np.ndarray, "m"]
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    keep_momentum: bool = False
+
+    def of(self, clients: Sequence[int]) -> list[int]:
+        """K_i of these clients."""
+        if isinstance(self.steps, int):
+            return [self.steps] * len(clients)
+        return self.steps[np.asarray(clients, dtype=np.int64)].tolist()
 
 
 class Moving(NamedTuple):

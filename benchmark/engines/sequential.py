@@ -12,10 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from rollcall.algorithms import Rows
-from rollcall.benchmark.engines.base import Moving, Work
+from rollcall.benchmark.engines.base import LocalTraining, Moving, Work
 from rollcall.benchmark.engines.feed import Feed
 from rollcall.benchmark.engines.flat_task import Buffers, FlatTask, accepts_channels_last, in_channels_last, thread_pool
-from rollcall.benchmark.engines.local_training import LocalTraining
 from rollcall.tasks import Samples
 from rollcall.tasks.streams import torch_stream
 

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from rollcall.algorithms import Rows
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.engines.base import Moving, Work
+from rollcall.benchmark.engines.base import LocalTraining, Moving, Work
 from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import FlatTask
-from rollcall.benchmark.engines.local_training import LocalTraining
 from rollcall.benchmark.engines.loss import (
     FastCrossEntropy,
     Loss,
