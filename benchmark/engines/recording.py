@@ -42,10 +42,10 @@ class Traced:
 
     Args:
         function: of the tensors of a model and those of a minibatch, and of nothing else that changes.
-        key: equal keys promise equal functions; None if the function is not shared.
+        key: equal keys promise equal functions.
     """
 
-    def __init__(self, function: Kernels, key: Hashable | None = None) -> None:
+    def __init__(self, function: Kernels, key: Hashable) -> None:
         self.function = function
         self.key = key
         self.steps: Counter[Hashable] = Counter()
@@ -72,10 +72,9 @@ class Traced:
         recording = Recording(self.function, model, data)
         if not same_bits(expected, recording(model, data)):
             return None
-        if self.key is not None:
-            RECORDINGS[self.key, kind] = recording
-            if len(RECORDINGS) > SHARED:
-                RECORDINGS.popitem(last=False)
+        RECORDINGS[self.key, kind] = recording
+        if len(RECORDINGS) > SHARED:
+            RECORDINGS.popitem(last=False)
         return recording
 
 
