@@ -76,8 +76,7 @@ class PerClientGradients:
         self, parameters: NamedTensors, batch: Samples, weights: Float[Tensor, "b"]
     ) -> tuple[Tensor, Tensor]:
         def sample_loss(sample: Samples) -> Tensor:
-            single: Tensor = functional_call(self.loss, parameters, (tuple(column[None] for column in sample),))
-            return single
+            return functional_call(self.loss, parameters, (tuple(column[None] for column in sample),))
 
         loss = weights @ vmap(sample_loss)(batch)
         return loss, loss

@@ -88,8 +88,7 @@ def client_groups(groups: Sequence[Groups], splits: Sequence[str], data: ClientD
 
 def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
     """Whether each client is available at least as often as the average client."""
-    often: Bool[np.ndarray, m] = availability >= availability.mean() * (1 - 1e-6)  # the mean of equal numbers rounds
-    return often
+    return availability >= availability.mean() * (1 - 1e-6)  # the mean of equal numbers rounds
 
 
 @dataclass(frozen=True)

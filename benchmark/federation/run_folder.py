@@ -117,8 +117,7 @@ class RunFolder:
 
     @property
     def state(self) -> State:
-        state: State = self.status.get("state", "absent")
-        return state
+        return self.status.get("state", "absent")
 
     @property
     def state_now(self) -> State:
