@@ -49,9 +49,6 @@ CHECKS: Mapping[str, Sequence[Callable[[Any], Any]]] = {
 If it returns a text, that is a remark. Of all kinds but algorithms, the first check is made reproducible too.
 """
 
-FIRST = {"algorithm": 6}
-"""The number of checks of a kind on which the others rely; 2 for all other kinds."""
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -80,10 +77,13 @@ def conform(choice: Choice) -> list[Outcome]:
     Raises:
         SettingError: an algorithm that cannot be built, or accepts neither one local step nor three.
     """
-    subject: Any = Subject.of(choice) if choice.kind == "algorithm" else choice
-    part = subject.method() if choice.kind == "algorithm" else _code_of(choice)
-    checks, first = CHECKS[choice.kind], FIRST.get(choice.kind, 2)
-    checks = checks if choice.kind == "algorithm" else (parts.reproducible(checks[0]), *checks)
+    checks = CHECKS[choice.kind]
+    if choice.kind == "algorithm":
+        subject: Any = Subject.of(choice)
+        part, first = subject.method(), 6  # the number of checks on which the others rely
+    else:
+        subject, part, first = choice, _code_of(choice), 2
+        checks = (parts.reproducible(checks[0]), *checks)
     outcomes = [_outcome(check, subject, part) for check in checks[:first]]
     if not all(outcome.passed for outcome in outcomes):
         return [outcome for outcome in outcomes if not outcome.passed][:1]
