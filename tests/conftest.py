@@ -85,6 +85,15 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _environment():
+    # What the caller has set for experiments: tests have stores, servers and memory settings of their own.
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("ROLLCALL_STORE", "MLFLOW_TRACKING_URI", "RAY_ADDRESS", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):
+            patch.delenv(name, raising=False)
+        yield
+
+
 @pytest.hookimpl(tryfirst=True)  # before fixtures of the module
 def pytest_runtest_setup():
     typecheck.calls.clear()
@@ -126,8 +135,7 @@ def one_ray(tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    """An empty store, and no MLflow server that the caller's environment may name."""
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    """An empty store."""
     monkeypatch.setenv("ROLLCALL_STORE", str(tmp_path / "runs"))
     return tmp_path / "runs"
 

@@ -21,9 +21,8 @@ CREATE = "import sys; from pathlib import Path; from rollcall.benchmark.sweep.ml
 
 
 @pytest.fixture
-def bare(tmp_path, monkeypatch):
+def bare(tmp_path):
     """A store without a database."""
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return tmp_path
 
 
@@ -105,8 +104,7 @@ def test_the_file_of_an_address(uri, file):
     assert (None if found is None else str(found)) == file
 
 
-def test_a_store_whose_name_has_signs_of_addresses(tmp_path, monkeypatch):
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+def test_a_store_whose_name_has_signs_of_addresses(tmp_path):
     store = tmp_path / "a%41?#é b" / "runs"
     assert [one.name for one in client(store).search_experiments()] == ["Default"]
     assert [path.name for path in tmp_path.iterdir()] == ["a%41?#é b"]

@@ -67,8 +67,7 @@ def test_begin_does_not_wait_and_the_thread_lives_as_long_as_ray(ray):
         ("", TimeoutError(), r"^Ray did not start on this machine \(TimeoutError\). Rerun the command, or use --exec"),
     ],
 )
-def test_an_error_of_ray_is_raised_by_ready_and_the_next_start_is_a_new_one(ray, monkeypatch, address, error, message):
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+def test_an_error_of_ray_is_raised_by_ready_and_the_next_start_is_a_new_one(ray, address, error, message):
     ray.may_end.set()
     ray.error = error
     ray_start.begin(address)
