@@ -89,7 +89,13 @@ def _one_thread():
 def _environment():
     # What the caller has set for experiments: tests have stores, servers and memory settings of their own.
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("ROLLCALL_STORE", "MLFLOW_TRACKING_URI", "RAY_ADDRESS", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):
+        for name in (
+            "ROLLCALL_STORE",
+            "MLFLOW_TRACKING_URI",
+            "RAY_ADDRESS",
+            "MALLOC_TRIM_THRESHOLD_",
+            "MALLOC_MMAP_THRESHOLD_",
+        ):
             patch.delenv(name, raising=False)
         yield
 

@@ -135,7 +135,9 @@ def _details(result: ClaimResult) -> list[str]:
             f"intervals of {100 * result.level:.3g} %, as the verdicts were looked at while seeds were added"
         )
     if result.verdict != "contradicted" and any(place.verdict == "contradicted" for place in result.places):
-        details.append(f"not contradicted with intervals of {100 * result.strict:.3g} %, which so many comparisons need")
+        details.append(
+            f"no place contradicts the claim with intervals of {100 * result.strict:.3g} %, which so many comparisons need"
+        )
     if claim.margin is not None:
         details.append(f"no difference that matters: within {unit.text(claim.margin)} of the bound")
     if result.seeds_to_decide is not None:

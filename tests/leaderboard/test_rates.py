@@ -12,13 +12,8 @@ TIE = 0.005
 
 def kind(settings):
     """Whose rates: the task and its labelling, the method, and kappa2 where it was searched."""
-    keys = (
-        "task",
-        "task.labelling",
-        "algorithm",
-        *(["algorithm.kappa2"] if settings["task"] == "leaf_synthetic" else []),
-    )
-    return tuple(settings.get(key, "") for key in keys)
+    searched = ["algorithm.kappa2"] if settings["task"] == "leaf_synthetic" else []
+    return tuple(settings.get(key, "") for key in ("task", "task.labelling", "algorithm", *searched))
 
 
 def rates(settings):
