@@ -136,7 +136,7 @@ def _details(result: ClaimResult) -> list[str]:
         )
     if result.verdict != "contradicted" and any(place.verdict == "contradicted" for place in result.places):
         details.append(
-            f"no place contradicts the claim with intervals of {100 * result.strict:.3g} %, which so many comparisons need"
+            f"no place contradicts it with intervals of {100 * result.strict:.3g} %, which so many comparisons need"
         )
     if claim.margin is not None:
         details.append(f"no difference that matters: within {unit.text(claim.margin)} of the bound")

@@ -116,7 +116,7 @@ def test_a_place_that_contradicts_by_chance_does_not_contradict_the_claim():
     places = [PLACES[0], PlaceResult({"panel": "b"}, about(-0.1, 0.099), "contradicted")]
     verdict, _, details, *_ = claims_list([result(places)], why=True)
     assert verdict == "1. **undecided**: So. (released code, main.py): 1 holds, 1 contradicted"
-    assert details == "   - no place contradicts the claim with intervals of 97.5 %, which so many comparisons need"
+    assert details == "   - no place contradicts it with intervals of 97.5 %, which so many comparisons need"
 
 
 def test_a_cause_of_several_claims_is_written_once():
