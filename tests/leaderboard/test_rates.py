@@ -46,6 +46,7 @@ FIGURES = [f"ca_fed/fig{number}" for number in (1, 2, 3, 4, 5)]
     ids=lambda experiment: f"{experiment.name} {experiment.variant}",
 )
 def test_each_method_has_the_rates_that_its_rule_takes_from_the_search(experiment, found):
-    for place in places(experiment):
-        if place.settings["task"] in ACCURACY:
-            assert rates(place.settings) == found[kind(place.settings)], place.labels
+    compared = [place for place in places(experiment) if place.settings["task"] in ACCURACY]
+    assert len(compared) >= 100
+    for place in compared:
+        assert rates(place.settings) == found[kind(place.settings)], place.labels
