@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
 from typing import Literal
@@ -17,15 +17,25 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.report import Claim
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.comparison import VERSION, Comparison, pairs, versions
-from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, round_reached, weakest
+from rollcall.leaderboard.paper.claims import (
+    DECIDED,
+    VERDICTS,
+    ClaimResult,
+    Results,
+    Verdict,
+    check_claim,
+    round_reached,
+    weakest,
+)
 from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import change, claims_list, interval
 from rollcall.leaderboard.render import Column, Entry, Table, markdown
-from rollcall.leaderboard.runs import Run
+from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.leaderboard.tables import paper_table
 
 NAME = "REPRODUCTION.md"
@@ -48,8 +58,6 @@ PAGES = Environment(
     keep_trailing_newline=True,
 )
 PAGES.filters["line"] = lambda text: " ".join(text.split())
-
-DECIDED: tuple[Verdict, ...] = ("holds", "contradicted", "no difference that matters")
 
 
 class Message(Settings):
@@ -98,7 +106,23 @@ class Judged:
     @cached_property
     def claims(self) -> list[ClaimResult]:
         """The results of its own claims."""
-        return [check_claim(claim, self.experiment, self.cells) for claim in self.experiment.judged]
+        return [self._result(claim) for claim in self.experiment.judged]
+
+    def _result(self, claim: Claim) -> ClaimResult:
+        def variant(name: str) -> Results:
+            return self.variants[name].experiment, self.variants[name].cells
+
+        return check_claim(claim, self.experiment, self.cells, variant, self._identified(claim.data))
+
+    def _identified(self, data: str) -> ClaimResult | None:
+        """The result of the claim of an experiment whose printed number identifies the paper's data.
+
+        Of another experiment than this one it is judged by the kept results alone.
+        """
+        if not data:
+            return None
+        other = self if data == self.experiment.name else kept(data)
+        return next((other._result(claim) for claim in other.experiment.claims if claim.identifies), None)
 
     @cached_property
     def variants(self) -> dict[str, "Judged"]:
@@ -131,6 +155,13 @@ class Judged:
     def table(self) -> Table:
         """The paper's table of the cells that have runs."""
         return paper_table(self.experiment, self.ran, printed(self.experiment))
+
+
+@cache
+def kept(name: str) -> Judged:
+    """An experiment of the suite, judged by its kept results."""
+    experiment = Experiment.read(name)
+    return Judged(experiment, unarchive(experiment.home))
 
 
 def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
