@@ -56,7 +56,7 @@ Tag = Literal["paper", "released code", "ours"]
 
 
 class Size(Settings):
-    """The size of the runs that decides a claim. It is written before the runs."""
+    """The least size of the runs that decide a claim."""
 
     rounds: PositiveInt | None = Field(None, description="least number of rounds; by default the planned ones")
     seeds: PositiveInt | None = Field(None, description="least number of seeds; by default the planned ones")

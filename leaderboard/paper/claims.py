@@ -299,7 +299,7 @@ def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
 
 
 def _too_short(claim: Claim, experiment: Experiment, cell: Cell) -> str:
-    """How far a cell is from the size that decides the claim, which was written before it ran; empty if it has it."""
+    """How far a cell is from the size that decides the claim; empty if it has it."""
     own, size = claim.size or Size(), experiment.decides
     rounds = min(own.rounds or claim.last_round or size.rounds or cell.rounds, cell.rounds)
     if not cell.is_analysis and cell.rounds_run < rounds:
