@@ -30,7 +30,7 @@ def prop1_limit(
     """Limit of E[x] of FedAvg on scalar quadratics 0.5 (x - u_i)^2 under independent uplinks ([PBC] Eq. 3).
 
     The sums over all sets of clients are written out, so that m is to be small. Nothing is drawn. With `gamma` above 0
-    the p_i vary as in [PBC] Eq. 15, and the limit is that of a small rate, to which every round of a period counts alike.
+    the p_i vary as in [PBC] Eq. 15, and the limit is that of a small rate: all rounds of a period count alike.
 
     Columns: x, the limit; `train/bias` as in the task `quadratic`: x minus the mean of the u_i, which is the optimum;
     `off`, its absolute value; `apart`, the largest difference between a client's coefficient in Eq. 3 and
@@ -45,11 +45,13 @@ def prop1_limit(
     """
     check("gamma", gamma, 0, 0.5)
     phases = range(period if gamma else 1)
-    at = [np.asarray(probability, dtype=np.float64) * (1 - gamma + gamma * np.sin(2 * np.pi * t / period)) for t in phases]
-    coefficients = normalised(sum(map(_coefficients, at)))
+    at = [
+        np.asarray(probability, dtype=np.float64) * (1 - gamma + gamma * np.sin(2 * np.pi * t / period)) for t in phases
+    ]
+    coefficients = normalised(np.sum([_coefficients(p) for p in at], axis=0))
     x = float(coefficients @ targets)
     bias = x - float(np.mean(targets))
-    apart = np.abs(coefficients - normalised(sum(map(effective_weights_independent, at)))).max()
+    apart = np.abs(coefficients - normalised(np.sum([effective_weights_independent(p) for p in at], axis=0))).max()
     return pd.DataFrame({"round": [0], "x": [x], "train/bias": [bias], "off": [abs(bias)], "apart": [apart]})
 
 

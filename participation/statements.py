@@ -122,11 +122,11 @@ def fedpbc_bounds(seed: int, *, problem: np.ndarray, lr: float, rounds: int, ste
 def local_drift(seed: int, *, steps: int, lr: float, draws: int = 10_000) -> pd.DataFrame:
     """Both sides of [PBC] Lemma 1, the change of a client's gradient over s local steps, on functions with |F''| <= L.
 
-    Their slopes are a + b x + c sin(w x + v) with |b| + c w = L, of random signs; one is the concave -L x^2 / 2, at which
-    both sides are equal.
+    Their slopes are a + b x + c sin(w x + v) with |b| + c w = L, of random signs; one is the concave -L x^2 / 2, at
+    which both sides are equal.
 
-    Columns: `drift`, the largest |sum over k < s of F'(x_k) - F'(x_0)| over kappa eta s (s - 1) / 2 L |F'(x_0)|; `kappa`,
-    the smallest; `falls`, its largest fall from one eta L to the next, on a grid up to the one here.
+    Columns: `drift`, the largest |sum over k < s of F'(x_k) - F'(x_0)| over kappa eta s (s - 1) / 2 L |F'(x_0)|;
+    `kappa`, the smallest; `falls`, its largest fall from one eta L to the next, on a grid up to the one here.
 
     Args:
         seed: of the functions and of x_0.
@@ -138,7 +138,7 @@ def local_drift(seed: int, *, steps: int, lr: float, draws: int = 10_000) -> pd.
 
     def kappa(y: np.ndarray) -> np.ndarray:
         """Of y = eta L, as a sum: the printed quotient loses digits where y is small."""
-        return sum(comb(s, j) * y ** (j - 2) for j in range(2, s + 1)) / comb(s, 2)
+        return np.sum([comb(s, j) * y ** (j - 2) for j in range(2, s + 1)], axis=0) / comb(s, 2)
 
     L, part = np.exp(draw.standard_normal(draws)), draw.random(draws)
     a, v, w, x = draw.standard_normal((4, draws))
@@ -171,10 +171,10 @@ def fedsgd_bounds(
 ) -> pd.DataFrame:
     """The bounds of [HAR] on the mean squared gradient of FedSGD with full gradients, at a rate of 1/sqrt(T).
 
-    The clients' losses are those of the task `cauchy`: F_m = log((x - u_m)^2 / 2 + 1), so that beta = 1, and D = 1/2 for
-    F and for each F_m, which the proofs use. sigma^2 of Assumption 2 is M D times the largest variance of a weight.
+    The clients' losses are those of the task `cauchy`: F_m = log((x - u_m)^2 / 2 + 1), so that beta = 1, and D = 1/2
+    for F and for each F_m, which the proofs use. sigma^2 of Assumption 2 is M D times the largest variance of a weight.
 
-    Columns: `bound`, of Theorem 1; `weighted`, of the weights 1/(M c^) with c^_m = max(c_m, delta) (Eq. 23 with Eq. 10);
+    Columns: `bound`, of Theorem 1; `weighted`, of the weights 1/(M c^) with c^_m = max(c_m, delta) (Eq. 10, 23);
     `floor` and `left`, their last terms, which do not fall with T.
 
     Args:
@@ -291,8 +291,8 @@ def separation_law(
 ) -> pd.DataFrame:
     """pi_R of minimum separation, exact, with the product law of a set ([Sun] Eq. 3).
 
-    Columns: `distance`, ||pi_R / B - 1/N||_1, and `squared`, its square; `from_p`, ||pi_R / B - p||_1; `scaled`, N times
-    `distance`; `largest`, the largest entry of pi_R / B; `train/bias`, of the minimiser of the quadratics
+    Columns: `distance`, ||pi_R / B - 1/N||_1, and `squared`, its square; `from_p`, ||pi_R / B - p||_1; `scaled`, N
+    times `distance`; `largest`, the largest entry of pi_R / B; `train/bias`, of the minimiser of the quadratics
     (x - u_i)^2 / 2 with weights pi_R, as in the task `quadratic`, u being `targets`.
     """
     p = normalised(np.asarray(weights, dtype=np.float64))

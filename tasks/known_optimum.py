@@ -1,4 +1,4 @@
-"""Synthetic problems whose minimiser x* is known: quadratics, ridge and robust regression, Cauchy losses; from x = 0."""
+"""Synthetic problems of known minimiser x*: quadratics, ridge and robust regression, Cauchy losses; from x = 0."""
 
 from functools import cache
 
@@ -168,7 +168,7 @@ def ridge(
 
 
 class Cauchy(KnownOptimum):
-    """Cauchy losses F_i(x) = log((x - u_i)^2 / 2 + 1), [Sun]'s with one row, of a number x. The sample of client i is u_i.
+    """Cauchy losses F_i(x) = log((x - u_i)^2 / 2 + 1) of a number x, [Sun]'s with one row. Client i's sample is u_i.
 
     They are not convex, beta = 1 bounds |F_i''|, and D = 1/2 bounds the squared gradient of each. `least` is F(x*).
     """
@@ -182,7 +182,7 @@ class Cauchy(KnownOptimum):
         return torch.log1p(0.5 * (self.x - u).square()).mean()
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """`loss`; `gap`, the loss minus its least value; `distance`, |x - x*|; and `gradient`, F'(x)^2 of all clients."""
+        """`loss`; `gap`, the loss minus its least value; `distance`, |x - x*|; and `gradient`, F'(x)^2."""
         r, loss = self.x - batch[0], self.loss(batch)
         slope = (r / (1 + 0.5 * r.square())).mean()
         return {"loss": loss, "gap": loss - self.least, "distance": self.distance(), "gradient": slope.square()}
@@ -199,7 +199,9 @@ def cauchy(seed: int, *, targets: np.ndarray) -> tuple[Cauchy, ClientData]:
     if u.ndim != 1 or u.size == 0 or not np.isfinite(u).all():
         raise ValueError(f"targets: shape {u.shape} is not allowed; must be finite numbers [clients]")
     optimum, least = _cauchy_minimum(u)
-    data = ClientData({"train": (torch.from_numpy(u[:, None].copy()),)}, [np.array([i]) for i in range(len(u))], seed=seed)
+    data = ClientData(
+        {"train": (torch.from_numpy(u[:, None].copy()),)}, [np.array([i]) for i in range(len(u))], seed=seed
+    )
     return Cauchy(torch.tensor([optimum], dtype=torch.float64), least), data
 
 
