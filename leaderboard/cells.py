@@ -147,18 +147,17 @@ class Cell:
         median, low, high = median_round(np.minimum(first, last), np.isfinite(first))
         return (median, low, high) if len(first) > 2 else (median, math.nan, math.nan)
 
-    def reached(self, metric: Metric, seeds: Iterable[str] | None = None) -> float:
+    def curves(self, metric: Metric) -> pd.DataFrame:
+        """The evaluations that all runs have, by round, with a column for each seed."""
+        return pd.concat([run.curve(metric) for run in self.runs.values()], axis=1).dropna()
+
+    def reached(self, metric: Metric) -> float:
         """The first round at which the mean curve over seeds reaches a threshold, or the mean cost until then.
 
         Infinite if it does not.
-
-        Args:
-            metric: with a threshold.
-            seeds: of the mean; by default all.
         """
-        runs = [self.runs[seed] for seed in (self.runs if seeds is None else seeds)]
-        t = first_round(pd.concat([run.curve(metric) for run in runs], axis=1).dropna().mean(axis=1), metric)
-        return float(np.mean([run.spent(metric.over).get(t, math.inf) for run in runs]))
+        t = first_round(self.curves(metric).mean(axis=1), metric)
+        return float(np.mean([run.spent(metric.over).get(t, math.inf) for run in self.runs.values()]))
 
     def evaluations(self, metric: Metric, last_rounds: int) -> int:
         """How many evaluations of a run its mean is of; 0 if they do not cover the window."""

@@ -17,7 +17,7 @@ from rollcall.leaderboard import statistics
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
 from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.paper.claims import round_reached
-from rollcall.leaderboard.paper.quantities import Estimate, estimate
+from rollcall.leaderboard.paper.quantities import Quantity, estimate
 from rollcall.leaderboard.paper.sentences import change
 from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.leaderboard.render import Column, Entry, Table, finite
@@ -41,7 +41,7 @@ class Comparison:
     among: int = 1
 
     @cached_property
-    def difference(self) -> Estimate | None:
+    def difference(self) -> Quantity | None:
         """The mean paired difference and its interval. None if a run diverged or no seed has a value in both cells.
 
         With a threshold: of the first rounds that reach it; a round that was not reached is censored. Of a metric that

@@ -7,13 +7,22 @@ from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Claim, Size
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
-from rollcall.leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric, power
+from rollcall.leaderboard.paper.quantities import (
+    FEWEST,
+    Best,
+    Crossing,
+    Estimate,
+    Later,
+    Quantity,
+    estimate,
+    geometric,
+    power,
+)
 
 Verdict = Literal[
     "holds", "contradicted", "no difference that matters", "undecided", "too short", "not run", "data missing"
@@ -272,7 +281,9 @@ def _alike(cell: Cell, other: Cell, except_axes: Collection[str]) -> bool:
     )
 
 
-def _quantity(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None) -> Estimate | None:
+def _quantity(
+    claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None
+) -> Estimate | Crossing | Later | None:
     """The claim's quantity at a place, seed by seed; None if a run diverged or no seed has a value in both cells."""
     if cell.diverged or (other is not None and other.diverged):
         return None
@@ -314,32 +325,28 @@ def _slope(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
     return power(x, values.to_numpy(), all(cell.exact for cell in cells)) if len(values) else None
 
 
-def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Estimate | None:
+def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Crossing | Later | None:
     """The first round at which the mean curve over seeds reaches a threshold, or the difference of two such rounds.
 
-    The rounds of the single seeds serve the interval. A round that was not reached is censored: it is later than the
-    last one, which may be enough to decide an order.
+    Of two cells over the seeds that both have.
     """
     if not cell.measured(metric) or (other is not None and not other.measured(metric)):
         return None
     seeds = [seed for seed in cell.runs if other is None or seed in other.runs]
     if not seeds:
         return None
-    least, most = _bounds(metric, cell, seeds)
-    mean = cell.reached(metric, seeds)
-    if other is not None:
-        other_least, other_most = _bounds(metric, other, seeds)
-        least, most = least - other_most, most - other_least
-        mean -= other.reached(metric, seeds)  # NaN if neither mean curve reaches it
-    return Estimate(mean, least, most, cell.exact)
+    own, *others = (_crossing(metric, one.of(seeds)) for one in (cell, other) if one is not None)
+    return Later(own, *others) if others else own
 
 
-def _bounds(
-    metric: Metric, cell: Cell, seeds: Sequence[str]
-) -> tuple[Float[np.ndarray, "seeds"], Float[np.ndarray, "seeds"]]:
-    """The earliest and the latest round at which each seed reaches a threshold."""
-    reached = np.array([cell.runs[seed].final(metric) for seed in seeds])
-    return np.where(np.isfinite(reached), reached, [cell.runs[seed].end(metric) for seed in seeds]), reached
+def _crossing(metric: Metric, cell: Cell) -> Crossing:
+    """Where the mean curve of a cell reaches a threshold."""
+    curves = cell.curves(metric)
+    runs = list(cell.runs.values())
+    spent = np.array([run.spent(metric.over).reindex(curves.index) for run in runs])
+    end = np.array([run.end(metric) for run in runs])
+    assert metric.threshold is not None
+    return Crossing(curves.to_numpy().T, spent, end, metric.threshold, cell.exact)
 
 
 def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) -> Verdict:

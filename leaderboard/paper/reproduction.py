@@ -21,7 +21,7 @@ from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.comparison import VERSION, Comparison, pairs, versions
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, round_reached, weakest
-from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, estimate
+from rollcall.leaderboard.paper.quantities import FEWEST, Quantity, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import change, claims_list, interval
 from rollcall.leaderboard.render import Column, Entry, Table, markdown
@@ -199,13 +199,13 @@ def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequenc
 
 def printed_beside(
     cells: Iterable[Cell], numbers: Sequence[Printed], last_rounds: int
-) -> Iterator[tuple[Cell, Metric, Printed, Estimate | None]]:
+) -> Iterator[tuple[Cell, Metric, Printed, Quantity | None]]:
     """Each cell with a printed number and the measured quantity; None for the latter if a run diverged."""
     for cell, metric in product(cells, dict.fromkeys(number.metric for number in numbers)):
         number = printed_for(cell.labels, metric, numbers)
         if number is not None and number.value is not None and cell.measured(metric):
             values = cell.finals(metric, last_rounds)
-            quantity = None
+            quantity: Quantity | None = None
             if len(values) > 0 and not cell.diverged:
                 of_values = metric.threshold is None
                 quantity = estimate(values.to_numpy(), cell.exact) if of_values else round_reached(metric, cell, None)
