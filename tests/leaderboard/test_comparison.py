@@ -147,19 +147,31 @@ def test_methods_over_conditions():
     assert first["iqm"] == pytest.approx(0.8)
     assert (second["mean_rank"], second["iqm"], second["better"]) == (2, pytest.approx(0.6), 0.5)
     assert first["better"] == pytest.approx(8.5 / 9)  # 0.7, 0.8, 0.9 against 0.5, 0.6, 0.7: one tie of nine
-    assert (first["alike"], second["alike"]) == ("a", "a")  # the sign test of two conditions tells nothing
-    assert "exact sign test of equal ranks: p = 0.5" in table.caption
+    assert (first["alike"], second["alike"]) == ("a", "a")  # three seeds tell nothing
+    assert "permutation test of equal ranks over 3 seeds: p = 0.25" in table.caption  # 2 of 2^3
+    assert "not told apart (3 seeds tell none)" in table.caption
 
 
-def test_over_conditions_a_diverged_seed_is_the_worst_run_and_the_last_rank():
+def test_six_seeds_tell_two_methods_apart_whatever_the_number_of_conditions():
+    table, rows = overall_table(overall(ranking_of(ends, seed=list(range(6)))), "")
+    assert [row["alike"] for row in rows] == ["a", "b"]
+    assert "over 6 seeds: p = 0.031; " in table.caption  # 2 of 2^6
+    assert "not told apart (at 5 %, corrected for all pairs: from 1.00 ranks on)" in table.caption
+
+
+def test_over_conditions_a_diverged_run_is_the_worst_and_the_last_of_its_seed():
     ranking = ranking_of(ends)
     worse = replace(ranking, groups=[[diverging(ranking.groups[0][0], "2"), ranking.groups[0][1]], ranking.groups[1]])
     table, rows = overall_table(overall(worse), "fedavg")
     (mifa,) = (row for row in rows if row["labels"]["algorithm"] == "mifa")
-    assert (mifa["mean_rank"], mifa["diverged"]) == (1.5, 1)
+    assert (mifa["mean_rank"], mifa["diverged"]) == (pytest.approx(7 / 6), 1)  # second in one of 3 seeds x 2 conditions
     assert mifa["iqm"] == pytest.approx((0.7 + 0.7 + 0.8 + 0.8) / 4)  # one of six is off each end: -inf and 0.9
-    assert mifa["iqm_low"] is None  # of some draws more than a quarter diverged
-    assert "75.0 [diverged, " in str(table.rows)
+    assert mifa["iqm_low"] == pytest.approx(-mifa["iqm_high"] + 2 * mifa["iqm"])
+    both = replace(worse, groups=[worse.groups[0], [diverging(worse.groups[1][0], "2"), *worse.groups[1][1:]]])
+    table, rows = overall_table(overall(both), "fedavg")
+    (mifa,) = (row for row in rows if row["labels"]["algorithm"] == "mifa")
+    assert mifa["iqm"] is None  # two of six diverged, more than a quarter
+    assert "diverged" in str(table.rows)
 
 
 def test_conditions_without_a_method_are_left_out_and_counted():
@@ -178,7 +190,7 @@ def test_conditions_without_a_method_are_left_out_and_counted():
 def test_the_overall_line_of_two_methods():
     one = compared("mifa", "fedavg")
     _, data = comparison_tables({"mine": [one, one]}, "mifa", "fedavg")
-    assert (data["overall"]["better"], data["overall"]["worse"], data["overall"]["p"]) == (2, 0, 0.5)
+    assert (data["overall"]["better"], data["overall"]["worse"], data["overall"]["p"]) == (2, 0, 0.25)  # p: 2 of 2^3
     assert data["overall"]["says"].startswith("mifa is better in 2 of 2 cells, worse in 0 (by the 95 % interval).")
 
 
