@@ -69,10 +69,15 @@ class Comparison:
         return 0 if not (low > 0 or high < 0) else 1 if (low > 0) == (self.metric.direction == "max") else -1
 
     @property
+    def searched(self) -> bool:
+        """Whether settings of a cell are the best of a search, whose chance the interval does not have."""
+        return bool(self.cell.searched or self.other.searched)
+
+    @property
     def text(self) -> str:
-        """The difference and its interval, with a dagger if it holds for all comparisons together."""
-        dagger = "†" if self.verdict(1 - 0.05 / self.among) else ""
-        return f"{change(self.difference, self.metric)}{dagger}" if self.difference else ""
+        """The difference and its interval; † if it holds for all comparisons together, ‡ if `searched`."""
+        marks = ("†" if self.verdict(1 - 0.05 / self.among) else "") + ("‡" if self.searched else "")
+        return f"{change(self.difference, self.metric)}{marks}" if self.difference else ""
 
     @property
     def row(self) -> dict[str, Any]:
@@ -80,14 +85,20 @@ class Comparison:
         low, high = self.difference.interval() if self.difference else (math.nan, math.nan)
         row = {"difference": self.difference.mean if self.difference else None, "low": low, "high": high}
         counts = dict(zip(("wins", "ties", "losses"), self.wins, strict=True))
-        decided = {"corrected": bool(self.verdict(1 - 0.05 / self.among))}
+        decided = {"corrected": bool(self.verdict(1 - 0.05 / self.among)), "searched": self.searched}
         return {key: finite(value) for key, value in row.items()} | decided | counts
 
 
-HOW = (
-    "difference: minus {}, paired by seed, with its 95 % interval (Student's t, from three seeds); "
-    "†: leaves out 0 also when corrected for {} (Bonferroni)"
-)
+SEARCHED = "rates searched; not in the interval"
+
+
+def how(baseline: str, comparisons: Sequence[Comparison]) -> str:
+    """How the differences from a baseline, at least one, were computed."""
+    parts = [f"difference: minus {baseline}, paired by seed, with its 95 % interval (Student's t, from three seeds)"]
+    if any(one.metric.threshold is not None for one in comparisons):
+        parts += ["of first rounds or costs: of the two mean curves and their intervals, not paired"]
+    parts += [f"†: leaves out 0 also when corrected for {counted(comparisons[0].among, 'row')} (Bonferroni)"]
+    return "; ".join([*parts, *([f"‡: {SEARCHED}"] if any(one.searched for one in comparisons) else [])])
 
 
 Interval = tuple[float, float, float]
@@ -291,6 +302,7 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
     parts += [
         "brackets: 95 %, Student's t over seeds (jackknife), not corrected; a diverged run is worse than all others"
     ]
+    parts += [SEARCHED] if any(cell.searched for block, *_ in over.blocks for cell in block.values()) else []
     return Table(columns, entries, "; ".join(parts)), rows
 
 

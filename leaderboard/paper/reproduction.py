@@ -19,7 +19,7 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
-from rollcall.leaderboard.comparison import VERSION, Comparison, pairs, versions
+from rollcall.leaderboard.comparison import SEARCHED, VERSION, Comparison, pairs, versions
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, round_reached, weakest
 from rollcall.leaderboard.paper.quantities import FEWEST, Quantity, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
@@ -295,7 +295,8 @@ def changes(one: Judged, name: str) -> Table:
     """A row for each cell of a variant with runs of its own, over the seeds that both have."""
     metric, last_rounds = one.experiment.report.metrics[0], one.experiment.report.last_rounds
     rows: list[list[Entry]] = []
-    for after, before in pairs(versions({"paper": one.cells, name: one.variants[name].cells}), name, "paper"):
+    both = pairs(versions({"paper": one.cells, name: one.variants[name].cells}), name, "paper")
+    for after, before in both:
         compared = Comparison(after, before, metric, last_rounds).difference
         difference = change(compared, metric) if compared else ""
         means = [metric.text(cell.mean(metric, last_rounds)) for cell in (before, after)]
@@ -303,4 +304,5 @@ def changes(one: Judged, name: str) -> Table:
         rows.append([where, *means, difference, len(after.runs), f"{after.rounds_run:,}"])
     columns = [Column("cell", words=True)]
     columns += [Column(title) for title in ("paper", name, "change", "seeds", "rounds")]
-    return Table(columns, rows, f"{metric.name}; change: {name} minus paper, with its 95 % interval")
+    searched = f"; {SEARCHED}" if any(cell.searched for pair in both for cell in pair) else ""
+    return Table(columns, rows, f"{metric.name}; change: {name} minus paper, with its 95 % interval{searched}")

@@ -8,10 +8,11 @@ from scipy import stats
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.cells import cells, searches
 from rollcall.leaderboard.comparison import Comparison, against, comparison_tables, overall, overall_table, pairs
 from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, rank
+from rollcall.leaderboard.render import latex
 from rollcall.leaderboard.tables import ranking_table
 from tests.support.results import ends, experiment, runs
 
@@ -64,7 +65,8 @@ def test_a_missing_seed_is_left_out_and_two_pairs_have_no_interval():
     assert one.difference.mean == pytest.approx(0.22)
     assert (one.wins, one.verdict(), one.text) == ((2, 0, 0), 0, "+22.0")
     assert one.row == {
-        "difference": pytest.approx(0.22), "low": None, "high": None, "corrected": False, "wins": 2, "ties": 0, "losses": 0,
+        "difference": pytest.approx(0.22), "low": None, "high": None, "corrected": False, "searched": False,
+        "wins": 2, "ties": 0, "losses": 0,
     }  # fmt: skip
 
 
@@ -210,6 +212,30 @@ def test_without_a_finite_score_the_figure_has_no_shares():
     ranking = rank(runs(mine := experiment(), ends), [Metric("round_of:test/accuracy>=2", "min")], 1, axes(mine))
     data = overall_figure(overall(ranking)).spec["datasets"]
     assert (data["long"], len(data["stems"])) == ([], 2)
+
+
+def test_a_difference_of_searched_rates_says_so_beside_the_number():
+    """mifa's rate is of a search; in a part of the grid a later override has a rate of none. fedavg's own is of none."""
+    of_search = {"when": {"algorithm": "mifa"}, "set": {"local.lr": 0.3}, "searched": "paper/rates"}
+    fixed = {"when": {"algorithm": "mifa", "participation": "seldom"}, "set": {"local.lr": 0.1}}
+    mine = experiment(overrides=[of_search, fixed])
+    assert [cell.searched for cell in cells(mine, [])] == ["", "paper/rates", "", ""]
+    made = runs(mine, ends)
+    ranking = rank(made, [ACCURACY], 1, axes(mine), searched=searches(mine, made))
+    beside = against(ranking, "fedavg")
+    assert [one and one.searched for one in beside["test/accuracy"]] == [False, None, True, None]
+    assert [one.row["searched"] for one in beside["test/accuracy"] if one] == [False, True]
+    table = ranking_table(ranking, "fedavg", beside)
+    assert [row[table.titles.index("minus fedavg")] for row in table.rows] == [
+        "+20.0 [+20.0, +20.0]†", "", "+20.0 [+20.0, +20.0]†‡", "",
+    ]  # fmt: skip
+    assert "; ‡: rates searched; not in the interval" in table.caption
+    assert r"$\dag{}$" not in latex(table)
+    assert r"\dag{}\ddag{}" in latex(table)
+    assert "rates searched; not in the interval" in overall_table(overall(ranking), "")[0].caption
+    plain = ranking_of(ends)
+    assert "searched" not in ranking_table(plain, "fedavg", against(plain, "fedavg")).caption
+    assert "searched" not in overall_table(overall(plain), "")[0].caption
 
 
 def test_the_best_mark_says_of_which_rows():
