@@ -14,6 +14,7 @@ PLAIN = {
     "ridge": {"clients": 4, "samples": 20, "dimension": 5},
     "sun_synthetic": {"clients": 4, "samples": 20, "dimension": 3},
     "leaf_synthetic": {"clients": 4},
+    "synthetic_clustered": {"clients": 4},
     "digits": {"clients": 4, "model": "linear"},
 }
 SMALL = ["fashion_mnist", "svhn", "cifar100", "cinic10"]
