@@ -99,6 +99,12 @@ class Cell:
         values = {seed: run.final(metric, last_rounds, at, per) for seed, run in runs.items()}
         return pd.Series(values, dtype=float).dropna()
 
+    def over_time(self, metric: Metric, quantity: Literal["time-average", "maximum"]) -> pd.Series:
+        """The mean or the largest of all regular evaluations of every run that did not diverge, by seed."""
+        curves = {seed: run.curve(metric) for seed, run in self.ended.runs.items() if run.has(metric)}
+        values = {seed: curve.max() if quantity == "maximum" else curve.mean() for seed, curve in curves.items()}
+        return pd.Series(values, dtype=float).dropna()
+
     def scores(self, metric: Metric, last_rounds: int) -> pd.Series:
         """The score of every run that has a final value, by seed; larger is better.
 

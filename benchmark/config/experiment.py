@@ -202,6 +202,11 @@ class Experiment(Settings):
             for number, claim in enumerate(part.claims):
                 for key in ("where", "of", "minus", "over"):
                     _check_labels(f"{path}claims.{number}.{key}", getattr(claim, key) or {}, shown)
+                for name, reading in claim.readings.items():
+                    at = f"{path}claims.{number}.readings.{name}"
+                    _check_labels(f"{at}.where", reading.where, shown)
+                    if reading.variant:
+                        _check_one_of(f"{at}.variant", reading.variant, {} if path else self.variants)
                 if claim.either is not None:
                     _check_one_of(f"{path}claims.{number}.either", claim.either, claim.of)
                 if claim.along is not None:

@@ -1,8 +1,8 @@
 """Whether the claims of a paper hold in the results."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -16,10 +16,17 @@ from rollcall.leaderboard.cells import Cell, after_equal_rounds
 from rollcall.leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric, power
 
 Verdict = Literal[
-    "holds", "contradicted", "no difference that matters", "undecided", "too short", "not run", "data missing"
+    "holds",
+    "contradicted",
+    "erratum",
+    "not testable",
+    "no difference that matters",
+    "undecided",
+    "too short",
+    "not run",
+    "data missing",
 ]
-"""A verdict of the results on a statement. Of several verdicts, `contradicted` counts if it is among them, else the
-weakest one (see `weakest`); `data missing` counts only if nothing else is known."""
+"""A verdict of the results on a statement. See `weakest` for the verdict over several."""
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """In the order in which tables list them."""
@@ -42,6 +49,7 @@ class PlaceResult:
         seeds: number of seeds of both cells.
         reached: rounds of both cells, and how many are planned.
         short: of a verdict `too short`, the reason: `300 of 2,000 rounds`.
+        reading: name of the reading that it is under; empty if the claim has none.
     """
 
     labels: dict[str, str]
@@ -53,6 +61,7 @@ class PlaceResult:
     seeds: int = 0
     reached: tuple[int, int] = (0, 0)
     short: str = ""
+    reading: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,8 @@ class ClaimResult:
         places: one result for each cell or pair of cells.
         level: of the intervals that decide it.
         unmeasured: the metrics of the claim that no run of its cells measured, although there are runs.
+        readings: the result under each of its readings, by name.
+        misses: the readings whose data are not the paper's, by the printed number that identifies them.
     """
 
     claim: Claim
@@ -72,9 +83,38 @@ class ClaimResult:
     places: tuple[PlaceResult, ...]
     level: float = 0.95
     unmeasured: tuple[Metric, ...] = ()
+    readings: dict[str, "ClaimResult"] = field(default_factory=dict)
+    misses: frozenset[str] = frozenset()
 
     @property
     def verdict(self) -> Verdict:
+        """The verdict over all readings, or over all places; of a false formula `erratum`."""
+        found = self._over_readings if self.readings else self._over_places
+        return "erratum" if self.claim.erratum and found == "contradicted" else found
+
+    @property
+    def _over_readings(self) -> Verdict:
+        """The verdict over the readings of the paper.
+
+        `not testable` if one holds and another contradicts, or if the data of all that were run are not the paper's. If
+        all decided ones agree, theirs; `undecided` while others are open, or if it is another at rates as good. A
+        reading that was fitted to a printed number decides nothing.
+        """
+        of_paper = {name: self.readings[name].verdict for name, one in self.claim.of_paper.items() if not one.fitted}
+        decided = {verdict for verdict in of_paper.values() if verdict in DECIDED}
+        ran = {name for name, verdict in of_paper.items() if verdict not in ("not run", "data missing")}
+        if decided >= {"holds", "contradicted"} or (ran and ran <= self.misses):
+            return "not testable"
+        if not decided:
+            return weakest(verdict for name, verdict in of_paper.items() if name in ran or not ran)
+        at_rates = {result.verdict for name, result in self.readings.items() if name not in self.claim.of_paper}
+        differ = "contradicted" in decided and len(decided | at_rates.intersection(DECIDED)) > 1
+        differ |= "contradicted" in at_rates and "contradicted" not in decided
+        is_open = any(verdict not in DECIDED for verdict in of_paper.values())
+        return "undecided" if differ or is_open else weakest(decided)
+
+    @property
+    def _over_places(self) -> Verdict:
         """The verdict over all places whose data exist.
 
         Of k places one is more likely to be contradicted by chance. So for this their intervals have a higher level,
@@ -98,7 +138,7 @@ class ClaimResult:
 
         If the mean of a place is outside the bounds, the claim would be contradicted there; otherwise it would hold.
         """
-        if self.verdict != "undecided" or any(place.diverged for place in self.places):
+        if self.readings or self.verdict != "undecided" or any(place.diverged for place in self.places):
             return None
         quantities = [place.quantity for place in self.places if isinstance(place.quantity, Estimate)]
         least, most = self.claim.least, self.claim.most
@@ -117,27 +157,72 @@ class ClaimResult:
 
 UNDECIDED: tuple[Verdict, ...] = ("undecided", "no difference that matters")
 
+DECIDED: tuple[Verdict, ...] = ("holds", "contradicted", "no difference that matters")
+
+ORDER: tuple[Verdict, ...] = (
+    "erratum",
+    "not testable",
+    "contradicted",
+    "not run",
+    "too short",
+    "undecided",
+    "no difference that matters",
+    "holds",
+)
+"""Of several verdicts the first one in this order counts."""
+
 
 def weakest(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict over several: of a claim over its places, of a statement over its claims.
 
-    `contradicted` if one is; else the weakest of those whose data exist, `holds` if all hold.
+    The first of them in `ORDER`; `data missing` only if nothing else is known, `not run` if there is none.
     """
     among = set(verdicts)
-    if "contradicted" in among:
-        return "contradicted"
-    order: tuple[Verdict, ...] = ("not run", "too short", "undecided", "no difference that matters", "holds")
-    return next((verdict for verdict in order if verdict in among), "data missing" if among else "not run")
+    return next((verdict for verdict in ORDER if verdict in among), "data missing" if among else "not run")
 
 
-def check_claim(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> ClaimResult:
-    """Decide a claim.
+Results = tuple[Experiment, Sequence[Cell]]
+"""An experiment, or one with the changes of a variant, and its cells."""
+
+
+def check_claim(
+    claim: Claim,
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    variant: Callable[[str], Results] | None = None,
+    identified: ClaimResult | None = None,
+) -> ClaimResult:
+    """Decide a claim, under each of its readings if it has some.
 
     Args:
         claim: of an experiment, or of its variant.
         experiment: for the default metric, the last rounds and the size that decides.
         cells: of the experiment.
+        variant: gives a variant of the experiment by name; needed if a reading names one.
+        identified: the result of the claim whose printed number identifies the paper's data; without it no reading is
+            known to have other data. A claim with `identifies` is this claim itself.
     """
+    if not (claim.readings or claim.data or claim.identifies):
+        return _decide(claim, experiment, cells)
+    readings: dict[str, ClaimResult] = {}
+    for name, reading in {**claim.of_paper, **claim.readings}.items():
+        own, its_cells = variant(reading.variant) if reading.variant and variant else (experiment, cells)
+        readings[name] = _decide(claim.model_copy(update={"where": claim.where | reading.where}), own, its_cells)
+    by_number = readings if claim.identifies else identified.readings if identified else {}
+    misses = {name for name, result in by_number.items() if name in readings and _misses(result)}
+    places = [replace(place, reading=name) for name, result in readings.items() for place in result.places]
+    first = next(iter(readings.values()))
+    unmeasured = tuple(dict.fromkeys(metric for result in readings.values() for metric in result.unmeasured))
+    return ClaimResult(claim, first.metric, tuple(places), first.level, unmeasured, readings, frozenset(misses))
+
+
+def _misses(result: ClaimResult) -> bool:
+    """Whether a printed number was judged, and is outside the interval of the measured one somewhere."""
+    return any(place.size == "differs" for place in result.places)
+
+
+def _decide(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> ClaimResult:
+    """Decide a claim in the cells of one reading."""
     metric = claim.metric or experiment.report.metrics[0]
     metrics = [metric, *([claim.against] if claim.against else []), *([claim.per] if claim.per else [])]
     pairs = list(_pairs(claim, metric, cells))
@@ -214,7 +299,7 @@ def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
 
 
 def _too_short(claim: Claim, experiment: Experiment, cell: Cell) -> str:
-    """How far a cell is from the size that decides the claim, which was written before it ran; empty if it has it."""
+    """How far a cell is from the size that decides the claim; empty if it has it."""
     own, size = claim.size or Size(), experiment.decides
     rounds = min(own.rounds or claim.last_round or size.rounds or cell.rounds, cell.rounds)
     if not cell.is_analysis and cell.rounds_run < rounds:
@@ -291,6 +376,8 @@ def _values(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, ot
 
     def of(cell: Cell, metric: Metric) -> pd.Series:
         last_rounds = experiment.report.last_rounds
+        if claim.quantity != "final":
+            return cell.over_time(metric, claim.quantity)
         read = cell.finals(metric, last_rounds, claim.at, claim.per)
         return read / cell.finals(metric, last_rounds) if claim.share else read
 
