@@ -102,8 +102,8 @@ class Cell:
         return pd.Series(values, dtype=float).dropna()
 
     def over_time(self, metric: Metric, quantity: Literal["time-average", "maximum"]) -> pd.Series:
-        """The mean or the largest of all regular evaluations of every run that did not diverge, by seed."""
-        curves = {seed: run.curve(metric) for seed, run in self.ended.runs.items() if run.has(metric)}
+        """The mean or the largest of all evaluations of every run that did not diverge, by seed."""
+        curves = {seed: run.history[metric.column].dropna() for seed, run in self.ended.runs.items() if run.has(metric)}
         values = {seed: curve.max() if quantity == "maximum" else curve.mean() for seed, curve in curves.items()}
         return pd.Series(values, dtype=float).dropna()
 

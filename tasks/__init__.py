@@ -32,6 +32,7 @@ from rollcall.tasks.partitions import PARTITIONS as PARTITIONS
 from rollcall.tasks.supervised import Supervised as Supervised
 from rollcall.tasks.supervised import SupervisedTask as SupervisedTask
 from rollcall.tasks.supervised import supervised as supervised
+from rollcall.tasks.synthetic_clustered import synthetic_clustered as synthetic_clustered
 from rollcall.tasks.table import table as table
 
 TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
@@ -41,6 +42,7 @@ TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "ridge": ridge,
     "sun_synthetic": sun_synthetic,
     "leaf_synthetic": leaf_synthetic,
+    "synthetic_clustered": synthetic_clustered,
     "table": table,
     "digits": digits,
     "mnist": mnist,

@@ -20,9 +20,9 @@ class SoftmaxRegression(Classifier):
         ridge: weight of the penalty, see `Classifier`.
     """
 
-    def __init__(self, ridge: float) -> None:
+    def __init__(self, ridge: float, dimension: int = DIMENSION, outputs: int = CLASSES) -> None:
         super().__init__(lr=0.01, ridge=ridge)
-        self.logits = nn.Linear(DIMENSION, CLASSES)
+        self.logits = nn.Linear(dimension, outputs)
 
     def forward(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n C"]:
         """Logits."""
@@ -47,7 +47,7 @@ def leaf_synthetic(
     validation: float = 0.0,
     test: float = 0.1,
     ridge: float = 0.0,
-    labelling: Literal["own", "shared"] = "own",
+    labelling: Literal["own", "shared"] | float = "own",
 ) -> tuple[SoftmaxRegression, ClientData]:
     """Softmax regression on Synthetic(gamma, delta): each client has its own inputs and its own linear rule.
 
@@ -64,6 +64,9 @@ def leaf_synthetic(
     v_k = B_k in all coordinates. With gamma = 0 this is `--iid` of [CAF]'s code, in which gamma has no effect; the
     deviations gamma U_k and gamma c_k are Rollcall's.
 
+    A number s between 0 and 1 is between the two: W_k = (1 - s) W + (s + (1 - s) gamma) U_k, b_k alike, and v_k ~
+    N(B_k, s^2). It is `shared` at 0; at 1 its law is that of `own`.
+
     Args:
         seed: of all draws.
         gamma: difference between the clients' rules if `labelling` is `shared`. With `own` it is meant so, but the
@@ -73,7 +76,7 @@ def leaf_synthetic(
         validation: share of each client's samples held out for validation, rounded.
         test: share of each client's samples held out for testing, rounded; a tenth in [CAF]'s code.
         ridge: see `SoftmaxRegression`; [CAF] uses 1e-2, as weight decay.
-        labelling: each client has its `own` rule, or a deviation from a `shared` one, see above.
+        labelling: each client has its `own` rule, or a deviation from a `shared` one, or s, see above.
 
     Raises:
         ValueError: an option out of range.
@@ -81,10 +84,13 @@ def leaf_synthetic(
     need_least(1, clients=clients)
     need_least(0, gamma=gamma, delta=delta, ridge=ridge)
     need_shares(validation, test)
-    rule = _rule(stream(seed, "leaf rule")) if labelling == "shared" else None
+    own = {"own": 1.0, "shared": 0.0}[labelling] if isinstance(labelling, str) else labelling
+    if not 0 <= own <= 1:
+        raise ValueError(f"labelling: {labelling} is not allowed; must be `own`, `shared` or in [0, 1]")
+    rule = None if labelling == "own" else _rule(stream(seed, "leaf rule"))
     sizes = np.floor(stream(seed, "leaf sizes").lognormal(4, 2, clients)).astype(np.int64) + 50
     inputs, labels = zip(
-        *(_samples(stream(seed, "leaf client", k), n, gamma, delta, rule) for k, n in enumerate(sizes.tolist())),
+        *(_samples(stream(seed, "leaf client", k), n, gamma, delta, rule, own) for k, n in enumerate(sizes.tolist())),
         strict=True,
     )
     rows: dict[str, list[np.ndarray]] = {"train": [], "validation": [], "test": []}
@@ -162,15 +168,18 @@ def _rule(draw: np.random.Generator) -> Rule:
 
 
 def _samples(
-    draw: np.random.Generator, n: int, gamma: float, delta: float, shared: Rule | None = None
+    draw: np.random.Generator, n: int, gamma: float, delta: float, shared: Rule | None = None, own: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A client's inputs [n, d] and labels [n], by its own rule or by a deviation from the shared one."""
+    """A client's inputs [n, d] and labels [n], by its own rule or between it and a deviation from the shared one."""
     u, B = gamma * draw.standard_normal(), delta * draw.standard_normal()
     W, b = _rule(draw)
+    v = B + own * draw.standard_normal(DIMENSION) if own else np.full(DIMENSION, B)
     if shared is None:
-        W, b, v = u + W, u + b, B + draw.standard_normal(DIMENSION)
+        W, b = u + W, u + b
     else:  # without u, which would cancel in the argmax
-        W, b, v = shared[0] + gamma * W, shared[1] + gamma * b, np.full(DIMENSION, B)
+        W, b = (
+            (1 - own) * common + (own + (1 - own) * gamma) * mine for common, mine in zip(shared, (W, b), strict=True)
+        )
     deviations = np.arange(1, DIMENSION + 1) ** -0.6
     x = v + deviations * draw.standard_normal((n, DIMENSION))
     return x, (x @ W + b).argmax(axis=1)

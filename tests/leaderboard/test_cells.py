@@ -136,3 +136,14 @@ def test_a_place_that_asks_for_fewer_rounds_looks_at_the_same_run():
         rounds, end = (30, 0.3) if cell.labels["panel"] == "short" else (100, 1.0)
         assert (cell.rounds_run, cell.rounds, len(cell.runs)) == (rounds, rounds, 3)
         assert cell.finals(ACCURACY, 1).tolist() == pytest.approx([end] * 3)
+
+
+def test_all_evaluations_count_over_time():
+    """Those between the regular ones, too: 0, 0.6, 0.3 after rounds 0, 5 and 10."""
+    made = experiment()
+    found = runs(made, lambda *_: [0.0, 0.3], rounds=10)
+    (cell, *_) = cells(made, found)
+    for run in cell.runs.values():
+        run.history.loc[5, "test/accuracy"] = 0.6
+    assert cell.over_time(ACCURACY, "time-average").tolist() == pytest.approx([0.3] * 3)
+    assert cell.over_time(ACCURACY, "maximum").tolist() == [0.6] * 3

@@ -15,6 +15,7 @@ PLAIN = {
     "cauchy": {"targets": np.array([0.5, 2.0, 1.0, 3.0])},
     "sun_synthetic": {"clients": 4, "samples": 20, "dimension": 3},
     "leaf_synthetic": {"clients": 4},
+    "synthetic_clustered": {"clients": 4},
     "digits": {"clients": 4, "model": "linear"},
 }
 SMALL = ["fashion_mnist", "svhn", "cifar100", "cinic10"]

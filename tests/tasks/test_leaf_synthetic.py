@@ -53,6 +53,12 @@ def test_sizes_are_lognormal_above_fifty():
     assert np.log(middle + 0.5) == pytest.approx([4 - 1.349, 4, 4 + 1.349], abs=0.3)
 
 
+def test_all_the_way_to_own_is_own():
+    _, own = leaf_synthetic(4, clients=5)
+    _, data = leaf_synthetic(4, clients=5, labelling=1.0)
+    assert all(torch.equal(*columns) for columns in zip(own.splits["train"], data.splits["train"], strict=True))
+
+
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 4.0])
 def test_gamma_does_not_show_in_which_class_wins(gamma):
     # u_k is added to all classes alike: W_k x + b_k shifts by u_k (sum x + 1) in every logit, and argmax stays.
@@ -92,22 +98,27 @@ def keyed(*key):
     return np.random.default_rng([seed, crc32(purpose.encode()), *rest])
 
 
-@pytest.mark.parametrize(("gamma", "delta"), [(0.0, 0.0), (0.5, 0.25), (1.0, 1.0)])
-def test_the_shared_rule_and_its_deviations_by_hand(gamma, delta):
-    """W_k = W + gamma U_k, b_k = b + gamma c_k and x ~ N(B_k, Sigma), from the keyed numbers."""
-    _, data = leaf_synthetic(11, gamma=gamma, delta=delta, clients=6, test=0.0, labelling="shared")
+@pytest.mark.parametrize(
+    ("gamma", "delta", "own"), [(0.0, 0.0, 0), (0.5, 0.25, 0), (1.0, 1.0, 0), (0.5, 0.5, 0.25), (0.0, 0.0, 0.75)]
+)
+def test_the_shared_rule_and_its_deviations_by_hand(gamma, delta, own):
+    """W_k = W + gamma U_k, b_k = b + gamma c_k and x ~ N(B_k, Sigma), from the keyed numbers; or a part of the way to own."""
+    _, data = leaf_synthetic(11, gamma=gamma, delta=delta, clients=6, test=0.0, labelling=own or "shared")
     common = keyed(11, "leaf rule")
     W, b = common.normal(size=(60, 10)), common.normal(size=10)
     for k, (x, y) in enumerate(clients_of(data)):
         draw = keyed(11, "leaf client", k)
         _, B = draw.normal(), draw.normal()
         U, c = draw.normal(size=(60, 10)), draw.normal(size=10)
+        v = own * draw.normal(size=60) if own else np.zeros(60)
         noise = draw.normal(size=x.shape)
         logits = np.empty((len(x), 10))
         for j in range(60):
-            assert x[:, j] == pytest.approx(delta * B + (j + 1) ** -0.6 * noise[:, j])
+            assert x[:, j] == pytest.approx(delta * B + v[j] + (j + 1) ** -0.6 * noise[:, j])
         for label in range(10):
-            logits[:, label] = x @ (W[:, label] + gamma * U[:, label]) + b[label] + gamma * c[label]
+            by_common = x @ (W[:, label] + gamma * U[:, label]) + b[label] + gamma * c[label]
+            by_own = x @ U[:, label] + c[label]
+            logits[:, label] = own * by_own + (1 - own) * by_common
         assert np.array_equal(y, logits.argmax(axis=1))
         assert data.histogram[k].tolist() == [(y == c).sum() for c in range(10)]
         assert data.classes[k] == pytest.approx([(y == c).mean() for c in range(10)])
@@ -137,6 +148,7 @@ def test_every_client_holds_out_its_share():
         ({"clients": 0}, "clients: 0 is not allowed; must be at least 1"),
         ({"gamma": -1.0}, "gamma: -1.0 is not allowed; must be at least 0"),
         ({"ridge": float("nan")}, "ridge: nan is not allowed"),
+        ({"labelling": 1.5}, "labelling: 1.5 is not allowed"),
         ({"validation": 0.95}, r"validation: 0.95 is not allowed; must be in \[0, 0.9\]"),
         ({"validation": 0.5, "test": 0.5}, r"test: 0.5 is not allowed; must be in \[0, 0.4\], with validation"),
     ],

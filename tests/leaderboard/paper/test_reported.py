@@ -2,12 +2,14 @@
 
 import math
 
+import pandas as pd
 import pytest
 
+from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.cli.papers import papers
-from rollcall.leaderboard.paper.reported import printed, printed_for
+from rollcall.leaderboard.paper.reported import FOLDER, printed, printed_for
 
 
 def test_printed_numbers_in_our_units(numbers):
@@ -54,3 +56,13 @@ def test_printed_numbers_belong_to_cells_of_the_experiment(made):
         beside = [cell for cell in labels if number.labels.items() <= cell.items()]
         known = all(label in {cell.get(axis) for cell in labels} for axis, label in number.labels.items())
         assert beside or not known
+
+
+def test_differences_in_the_table_of_ca_feds_readme():
+    table = pd.read_csv(FOLDER / "ca_fed_readme.csv").set_index(["dataset", "algorithm"])
+    judged = {"time-average": "time_average_percent", "maximum": "maximum_percent"}
+    claims = [claim for claim in Experiment.read("ca_fed/released").claims if claim.printed]
+    assert [claim.quantity for claim in claims] == list(judged)
+    for claim in claims:
+        percent = table.loc["synthetic_clustered"][judged[claim.quantity]]
+        assert claim.printed == pytest.approx(((percent["ca_fed"] - percent.drop("ca_fed")) / 100).to_dict())
