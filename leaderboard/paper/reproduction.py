@@ -88,7 +88,7 @@ class Message(Settings):
     """A core message of a paper. Its claims decide it.
 
     `number` is the statement whose numbers stand beside the message, `place` the labels of one of its places by axis,
-    and `reading` one of its readings; by default the first.
+    `reading` one of its readings (by default the first), and `what` says what the numbers are.
     """
 
     paper: Literal["PBC", "SUN", "FOC", "CAF", "HAR"]
@@ -331,22 +331,22 @@ def messages(told: Sequence[Told]) -> list[ToldMessage]:
     """The core messages of the papers, each with the first verdict in `ORDER` of its claims, and with its numbers."""
     listed = [validated(Message, content) for content in load_yaml(MESSAGES)]
     own = [result for _, _, result in of_papers(told)]
-    return [_told(one, [result for result in own if result.claim.statement in one.statements]) for one in listed]
+    return [_told(one, own) for one in listed]
 
 
 def _told(message: Message, results: Sequence[ClaimResult]) -> ToldMessage:
-    """A core message with the numbers of the place that it names, or of the first one with a printed number."""
-    verdict = weakest(result.verdict for result in results)
-    places = [
+    """A core message with the numbers of the first place of its `number` that has the labels and the reading."""
+    verdict = weakest(result.verdict for result in results if result.claim.statement in message.statements)
+    places = (
         (result, place)
         for result in results
         for place in result.places
         if place.quantity is not None
-        and (not message.number or result.claim.statement == message.number)
+        and result.claim.statement == message.number
         and (not message.reading or place.reading == message.reading)
-        and all(place.labels.get(axis, label) == label for axis, label in message.place.items())
-    ]
-    result, place = next((one for one in places if one[1].printed is not None), places[0] if places else (None, None))
+        and message.place.items() <= place.labels.items()
+    )
+    result, place = next(places, (None, None))
     if result is None or place is None or place.quantity is None:
         return ToldMessage(message, verdict)
     unit = unit_of(result)
