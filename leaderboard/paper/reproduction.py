@@ -98,6 +98,7 @@ class Message(Settings):
     number: str = ""
     place: dict[str, str] = Field({})
     reading: str = ""
+    what: str = ""
 
 
 class Statement(Settings):
