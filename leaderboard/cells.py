@@ -1,7 +1,7 @@
 """The cells of an experiment with the runs that belong to them, and their numbers."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +33,7 @@ class Cell:
         rounds, seeds: numbers that the experiment's file asks for; in a ranking, the number of seeds that were run.
         runs: by seed, of one source and equally long; the longest one if a seed was run several times.
         beside: by seed, the user's own runs, where they are shorter or fewer than the kept ones and so do not count.
+        searched: the experiment in which a search found some of its settings, as learning rates; empty if none did.
     """
 
     labels: dict[str, str]
@@ -40,6 +41,7 @@ class Cell:
     seeds: int
     runs: dict[str, Run] = field(default_factory=dict)
     beside: dict[str, Run] = field(default_factory=dict)
+    searched: str = ""
 
     @property
     def rounds_run(self) -> int:
@@ -153,18 +155,17 @@ class Cell:
         median, low, high = median_round(np.minimum(first, last), np.isfinite(first))
         return (median, low, high) if len(first) > 2 else (median, math.nan, math.nan)
 
-    def reached(self, metric: Metric, seeds: Iterable[str] | None = None) -> float:
+    def curves(self, metric: Metric) -> pd.DataFrame:
+        """The evaluations that all runs have, by round, with a column for each seed."""
+        return pd.concat([run.curve(metric) for run in self.runs.values()], axis=1).dropna()
+
+    def reached(self, metric: Metric) -> float:
         """The first round at which the mean curve over seeds reaches a threshold, or the mean cost until then.
 
         Infinite if it does not.
-
-        Args:
-            metric: with a threshold.
-            seeds: of the mean; by default all.
         """
-        runs = [self.runs[seed] for seed in (self.runs if seeds is None else seeds)]
-        t = first_round(pd.concat([run.curve(metric) for run in runs], axis=1).dropna().mean(axis=1), metric)
-        return float(np.mean([run.spent(metric.over).get(t, math.inf) for run in runs]))
+        t = first_round(self.curves(metric).mean(axis=1), metric)
+        return float(np.mean([run.spent(metric.over).get(t, math.inf) for run in self.runs.values()]))
 
     def evaluations(self, metric: Metric, last_rounds: int) -> int:
         """How many evaluations of a run its mean is of; 0 if they do not cover the window."""
@@ -183,7 +184,8 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     runs = list(runs)
     grid = places(_with_own_methods(experiment, runs))
     by_length = sorted(runs, key=lambda run: run.rounds)
-    longest = {(run.source, _key(run.settings), run.tags["seed"]): run for run in by_length}  # of equal ones the later
+    # of equally long ones the later
+    longest = {(run.source, key_of(run.settings), run.tags["seed"]): run for run in by_length}
     by_labels: dict[Labels, list[Place]] = {}
     rounds: dict[str, int] = {}
     for place in grid:
@@ -194,12 +196,13 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         """The cell of places that differ in their seeds."""
         found: dict[Literal["own", "kept"], dict[str, Run]] = {"own": {}, "kept": {}}
         for place in same:
-            key, seed = _key(place.settings), str(place.seed)
+            key, seed = key_of(place.settings), str(place.seed)
             for source, by_seed in found.items():
                 run = longest.get((source, key, seed))
                 if run is not None:  # another place may ask for more rounds of the same run
                     by_seed[seed] = run.until(place.rounds) if place.rounds < rounds[place.digest] else run
-        planned = Cell(same[0].labels, same[0].rounds, len({place.seed for place in same}))
+        seeds = len({place.seed for place in same})
+        planned = Cell(same[0].labels, same[0].rounds, seeds, searched=same[0].searched)
         both = [replace(planned, runs=by_seed) for by_seed in found.values()]
         lengths = [{run.rounds for run in cell.runs.values()} for cell in both]
         own, kept = (cell.until(min(of)) if len(of) > 1 else cell for cell, of in zip(both, lengths, strict=True))
@@ -207,6 +210,12 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         return own if replaced else replace(kept, beside=own.runs)
 
     return [cell_of(same) for same in by_labels.values()]
+
+
+def searches(experiment: Experiment, runs: Sequence[Run]) -> dict[Settings, str]:
+    """The experiment in which a search found settings of a cell, by all settings of the cell but `FREE` ones."""
+    grid = places(_with_own_methods(experiment, runs))
+    return {key_of(place.settings): place.searched for place in grid if place.searched}
 
 
 def planned_rounds(experiment: Experiment) -> int:
@@ -260,6 +269,7 @@ def _is_own_and_there(name: str) -> bool:
         return False
 
 
-def _key(settings: dict[str, str]) -> Settings:
+def key_of(settings: Mapping[str, str]) -> Settings:
+    """The settings of a run but `FREE` ones: equal for the runs of a cell."""
     free = tuple(f"{name}." for name in FREE)
     return tuple(sorted((key, value) for key, value in settings.items() if not f"{key}.".startswith(free)))

@@ -24,31 +24,45 @@ from rollcall.participation.theory.weights import effective_weights_independent,
 UnitLaw: TypeAlias = Literal["uniform", "exponential", "power_law"]
 
 
-def prop1_limit(seed: int, *, targets: np.ndarray, probability: np.ndarray) -> pd.DataFrame:
+def prop1_limit(
+    seed: int, *, targets: np.ndarray, probability: np.ndarray, gamma: float = 0.0, period: int = 40
+) -> pd.DataFrame:
     """Limit of E[x] of FedAvg on scalar quadratics 0.5 (x - u_i)^2 under independent uplinks ([PBC] Eq. 3).
 
-    The sums over all sets of clients are written out, so that m is to be small. Nothing is drawn.
+    The sums over all sets of clients are written out, so that m is to be small. Nothing is drawn. With `gamma` above 0
+    the p_i vary as in [PBC] Eq. 15, and the limit is that of a small rate: all rounds of a period count alike.
 
     Columns: x, the limit; `train/bias` as in the task `quadratic`: x minus the mean of the u_i, which is the optimum;
-    `apart`, the largest difference between a client's coefficient in Eq. 3 and E[1{i in A}/|A|] of a round that is not
-    empty.
+    `off`, its absolute value; `apart`, the largest difference between a client's coefficient in Eq. 3 and
+    E[1{i in A}/|A|] of a round that is not empty, in the rounds of a period together.
 
     Args:
         seed: not used.
         targets: u, [m].
         probability: p, [m].
+        gamma: depth of the variation p_i^t = p_i (1 - gamma + gamma sin(2 pi t / period)), at most 1/2.
+        period: P, rounds.
     """
-    p = np.asarray(probability, dtype=np.float64)
-    m = len(p)
-    coefficients = np.zeros(m)
+    check("gamma", gamma, 0, 0.5)
+    phases = range(period if gamma else 1)
+    at = [
+        np.asarray(probability, dtype=np.float64) * (1 - gamma + gamma * np.sin(2 * np.pi * t / period)) for t in phases
+    ]
+    coefficients = normalised(np.sum([_coefficients(p) for p in at], axis=0))
+    x = float(coefficients @ targets)
+    bias = x - float(np.mean(targets))
+    apart = np.abs(coefficients - normalised(np.sum([effective_weights_independent(p) for p in at], axis=0))).max()
+    return pd.DataFrame({"round": [0], "x": [x], "train/bias": [bias], "off": [abs(bias)], "apart": [apart]})
+
+
+def _coefficients(p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
+    """The numerators of Eq. 3, term by term as printed; over 1 - prod (1 - p_i) they are the weights of the u_i."""
+    m, found = len(p), np.zeros(len(p))
     for i in range(m):
         others = np.delete(p, i)  # B_j: the sets of j - 1 other clients
         sums = [sum(map(np.prod, combinations(others, j - 1))) for j in range(1, m + 1)]
-        coefficients[i] = p[i] * sum((-1) ** (j + 1) * one / j for j, one in enumerate(sums, 1))
-    coefficients /= 1 - np.prod(1 - p)
-    x = float(coefficients @ targets)
-    apart = np.abs(coefficients - normalised(effective_weights_independent(p))).max()
-    return pd.DataFrame({"round": [0], "x": [x], "train/bias": [x - float(np.mean(targets))], "apart": [apart]})
+        found[i] = p[i] * sum((-1) ** (j + 1) * one / j for j, one in enumerate(sums, 1))
+    return found
 
 
 def class_weights_sorted(seed: int, *, classes: int = 10, sigma0: float = 10.0) -> pd.DataFrame:

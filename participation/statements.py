@@ -119,6 +119,92 @@ def fedpbc_bounds(seed: int, *, problem: np.ndarray, lr: float, rounds: int, ste
     )
 
 
+def local_drift(seed: int, *, steps: int, lr: float, draws: int = 10_000) -> pd.DataFrame:
+    """Both sides of [PBC] Lemma 1, the change of a client's gradient over s local steps, on functions with |F''| <= L.
+
+    Their slopes are a + b x + c sin(w x + v) with |b| + c w = L, of random signs; one is the concave -L x^2 / 2, at
+    which both sides are equal.
+
+    Columns: `drift`, the largest |sum over k < s of F'(x_k) - F'(x_0)| over kappa eta s (s - 1) / 2 L |F'(x_0)|;
+    `kappa`, the smallest; `falls`, its largest fall from one eta L to the next, on a grid up to the one here.
+
+    Args:
+        seed: of the functions and of x_0.
+        steps: s, at least 2; for one step kappa is 0/0 as printed, and 0 by Remark 1.
+        lr: eta.
+        draws: number of functions. L is exp(N(0, 1)).
+    """
+    draw, s = stream(seed, "local drift"), steps
+
+    def kappa(y: np.ndarray) -> np.ndarray:
+        """Of y = eta L, as a sum: the printed quotient loses digits where y is small."""
+        return np.sum([comb(s, j) * y ** (j - 2) for j in range(2, s + 1)], axis=0) / comb(s, 2)
+
+    L, part = np.exp(draw.standard_normal(draws)), draw.random(draws)
+    a, v, w, x = draw.standard_normal((4, draws))
+    w = np.exp(w)
+    b, c = np.where(draw.random(draws) < 0.5, -1, 1) * part * L, (1 - part) * L / w
+    b[0], a[0], c[0] = -L[0], 0.0, 0.0
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        return a + b * x + c * np.sin(w * x + v)
+
+    first, change = slope(x), np.zeros(draws)
+    for _ in range(s):
+        now = slope(x)
+        change += now - first
+        x = x - lr * now
+    ratio = np.abs(change) / (kappa(lr * L) * lr * comb(s, 2) * L * np.abs(first))
+    grid = kappa(np.linspace(0, lr * L.max(), 1000))
+    return _row(drift=ratio.max(), kappa=kappa(lr * L).min(), falls=-np.diff(grid).min())
+
+
+def fedsgd_bounds(
+    seed: int,
+    *,
+    sizes: tuple[int, ...],
+    events: np.ndarray,
+    inside: float | np.ndarray,
+    targets: np.ndarray,
+    rounds: int,
+    delta: float = 0.01,
+) -> pd.DataFrame:
+    """The bounds of [HAR] on the mean squared gradient of FedSGD with full gradients, at a rate of 1/sqrt(T).
+
+    The clients' losses are those of the task `cauchy`: F_m = log((x - u_m)^2 / 2 + 1), so that beta = 1, and D = 1/2
+    for F and for each F_m, which the proofs use. sigma^2 of Assumption 2 is M D times the largest variance of a weight.
+
+    Columns: `bound`, of Theorem 1; `weighted`, of the weights 1/(M c^) with c^_m = max(c_m, delta) (Eq. 10, 23);
+    `floor` and `left`, their last terms, which do not fall with T.
+
+    Args:
+        seed: not used.
+        sizes, events, inside: as in `group_weights`.
+        targets: u, [M].
+        rounds: T.
+        delta: the lower bound of the estimates.
+    """
+    u = np.asarray(targets, dtype=np.float64)
+    M, beta, D = sum(sizes), 1.0, 0.5
+    counts = group_counts(list(sizes), np.asarray(events, dtype=np.float64), inside, None, "collision")
+    k = np.array(list(product(*map(range, map(len, counts)))))  # [S, G], active clients of each group
+    chance, a = reduce(np.multiply.outer, counts).ravel(), np.maximum(k.sum(axis=1), 1)
+    active = k / np.array(sizes)
+    c, square = (np.repeat(chance @ (active / a[:, None] ** power), sizes) for power in (1, 2))
+    sigma2 = M * D * (square - c**2).max()
+    grid = np.linspace(u.min(), u.max(), 10_001)
+    gap = np.log1p(u**2 / 2).mean() - np.log1p((grid[:, None] - u) ** 2 / 2).mean(axis=1).min()
+    falling = 1 / np.sqrt(rounds)
+    floor = M * D * ((1 / M - c) ** 2).sum()
+    left = M * D * ((1 / M - c / (M * np.maximum(c, delta))) ** 2).sum()
+    return _row(
+        bound=2 * gap * falling + 2 * M * beta * sigma2 * falling + floor,
+        weighted=2 * gap * falling + 2 * beta * sigma2 / (M * delta**2) * falling + left,
+        floor=floor,
+        left=left,
+    )
+
+
 def record(
     seed: int,
     *,
@@ -200,16 +286,27 @@ def _stretches(column: Bool[np.ndarray, "T"]) -> dict[bool, np.ndarray]:
     return {True: lengths[states], False: lengths[~states]}
 
 
-def separation_law(seed: int, *, weights: np.ndarray, separation: int, batch: int = 1) -> pd.DataFrame:
+def separation_law(
+    seed: int, *, weights: np.ndarray, separation: int, batch: int = 1, targets: np.ndarray | None = None
+) -> pd.DataFrame:
     """pi_R of minimum separation, exact, with the product law of a set ([Sun] Eq. 3).
 
-    Columns: `distance`, ||pi_R / B - 1/N||_1; `from_p`, ||pi_R / B - p||_1; `scaled`, N times `distance`; `largest`,
-    the largest entry of pi_R / B.
+    Columns: `distance`, ||pi_R / B - 1/N||_1, and `squared`, its square; `from_p`, ||pi_R / B - p||_1; `scaled`, N
+    times `distance`; `largest`, the largest entry of pi_R / B; `train/bias`, of the minimiser of the quadratics
+    (x - u_i)^2 / 2 with weights pi_R, as in the task `quadratic`, u being `targets`.
     """
     p = normalised(np.asarray(weights, dtype=np.float64))
     pi = theory.stationary_separation(p, separation, batch) / batch
     distance = l1_distance(np.full(len(p), 1 / len(p)), pi)
-    return _row(distance=distance, from_p=l1_distance(p, pi), scaled=len(p) * distance, largest=pi.max())
+    u = np.zeros(len(p)) if targets is None else np.asarray(targets, dtype=np.float64)
+    return _row(
+        distance=distance,
+        squared=distance**2,
+        from_p=l1_distance(p, pi),
+        scaled=len(p) * distance,
+        largest=pi.max(),
+        **{"train/bias": pi @ u - u.mean()},
+    )
 
 
 def separation_states(seed: int, *, units: int, separation: int, batch: int = 1) -> pd.DataFrame:
@@ -483,6 +580,8 @@ def weight_bounds(
 STATEMENTS: dict[str, Callable[..., pd.DataFrame]] = {
     "gossip": gossip,
     "fedpbc_bounds": fedpbc_bounds,
+    "local_drift": local_drift,
+    "fedsgd_bounds": fedsgd_bounds,
     "record": record,
     "separation_law": separation_law,
     "separation_states": separation_states,

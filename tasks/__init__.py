@@ -20,6 +20,7 @@ from rollcall.tasks.images import digits as digits
 from rollcall.tasks.images import fashion_mnist as fashion_mnist
 from rollcall.tasks.images import mnist as mnist
 from rollcall.tasks.images import svhn as svhn
+from rollcall.tasks.known_optimum import cauchy as cauchy
 from rollcall.tasks.known_optimum import fedpbc_quadratic as fedpbc_quadratic
 from rollcall.tasks.known_optimum import quadratic as quadratic
 from rollcall.tasks.known_optimum import ridge as ridge
@@ -37,6 +38,7 @@ from rollcall.tasks.table import table as table
 TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {
     "quadratic": quadratic,
     "fedpbc_quadratic": fedpbc_quadratic,
+    "cauchy": cauchy,
     "ridge": ridge,
     "sun_synthetic": sun_synthetic,
     "leaf_synthetic": leaf_synthetic,

@@ -1,4 +1,4 @@
-"""Synthetic problems whose minimiser x* is known: quadratics, ridge regression and robust regression, from x = 0."""
+"""Synthetic problems of known minimiser x*: quadratics, ridge and robust regression, Cauchy losses; from x = 0."""
 
 from functools import cache
 
@@ -165,6 +165,57 @@ def ridge(
     parts = np.split(np.arange(len(A)), clients)
     data = ClientData({"train": (torch.from_numpy(A), torch.from_numpy(b))}, parts, seed=seed)
     return Ridge(ridge, torch.from_numpy(optimum)), data
+
+
+class Cauchy(KnownOptimum):
+    """Cauchy losses F_i(x) = log((x - u_i)^2 / 2 + 1) of a number x, [Sun]'s with one row. Client i's sample is u_i.
+
+    They are not convex, beta = 1 bounds |F_i''|, and D = 1/2 bounds the squared gradient of each. `least` is F(x*).
+    """
+
+    def __init__(self, optimum: Float[Tensor, "1"], least: float) -> None:
+        super().__init__(optimum)
+        self.least = least
+
+    def loss(self, batch: Samples) -> Float[Tensor, ""]:
+        (u,) = batch
+        return torch.log1p(0.5 * (self.x - u).square()).mean()
+
+    def metrics(self, batch: Samples) -> dict[str, Tensor]:
+        """`loss`; `gap`, the loss minus its least value; `distance`, |x - x*|; and `gradient`, F'(x)^2."""
+        r, loss = self.x - batch[0], self.loss(batch)
+        slope = (r / (1 + 0.5 * r.square())).mean()
+        return {"loss": loss, "gap": loss - self.least, "distance": self.distance(), "gradient": slope.square()}
+
+
+def cauchy(seed: int, *, targets: np.ndarray) -> tuple[Cauchy, ClientData]:
+    """Cauchy losses F_i = log((x - u_i)^2 / 2 + 1) of a number x with given targets u_i, one client for each target.
+
+    Args:
+        seed: not used, nothing is drawn.
+        targets: [m], u.
+    """
+    u = np.asarray(targets, dtype=np.float64)
+    if u.ndim != 1 or u.size == 0 or not np.isfinite(u).all():
+        raise ValueError(f"targets: shape {u.shape} is not allowed; must be finite numbers [clients]")
+    optimum, least = _cauchy_minimum(u)
+    data = ClientData(
+        {"train": (torch.from_numpy(u[:, None].copy()),)}, [np.array([i]) for i in range(len(u))], seed=seed
+    )
+    return Cauchy(torch.tensor([optimum], dtype=torch.float64), least), data
+
+
+def _cauchy_minimum(u: Float[np.ndarray, "m"]) -> tuple[float, float]:
+    """The global minimiser of the mean of log((x - u_i)^2 / 2 + 1), and the least value.
+
+    All stationary points lie between the targets. Newton's method starts at the best point of a grid.
+    """
+    grid = np.linspace(u.min(), u.max(), 10_001)
+    x = grid[np.log1p(0.5 * (grid[:, None] - u) ** 2).mean(axis=1).argmin()]
+    for _ in range(20):
+        r = x - u
+        x -= (r / (1 + 0.5 * r**2)).sum() / ((1 - 0.5 * r**2) / (1 + 0.5 * r**2) ** 2).sum()
+    return float(x), float(np.log1p(0.5 * (x - u) ** 2).mean())
 
 
 class SunSynthetic(KnownOptimum):

@@ -7,13 +7,22 @@ from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Claim, Size
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
-from rollcall.leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric, power
+from rollcall.leaderboard.paper.quantities import (
+    FEWEST,
+    Best,
+    Crossing,
+    Estimate,
+    Later,
+    Quantity,
+    estimate,
+    geometric,
+    power,
+)
 
 Verdict = Literal[
     "holds",
@@ -50,6 +59,7 @@ class PlaceResult:
         reached: rounds of both cells, and how many are planned.
         short: of a verdict `too short`, the reason: `300 of 2,000 rounds`.
         reading: name of the reading that it is under; empty if the claim has none.
+        searched: whether it compares cells with searched rates, whose uncertainty is not in the interval.
     """
 
     labels: dict[str, str]
@@ -62,6 +72,7 @@ class PlaceResult:
     reached: tuple[int, int] = (0, 0)
     short: str = ""
     reading: str = ""
+    searched: bool = False
 
 
 @dataclass(frozen=True)
@@ -289,7 +300,9 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
         if printed is not None and rounds >= planned and (quantity.seeds >= FEWEST or cells[0].exact):
             low, high = quantity.interval(level)
             size = "agrees" if low <= printed <= high else "differs"
-    return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, (rounds, planned), short)
+    searched = any(cell.searched or other.searched for cell, other in group if other is not None)
+    reached = (rounds, planned)
+    return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, reached, short, searched=searched)
 
 
 def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
@@ -357,7 +370,9 @@ def _alike(cell: Cell, other: Cell, except_axes: Collection[str]) -> bool:
     )
 
 
-def _quantity(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None) -> Estimate | None:
+def _quantity(
+    claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None
+) -> Estimate | Crossing | Later | None:
     """The claim's quantity at a place, seed by seed; None if a run diverged or no seed has a value in both cells."""
     if cell.diverged or (other is not None and other.diverged):
         return None
@@ -401,32 +416,28 @@ def _slope(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
     return power(x, values.to_numpy(), all(cell.exact for cell in cells)) if len(values) else None
 
 
-def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Estimate | None:
+def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Crossing | Later | None:
     """The first round at which the mean curve over seeds reaches a threshold, or the difference of two such rounds.
 
-    The rounds of the single seeds serve the interval. A round that was not reached is censored: it is later than the
-    last one, which may be enough to decide an order.
+    Of two cells over the seeds that both have.
     """
     if not cell.measured(metric) or (other is not None and not other.measured(metric)):
         return None
     seeds = [seed for seed in cell.runs if other is None or seed in other.runs]
     if not seeds:
         return None
-    least, most = _bounds(metric, cell, seeds)
-    mean = cell.reached(metric, seeds)
-    if other is not None:
-        other_least, other_most = _bounds(metric, other, seeds)
-        least, most = least - other_most, most - other_least
-        mean -= other.reached(metric, seeds)  # NaN if neither mean curve reaches it
-    return Estimate(mean, least, most, cell.exact)
+    own, *others = (_crossing(metric, one.of(seeds)) for one in (cell, other) if one is not None)
+    return Later(own, *others) if others else own
 
 
-def _bounds(
-    metric: Metric, cell: Cell, seeds: Sequence[str]
-) -> tuple[Float[np.ndarray, "seeds"], Float[np.ndarray, "seeds"]]:
-    """The earliest and the latest round at which each seed reaches a threshold."""
-    reached = np.array([cell.runs[seed].final(metric) for seed in seeds])
-    return np.where(np.isfinite(reached), reached, [cell.runs[seed].end(metric) for seed in seeds]), reached
+def _crossing(metric: Metric, cell: Cell) -> Crossing:
+    """Where the mean curve of a cell reaches a threshold."""
+    curves = cell.curves(metric)
+    runs = list(cell.runs.values())
+    spent = np.array([run.spent(metric.over).reindex(curves.index) for run in runs])
+    end = np.array([run.end(metric) for run in runs])
+    assert metric.threshold is not None
+    return Crossing(curves.to_numpy().T, spent, end, metric.threshold, cell.exact)
 
 
 def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) -> Verdict:

@@ -44,9 +44,9 @@ from rollcall.leaderboard.paper.counts import (
     tally,
     tally_of_verdicts,
 )
-from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, estimate
+from rollcall.leaderboard.paper.quantities import FEWEST, Quantity, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
-from rollcall.leaderboard.paper.sentences import change, claims_list, interval, unit_of
+from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, unit_of
 from rollcall.leaderboard.render import Column, Entry, Table, markdown
 from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.leaderboard.tables import paper_table
@@ -298,13 +298,13 @@ def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequenc
 
 def printed_beside(
     cells: Iterable[Cell], numbers: Sequence[Printed], last_rounds: int
-) -> Iterator[tuple[Cell, Metric, Printed, Estimate | None]]:
+) -> Iterator[tuple[Cell, Metric, Printed, Quantity | None]]:
     """Each cell with a printed number and the measured quantity; None for the latter if a run diverged."""
     for cell, metric in product(cells, dict.fromkeys(number.metric for number in numbers)):
         number = printed_for(cell.labels, metric, numbers)
         if number is not None and number.value is not None and cell.measured(metric):
             values = cell.finals(metric, last_rounds)
-            quantity = None
+            quantity: Quantity | None = None
             if len(values) > 0 and not cell.diverged:
                 of_values = metric.threshold is None
                 quantity = estimate(values.to_numpy(), cell.exact) if of_values else round_reached(metric, cell, None)
@@ -356,7 +356,7 @@ def _told(message: Message, results: Sequence[ClaimResult]) -> ToldMessage:
         message,
         verdict,
         "" if place.printed is None else f"{unit.text(place.printed)}{points}",
-        f"{interval(place.quantity, unit, result.level)}{points}",
+        f"{interval(place.quantity, unit, result.level)}{points}{MARK * place.searched}",
         f"{counted(place.seeds, 'seed')}{rounds}",
     )
 
@@ -422,7 +422,8 @@ def changes(one: Judged, name: str) -> Table:
     """A row for each cell of a variant with runs of its own, over the seeds that both have."""
     metric, last_rounds = one.experiment.report.metrics[0], one.experiment.report.last_rounds
     rows: list[list[Entry]] = []
-    for after, before in pairs(versions({"paper": one.cells, name: one.variants[name].cells}), name, "paper"):
+    both = pairs(versions({"paper": one.cells, name: one.variants[name].cells}), name, "paper")
+    for after, before in both:
         compared = Comparison(after, before, metric, last_rounds).difference
         difference = change(compared, metric) if compared else ""
         means = [metric.text(cell.mean(metric, last_rounds)) for cell in (before, after)]
@@ -430,4 +431,5 @@ def changes(one: Judged, name: str) -> Table:
         rows.append([where, *means, difference, len(after.runs), f"{after.rounds_run:,}"])
     columns = [Column("cell", words=True)]
     columns += [Column(title) for title in ("paper", name, "change", "seeds", "rounds")]
-    return Table(columns, rows, f"{metric.name}; change: {name} minus paper, with its 95 % interval")
+    searched = f"; {SEARCHED}" if any(cell.searched for pair in both for cell in pair) else ""
+    return Table(columns, rows, f"{metric.name}; change: {name} minus paper, with its 95 % interval{searched}")

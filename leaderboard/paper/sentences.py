@@ -9,12 +9,19 @@ from typing import Any
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Cause, Claim
+from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, PlaceResult, Verdict
-from rollcall.leaderboard.paper.quantities import Estimate, Quantity
+from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, Quantity
 from rollcall.leaderboard.render import finite
 
 RATIO = Metric("ratio")
 """The quantity of a claim with `over`: a number without a unit."""
+
+SEARCHED = "rates searched; not in the interval"
+"""What a mark says beside an interval: it compares settings that a search found, and does not contain the search."""
+
+MARK = " ‡"
+"""Beside an interval of a difference of searched rates; see `SEARCHED`."""
 
 MOST_PLACES = 6
 """Places that a claim's details list; those against it come first."""
@@ -113,7 +120,7 @@ def numbers(result: ClaimResult) -> tuple[str, str]:
     (place,) = result.places
     measured = ""
     if place.quantity is not None:
-        measured = f"{interval(place.quantity, unit, result.level)}{unit.percent * ' %'}"
+        measured = f"{interval(place.quantity, unit, result.level)}{unit.percent * ' %'}{MARK * place.searched}"
     size = {"agrees": " (agrees)", "differs": " (differs)", "not judged": ""}[place.size]
     return measured, "" if place.printed is None else f"{unit.text(place.printed)}{size}"
 
@@ -151,6 +158,8 @@ def _details(result: ClaimResult) -> list[str]:
         )
     if result.misses:
         details.append("the data miss the printed number that identifies the paper's")
+    if any(place.searched for place in known):
+        details.append(SEARCHED)
     if claim.margin is not None:
         details.append(f"no difference that matters: within {unit.text(claim.margin)} of the bound")
     if result.seeds_to_decide is not None:
@@ -193,7 +202,8 @@ def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
     half = 0.0 if wide else _half(low, high)
     mean = metric.text(quantity.mean, half)
     if math.isinf(low) and math.isinf(high):
-        return f"{mean} ({'one seed' if quantity.seeds == 1 else f'{quantity.seeds} seeds'})"
+        few = quantity.seeds < FEWEST
+        return f"{mean} ({counted(quantity.seeds, 'seed')})" if few else mean
     if math.isclose(low, high, rel_tol=1e-9) or math.isnan(low):
         return mean
     if math.isfinite(high - low):

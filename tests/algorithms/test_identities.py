@@ -9,6 +9,8 @@ from lightning.pytorch import Callback
 from oracle import rollout
 
 from rollcall import simulate
+from rollcall.algorithms import Focus
+from rollcall.algorithms.focus import Tracking
 
 DRAW = np.random.default_rng(8)
 U, H = DRAW.normal(size=(6, 4)), DRAW.uniform(0.3, 2.0, 6)
@@ -161,6 +163,57 @@ def test_focus_tracks_the_sum_of_all_gradients(empty):
     for state in watch.states:
         assert torch.allclose(state.y, state.h.dense().sum(dim=0), rtol=0, atol=1e-11)
     assert watch.states[-1].y.abs().max() > 1e-3
+
+
+RIDGE = QUADRATIC | {
+    "task": {"name": "ridge", "clients": 6, "samples": 20, "dimension": 4, "theta_spread": 1.0},
+    "local": {"steps": 3, "lr": 0.02, "batch_size": 5},
+}
+
+
+class Anew(Focus):
+    """SG-FOCUS that draws the gradient to be subtracted anew, at the model where the last one was taken."""
+
+    def round(self, state, x, call, work):
+        z, y_i = x.repeat(len(call.active), 1), torch.zeros(len(call.active), len(x), dtype=x.dtype)
+        h = before = state.h[call.active]
+        for k in range(3):
+            g, _ = work.gradients(call.active, z, k)
+            y_i += g - before
+            h, at, z = g, z, z - call.lr * (y_i + g - before)
+            before = work.gradients(call.active, at, k + 1)[0]
+        y = state.y + y_i.sum(dim=0)
+        return -call.lr * y, Tracking(y, state.h.put(call.active, h))
+
+
+@pytest.mark.parametrize(("method", "tracks"), [(Focus(), True), (Anew(), False)])
+def test_sg_focus_tracks_stored_gradients_and_not_those_drawn_anew(method, tracks):
+    """[FOCUS] Appendix E: a stored stochastic gradient, used again, keeps y the sum of the clients' last gradients."""
+    watch = States()
+    simulate(RIDGE | {"algorithm": method}, callbacks=[watch])
+    apart = [(state.y - state.h.dense().sum(dim=0)).abs().max().item() for state in watch.states]
+    assert (max(apart) < 1e-10) == tracks
+    assert watch.states[-1].y.abs().max() > 1e-3
+
+
+def test_focus_may_collect_the_trackers_of_all_clients():
+    """[FOCUS] D.1: with a tracker kept for each client and set to 0 when collected, those of idle clients are 0."""
+    y, x, h, idle = np.zeros(4), np.zeros(4), np.zeros((6, 4)), []
+    trackers = np.zeros((6, 4))
+    for active in MASK:
+        for i in np.flatnonzero(active):
+            z = x.copy()
+            for _ in range(3):
+                g = H[i] * (z - U[i])
+                trackers[i] += g - h[i]
+                h[i] = g
+                z -= 0.05 * trackers[i]
+        idle.append(np.abs(trackers[~active]).max(initial=0))
+        y += trackers.sum(axis=0)  # of all clients
+        trackers[active] = 0
+        x = x - 0.05 * y
+    assert max(idle) == 0
+    assert np.abs(simulate(QUADRATIC | {"algorithm": "focus"}).model - x).max() < 1e-10
 
 
 @pytest.mark.parametrize("schedule", ["deterministic", "random"])

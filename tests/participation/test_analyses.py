@@ -33,6 +33,21 @@ def test_the_limit_of_four_clients_is_that_of_all_their_rounds():
     assert row["apart"] < 1e-15
 
 
+def test_the_limit_with_varying_probabilities_is_that_of_a_small_rate():
+    """The mean of two clients' FedAvg, round by round: a client alone has weight 1, both have 1/2 each."""
+    p, u, x = np.array([0.5, 0.9]), np.array([0.0, 100.0]), 0.0
+    for t in range(400_000):
+        p1, p2 = p * (0.6 + 0.4 * np.sin(2 * np.pi * t / 40))
+        both = p1 * p2
+        x += 1e-4 * ((p1 - both / 2) * (u[0] - x) + (p2 - both / 2) * (u[1] - x))
+    (row,) = analyses.prop1_limit(0, targets=u, probability=p, gamma=0.4).to_dict("records")
+    assert row["x"] == pytest.approx(x, abs=0.05)
+    assert row["off"] == pytest.approx(abs(x - 50), abs=0.05)
+    (mean,) = analyses.prop1_limit(0, targets=u, probability=p, gamma=0.4, period=1).to_dict("records")
+    assert mean["x"] == pytest.approx(100 * (0.54 - 0.081) / (0.3 + 0.54 - 0.162), rel=1e-12)  # of 0.3 and 0.54
+    assert abs(row["x"] - mean["x"]) > 0.5
+
+
 def test_one_step_of_fedpbc_fig3_stands_for_a_hundred():
     def end(experiment):
         spec = next(place.spec for place in places(experiment) if place.labels["participation"] == "0.1, 0.9")

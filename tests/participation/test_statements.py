@@ -384,3 +384,46 @@ def test_the_least_variation_after_an_exclusion():
 def test_a_lag_of_all_rounds_leaves_no_pair_to_compare():
     found = row(statements.record(0, participation=Recorded, clients=3, rounds=2, lag=2))
     assert np.isnan(found["differs"])
+
+
+@pytest.mark.parametrize("steps", [2, 4])
+def test_local_drift_of_a_concave_quadratic_meets_the_bound(steps):
+    """F = -L x^2 / 2: x_k = (1 + eta L)^k x_0, so the change adds up to L |x_0| sum_k ((1 + eta L)^k - 1), the bound itself."""
+    found = row(statements.local_drift(4, steps=steps, lr=0.1, draws=1))
+    L = np.exp(stream(4, "local drift").standard_normal(1))[0]
+    kappa = ((1 + 0.1 * L) ** steps - 1 - steps * 0.1 * L) / (steps * (steps - 1) / 2 * (0.1 * L) ** 2)  # as printed
+    assert found["kappa"] == pytest.approx(kappa, rel=1e-9)
+    change = L * sum((1 + 0.1 * L) ** k - 1 for k in range(steps))
+    assert change == pytest.approx(kappa * 0.1 * steps * (steps - 1) / 2 * L * L, rel=1e-9)
+    assert found["drift"] == pytest.approx(1, rel=1e-12)
+    many = row(statements.local_drift(4, steps=steps, lr=0.1, draws=500))
+    assert many["drift"] == pytest.approx(1, rel=1e-9)  # the first function is the worst one
+    assert many["falls"] <= 0
+    assert many["kappa"] >= 1
+
+
+def test_fedsgd_bounds_by_enumeration():
+    """Theorem 1's right side for two groups of one client each: c and E[1/a^2] by the four active sets."""
+    e, u, T = np.array([0.4, 0.8]), np.array([1.0, 3.0]), 25
+    law = {on: np.prod(np.where(on, e, 1 - e)) for on in product([0, 1], repeat=2)}
+    c, square = (sum(p * (np.array(on) / max(sum(on), 1)) ** k for on, p in law.items()) for k in (1, 2))
+    sigma2 = 2 * 0.5 * (square - c**2).max()
+    x = np.linspace(-1, 5, 60_001)[:, None]
+    gap = np.log(1 + u**2 / 2).mean() - np.log(1 + (x - u) ** 2 / 2).mean(axis=1).min()
+    floor = 2 * 0.5 * ((0.5 - c) ** 2).sum()
+    found = row(statements.fedsgd_bounds(0, sizes=(1, 1), events=e, inside=1.0, targets=u, rounds=T, delta=0.3))
+    assert found["floor"] == pytest.approx(floor)
+    assert found["bound"] == pytest.approx(2 * gap / 5 + 2 * 2 * sigma2 / 5 + floor, abs=1e-6)
+    guess = np.maximum(c, 0.3)  # of the first client only
+    assert (c < 0.3).tolist() == [True, False]
+    left = 2 * 0.5 * ((0.5 - c / (2 * guess)) ** 2).sum()
+    assert found["left"] == pytest.approx(left)
+    assert found["weighted"] == pytest.approx(2 * gap / 5 + 2 * sigma2 / (2 * 0.3**2) / 5 + left, abs=1e-6)
+
+
+def test_the_minimiser_with_weights_pi_by_hand():
+    # pi = 0.3, 0.3, 0.4 ([Sun] Prop. 3): 2.1 with optima 1, 2, 3, where their mean is 2.
+    p, u = np.array([0.25, 0.25, 0.5]), np.array([1.0, 2.0, 3.0])
+    found = row(statements.separation_law(0, weights=p, separation=1, targets=u))
+    assert found["train/bias"] == pytest.approx(0.1)
+    assert found["squared"] == pytest.approx((2 / 15) ** 2)

@@ -12,6 +12,7 @@ PLAIN = {
     "quadratic": QUADRATIC,
     "fedpbc_quadratic": {"clients": 4, "dimension": 3},
     "ridge": {"clients": 4, "samples": 20, "dimension": 5},
+    "cauchy": {"targets": np.array([0.5, 2.0, 1.0, 3.0])},
     "sun_synthetic": {"clients": 4, "samples": 20, "dimension": 3},
     "leaf_synthetic": {"clients": 4},
     "synthetic_clustered": {"clients": 4},

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.optimize import approx_fprime, minimize
 
-from rollcall.tasks import fedpbc_quadratic, quadratic, ridge, sun_synthetic
+from rollcall.tasks import cauchy, fedpbc_quadratic, quadratic, ridge, sun_synthetic
 
 U, H = np.array([[1.0, -2.0], [3.0, 0.0], [-4.0, 8.0]]), np.array([0.5, 1.0, 2.0])
 
@@ -250,3 +250,29 @@ def test_data_of_a_task_are_its_own():
 def test_options_out_of_range_are_refused(task, options, complaint):
     with pytest.raises(ValueError, match=complaint):
         task(0, **options)
+
+
+def test_cauchy_losses_against_differences_and_a_search():
+    u = np.array([4.0, 4.5, 5.0, 12.0, 13.0])
+    task, data = cauchy(0, targets=u)
+
+    def F(x):
+        return np.mean(np.log(((np.ravel(x)[0] - u) ** 2) / 2 + 1))
+
+    starts = [minimize(F, [start]) for start in np.linspace(2, 15, 15)]
+    best = min(starts, key=lambda end: end.fun)
+    assert max(end.fun for end in starts) > best.fun + 0.05  # there is another local minimum
+    assert task.optimum.item() == pytest.approx(best.x[0], abs=1e-5)
+    assert data.clients == 5
+    for x in (-2.0, 0.7, 3.0):
+        task.x.data = torch.tensor([x], dtype=torch.float64)
+        metrics = task.metrics(data.splits["train"])
+        assert metrics["loss"].item() == pytest.approx(F(x), rel=1e-14)
+        assert metrics["gap"].item() == pytest.approx(F(x) - best.fun, abs=1e-9)
+        assert metrics["distance"].item() == pytest.approx(abs(x - best.x[0]), abs=1e-5)
+        assert metrics["gradient"].item() == pytest.approx(approx_fprime([x], F)[0] ** 2, rel=1e-4, abs=1e-12)
+        for i in range(5):
+            (slope,) = torch.autograd.grad(task.loss((data.splits["train"][0][data.parts[i]],)), [task.x])
+            assert slope.item() ** 2 <= 0.5  # D
+    with pytest.raises(ValueError, match=r"targets: shape \(2, 2\)"):
+        cauchy(0, targets=np.ones((2, 2)))
