@@ -1,7 +1,14 @@
 """A benchmark suite for federated learning when not every client answers: `simulate`, `tune` and `load`."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+if not Path(__file__).with_name("benchmark").is_dir():
+    raise ImportError(
+        f"{Path(__file__).parent}: the symbolic links of the source code are missing (a zip download, or Windows); "
+        "clone with git (on Windows: git clone -c core.symlinks=true), or install an sdist or a wheel"
+    )
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.light_imports import defer_torchmetrics
