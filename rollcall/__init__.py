@@ -11,15 +11,12 @@ if not Path(__file__).with_name("benchmark").is_dir():
     )
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.light_imports import defer_torchmetrics
 
 if TYPE_CHECKING:
     from rollcall.benchmark.config.trial import Trial
     from rollcall.benchmark.federation.simulation import Result, load, simulate
     from rollcall.benchmark.search.api import tune
     from rollcall.benchmark.sweep.pool import RayOptions
-
-defer_torchmetrics()  # before anything imports Lightning
 
 __all__ = ["RayOptions", "Result", "SettingError", "Trial", "load", "simulate", "tune"]
 

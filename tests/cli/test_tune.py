@@ -11,12 +11,12 @@ import yaml
 from command import rollcall, write
 from filelock import FileLock
 
-from rollcall.benchmark.cli import tune
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.search import api
 from rollcall.benchmark.sweep import pool
 from rollcall.benchmark.sweep.pool import Pool, RayOptions
+from rollcall.cli import tune
 
 ARGUMENTS = ["--metric", "train/distance", "--no-figures", "--samples", "2"]
 

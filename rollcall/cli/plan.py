@@ -1,32 +1,25 @@
-"""From the options of a command line to trials, how they run, and their estimated time."""
+"""From the options of a command line to trials."""
 
 import hashlib
-import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import cached_property, wraps
+from functools import cached_property
 from itertools import chain
-from math import inf
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
-from rich.progress import track
 
-from rollcall.benchmark.cli.shared import Methods, Names, Only, Rounds, Seeds, Set, Tuned, Variant, err
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Place, file_of, longest, names, places, trials
-from rollcall.benchmark.config.text import command, duration, parse_all, parse_part, parse_values, read_time
+from rollcall.benchmark.config.text import parse_all, parse_part, parse_values
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep.pool import Executor, RayOptions
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Job
@@ -150,14 +143,14 @@ def writable(store: Path) -> None:
 
 
 def plans_of(
-    experiment: Names,
-    variant: Variant = "",
-    seeds: Seeds = "",
-    only: Only = None,
-    settings: Set = None,
-    rounds: Rounds = None,
-    methods: Methods = None,
-    tuned: Tuned = None,
+    experiments: list[str],
+    variant: str = "",
+    seeds: str = "",
+    only: list[str] | None = None,
+    settings: list[str] | None = None,
+    rounds: int | None = None,
+    methods: list[str] | None = None,
+    tuned: Path | None = None,
 ) -> list[Plan]:
     """The experiments, of a paper all, as the command line changes them.
 
@@ -167,7 +160,7 @@ def plans_of(
         SettingError: a change does not fit an experiment, or `tuned` is the answer for another one or has its seeds.
     """
     plans = []
-    for one in chain.from_iterable(names(of=name) or [name] for name in experiment):
+    for one in chain.from_iterable(names(of=name) or [name] for name in experiments):
         chosen = Experiment.read(one)
         if variant:
             chosen = chosen.as_(variant)
@@ -189,78 +182,6 @@ def plans_of(
         file = Path(one) if Path(one).is_file() else None
         plans.append(Plan(chosen.only(parse_all("only", only or [])), chosen, file))
     return plans
-
-
-ExecutorOption = Annotated[
-    Executor | None, typer.Option(help="Parallel (ray), or one by one (inline). Default: ray if installed.")
-]
-
-
-def ray_options(
-    gpus_per_trial: Annotated[str, typer.Option(metavar="SHARE", help="GPU share of a trial with ray; 0: CPU.")] = "0",
-    retries: Annotated[int, typer.Option(min=0, help="Restarts of a trial whose process died, with ray.")] = 1,
-    checkpoint_every: Annotated[
-        str, typer.Option(metavar="TIME", help="Time between two checkpoints of a trial: 30s, 5m.")
-    ] = "2m",
-    ray_address: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Ray cluster, or auto. Default: RAY_ADDRESS, else this machine.")
-    ] = "",
-    storage: Annotated[
-        str, typer.Option("--storage", metavar="URL", help="Where a cluster without a shared disk keeps run folders.")
-    ] = "",
-) -> RayOptions:
-    """How trials run with Ray, from the options of a command.
-
-    Raises:
-        SettingError: an option is not allowed.
-    """
-    try:
-        share = float(gpus_per_trial)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < inf:
-        raise SettingError(f"gpus-per-trial: {gpus_per_trial!r} is not allowed; must be a number from 0, such as 0.25")
-    every = timedelta(seconds=read_time(checkpoint_every, "checkpoint-every"))
-    return RayOptions(share, retries, every, storage, ray_address)
-
-
-def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command takes the options of these functions in place of the parameters that they make: `plans=plans_of`."""
-    options = {name: inspect.signature(make).parameters for name, make in makers.items()}
-
-    def decorated(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command).parameters
-        every = [option for name in own for option in options.get(name, {name: own[name]}).values()]
-
-        @wraps(command)
-        def taken(**values: Any) -> None:
-            made = {name: make(**{one: values.pop(one) for one in options[name]}) for name, make in makers.items()}
-            command(**made, **values)
-
-        taken.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [option.replace(kind=option.KEYWORD_ONLY) for option in every]
-        )
-        taken.__annotations__ = {option.name: option.annotation for option in every}
-        return taken
-
-    return decorated
-
-
-def how_long(all_trials: list[Trial | Analysis]) -> str:
-    """The estimated time of all trials, finished ones included."""
-    from rollcall.benchmark.sweep.estimate import cores, estimates, missing, wall
-
-    absent = missing(all_trials)
-    if absent:
-        return f"No estimate without {', '.join(absent)}. To download: {command('data', 'fetch', *absent)}"
-    costs = estimates(
-        all_trials, lambda kinds: track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal)
-    )
-    seconds = [costs[trial.digest] for trial in all_trials if isinstance(trial, Trial)]
-    return (
-        f"about {duration(wall(seconds, cores()))} with {cores()} at once on this machine, "
-        f"{duration(sum(seconds))} one after another (estimated from short probes)"
-    )
 
 
 LARGEST = 100

@@ -12,8 +12,8 @@ from torch import nn
 
 import rollcall as package
 from rollcall import SettingError, simulate
-from rollcall.benchmark.cli.selection import claim
 from rollcall.benchmark.sweep.mlflow_runs import Runs
+from rollcall.cli.plan import claim
 
 
 def write_status(folder, state, done=20, rounds=20):

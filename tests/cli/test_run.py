@@ -12,12 +12,11 @@ from command import TINY, rollcall, write
 from filelock import FileLock
 
 from rollcall import Trial
-from rollcall.benchmark.cli.selection import ray_options
-from rollcall.benchmark.cli.shared import err
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import pool
 from rollcall.benchmark.sweep.pool import Pool
+from rollcall.cli.options import err, ray_options
 
 METHOD = '''
 from dataclasses import dataclass
@@ -226,14 +225,16 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
 
 
 def test_the_executor_is_ray_if_it_is_installed_or_its_options_are_given(monkeypatch, capsys):
+    defaults = {"gpus": "0", "retries": 1, "every": "2m", "storage": "", "address": ""}
+
     def chosen(asked, **options):
-        return Pool.of(asked, ray_options(**options), err).executor
+        return Pool.of(asked, ray_options(**defaults | options), err).executor
 
     monkeypatch.setattr(pool, "find_spec", lambda name: object())
     assert [chosen(asked) for asked in (None, "ray", "inline")] == ["ray", "ray", "inline"]
     assert chosen("inline", retries=0) == "inline"
-    for name, value in {"storage": "s3://bucket", "gpus_per_trial": "0.5", "retries": 2}.items():
-        option = name.replace("_", "-")
+    for name, value in {"storage": "s3://bucket", "gpus": "0.5", "retries": 2}.items():
+        option = name.replace("gpus", "gpus-per-trial")
         with pytest.raises(SettingError, match=f"^--executor inline is not allowed with --{option}; must be ray$"):
             chosen("inline", **{name: value})
     assert capsys.readouterr().err == ""
@@ -269,10 +270,10 @@ def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(st
         "    def find_spec(self, name, path, target=None):\n"
         "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "import rollcall.benchmark.cli.run, rollcall.benchmark.sweep.pool\n"
-        "rollcall.benchmark.sweep.pool.find_spec = rollcall.benchmark.cli.run.find_spec = lambda name: None\n"
+        "import rollcall.cli.run, rollcall.benchmark.sweep.pool\n"
+        "rollcall.benchmark.sweep.pool.find_spec = rollcall.cli.run.find_spec = lambda name: None\n"
         f"sys.argv = ['rollcall', 'run', {file!r}]\n"
-        "from rollcall.benchmark.cli import main\n"
+        "from rollcall.cli import main\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -1,8 +1,8 @@
-"""`rollcall check FILE.json`: kept results, before they are added to the suite's."""
+"""Kept results: which experiments have some, and what a file of them must fulfil before it is added to the suite's."""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,38 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Place
+from rollcall.benchmark.config.experiment import Experiment, Place, names, places
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import FREE
-from rollcall.leaderboard.cli.papers import papers, planned
 from rollcall.leaderboard.runs import Run, archived
 
 PROVENANCE = dict.fromkeys(("seed", "version", "device", "machine"), ".+") | {"commit": "[0-9a-f]{7}.*"}
 """The tags that every trial has, and what they match."""
+
+
+def papers(chosen: list[str] | None = None) -> list[Experiment]:
+    """Experiments by name; by default all that reproduce a table or figure of a paper.
+
+    Raises:
+        SettingError: a chosen one names no paper.
+    """
+    experiments = [Experiment.read(name) for name in chosen or names()]
+    for experiment in experiments if chosen else ():
+        if not experiment.source:
+            raise SettingError(
+                f"experiment: {experiment.name!r} is not allowed; must have `source: PAPER AND FIGURE` in its file"
+            )
+    return [experiment for experiment in experiments if experiment.source]
+
+
+def planned(experiments: Iterable[Experiment]) -> dict[str, list[Place]]:
+    """The places of experiments and of their variants by the digests of their trials."""
+    found: dict[str, list[Place]] = {}
+    for one in experiments:
+        for variant in ("", *one.variants):
+            for place in places(one.as_(variant) if variant else one):
+                found.setdefault(place.digest, []).append(place)
+    return found
 
 
 def problems(file: Path) -> list[str]:

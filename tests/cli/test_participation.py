@@ -7,7 +7,7 @@ import pytest
 import yaml
 from command import TINY, rollcall, write
 
-from rollcall.benchmark.cli.participation import load
+from rollcall.cli.participation import load
 from rollcall.participation import Bernoulli, Population, Trace, fits, recording
 from rollcall.participation.summary import probabilities, summarise
 

@@ -10,8 +10,8 @@ import typer
 from rich.filesize import decimal
 from rich.table import Table as Grid
 
-from rollcall.benchmark.cli.shared import Json, out
 from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.cli.options import Json, out
 
 if TYPE_CHECKING:
     from rollcall.tasks.datasets import Source
@@ -22,7 +22,7 @@ Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets. Def
 
 @data.command()
 def status(names: Names = None, as_json: Json = False) -> None:
-    """Show which data sets are here, their sizes, and where they are downloaded from."""
+    """Show which data sets are here, their sizes and sources."""
     root, sources = _chosen(names)
     rows = [_status(source, root) for source in sources]
     if as_json:
@@ -55,9 +55,9 @@ def fetch(names: Names = None) -> None:
 
 @data.command()
 def verify(names: Names = None) -> None:
-    """Compare files with their checksums. Exit code 1 if a file is damaged.
+    """Compare files with their checksums.
 
-    For data sets that are named, a missing file counts as damaged.
+    The exit code is 1 if a file is damaged. For data sets that are named, a missing file counts as damaged.
     """
     bad = 0
     root, sources = _chosen(names)

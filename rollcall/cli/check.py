@@ -11,10 +11,10 @@ from rich.progress import track
 from rich.table import Table as Grid
 from rich.text import Text
 
-from rollcall.benchmark.cli.shared import Json, err, out
 from rollcall.benchmark.config.choice import KINDS, Choice, kind_of, read
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.text import parse_part
+from rollcall.cli.options import Json, err, out
 
 if TYPE_CHECKING:
     from rollcall.benchmark.conformance import Outcome
@@ -30,7 +30,7 @@ def check(
     kind: Annotated[str, typer.Option(help="Kind of the parts, such as partition. Default: by base class.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Run the conformance checks on parts, your own included, and explain each failure.
+    """Run the conformance checks on parts, and explain each failure.
 
     Of kept results, a file of `rollcall archive`, it checks provenance, settings and values before you share them.
     """
@@ -56,7 +56,7 @@ def _check_kept(files: list[Path], parts: list[str], as_json: bool) -> NoReturn:
     """Check kept results, and leave."""
     if len(files) < len(parts):
         raise SettingError("PART: FILE.json is not allowed beside other parts; check them one after the other")
-    from rollcall.leaderboard.cli.kept import problems  # imports pandas
+    from rollcall.leaderboard.kept import problems  # imports pandas
 
     found = {str(file): problems(file) for file in files}
     lines = [line for file, ends in found.items() for line in ends or [f"{file}: passes"]]

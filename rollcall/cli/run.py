@@ -9,11 +9,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rollcall.benchmark.cli.selection import ExecutorOption, Plan, described, plans_of, ray_options, taking, writable
-from rollcall.benchmark.cli.shared import INTERRUPTED, STORE, Json, Store, err, say, strict_json
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.text import command, counted
-from rollcall.benchmark.sweep.pool import Pool, RayOptions
+from rollcall.benchmark.config.text import command, counted, strict_json
+from rollcall.benchmark.sweep.pool import Pool
+from rollcall.cli.options import (
+    INTERRUPTED,
+    STORE,
+    Address,
+    Every,
+    Execution,
+    Gpus,
+    Json,
+    Methods,
+    Names,
+    Only,
+    Retries,
+    Rounds,
+    Seeds,
+    Set,
+    Storage,
+    Store,
+    Tuned,
+    Variant,
+    err,
+    ray_options,
+    say,
+)
+from rollcall.cli.plan import Plan, described, plans_of, writable
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Ends, Job
@@ -21,19 +43,30 @@ if TYPE_CHECKING:
 INSTALL_MLFLOW = "pip install '.[mlflow]'"
 
 
-@taking(plans=plans_of, options=ray_options)
 def run(
-    *,
-    plans: list[Plan],
-    executor: ExecutorOption = None,
-    options: RayOptions,
+    experiment: Names,
+    variant: Variant = "",
+    seeds: Seeds = "",
+    only: Only = None,
+    settings: Set = None,
+    rounds: Rounds = None,
+    methods: Methods = None,
+    tuned: Tuned = None,
+    executor: Execution = None,
+    gpus: Gpus = "0",
+    retries: Retries = 1,
+    every: Every = "2m",
+    address: Address = "",
+    storage: Storage = "",
     store: Store = STORE,
     redo_changed: Annotated[
         bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run an experiment's trials. Rerunning resumes interrupted trials and skips finished ones."""
+    """Run an experiment's trials; rerun to resume, finished ones are skipped."""
+    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
+    options = ray_options(gpus, retries, every, storage, address)
     with Pool.of(executor, options, err) as pool:
         pool.start(sum(plan.unfinished(store) for plan in plans))
         sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
@@ -67,7 +100,7 @@ def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool) -> 
         SettingError: a setting is not allowed, or a run folder is damaged.
     """
     from rollcall.benchmark.sweep.jobs import check, check_folders
-    from rollcall.leaderboard.cli.leaderboard import write_tables
+    from rollcall.leaderboard.boards import write_tables
 
     _tell_changed(jobs, redo)
     check_folders(jobs)

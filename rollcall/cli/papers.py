@@ -7,12 +7,10 @@ from typing import Annotated, TypeVar
 import typer
 from rich.progress import track
 
-from rollcall.benchmark.cli.shared import STORE, Store, err, say
-from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Place, names, places
+from rollcall.benchmark.config.experiment import Experiment, names
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, counted
-from rollcall.leaderboard import runs as stored
+from rollcall.cli.options import STORE, Store, err, say
 
 FOLDER = Path("leaderboard")
 """In the working directory: the results that `archive` keeps, and the report with its figures."""
@@ -21,10 +19,6 @@ RESULTS = "results"
 """The archive, a folder in `FOLDER`."""
 
 Item = TypeVar("Item")
-
-METRIC = "NAME[=max|min|zero]"
-
-Mine = Annotated[bool, typer.Option("--mine", help="Leave out kept results; use your own runs alone.")]
 
 
 def archive(
@@ -39,6 +33,9 @@ def archive(
     They are added to ./leaderboard/results, where `rollcall leaderboard` and `rollcall report` find them. Runs of
     their methods with other settings, such as of `--set`, are left out; other methods are kept.
     """
+    from rollcall.leaderboard import runs as stored
+    from rollcall.leaderboard.kept import papers, planned
+
     chosen, every = papers(experiments), papers()
     kept = 0
     for home in dict.fromkeys(experiment.home for experiment in chosen):
@@ -67,10 +64,12 @@ def report(
         Path, typer.Option(metavar="DIR", help="Folder of the report; results in DIR/results count too.")
     ] = FOLDER,
 ) -> None:
-    """Write REPRODUCTION.md, FINDINGS.md, a page for each experiment, and figures: claim by claim, what reproduced.
+    """Write REPRODUCTION.md, FINDINGS.md, a page for each experiment, and figures.
 
     They are made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
     """
+    from rollcall.leaderboard import runs as stored
+    from rollcall.leaderboard.kept import papers
     from rollcall.leaderboard.paper import findings
     from rollcall.leaderboard.paper.reproduction import NAME, PICTURE, Judged, reproduction
     from rollcall.leaderboard.plots.curves import paper_figure, variants_figure
@@ -101,11 +100,12 @@ def site(
     ] = None,
     store: Annotated[Path | None, typer.Option(help="Add your own runs in this folder.")] = None,
 ) -> None:
-    """Write static pages: home, claims, experiments, methods, participation models, comparison.
+    """Write static pages of claims, experiments, methods and models.
 
     They are made from the kept results, and with --store from your own runs too. Open DIR/index.html in a browser; no
     network is needed.
     """
+    from rollcall.leaderboard import runs as stored
     from rollcall.leaderboard.site.build import build, collect
 
     shown = []
@@ -120,28 +120,3 @@ def site(
 def _tracked(items: Collection[Item], what: str) -> Iterable[Item]:
     """The items, with a bar of progress on a terminal."""
     return track(items, what, console=err, transient=True, disable=not err.is_terminal)
-
-
-def papers(chosen: list[str] | None = None) -> list[Experiment]:
-    """Experiments by name; by default all that reproduce a table or figure of a paper.
-
-    Raises:
-        SettingError: a chosen one names no paper.
-    """
-    experiments = [Experiment.read(name) for name in chosen or names()]
-    for experiment in experiments if chosen else ():
-        if not experiment.source:
-            raise SettingError(
-                f"experiment: {experiment.name!r} is not allowed; must have `source: PAPER AND FIGURE` in its file"
-            )
-    return [experiment for experiment in experiments if experiment.source]
-
-
-def planned(experiments: Iterable[Experiment]) -> dict[str, list[Place]]:
-    """The places of experiments and of their variants by the digests of their trials."""
-    found: dict[str, list[Place]] = {}
-    for one in experiments:
-        for variant in ("", *one.variants):
-            for place in places(one.as_(variant) if variant else one):
-                found.setdefault(place.digest, []).append(place)
-    return found

@@ -1,43 +1,35 @@
-"""`rollcall leaderboard`."""
+"""The board of an experiment: its table with claims and figure, as `rollcall leaderboard` prints and writes it."""
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import typer
-
-from rollcall.benchmark.cli.shared import STORE, Json, Name, Only, Store, Variant, err, out, say
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
-from rollcall.benchmark.config.metric import COSTS, OVER, Metric
+from rollcall.benchmark.config.metric import OVER, Metric
 from rollcall.benchmark.config.report import Report
-from rollcall.benchmark.config.text import command, counted, parse_all
+from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import cells, planned_rounds
-from rollcall.leaderboard.cli.papers import METRIC, Mine
 from rollcall.leaderboard.comparison import against as differences
 from rollcall.leaderboard.comparison import overall as over_conditions
 from rollcall.leaderboard.comparison import overall_table
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.reproduction import Judged
-from rollcall.leaderboard.paper.sentences import claims_json, claims_lines, claims_list
+from rollcall.leaderboard.paper.sentences import claims_json, claims_list
 from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
 from rollcall.leaderboard.plots.figure import FORMATS, Figure
 from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
-from rollcall.leaderboard.runs import Run, finished, own
+from rollcall.leaderboard.runs import Run, own
 from rollcall.leaderboard.tables import long_rows, ranking_table
-
-X = Literal["round", "gradients", "floats", "seconds"]  # as in `OVER`
-Form = Literal["terminal", "md", "csv", "latex"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +37,7 @@ class Board:
     """A table with its claims and figure, to be printed and written.
 
     Attributes:
+        experiment: that it shows.
         title: of the table.
         table: of the experiment.
         claims: of its experiment; none for a ranking.
@@ -53,6 +46,7 @@ class Board:
         stem: of the names of the files.
     """
 
+    experiment: Experiment
     title: str
     table: Table
     claims: list[ClaimResult]
@@ -60,98 +54,29 @@ class Board:
     figure: Figure
     stem: str = "leaderboard"
 
+    def texts(self, why: bool = False) -> dict[str, str]:
+        """The text of the files by their ending; with `why` also the evidence for claims."""
+        told = render.marked_down("\n".join(claims_list(self.claims, why)))
+        claims = f"\n{told}\n" if self.claims else ""
+        return {
+            "md": f"# {render.marked_down(self.experiment.title)}\n\n{render.markdown(self.table)}{claims}",
+            "csv": render.comma_separated(self.data["rows"]),
+            "tex": render.latex(self.table),
+        }
 
-def leaderboard(
-    experiment: Name,
-    variant: Variant = "",
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(metavar=METRIC, help="A column; the first one ranks. Default: the experiment's."),
-    ] = None,
-    only: Only = None,
-    mine: Mine = False,
-    best_by: Annotated[
-        str, typer.Option(metavar=METRIC, help="Of each method, show the settings best by this metric.")
-    ] = "",
-    against: Annotated[
-        str, typer.Option(metavar="METHOD", help="Show each row's difference to this method, paired by seed.")
-    ] = "",
-    overall: Annotated[
-        bool, typer.Option("--overall", help="Rank methods over all conditions: mean rank, IQM, P(better).")
-    ] = False,
-    equal: Annotated[X, typer.Option(help="Rank at an equal number of these.")] = "round",
-    why: Annotated[bool, typer.Option("--why", help="Print the evidence and the causes of each verdict.")] = False,
-    last_rounds: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
-    ] = None,
-    x: Annotated[X | None, typer.Option(help="The x axis of the figure. Default: the experiment's.")] = None,
-    form: Annotated[
-        Form | None, typer.Option("--format", help="Format of the printed table. Default: terminal.")
-    ] = None,
-    to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the files. Default: STORE/EXPERIMENT.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="DIR", help="Write pages for a browser into this folder.")
-    ] = None,
-    store: Store = STORE,
-    as_json: Json = False,
-) -> None:
-    """Print the table of an experiment and write it, with a figure, as files.
-
-    For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
-    own runs, from the run folders in the store and the MLflow server if one is set, replace kept results of the same
-    cell if they have as many rounds and seeds. For other experiments it is a ranking of your own runs; with --best-by,
-    --against, --overall or --equal a ranking of all runs.
-    """
-    if as_json and form is not None:
-        raise SettingError("--format is not allowed with --json; leave one of them out")
-    chosen = Experiment.read(experiment)
-    chosen = _with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
-    conditions = parse_all("only", only or [])
-    is_paper = bool(chosen.source) and not (best_by or against or overall or equal != "round")
-    columns = [*chosen.metrics, *COSTS] if is_paper else None  # a ranking may need any of them
-    runs = finished(chosen.home, store, mine or not chosen.source, columns)
-    try:
-        if is_paper:
-            board = _paper(Judged(chosen.only(conditions), runs), store, x)
-        else:
-            board = _ranking(chosen, store, runs, conditions, best_by, x, against, overall, equal)
-    except NoRuns as error:
-        first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
-        raise SettingError(f"{error}; first: {first}") from None
-    folder = to or store / chosen.name
-    texts = _texts(board, chosen, why)
-    if as_json:
-        print(json.dumps(board.data, indent=1))
-    elif form not in (None, "terminal"):
-        print(texts["tex" if form == "latex" else form], end="")
-    else:
-        out.print(render.terminal(board.table, board.title, out.width))
-        if why:
-            told = "\n".join(claims_list(board.claims, why))
-            out.print(told.replace("**", "").replace("`", ""), highlight=False)
-        elif board.claims:
-            out.print("", *claims_lines(board.claims, out.width), sep="\n", highlight=False, no_wrap=True)
-    try:
-        _write(board, texts, folder)
-    except OSError as error:
-        raise SettingError(
-            f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
-        ) from None
-    for_people = form in (None, "terminal") and not as_json
-    if for_people:
-        files = ", ".join([f"{board.stem}.md", *(f".{end}" for end in texts if end != "md"), *FORMATS])
-        say(f"In {folder}: {files}")
-    if html is not None:
-        from rollcall.leaderboard.site.build import build, collect
-
-        if chosen.source:
-            chosen = chosen.only(conditions)
-        else:
-            runs = selected(runs, axes(chosen), conditions)
-        again = command("leaderboard", experiment, "--html", html)
-        say(build(html, [collect(chosen, experiment, runs)], again), out if for_people else err)
+    def write(self, folder: Path, texts: dict[str, str]) -> str:
+        """Write the texts, by their ending, and the figure. Returns the names of the files in one line."""
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [folder / f"{self.stem}.{end}" for end in texts]
+        figures = [folder / f"{self.stem}{end}" for end in FORMATS]
+        for file in (*files, *figures):
+            if file.is_symlink():  # it may lead out of the store
+                file.unlink()
+        for file, text in zip(files, texts.values(), strict=True):
+            file.write_text(text, encoding="utf-8")
+        for file in figures:
+            self.figure.save(file)
+        return ", ".join([files[0].name, *(file.suffix for file in (*files[1:], *figures))])
 
 
 def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
@@ -162,11 +87,11 @@ def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
     with suppress(SettingError):
         is_paper = bool(experiment.source)
         runs = own(store, experiment.home, experiment.metrics if is_paper else None)
-        board = _paper(Judged(experiment, runs), store) if is_paper else _ranking(experiment, store, runs, {})
-        _write(board, _texts(board, experiment), folder / experiment.name)
+        board = paper_board(experiment, runs, store) if is_paper else ranking_board(experiment, store, runs, {})
+        board.write(folder / experiment.name, board.texts())
 
 
-def _with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: int | None) -> Experiment:
+def with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: int | None) -> Experiment:
     """The experiment with the metrics of `--metric` as its columns, and the window of `--last-rounds`."""
     chosen = [metric_of("metric", text, experiment.report.metrics) for text in metrics]
     changes: dict[str, Any] = {"metrics": {metric.name: metric.direction for metric in chosen}} if chosen else {}
@@ -175,38 +100,13 @@ def _with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: in
     return experiment.model_copy(update={"report": report})
 
 
-def _texts(board: Board, experiment: Experiment, why: bool = False) -> dict[str, str]:
-    """The text of the files by their ending; with `why` also the evidence for claims."""
-    told = render.marked_down("\n".join(claims_list(board.claims, why)))
-    claims = f"\n{told}\n" if board.claims else ""
-    return {
-        "md": f"# {render.marked_down(experiment.title)}\n\n{render.markdown(board.table)}{claims}",
-        "csv": render.comma_separated(board.data["rows"]),
-        "tex": render.latex(board.table),
-    }
-
-
-def _write(board: Board, texts: dict[str, str], folder: Path) -> None:
-    """Write the files: the texts, by their ending, and the figure."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{board.stem}.{end}" for end in texts]
-    figures = [folder / f"{board.stem}{end}" for end in FORMATS]
-    for file in (*files, *figures):
-        if file.is_symlink():  # it may lead out of the store
-            file.unlink()
-    for file, text in zip(files, texts.values(), strict=True):
-        file.write_text(text, encoding="utf-8")
-    for file in figures:
-        board.figure.save(file)
-
-
-def _ranking(
+def ranking_board(
     experiment: Experiment,
     store: Path,
     runs: list[Run],
     conditions: dict[str, list[Any]],
     best_by: str = "",
-    x: X | None = None,
+    x: str | None = None,
     baseline: str = "",
     overall: bool = False,
     equal: str = "round",
@@ -255,7 +155,7 @@ def _ranking(
     table = replace(table, caption="; ".join([table.caption, *notes]))
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
     figure = overall_figure(over) if overall else ranking_figure(ranking, x or "round")
-    return Board(experiment.title, table, [], data, figure, stem)
+    return Board(experiment, experiment.title, table, [], data, figure, stem)
 
 
 def _sources(runs: Sequence[Run], store: Path) -> str:
@@ -284,7 +184,7 @@ def _provenance(experiment: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
-def _paper(one: Judged, store: Path, x: X | None = None) -> Board:
+def paper_board(experiment: Experiment, runs: list[Run], store: Path, x: str | None = None) -> Board:
     """The paper's table and claims.
 
     Own runs that are shorter or fewer than the kept ones are not part of the table; the notes count them.
@@ -292,7 +192,7 @@ def _paper(one: Judged, store: Path, x: X | None = None) -> Board:
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
-    experiment, metrics = one.experiment, one.experiment.report.metrics
+    one, metrics = Judged(experiment, runs), experiment.report.metrics
     runs = [run for cell in one.ran for run in cell.runs.values()]
     if not runs:
         raise NoRuns(experiment, store, [name for name, variant in one.variants.items() if variant.ran])
@@ -308,6 +208,7 @@ def _paper(one: Judged, store: Path, x: X | None = None) -> Board:
         notes.append(f"{len(one.ran)} of {counted(len(one.cells), 'cell')} run{of}")
     rows = long_rows([*one.cells, *beside], metrics, experiment.report.last_rounds, printed(experiment))
     return Board(
+        experiment=experiment,
         title=f"{experiment.title} ({experiment.source})",
         table=replace(one.table, caption="; ".join([one.table.caption, *notes])),
         claims=one.claims,

@@ -4,26 +4,31 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rollcall.benchmark.cli.selection import ExecutorOption, plans_of, ray_options, taking, writable
-from rollcall.benchmark.cli.shared import (
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import command, duration, parse_values, repeated, strict_json
+from rollcall.cli.options import (
     STORE,
+    Address,
+    Every,
+    Execution,
+    Gpus,
     Json,
     Methods,
     Name,
     Only,
+    Retries,
     Rounds,
     Set,
+    Storage,
     Store,
     Variant,
     draw,
     err,
     out,
+    ray_options,
     say,
-    strict_json,
 )
-from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.text import command, duration, parse_values, repeated
-from rollcall.benchmark.sweep.pool import RayOptions
+from rollcall.cli.plan import plans_of, writable
 
 if TYPE_CHECKING:
     from rollcall.benchmark.search.api import Tuning
@@ -33,11 +38,9 @@ SAMPLES = 30
 """Samples of each cell, unless the command says how many."""
 
 
-@taking(ray=ray_options)
 def tune(
     experiment: Name,
     space: Annotated[str, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")],
-    *,
     samples: Annotated[
         int | None, typer.Option(min=1, help=f"Samples of each cell, at most. Default: {SAMPLES}.")
     ] = None,
@@ -61,12 +64,16 @@ def tune(
     methods: Methods = None,
     allow_test: Annotated[bool, typer.Option("--allow-test", help="Allow a metric of the test split.")] = False,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the search.")] = True,
-    executor: ExecutorOption = None,
-    ray: RayOptions,
+    executor: Execution = None,
+    gpus: Gpus = "0",
+    retries: Retries = 1,
+    every: Every = "2m",
+    address: Address = "",
+    storage: Storage = "",
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
-    """Search hyper-parameters, for every cell alike. Rerunning resumes."""
+    """Search hyper-parameters, for every cell alike; rerun to resume."""
     from rollcall.benchmark.search.api import tune as search_for
 
     if grid and samples is not None:
@@ -95,7 +102,7 @@ def tune(
         per=[axis for axis in per.split(",") if axis],
         store=store,
         executor=executor,
-        ray=ray,
+        ray=ray_options(gpus, retries, every, storage, address),
         allow_test=allow_test,
         console=err,
     )

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 import typer
 from rich.table import Table as Grid
 
-from rollcall.benchmark.cli.shared import Json, out, strict_json
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import strict_json
+from rollcall.cli.options import Json, out
 
 COLUMNS = {"clients": "clients", "active": "active", "steps": "K", "batch": "batch"}
 """The settings of a case, and the headings of their columns."""
@@ -37,7 +38,7 @@ def bench(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Time a client's round with each engine, beside a plain loop in the same run."""
+    """Time a client's round with each engine, beside a plain loop."""
     counts = (
         _numbers("clients", ("100" if quick else "100,10000") if clients is None else clients),
         _numbers("active", ("10" if quick else "1,10,100") if active is None else active),

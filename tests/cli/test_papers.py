@@ -7,7 +7,8 @@ import pytest
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
-from rollcall.leaderboard.cli.papers import FOLDER, RESULTS, archive, papers, report
+from rollcall.cli.papers import FOLDER, RESULTS, archive, report
+from rollcall.leaderboard.kept import papers
 from rollcall.leaderboard.runs import PACKAGE, unarchive
 from rollcall.leaderboard.runs import archive as keep
 from tests.support.results import COMPARED, ends, printed_numbers, runs
@@ -81,7 +82,7 @@ def there(tmp_path, monkeypatch):
     package = tmp_path / "site-packages"
     keep(runs(COMPARED, ends)[:6], "paper/fig", ["test/accuracy"], package)
     monkeypatch.setattr("rollcall.leaderboard.runs.PACKAGE", package)
-    monkeypatch.setitem(report.__globals__, "papers", lambda: [COMPARED])
+    monkeypatch.setattr("rollcall.leaderboard.kept.papers", lambda: [COMPARED])
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)

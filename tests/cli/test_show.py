@@ -8,8 +8,8 @@ import pytest
 from command import TINY, rollcall, write
 
 from rollcall.algorithms import ALGORITHMS
-from rollcall.benchmark.cli.show import shortened
 from rollcall.benchmark.sweep import estimate
+from rollcall.cli.show import shortened
 
 
 def test_list(store, tmp_path, capsys, monkeypatch):
@@ -24,8 +24,8 @@ def test_list(store, tmp_path, capsys, monkeypatch):
     write(tmp_path / "jones", "table2", title="Second", source="[J] Table II")
     monkeypatch.setattr("rollcall.benchmark.config.experiment.LIBRARY", tmp_path)
     lines = [line.split() for line in rollcall(capsys, "list")[1].splitlines()]
-    assert ["experiment", "3:", "jones", "2"] in lines
-    assert ["algorithm", str(len(ALGORITHMS))] in lines
+    assert ["experiment", "others", "1,", "jones", "2"] in lines
+    assert ["algorithm", "The", "federated", "method.", "The", "key", "`algorithm`", "of", "a", "trial."] in lines
     rows = [line.split("  ") for line in rollcall(capsys, "list", "experiment")[1].splitlines() if line.strip()]
     assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
         ["alone", "Alone"], ["jones/fig1", "First ([J] Fig. 1)"], ["jones/table2", "Second ([J] Table II)"]

@@ -4,24 +4,23 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from pydantic import Field, PositiveFloat, PositiveInt
 from rich.table import Table as Grid
 
-from rollcall.benchmark.cli.shared import Json, Only, draw, out, say, strict_json
 from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, validated
 from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.experiment import Experiment, places
-from rollcall.benchmark.config.text import counted, parse_all
+from rollcall.benchmark.config.text import counted, parse_all, strict_json
 from rollcall.benchmark.config.trial import ParticipationChoice, Trial
-from rollcall.leaderboard.plots.participation import uplinks
-from rollcall.participation import Participation, Population, Trace, recording
-from rollcall.participation.fits import compare
-from rollcall.participation.probabilities import class_shares
-from rollcall.participation.summary import Summary, probabilities, summarise
+from rollcall.cli.options import Json, Only, draw, out, say
+
+if TYPE_CHECKING:
+    from rollcall.participation import Participation
+    from rollcall.participation.summary import Summary
 
 ROUND_LENGTH = 600.0
 """Seconds of a round for a recording of intervals alone."""
@@ -57,7 +56,12 @@ def participation(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Summarise, draw or record the rounds of a participation model, without any learning."""
+    """Summarise, draw or record a participation model, without learning."""
+    from rollcall.leaderboard.plots.participation import uplinks
+    from rollcall.participation import Trace, recording
+    from rollcall.participation.fits import compare
+    from rollcall.participation.summary import probabilities, summarise
+
     notes: list[str] = []
     model, panel = load(spec, parse_all("only", only or []), notes.append)
     trace = model if isinstance(model, Trace) and len(model.mask) > 1 else None
@@ -86,7 +90,7 @@ def participation(
 
 def load(
     spec: str, only: Mapping[str, list[Any]] | None = None, note: Callable[[str], None] = lambda line: None
-) -> tuple[Participation, str]:
+) -> "tuple[Participation, str]":
     """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
 
     The second `bernoulli` of an axis is called `bernoulli#2`. Of the models with one label, the first counts. If panels
@@ -103,6 +107,9 @@ def load(
     Raises:
         SettingError: the model does not exist, one of its options is not allowed, or its data set is not here.
     """
+    from rollcall.participation import Population, recording
+    from rollcall.participation.probabilities import class_shares
+
     if spec.endswith(DATA_FILES) or recording.named(spec):
         if only:
             raise SettingError("--only is not allowed with a recording; it has no panels")
@@ -124,7 +131,7 @@ def load(
         raise SettingError(
             f"participation: {wanted!r} is not a model of {name}; must be one of {listed(models, wanted)}"
         )
-    from rollcall.benchmark.federation.build import build  # imports torch, which takes seconds
+    from rollcall.benchmark.federation.build import build
     from rollcall.benchmark.sweep.estimate import missing
 
     panels = models[wanted or next(iter(models))]
@@ -135,8 +142,10 @@ def load(
     raise SettingError(f"no data set of {spec} is here; to download one: rollcall data fetch {absent[0]}")
 
 
-def _recorded(spec: str, note: Callable[[str], None]) -> Participation:
+def _recorded(spec: str, note: Callable[[str], None]) -> "Participation":
     """A recording as it is, with the clients and the length of a round that its file does not tell."""
+    from rollcall.participation import Population, Trace, recording
+
     try:
         mask = recording.load(spec)
         for line in recording.left_out(mask):
@@ -162,7 +171,7 @@ def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:
     return models
 
 
-def _table(name: str, summary: Summary) -> Grid:
+def _table(name: str, summary: "Summary") -> Grid:
     """The summary of a model, a row for each quantity."""
     stated = "" if summary.memory[1] is None else f" (stated mean {summary.memory[1]:.3f})"
     off = (

@@ -3,23 +3,27 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from inspect import getdoc
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Group, RenderableType
+from rich.progress import track
 from rich.table import Table as Grid
 from rich.text import Text
 
-from rollcall.benchmark.cli.selection import Plan, described, how_long, plans_of, taking
-from rollcall.benchmark.cli.shared import STORE, Json, Store, out, strict_json
+from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import KINDS, installed
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import Experiment, is_number, names, places
-from rollcall.benchmark.config.summaries import summaries
-from rollcall.benchmark.config.text import counted
+from rollcall.benchmark.config.text import command, counted, duration, first_sentence, strict_json
+from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Tuned, Variant, err, out
+from rollcall.cli.plan import described, plans_of
 from rollcall.leaderboard.names import label_name, paper_of
 
 LONG = 6
@@ -30,25 +34,26 @@ def list_(
     kind: Annotated[str, typer.Argument(help="One kind in detail, such as algorithm.", metavar="[KIND]")] = "",
     as_json: Json = False,
 ) -> None:
-    """List the experiments, and the names that experiment files can use."""
+    """List experiments, and the names that experiment files can use."""
     if kind not in ("", "experiment", *KINDS):
         raise SettingError(f"kind: {kind!r} is not allowed; must be one of {listed(['experiment', *KINDS], kind)}")
-    found = {one: _summaries(one) for one in ("experiment", *KINDS) if kind in ("", one)}
     if as_json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps({one: _summaries(one) for one in ("experiment", *KINDS) if kind in ("", one)}, indent=1))
     elif kind:
         grid = Grid.grid(padding=(0, 2, 1, 0))
         grid.add_column(no_wrap=True)
-        for name, summary in found[kind].items():
+        for name, summary in _summaries(kind).items():
             said = label_name(kind, name)
             told = "; ".join(filter(None, (said if said != name else "", paper_of(kind, name))))
             grid.add_row(Text(name, style="cyan"), "\n".join(filter(None, (told, summary))))
         out.print(grid)
     else:
-        for one, names_of in found.items():
-            homes = Counter(name.partition("/")[0] for name in names_of if "/" in name)
-            papers = f": {', '.join(f'{home} {count}' for home, count in homes.items())}" if homes else ""
-            out.print(f"{one:<17} {len(names_of):>3}{papers}", highlight=False)
+        grid = Grid.grid(padding=(0, 2, 0, 0))
+        homes = Counter(name.rpartition("/")[0] for name in names())
+        grid.add_row("experiment", ", ".join(f"{home or 'others'} {count}" for home, count in homes.items()))
+        for one, entry in KINDS.items():
+            grid.add_row(one, entry.about)
+        out.print(grid, highlight=False)
         out.print("Names, papers and what they are: rollcall list KIND", highlight=False)
 
 
@@ -58,23 +63,32 @@ def _summaries(kind: str) -> dict[str, str]:
         found = {name: Experiment.read(name) for name in names()}
         return {name: f"{one.title}{f' ({one.source})' if one.source else ''}" for name, one in found.items()}
     points = {name: f"{one.value}, of the installed package {one.dist.name}" for name, one in installed(kind).items()}
-    return summaries(KINDS[kind].address) | points
+    known = KINDS[kind].known.items()  # imports torch, for most kinds
+    described = {name: one.args[0] if isinstance(one, partial) else one for name, one in known}
+    return {name: first_sentence(getdoc(one) or "") for name, one in described.items()} | points
 
 
-@taking(plans=plans_of)
 def show(
-    plans: list[Plan],
+    experiment: Names,
+    variant: Variant = "",
+    seeds: Seeds = "",
+    only: Only = None,
+    settings: Set = None,
+    rounds: Rounds = None,
+    methods: Methods = None,
+    tuned: Tuned = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Probe for a few seconds how long all trials take.")
     ] = False,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
-    """Show an experiment's settings, grid and claims, and how many of its trials are finished."""
+    """Show an experiment's settings, grid and claims, and its finished trials."""
+    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     if as_json:
         print(strict_json([described(job) for plan in plans for job in plan.jobs(store)]))
         return
-    from rollcall.leaderboard.cells import kept_runs  # imports pandas, which takes time
+    from rollcall.leaderboard.cells import kept_runs
 
     for plan in plans:
         out.print(card(plan.experiment), "")
@@ -86,7 +100,24 @@ def show(
         all_trials, total = counted(len(plan.runs), "trial"), counted(sum(place.rounds for place in plan.runs), "round")
         print(f"{all_trials}, {total} in all; {finished} finished in {where}{kept}")
         if estimate:
-            print(how_long(plan.trials), end="\n\n")
+            print(_how_long(plan.trials), end="\n\n")
+
+
+def _how_long(trials: list[Trial | Analysis]) -> str:
+    """The estimated time of all trials, finished ones included."""
+    from rollcall.benchmark.sweep.estimate import cores, estimates, missing, wall
+
+    absent = missing(trials)
+    if absent:
+        return f"No estimate without {', '.join(absent)}. To download: {command('data', 'fetch', *absent)}"
+    costs = estimates(
+        trials, lambda kinds: track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal)
+    )
+    seconds = [costs[trial.digest] for trial in trials if isinstance(trial, Trial)]
+    return (
+        f"about {duration(wall(seconds, cores()))} with {cores()} at once on this machine, "
+        f"{duration(sum(seconds))} one after another (estimated from short probes)"
+    )
 
 
 def card(experiment: Experiment) -> Group:

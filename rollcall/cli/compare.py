@@ -3,28 +3,26 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rollcall.benchmark.cli.selection import RECORD, claimed
-from rollcall.benchmark.cli.shared import STORE, Json, Store, out, strict_json
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import LIBRARY, Experiment, names
-from rollcall.benchmark.config.text import counted
-from rollcall.leaderboard import render
-from rollcall.leaderboard.cells import Cell, cells
-from rollcall.leaderboard.cli.papers import METRIC, Mine
-from rollcall.leaderboard.comparison import HOW, Comparison, comparison_tables, pairs, versions
-from rollcall.leaderboard.ranking import metric_of
-from rollcall.leaderboard.runs import Run, finished
+from rollcall.benchmark.config.text import counted, strict_json
+from rollcall.cli.options import METRIC, STORE, Json, Mine, Store, out
+from rollcall.cli.plan import RECORD, claimed
+
+if TYPE_CHECKING:
+    from rollcall.leaderboard.cells import Cell
+    from rollcall.leaderboard.runs import Run
 
 PAPER = "paper"
 """The name of an experiment as its file states it, beside those of its variants."""
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="A method; or a variant, `paper` for the file without one.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="A method, or a variant; `paper`: the file without one.")],
     b: Annotated[str, typer.Argument(metavar="B", help="What it is compared with: the difference is A minus B.")],
     experiment: Annotated[
         str, typer.Argument(metavar="EXPERIMENT", help="A name or a YAML file. Default: all that have both.")
@@ -34,11 +32,16 @@ def compare(
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
-    """Compare two methods, or two variants of an experiment, cell by cell and seed by seed.
+    """Compare two methods, or two variants, cell by cell.
 
     A row has both means, their difference with its 95 % interval, and the number of seeds in which A is better. Two
     cells are compared if their other settings are equal, after equal rounds.
     """
+    from rollcall.leaderboard import render
+    from rollcall.leaderboard.comparison import HOW, Comparison, comparison_tables, pairs
+    from rollcall.leaderboard.ranking import metric_of
+    from rollcall.leaderboard.runs import finished
+
     a, b = a.rpartition(":")[2], b.rpartition(":")[2]
     found: dict[str, list[Comparison]] = {}
     seen: list[tuple[set[str], set[str]]] = []
@@ -77,8 +80,11 @@ def compare(
     out.print(f"{HOW.format(b, counted(among, 'row'))}; {wins}", style="dim italic")
 
 
-def _cells(experiment: Experiment, a: str, b: str, runs: list[Run]) -> dict[str, list[Cell]]:
+def _cells(experiment: Experiment, a: str, b: str, runs: "list[Run]") -> "dict[str, list[Cell]]":
     """The cells to pair, by the name of the experiment; of two variants those of both, with a label on this axis."""
+    from rollcall.leaderboard.cells import cells
+    from rollcall.leaderboard.comparison import versions
+
     variants = {PAPER: experiment} | {name: experiment.as_(name) for name in experiment.variants}
     if a in variants and b in variants:
         return {experiment.name: versions({name: cells(variants[name], runs) for name in (a, b)})}

@@ -16,15 +16,15 @@ from rich.console import Group
 from rich.live import Live
 from rich.table import Table as Grid
 
-from rollcall.benchmark.cli.selection import Plan, claimed, plans_of, taking
-from rollcall.benchmark.cli.shared import STORE, Json, Store, out, say, strict_json
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, names, places
-from rollcall.benchmark.config.text import command, counted
+from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.federation.doctor import Finding, examine
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
 from rollcall.benchmark.sweep.mlflow_client import address, fault_of_database, file_of
 from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
+from rollcall.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Tuned, Variant, out, say
+from rollcall.cli.plan import claimed, plans_of
 
 UNLISTED = "not in the experiment file"
 """Why `clean` lists a trial that may be a result."""
@@ -39,7 +39,7 @@ def status(
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
-    """Show how many trials in the store are finished, running, interrupted, failed or diverged.
+    """Count the store's trials by state: finished, running, failed, and so on.
 
     It reads the run folders only, so it can be called from another terminal while trials run.
     """
@@ -82,7 +82,7 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Rename damaged files and folders to NAME.damaged.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find damaged files in run folders, and a damaged mlflow.db, and set them aside with --fix.
+    """Find damaged run folders and databases; --fix sets them aside.
 
     The exit code is 1 if damaged files are left. Nothing is deleted. Trials that run now are left alone.
     """
@@ -104,9 +104,15 @@ def doctor(
     raise typer.Exit(1 if damaged and not fix else 0)
 
 
-@taking(plans=plans_of)
 def clean(
-    plans: list[Plan],
+    experiment: Names,
+    variant: Variant = "",
+    seeds: Seeds = "",
+    only: Only = None,
+    settings: Set = None,
+    rounds: Rounds = None,
+    methods: Methods = None,
+    tuned: Tuned = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run/--yes", help="List the run folders, or delete them. Default: list.")
     ] = True,
@@ -115,11 +121,12 @@ def clean(
     ] = False,
     store: Store = STORE,
 ) -> None:
-    """List or delete the run folders of failed trials; with --unlisted also of trials that are not in the file.
+    """List or delete run folders of failed or unlisted trials.
 
     Trials that were run with --tuned, --set, --seeds or --algorithm are not in the file. Repeat these options to keep
     them. Trials of the file's variants are in it. Trials that are running stay.
     """
+    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     if len(plans) > 1:
         raise SettingError("experiment: a paper is not allowed; must be one experiment")
     changed, file = plans[0].experiment, plans[0].file
@@ -165,12 +172,12 @@ def sync(
     ] = None,
     store: Store = STORE,
 ) -> None:
-    """Copy run folders into MLflow that are not there yet, such as those of other machines."""
+    """Copy run folders into MLflow that are not there yet."""
     if not find_spec("mlflow"):
         raise SettingError("this command needs MLflow: pip install '.[mlflow]'")
     from rollcall.benchmark.sweep.mlflow_runs import reason
     from rollcall.benchmark.sweep.mlflow_runs import sync as copy
-    from rollcall.leaderboard.cli.leaderboard import write_tables
+    from rollcall.leaderboard.boards import write_tables
 
     def tables(home: str, folder: Path) -> None:
         with suppress(SettingError):  # the file of the experiment may be gone or changed
