@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,7 +12,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Group
-from rich.live import Live
 from rich.table import Table as Grid
 
 from rollcall.benchmark.config.errors import SettingError
@@ -29,13 +27,9 @@ from rollcall.cli.plan import claimed, plans_of
 UNLISTED = "not in the experiment file"
 """Why `clean` lists a trial that may be a result."""
 
-PAUSE = 2.0
-"""Seconds between two looks with `--follow`."""
-
 
 def status(
     experiment: Annotated[str, typer.Argument(help="Default: all in the store.", metavar="[EXPERIMENT]")] = "",
-    follow: Annotated[bool, typer.Option("--follow", help="Show it again every 2 s until no trial runs.")] = False,
     store: Store = STORE,
     as_json: Json = False,
 ) -> None:
@@ -43,8 +37,6 @@ def status(
 
     It reads the run folders only, so it can be called from another terminal while trials run.
     """
-    if follow and as_json:
-        raise SettingError("--follow is not allowed with --json; leave one of them out")
     name = experiment
     entries = [] if name.endswith((".yaml", ".yml")) else read(store, name)
     if name and not entries:  # a file, an experiment whose runs are another one's, or a misspelt name, which is refused
@@ -54,14 +46,8 @@ def status(
         print(strict_json([asdict(entry) | {"seconds_left": entry.left} for entry in entries]))
     elif not entries:
         print(f"No run folders in {store / name}.")
-    elif not follow:
-        out.print(_counts(entries))
     else:
-        with suppress(KeyboardInterrupt), Live(_counts(entries), console=out, auto_refresh=False) as live:
-            while any(entry.state == "running" for entry in entries):
-                time.sleep(PAUSE)
-                entries = read(store, name)
-                live.update(_counts(entries), refresh=True)
+        out.print(_counts(entries))
 
 
 def _counts(entries: Sequence[Entry]) -> Group:

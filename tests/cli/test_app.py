@@ -68,7 +68,6 @@ def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):
     [
         # options without effect beside another one
         (("leaderboard", "FILE", "--json", "--format", "csv"), "--format is not allowed with --json; "),
-        (("status", "--follow", "--json"), "--follow is not allowed with --json; "),
         (("participation", "ROLL", "--only", "panel=x"), "--only is not allowed with a file of a participation model; "),
         # values of options
         (("leaderboard", "quickstart", "--metric", "test/x"), "metric: 'test/x' is not allowed; must say which values are better: test/x=max, =min or =zero\n"),

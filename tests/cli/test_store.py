@@ -58,15 +58,8 @@ def test_states_rates_and_time_left(folders, store, capsys):
     assert "tiny" not in rollcall(capsys, "status", "paper/fig")[1]
 
 
-def test_following_ends_when_no_trial_runs(store, capsys, monkeypatch):
+def test_an_empty_store(store, capsys):
     assert rollcall(capsys, "status") == (0, f"No run folders in {store}.\n", "")
-    folder = store / "tiny" / "a"
-    write_status(folder, "running")
-    monkeypatch.setattr("time.sleep", lambda _: write_status(folder, "finished"))
-    with FileLock(folder / "lock"):
-        code, out, _ = rollcall(capsys, "status", "--follow")
-    assert code == 0
-    assert ["tiny", "1", "-", "-", "-", "-"] in [line.split() for line in out.splitlines()]
 
 
 def test_a_file_in_another_folder_and_a_file_with_a_base(store, tmp_path, capsys):
