@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, cre
 from rollcall.benchmark.config.base import DATA_FILES, check_kind
 from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml, listed
 from rollcall.benchmark.config.source import (
+    SUITE,
     Source,
     address_of,
     contributed_line,
@@ -334,6 +335,8 @@ def _named(kind: str, name: str) -> Choice:
     if ":" not in address:
         raise SettingError(f"name: {name!r} is not allowed; must be {_names(kind, name)}")
     thing, source = loaded(address)
+    if address.startswith(SUITE):
+        return _of_suite(kind, thing) or _own(kind, name, thing, None)
     if address == name and ".py:" in name:  # the absolute path, which every working directory reads
         name = f"{source.file}:{name.rpartition(':')[2]}"
     return _of_suite(kind, thing) or _own(kind, name, thing, source)
@@ -373,8 +376,9 @@ def fields_of(value: Any) -> dict[str, Any]:
     return {one.name: getattr(value, one.name) for one in fields if getattr(value, one.name) != one.default}
 
 
-def _own(kind: str, name: str, thing: Any, source: Source) -> Choice:
-    """A user's choice: a callable, or a result, which is then made whatever is supplied.
+def _own(kind: str, name: str, thing: Any, source: Source | None) -> Choice:
+    """A user's choice, or one of the suite's that has no short name: a callable, or a result, which is then made
+    whatever is supplied.
 
     Raises:
         SettingError: it cannot be of this kind.
