@@ -12,29 +12,8 @@ import typer
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.sweep.pool import Pool
-from rollcall.cli.options import (
-    INTERRUPTED,
-    STORE,
-    Address,
-    Every,
-    Execution,
-    Gpus,
-    Json,
-    Methods,
-    Names,
-    Only,
-    Retries,
-    Rounds,
-    Seeds,
-    Set,
-    Storage,
-    Store,
-    Tuned,
-    Variant,
-    err,
-    ray_options,
-    say,
-)
+from rollcall.cli import options as opt
+from rollcall.cli.options import INTERRUPTED, STORE, err, ray_options, say
 from rollcall.cli.plan import Plan, described, plans_of, writable
 
 if TYPE_CHECKING:
@@ -44,25 +23,25 @@ INSTALL_MLFLOW = "pip install '.[mlflow]'"
 
 
 def run(
-    experiment: Names,
-    variant: Variant = "",
-    seeds: Seeds = "",
-    only: Only = None,
-    settings: Set = None,
-    rounds: Rounds = None,
-    methods: Methods = None,
-    tuned: Tuned = None,
-    executor: Execution = None,
-    gpus: Gpus = "0",
-    retries: Retries = 1,
-    every: Every = "2m",
-    address: Address = "",
-    storage: Storage = "",
-    store: Store = STORE,
+    experiment: opt.Names,
+    variant: opt.Variant = "",
+    seeds: opt.Seeds = "",
+    only: opt.Only = None,
+    settings: opt.Set = None,
+    rounds: opt.Rounds = None,
+    methods: opt.Methods = None,
+    tuned: opt.Tuned = None,
+    executor: opt.Execution = None,
+    gpus: opt.Gpus = "0",
+    retries: opt.Retries = 1,
+    every: opt.Every = "2m",
+    address: opt.Address = "",
+    storage: opt.Storage = "",
+    store: opt.Store = STORE,
     redo_changed: Annotated[
         bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
     ] = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Run an experiment's trials; rerun to resume, finished ones are skipped."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)

@@ -22,7 +22,8 @@ from rollcall.benchmark.config.experiment import Experiment, is_number, names, p
 from rollcall.benchmark.config.text import command, counted, duration, first_sentence, strict_json
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Tuned, Variant, err, out
+from rollcall.cli import options as opt
+from rollcall.cli.options import STORE, err, out
 from rollcall.cli.plan import described, plans_of
 from rollcall.leaderboard.names import label_name, paper_of
 
@@ -32,7 +33,7 @@ LONG = 6
 
 def list_(
     kind: Annotated[str, typer.Argument(help="One kind in detail, such as algorithm.", metavar="[KIND]")] = "",
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """List experiments, and the names that experiment files can use."""
     if kind not in ("", "experiment", *KINDS):
@@ -69,19 +70,19 @@ def _summaries(kind: str) -> dict[str, str]:
 
 
 def show(
-    experiment: Names,
-    variant: Variant = "",
-    seeds: Seeds = "",
-    only: Only = None,
-    settings: Set = None,
-    rounds: Rounds = None,
-    methods: Methods = None,
-    tuned: Tuned = None,
+    experiment: opt.Names,
+    variant: opt.Variant = "",
+    seeds: opt.Seeds = "",
+    only: opt.Only = None,
+    settings: opt.Set = None,
+    rounds: opt.Rounds = None,
+    methods: opt.Methods = None,
+    tuned: opt.Tuned = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Probe for a few seconds how long all trials take.")
     ] = False,
-    store: Store = STORE,
-    as_json: Json = False,
+    store: opt.Store = STORE,
+    as_json: opt.Json = False,
 ) -> None:
     """Show an experiment's settings, grid and claims, and its finished trials."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)

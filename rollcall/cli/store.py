@@ -21,7 +21,8 @@ from rollcall.benchmark.federation.doctor import Finding, examine
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
 from rollcall.benchmark.sweep.mlflow_client import address, fault_of_database, file_of
 from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
-from rollcall.cli.options import STORE, Json, Methods, Names, Only, Rounds, Seeds, Set, Store, Tuned, Variant, out, say
+from rollcall.cli import options as opt
+from rollcall.cli.options import STORE, out, say
 from rollcall.cli.plan import claimed, plans_of
 
 UNLISTED = "not in the experiment file"
@@ -30,8 +31,8 @@ UNLISTED = "not in the experiment file"
 
 def status(
     experiment: Annotated[str, typer.Argument(help="Default: all in the store.", metavar="[EXPERIMENT]")] = "",
-    store: Store = STORE,
-    as_json: Json = False,
+    store: opt.Store = STORE,
+    as_json: opt.Json = False,
 ) -> None:
     """Count the store's trials by state: finished, running, failed, and so on.
 
@@ -66,7 +67,7 @@ def _counts(entries: Sequence[Entry]) -> Group:
 def doctor(
     store: Annotated[Path, typer.Argument(envvar="ROLLCALL_STORE", help="The store, or one run folder.")] = STORE,
     fix: Annotated[bool, typer.Option("--fix", help="Rename damaged files and folders to NAME.damaged.")] = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Find damaged run folders and databases; --fix sets them aside.
 
@@ -91,21 +92,21 @@ def doctor(
 
 
 def clean(
-    experiment: Names,
-    variant: Variant = "",
-    seeds: Seeds = "",
-    only: Only = None,
-    settings: Set = None,
-    rounds: Rounds = None,
-    methods: Methods = None,
-    tuned: Tuned = None,
+    experiment: opt.Names,
+    variant: opt.Variant = "",
+    seeds: opt.Seeds = "",
+    only: opt.Only = None,
+    settings: opt.Set = None,
+    rounds: opt.Rounds = None,
+    methods: opt.Methods = None,
+    tuned: opt.Tuned = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run/--yes", help="List the run folders, or delete them. Default: list.")
     ] = True,
     unlisted: Annotated[
         bool, typer.Option("--unlisted", help="Also delete trials that are not in the experiment file.")
     ] = False,
-    store: Store = STORE,
+    store: opt.Store = STORE,
 ) -> None:
     """List or delete run folders of failed or unlisted trials.
 
@@ -156,7 +157,7 @@ def sync(
     experiments: Annotated[
         list[str] | None, typer.Argument(help="Experiments to copy. Default: all in the store.", metavar="EXPERIMENT")
     ] = None,
-    store: Store = STORE,
+    store: opt.Store = STORE,
 ) -> None:
     """Copy run folders into MLflow that are not there yet."""
     if not find_spec("mlflow"):

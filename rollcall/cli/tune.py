@@ -6,28 +6,8 @@ import typer
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, duration, parse_values, repeated, strict_json
-from rollcall.cli.options import (
-    STORE,
-    Address,
-    Every,
-    Execution,
-    Gpus,
-    Json,
-    Methods,
-    Name,
-    Only,
-    Retries,
-    Rounds,
-    Set,
-    Storage,
-    Store,
-    Variant,
-    draw,
-    err,
-    out,
-    ray_options,
-    say,
-)
+from rollcall.cli import options as opt
+from rollcall.cli.options import STORE, draw, err, out, ray_options, say
 from rollcall.cli.plan import plans_of, writable
 
 if TYPE_CHECKING:
@@ -39,7 +19,7 @@ SAMPLES = 30
 
 
 def tune(
-    experiment: Name,
+    experiment: opt.Name,
     space: Annotated[str, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")],
     samples: Annotated[
         int | None, typer.Option(min=1, help=f"Samples of each cell, at most. Default: {SAMPLES}.")
@@ -56,22 +36,22 @@ def tune(
         typer.Option(help="The better end. Default: known for accuracies and losses."),
     ] = None,
     seeds: Annotated[str, typer.Option(metavar="SEED,...", help="Seeds of the search.")] = "1000",
-    rounds: Rounds = None,
+    rounds: opt.Rounds = None,
     per: Annotated[str, typer.Option(metavar="AXIS,...", help="Axes with a search of their own. Default: all.")] = "",
-    variant: Variant = "",
-    only: Only = None,
-    settings: Set = None,
-    methods: Methods = None,
+    variant: opt.Variant = "",
+    only: opt.Only = None,
+    settings: opt.Set = None,
+    methods: opt.Methods = None,
     allow_test: Annotated[bool, typer.Option("--allow-test", help="Allow a metric of the test split.")] = False,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the search.")] = True,
-    executor: Execution = None,
-    gpus: Gpus = "0",
-    retries: Retries = 1,
-    every: Every = "2m",
-    address: Address = "",
-    storage: Storage = "",
-    store: Store = STORE,
-    as_json: Json = False,
+    executor: opt.Execution = None,
+    gpus: opt.Gpus = "0",
+    retries: opt.Retries = 1,
+    every: opt.Every = "2m",
+    address: opt.Address = "",
+    storage: opt.Storage = "",
+    store: opt.Store = STORE,
+    as_json: opt.Json = False,
 ) -> None:
     """Search hyper-parameters, for every cell alike; rerun to resume."""
     from rollcall.benchmark.search.api import tune as search_for
