@@ -183,12 +183,3 @@ ANALYSES: dict[str, Callable[..., pd.DataFrame]] = {
     "separation_mixing": separation_mixing,
     **STATEMENTS,
 }
-
-RUNS_OVER = {
-    "class_weights_sorted": "class, from the heaviest",
-    "probabilities_sorted": "client, from the rarest",
-    "probabilities_histogram": "part of [0, 1]",
-    "separation_distance": "R",
-    "separation_simulated": "R",
-}
-"""Meaning of the column `round` of an analysis, if not rounds."""

@@ -42,7 +42,6 @@ from rollcall.leaderboard.plots.figure import (
 )
 from rollcall.leaderboard.ranking import METHOD, Ranking, best_settings
 from rollcall.leaderboard.tables import span
-from rollcall.participation.analyses import RUNS_OVER
 
 MOST_ABOVE_START = 1e3
 """A logarithmic y axis ends at this multiple of the largest first value, so that a diverging curve leaves the plot."""
@@ -55,6 +54,15 @@ DECADES = 1e3
 
 MOST_ROWS = 24
 """Of more rows in a group, a ranking draws the best of each method by validation, if that was measured."""
+
+RUNS_OVER = {
+    "class_weights_sorted": "class, from the heaviest",
+    "probabilities_sorted": "client, from the rarest",
+    "probabilities_histogram": "part of [0, 1]",
+    "separation_distance": "R",
+    "separation_simulated": "R",
+}
+"""Meaning of the column `round` of an analysis, if not rounds."""
 
 
 @dataclass(frozen=True)
@@ -559,5 +567,7 @@ def _x(experiment: Experiment, cells: Sequence[Cell]) -> str:
     if experiment.report.x != "round":
         return label_name("axis", experiment.report.x)
     analyses = [experiment.panels[cell.labels["panel"]].analysis for cell in cells if cell.labels.get("panel")]
-    names = {RUNS_OVER.get(analysis["name"], "round") if analysis else "round" for analysis in analyses}
+    names = {
+        RUNS_OVER.get(analysis["name"].rpartition(":")[2], "round") if analysis else "round" for analysis in analyses
+    }
     return names.pop() if len(names) == 1 else "round"

@@ -192,9 +192,9 @@ def test_a_server_that_does_not_answer_costs_seconds(store, silent, tmp_path, ca
 
 def test_a_leaderboard_needs_no_mlflow(store, tmp_path, capsys, monkeypatch):
     for module in (
-        "rollcall.leaderboard.cli.leaderboard",
+        "rollcall.leaderboard.boards",
         "rollcall.leaderboard.runs",
-        "rollcall.benchmark.cli.run",
+        "rollcall.cli.run",
         "rollcall.benchmark.sweep.pool",
     ):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: None, raising=False)

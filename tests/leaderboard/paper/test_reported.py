@@ -8,7 +8,7 @@ import pytest
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.cli.papers import papers
+from rollcall.leaderboard.kept import papers
 from rollcall.leaderboard.paper.reported import FOLDER, printed, printed_for
 
 
