@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
-from rollcall.benchmark.config.digest import flatten, plain, run_name
+from rollcall.benchmark.config.digest import flatten, run_name, serialised
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.metric import OVER, Metric
 from rollcall.benchmark.config.report import Claim, Labels, Report, Reported, Size
@@ -433,7 +433,7 @@ class Place:
     @property
     def settings(self) -> dict[str, str]:
         """The settings as text, by dotted name: those of its run."""
-        return flatten(plain(self.spec))
+        return flatten(serialised(self.spec))
 
     @property
     def seed(self) -> int:
