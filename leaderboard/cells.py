@@ -5,23 +5,18 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from rollcall.benchmark.config.digest import SPEED
 from rollcall.benchmark.config.experiment import Experiment, Place, places
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.text import parsed
 from rollcall.leaderboard.render import Number, number
-from rollcall.leaderboard.runs import Run, Settings, first_round, unarchive
+from rollcall.leaderboard.runs import Run, first_round, unarchive
 from rollcall.leaderboard.statistics import median_round
 
 Labels = tuple[tuple[str, str], ...]
-
-FREE = ("rounds", "seed", *(f"numerics.{name}" for name in SPEED))
-"""Settings in which a run may differ from the experiment's file and still count as a run of its trial."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ class Cell:
     @property
     def trials(self) -> set[str]:
         """The digests of its runs."""
-        return {run.tags["rollcall.trial"] for run in self.runs.values()}
+        return {run.digest for run in self.runs.values()}
 
     @property
     def exact(self) -> bool:
@@ -64,7 +59,7 @@ class Cell:
     @property
     def is_analysis(self) -> bool:
         """Whether it is computed without any rounds of training."""
-        return any("analysis" in run.settings for run in self.runs.values())
+        return any("analysis" in run.spec for run in self.runs.values())
 
     @property
     def where(self) -> str:
@@ -176,8 +171,9 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     """
     runs = list(runs)
     grid = places(_with_own_methods(experiment, runs))
-    by_length = sorted(runs, key=lambda run: run.rounds)
-    longest = {(run.source, _key(run.settings), run.tags["seed"]): run for run in by_length}  # of equal ones the later
+    longest = {
+        (run.source, run.digest): run for run in sorted(runs, key=lambda run: run.rounds)
+    }  # of equal ones the later
     by_labels: dict[Labels, list[Place]] = {}
     rounds: dict[str, int] = {}
     for place in grid:
@@ -188,11 +184,10 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         """The cell of places that differ in their seeds."""
         found: dict[Literal["own", "kept"], dict[str, Run]] = {"own": {}, "kept": {}}
         for place in same:
-            key, seed = _key(place.settings), str(place.seed)
             for source, by_seed in found.items():
-                run = longest.get((source, key, seed))
+                run = longest.get((source, place.digest))
                 if run is not None:  # another place may ask for more rounds of the same run
-                    by_seed[seed] = run.until(place.rounds) if place.rounds < rounds[place.digest] else run
+                    by_seed[str(place.seed)] = run.until(place.rounds) if place.rounds < rounds[place.digest] else run
         planned = Cell(same[0].labels, same[0].rounds, len({place.seed for place in same}))
         both = [replace(planned, runs=by_seed) for by_seed in found.values()]
         lengths = [{run.rounds for run in cell.runs.values()} for cell in both]
@@ -230,30 +225,17 @@ def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
 
 def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
     """The experiment with the user's own methods among its algorithms, if their files still exist."""
-    methods: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        name = run.settings.get("algorithm", "")
-        if _is_own_and_there(name):
-            options = {
-                key.removeprefix("algorithm."): parsed(value)
-                for key, value in run.settings.items()
-                if key.startswith("algorithm.")
-            }
-            methods[str({name: options})] = {"name": name, **options}
+    methods = {str(run.spec.get("algorithm")): run.spec["algorithm"] for run in runs if _is_own_and_there(run)}
     return experiment.joined("algorithm", methods.values()) if methods else experiment
 
 
-def _is_own_and_there(name: str) -> bool:
-    """Whether the name of a method is FILE.py:NAME or package.module:NAME, and the file or module still exists."""
-    where, colon, _ = name.partition(":")
+def _is_own_and_there(run: Run) -> bool:
+    """Whether its method is named FILE.py:NAME or package.module:NAME, and the file or module still exists."""
+    method = run.spec.get("algorithm", "")
+    where, colon, _ = (method if isinstance(method, str) else method["name"]).partition(":")
     if where.endswith(".py"):
         return Path(where).is_file()
     try:
         return bool(colon) and find_spec(where) is not None
     except ModuleNotFoundError:
         return False
-
-
-def _key(settings: dict[str, str]) -> Settings:
-    free = tuple(f"{name}." for name in FREE)
-    return tuple(sorted((key, value) for key, value in settings.items() if not f"{key}.".startswith(free)))

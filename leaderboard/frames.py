@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from rollcall.benchmark.config.digest import value_of
 from rollcall.benchmark.config.experiment import Experiment
-from rollcall.benchmark.config.text import parsed
 from rollcall.leaderboard.ranking import axes
 from rollcall.leaderboard.runs import Run, own, unarchive
 
@@ -28,7 +28,7 @@ def runs(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.DataF
     """
     rows = []
     for run, labels in _labelled(stores, experiment):
-        settings = {name: parsed(text) for name, text in run.settings.items()}
+        settings = {name: value_of(text) for name, text in run.settings.items()}
         last = {name: values.dropna().iloc[-1] for name, values in run.history.items() if values.notna().any()}
         rows.append(_ids(run) | {"rounds": run.rounds} | {**settings, **labels, "seed": int(run.tags["seed"])} | last)
     return pd.DataFrame(rows)
@@ -59,4 +59,4 @@ def _labelled(stores: Path | str | Iterable[Path | str], experiment: str) -> lis
 
 def _ids(run: Run) -> dict[str, Any]:
     state = "diverged" if run.diverged else "finished"
-    return {"trial": run.tags["rollcall.trial"], "source": run.source, "state": state}
+    return {"trial": run.digest, "source": run.source, "state": state}

@@ -33,6 +33,9 @@ RESULTS = 1
 SPEED = ("engine", "device", "client_memory")
 """Settings of `numerics` that change speed and memory alone."""
 
+FREE = ("rounds", "seed", *(f"numerics.{name}" for name in SPEED))
+"""Settings in which a run may differ from the experiment's file and still be a run of its trial, or of its cell."""
+
 
 def digest(spec: Mapping[str, Any]) -> str:
     """Ten hexadecimal digits that follow from the settings of a run as they are written, and from the user's own files.
@@ -162,7 +165,7 @@ def nested(flat: Mapping[str, str]) -> dict[str, Any]:
             if not isinstance(inner.setdefault(key, {}), dict):
                 inner[key] = {"name": inner[key]}
             inner = inner[key]
-        inner[last] = _value(text)
+        inner[last] = value_of(text)
     return spec
 
 
@@ -327,12 +330,15 @@ def _hashable(leaf: Any) -> Any:
     return leaf.name if isinstance(leaf, DataFile) else identity(leaf) if _is_object(leaf) else leaf
 
 
-_value = cache(parsed)
+@cache
+def value_of(text: str) -> Any:
+    """The value of a setting that `flatten` made text. Cached, because YAML is slow and most settings repeat."""
+    return parsed(text)
 
 
 @cache
 def _scalar(kind: str, value: Hashable) -> str:
-    """Cached, because YAML is slow and most settings repeat; `kind` tells 1, 1.0 and True apart, which are equal."""
+    """Cached, see `value_of`; `kind` tells 1, 1.0 and True apart, which are equal."""
     return _text(value)
 
 

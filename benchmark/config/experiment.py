@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
-from rollcall.benchmark.config.digest import flatten, run_name, serialised
+from rollcall.benchmark.config.digest import digest, flatten, run_name, serialised
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.metric import OVER, Metric
 from rollcall.benchmark.config.report import Claim, Labels, Report, Reported, Size
@@ -421,14 +421,14 @@ class Place:
     spec: dict[str, Any]
 
     @cached_property
+    def digest(self) -> str:
+        """See `rollcall.benchmark.config.digest.digest`."""
+        return digest(self.spec)
+
+    @property
     def name(self) -> str:
         """The name of the run folder."""
         return run_name(self.spec)
-
-    @property
-    def digest(self) -> str:
-        """See `rollcall.benchmark.config.digest.digest`."""
-        return self.name.rpartition("-")[2]
 
     @property
     def settings(self) -> dict[str, str]:

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from rollcall.benchmark.config.digest import FREE
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Place
 from rollcall.benchmark.config.text import counted
-from rollcall.leaderboard.cells import FREE
 from rollcall.leaderboard.cli.papers import papers, planned
 from rollcall.leaderboard.runs import Run, archived
 

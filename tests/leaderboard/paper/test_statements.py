@@ -64,7 +64,7 @@ def ran(experiment, known=None):
             trial = place.trial
             table = trial.table() if isinstance(trial, Analysis) else simulate(trial).history
             tags = {"seed": str(place.seed), "rollcall.trial": place.digest}
-            known[place.digest] = Run(tags, place.settings, table.set_index("round").astype(float))
+            known[place.digest] = Run(tags, serialised(place.spec), table.set_index("round").astype(float))
     return [known[digest] for digest in {place.digest for place in places(experiment)}]
 
 
