@@ -30,7 +30,7 @@ from rollcall.benchmark.config.text import dumped, parsed
 RESULTS = 1
 """Version of the results. It is raised when a changed default or formula alters them, and enters every digest."""
 
-SPEED = ("engine", "device", "client_memory")
+SPEED = ("engine", "device")
 """Settings of `numerics` that change speed and memory alone."""
 
 FREE = ("rounds", "seed", *(f"numerics.{name}" for name in SPEED))
