@@ -94,12 +94,8 @@ def style(method: str, methods_shown: Iterable[str] = ()) -> Style:
     """The style of a method in every figure.
 
     A method of the suite has one fixed style. Rows of it that differ in options share the colour. A method of one's own
-    has a colour that no method of the suite has, which follows from its name. If two of them would look alike, the
-    later one by name takes the next free style.
-
-    Args:
-        method: a name or label as in the tables.
-        methods_shown: all methods of the figure.
+    has a colour that no method of the suite has, which follows from its name. If two of the methods shown would look
+    alike, the later one by name takes the next free style.
     """
     alike = sorted({method, *(label for label in methods_shown if _fixed(label) == _fixed(method))})
     fixed, dashes = _fixed(method), list(DASHES.values())
