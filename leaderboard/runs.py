@@ -41,7 +41,7 @@ class Run:
     """One trial that finished or diverged.
 
     Attributes:
-        tags: experiment, algorithm, participation, task, seed, commit, version, ...
+        tags: its origin, such as experiment, seed, commit and version.
         spec: settings as they are written, with the rounds that it has.
         history: [evaluations], indexed by round, a column for each metric.
         source: `own`: from a run folder or from the user's MLflow server; `kept`: from an archive.
@@ -172,14 +172,14 @@ class Run:
         """
         if metric.threshold is not None:
             return float(self.spent(metric.over).get(first_round(self.curve(metric), metric), math.inf))
+        if at is None:
+            return float(self.window(metric, last_rounds).mean())
         history = self.history[metric.column].dropna()
-        if per is not None and at is not None:
+        if per is not None:
             spent = self.history[per.column].reindex(history.index) if self.has(per) else history * math.nan
             within = history[spent <= at]
             return float(within.iloc[-1]) if spent.max() >= at and len(within) else math.nan
-        if at is not None:
-            return float(history.get(at, math.nan))
-        return float(self.window(metric, last_rounds).mean())
+        return float(history.get(at, math.nan))
 
     def curve(self, metric: Metric) -> pd.Series:
         """The regular evaluations of a metric by round, without those in between of the last rounds."""
@@ -199,7 +199,6 @@ def finished(
     """The kept runs of an experiment, and then the user's own.
 
     Args:
-        experiment: its name.
         store: folder of the run folders; None: kept runs alone.
         mine: leave out kept runs.
         metrics: columns to read of the user's own; by default all.
@@ -214,11 +213,7 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None) ->
     They are those in the run folders, and those on the MLflow server that MLFLOW_TRACKING_URI names; of a trial that
     both have, the folder counts. A server that does not answer is left out, with a warning. So are runs of another
     version of the user's own files than the present one; where a file is gone, the last version that was run counts.
-
-    Args:
-        store: folder of the run folders.
-        experiment: its name.
-        metrics: columns to read; by default all.
+    Of the metrics, these columns are read; by default all.
     """
     runs = _of_folders(store, experiment, metrics)
     if os.environ.get("MLFLOW_TRACKING_URI") and find_spec("mlflow"):
@@ -237,13 +232,8 @@ def load(
 ) -> list[Run]:
     """The finished and the diverged runs of an experiment in MLflow, oldest first, with their histories.
 
-    A finished run that is being continued counts with the rounds that it had finished.
-
-    Args:
-        client: of the MLflow store.
-        experiment: its name there.
-        metrics: columns to read; by default all, which is slow if every client was measured.
-        without: digests of trials to leave out.
+    A finished run that is being continued counts with the rounds that it had finished. Digests in `without` are left
+    out. Of the metrics, these columns are read; by default all, which is slow if every client was measured.
     """
     stored = client.get_experiment_by_name(experiment)
     runs = []
@@ -268,16 +258,8 @@ def load(
 def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder: Path) -> Path:
     """Add runs to an archive. A run replaces an archived run of the same trial that has no more rounds.
 
-    A CSV file holds the evaluations with six digits. A JSON file of the same name holds settings and tags.
-
-    Args:
-        runs: finished ones, at least one.
-        experiment: name of their experiment.
-        metrics: columns to keep.
-        folder: of the archive.
-
-    Returns:
-        the CSV file.
+    A CSV file, whose path is returned, holds the evaluations of these metrics with six digits. A JSON file of the same
+    name holds settings and tags.
     """
     kept = dict(sorted(_longest([*unarchive(experiment, folder), *runs]).items()))
     table = folder / f"{experiment}.csv"
@@ -387,12 +369,13 @@ def archived(table: Path) -> list[Run]:
     rows = rows.sort_values("trial", kind="stable")
     of, evaluations = rows.pop("trial").to_numpy(str), rows.set_index("round")
     digests, starts = np.unique(of, return_index=True)
-    slices = dict(zip(digests.tolist(), map(slice, starts, [*starts[1:], len(of)]), strict=True))
-    measured = evaluations.notna().groupby(of).any()
+    measured = map(tuple, np.logical_or.reduceat(evaluations.notna().to_numpy(), starts)) if len(of) else ()
+    pieces = dict(zip(digests.tolist(), zip(measured, starts, [*starts[1:], len(of)], strict=True), strict=True))
+    frames = {columns: evaluations.loc[:, list(columns)] for columns, *_ in pieces.values()}
 
     def history(digest: str) -> pd.DataFrame:
-        part = evaluations.iloc[slices.get(digest, slice(0))]
-        return part[part.columns[measured.loc[digest]]] if len(part) else part
+        columns, start, end = pieces.get(digest, ((), 0, 0))
+        return frames[columns].iloc[start:end] if columns else evaluations.iloc[:0, :0]
 
     return [
         Run(common["tags"] | own["tags"], nested(common["settings"] | own["settings"]), history(digest))
