@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, validated
+from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, mapped, validated
 from rollcall.benchmark.config.choice import Choice, as_written
 from rollcall.benchmark.config.source import (
     ADDRESS,
@@ -72,20 +72,10 @@ def array_file(array: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file that settings name, as it is when they are read.
+    """A data file that settings name: the name of its copy in a run folder, and its bytes when they are read."""
 
-    Attributes:
-        suffix: the ending of its name, such as .csv.
-        content: its bytes.
-    """
-
-    suffix: str
+    name: str
     content: bytes = field(repr=False)
-
-    @property
-    def name(self) -> str:
-        """The name of the copy in a run folder."""
-        return f"{hashlib.sha256(self.content).hexdigest()[:10]}{self.suffix}"
 
 
 def written(value: Any) -> Any:
@@ -117,13 +107,6 @@ def written(value: Any) -> Any:
         return value
     named = as_written(value)
     return value if named is value else written(named)
-
-
-def mapped(settings: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Written settings with each leaf converted."""
-    if isinstance(settings, dict):
-        return {key: mapped(one, leaf) for key, one in settings.items()}
-    return [mapped(one, leaf) for one in settings] if isinstance(settings, list) else leaf(settings)
 
 
 def serialised(value: Any, folder: Path | None = None) -> Any:
@@ -250,11 +233,7 @@ class Spec(Settings):
         return dict(sorted(code.items()))
 
     def complete(self, array: Callable[[np.ndarray], Any] = array_file) -> dict[str, Any]:
-        """All settings as plain data, defaults included.
-
-        Args:
-            array: converts each array.
-        """
+        """All settings as plain data, defaults included; `array` converts each array."""
         return _complete(self, array)
 
     @property
@@ -318,7 +297,8 @@ def _content(file: str, changed: int) -> np.ndarray | DataFile:
     with suppress(ValueError):
         if file.endswith(".npy"):
             return np.load(file)
-    return DataFile(Path(file).suffix, Path(file).read_bytes())
+    content = Path(file).read_bytes()
+    return DataFile(f"{hashlib.sha256(content).hexdigest()[:10]}{Path(file).suffix}", content)
 
 
 def _hashable(leaf: Any) -> Any:
@@ -346,29 +326,27 @@ def _text(value: Any) -> str:
     return dumped(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()
 
 
-def _parts(value: Any) -> dict[str, Any] | list[Any] | None:
+def _parts(value: Any) -> Any:
     """The settings of a mapping, the options of a choice or the entries of a list; None if it has no parts."""
     if isinstance(value, Settings):
-        return {key: getattr(value, key) for key in type(value).model_fields}
-    if isinstance(value, Choice):
-        return value.options
-    return list(value) if isinstance(value, tuple | list) else None
+        return dict(value)
+    return value.options if isinstance(value, Choice) else list(value) if isinstance(value, tuple | list) else None
 
 
 def _complete(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
-    if isinstance(value, np.ndarray):
-        return array(value)
     parts = _parts(value)
     if isinstance(parts, dict):
         name = {"name": value.name} if isinstance(value, Choice) else {}
         return name | {key: _complete(part, array) for key, part in parts.items()}
-    return value if parts is None else [_complete(part, array) for part in parts]
+    if parts is not None:
+        return [_complete(part, array) for part in parts]
+    return array(value) if isinstance(value, np.ndarray) else value
 
 
 def _choices(value: Any) -> Iterator[Choice]:
     """All choices in settings, with those among the options of a choice."""
     if isinstance(value, Choice):
         yield value
-    parts = _parts(value) or []
+    parts = _parts(value) or ()
     for part in parts.values() if isinstance(parts, dict) else parts:
         yield from _choices(part)
