@@ -145,11 +145,7 @@ class Cell:
     def reached(self, metric: Metric, seeds: Iterable[str] | None = None) -> float:
         """The first round at which the mean curve over seeds reaches a threshold, or the mean cost until then.
 
-        Infinite if it does not.
-
-        Args:
-            metric: with a threshold.
-            seeds: of the mean; by default all.
+        Infinite if it does not. The mean is over these seeds; by default over all.
         """
         runs = [self.runs[seed] for seed in (self.runs if seeds is None else seeds)]
         t = first_round(pd.concat([run.curve(metric) for run in runs], axis=1).dropna().mean(axis=1), metric)

@@ -59,11 +59,10 @@ def model_name(label: str) -> str:
 
 
 def label_name(axis: str, label: str) -> str:
-    """The display text of a label. One that the suite does not know stays as it is, without the path of a user's file.
+    """The display text of a label on an axis: a kind such as `participation`, or a setting such as `task.model`.
 
-    Args:
-        axis: a kind such as `participation`, or a setting such as `task.model`.
-        label: of it. The second of two equal choices, `bernoulli#2`, is `Bernoulli (2)`.
+    The second of two equal choices, `bernoulli#2`, is `Bernoulli (2)`. A label that the suite does not know stays as it
+    is, without the path of a user's file.
     """
     base, number, options = _parts(label)
     own = re.fullmatch(r".*[.]\w+:(\w+)", base)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -130,7 +130,7 @@ def serialised(value: Any, folder: Path | None = None) -> Any:
 def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
     """Serialised settings by dotted name, as text; the name of a choice has the key of the choice."""
     if not isinstance(spec, dict):
-        return {prefix: _text(spec) if isinstance(spec, list) else _scalar(type(spec).__name__, spec)}
+        return {prefix: _text(spec)}
     flat: dict[str, str] = {}
     for key, value in spec.items():
         path = prefix if key == "name" else f"{prefix}.{key}".lstrip(".")
@@ -312,18 +312,20 @@ def _hashable(leaf: Any) -> Any:
 
 @cache
 def value_of(text: str) -> Any:
-    """The value of a setting that `flatten` made text. Cached, because YAML is slow and most settings repeat."""
+    """The value of a setting that `flatten` made text."""
     return parsed(text)
 
 
-@cache
-def _scalar(kind: str, value: Hashable) -> str:
-    """Cached, see `value_of`; `kind` tells 1, 1.0 and True apart, which are equal."""
-    return _text(value)
+_texts: dict[str, str] = {}
 
 
 def _text(value: Any) -> str:
-    return dumped(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()
+    """A value of a setting as text, made once, because YAML is slow and most settings repeat."""
+    key = repr(value)  # tells 1, 1.0, True and "1" apart
+    if key not in _texts:
+        text = dumped(value, default_flow_style=True, width=10**6)
+        _texts[key] = text.removesuffix("...\n").strip()
+    return _texts[key]
 
 
 def _parts(value: Any) -> Any:

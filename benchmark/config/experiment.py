@@ -75,13 +75,8 @@ def is_default(label: str, value: Any) -> bool:
 def selected(field: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:
     """The wanted part of an axis, in the order of the axis; `bernoulli` also selects `bernoulli#2`.
 
-    Args:
-        field: what names the values, for the error.
-        values: the axis, by label.
-        wanted: values, or choices' names.
-
     Raises:
-        SettingError: the axis has no such label.
+        SettingError: the axis has no such label; begins with the field.
     """
     labels: set[str] = set()
     for value in wanted:

@@ -31,12 +31,7 @@ CONTRIBUTED = "rollcall_contributed_"
 
 @dataclass(frozen=True)
 class Source:
-    """The file of a contributed choice.
-
-    Attributes:
-        file: its absolute path; for code that is in no file, a name for one.
-        text: its content.
-    """
+    """The absolute path of a contributed choice's file (for code in no file a name for one), and its content."""
 
     file: str
     text: str = field(repr=False)

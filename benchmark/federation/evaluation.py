@@ -93,12 +93,7 @@ def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics by name, besides the means of `rollcall.tasks.Task.metrics`.
-
-    Attributes:
-        accumulated: computed from the predictions and targets of a whole split.
-        over_clients: statistics of the clients' means.
-    """
+    """Metrics by name, besides the means of `Task.metrics`: of a whole split, and statistics of the clients' means."""
 
     accumulated: Mapping[str, Accumulated] = field(default_factory=dict)
     over_clients: Mapping[str, OverClients] = field(default_factory=dict)

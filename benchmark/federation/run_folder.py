@@ -58,12 +58,7 @@ class InUse(SettingError):
 
 
 class Damaged(SettingError):
-    """A file of a run folder cannot be read. The message names the file and the next step.
-
-    Args:
-        file: the damaged file.
-        reason: the fault.
-    """
+    """A file of a run folder cannot be read. The message names the file, the fault and the next step."""
 
     def __init__(self, file: Path, reason: str) -> None:
         super().__init__(
@@ -75,11 +70,7 @@ class Damaged(SettingError):
 
 
 class RunFolder:
-    """One trial's folder.
-
-    Args:
-        path: of the folder; `running` creates it.
-    """
+    """One trial's folder, which `running` creates."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

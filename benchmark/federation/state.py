@@ -68,15 +68,8 @@ def refuse_what_cannot_fit(
 ) -> None:
     """Refuse a run whose state will not fit in the memory of the GPU, or without a GPU in that of the machine.
 
-    A round computes the next state while it still needs the last.
-
-    Args:
-        states: at first, of the method and of momentum that is kept; on the `meta` device they take no memory.
-        label: of the method.
-        d: parameters of the model.
-        participation: decides which clients have a row; the active sets depend only on (seed, t).
-        rounds: T.
-        numerics: decides where the state will be.
+    A round computes the next state while it still needs the last. `states` are the first ones, of the method and of
+    momentum that is kept; on the `meta` device they take no memory. The clients that take part have a row.
 
     Raises:
         SettingError: the state will not fit.
