@@ -174,7 +174,7 @@ class Spec(Settings):
         if isinstance(data, Mapping):
             # At once, as the user's files may change later.
             spec._written = written(data) | {"seed": spec.seed}
-            spec._name = run_name(data)
+            spec._name = run_name(spec._written)
         return spec
 
     @classmethod
