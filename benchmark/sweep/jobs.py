@@ -154,7 +154,7 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
 def columns(federation: Federation) -> tuple[list[str], list[str]]:
     """The columns of the history of a trial without `round`, and the metrics over whole splits, `split/metric`.
 
-    The columns of groups of the latter, and those of a metric with several values, begin with such a name and a slash.
+    The columns of classes of the latter, and those of a metric with several values, begin with such a name and a slash.
     Which they are is known after the first evaluation.
     """
     names, whole = [], []
