@@ -1,15 +1,16 @@
 """The cells of an experiment with the runs that belong to them, and their numbers."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from rollcall.benchmark.config.digest import digest, serialised
 from rollcall.benchmark.config.experiment import Experiment, Place, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.render import Number, number
@@ -28,6 +29,7 @@ class Cell:
         rounds, seeds: numbers that the experiment's file asks for; in a ranking, the number of seeds that were run.
         runs: by seed, of one source and equally long; the longest one if a seed was run several times.
         beside: by seed, the user's own runs, where they are shorter or fewer than the kept ones and so do not count.
+        searched: the experiment in which a search found some of its settings, as learning rates; empty if none did.
     """
 
     labels: dict[str, str]
@@ -35,6 +37,7 @@ class Cell:
     seeds: int
     runs: dict[str, Run] = field(default_factory=dict)
     beside: dict[str, Run] = field(default_factory=dict)
+    searched: str = ""
 
     @property
     def rounds_run(self) -> int:
@@ -94,6 +97,12 @@ class Cell:
         values = {seed: run.final(metric, last_rounds, at, per) for seed, run in runs.items()}
         return pd.Series(values, dtype=float).dropna()
 
+    def over_time(self, metric: Metric, quantity: Literal["time-average", "maximum"]) -> pd.Series:
+        """The mean or the largest of all regular evaluations of every run that did not diverge, by seed."""
+        curves = {seed: run.curve(metric) for seed, run in self.ended.runs.items() if run.has(metric)}
+        values = {seed: curve.max() if quantity == "maximum" else curve.mean() for seed, curve in curves.items()}
+        return pd.Series(values, dtype=float).dropna()
+
     def scores(self, metric: Metric, last_rounds: int) -> pd.Series:
         """The score of every run that has a final value, by seed; larger is better.
 
@@ -142,14 +151,17 @@ class Cell:
         median, low, high = median_round(np.minimum(first, last), np.isfinite(first))
         return (median, low, high) if len(first) > 2 else (median, math.nan, math.nan)
 
-    def reached(self, metric: Metric, seeds: Iterable[str] | None = None) -> float:
+    def curves(self, metric: Metric) -> pd.DataFrame:
+        """The evaluations that all runs have, by round, with a column for each seed."""
+        return pd.concat([run.curve(metric) for run in self.runs.values()], axis=1).dropna()
+
+    def reached(self, metric: Metric) -> float:
         """The first round at which the mean curve over seeds reaches a threshold, or the mean cost until then.
 
-        Infinite if it does not. The mean is over these seeds; by default over all.
+        Infinite if it does not.
         """
-        runs = [self.runs[seed] for seed in (self.runs if seeds is None else seeds)]
-        t = first_round(pd.concat([run.curve(metric) for run in runs], axis=1).dropna().mean(axis=1), metric)
-        return float(np.mean([run.spent(metric.over).get(t, math.inf) for run in runs]))
+        t = first_round(self.curves(metric).mean(axis=1), metric)
+        return float(np.mean([run.spent(metric.over).get(t, math.inf) for run in self.runs.values()]))
 
     def evaluations(self, metric: Metric, last_rounds: int) -> int:
         """How many evaluations of a run its mean is of; 0 if they do not cover the window."""
@@ -167,9 +179,8 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     """
     runs = list(runs)
     grid = places(_with_own_methods(experiment, runs))
-    longest = {
-        (run.source, run.digest): run for run in sorted(runs, key=lambda run: run.rounds)
-    }  # of equal ones the later
+    # of equally long ones the later
+    longest = {(run.source, run.digest): run for run in sorted(runs, key=lambda run: run.rounds)}
     by_labels: dict[Labels, list[Place]] = {}
     rounds: dict[str, int] = {}
     for place in grid:
@@ -184,7 +195,8 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
                 run = longest.get((source, place.digest))
                 if run is not None:  # another place may ask for more rounds of the same run
                     by_seed[str(place.seed)] = run.until(place.rounds) if place.rounds < rounds[place.digest] else run
-        planned = Cell(same[0].labels, same[0].rounds, len({place.seed for place in same}))
+        seeds = len({place.seed for place in same})
+        planned = Cell(same[0].labels, same[0].rounds, seeds, searched=same[0].searched)
         both = [replace(planned, runs=by_seed) for by_seed in found.values()]
         lengths = [{run.rounds for run in cell.runs.values()} for cell in both]
         own, kept = (cell.until(min(of)) if len(of) > 1 else cell for cell, of in zip(both, lengths, strict=True))
@@ -192,6 +204,12 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         return own if replaced else replace(kept, beside=own.runs)
 
     return [cell_of(same) for same in by_labels.values()]
+
+
+def searches(experiment: Experiment, runs: Sequence[Run]) -> dict[str, str]:
+    """The experiment in which a search found settings of a cell, by `key_of` the cell."""
+    grid = places(_with_own_methods(experiment, runs))
+    return {key_of(place.spec): place.searched for place in grid if place.searched}
 
 
 def planned_rounds(experiment: Experiment) -> int:
@@ -235,3 +253,8 @@ def _is_own_and_there(run: Run) -> bool:
         return bool(colon) and find_spec(where) is not None
     except ModuleNotFoundError:
         return False
+
+
+def key_of(spec: Mapping[str, Any]) -> str:
+    """The digest of a cell: of the settings of its trials without the seed, arrays and data files by their copies."""
+    return digest(serialised(spec) | {"seed": 0})

@@ -8,6 +8,7 @@ from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 
 from rollcall.benchmark.config.errors import SettingError, listed
@@ -17,8 +18,8 @@ from rollcall.leaderboard import statistics
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
 from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.paper.claims import round_reached
-from rollcall.leaderboard.paper.quantities import Estimate, estimate
-from rollcall.leaderboard.paper.sentences import change
+from rollcall.leaderboard.paper.quantities import Quantity, estimate
+from rollcall.leaderboard.paper.sentences import SEARCHED, change
 from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.leaderboard.render import Column, Entry, Table, finite
 
@@ -41,7 +42,7 @@ class Comparison:
     among: int = 1
 
     @cached_property
-    def difference(self) -> Estimate | None:
+    def difference(self) -> Quantity | None:
         """The mean paired difference and its interval. None if a run diverged or no seed has a value in both cells.
 
         With a threshold: of the first rounds that reach it; a round that was not reached is censored. Of a metric that
@@ -68,10 +69,15 @@ class Comparison:
         return 0 if not (low > 0 or high < 0) else 1 if (low > 0) == (self.metric.direction == "max") else -1
 
     @property
+    def searched(self) -> bool:
+        """Whether settings of a cell are the best of a search, whose chance the interval does not have."""
+        return bool(self.cell.searched or self.other.searched)
+
+    @property
     def text(self) -> str:
-        """The difference and its interval, with a dagger if it holds for all comparisons together."""
-        dagger = "†" if self.verdict(1 - 0.05 / self.among) else ""
-        return f"{change(self.difference, self.metric)}{dagger}" if self.difference else ""
+        """The difference and its interval; † if it holds for all comparisons together, ‡ if `searched`."""
+        marks = ("†" if self.verdict(1 - 0.05 / self.among) else "") + ("‡" if self.searched else "")
+        return f"{change(self.difference, self.metric)}{marks}" if self.difference else ""
 
     @property
     def row(self) -> dict[str, Any]:
@@ -79,14 +85,17 @@ class Comparison:
         low, high = self.difference.interval() if self.difference else (math.nan, math.nan)
         row = {"difference": self.difference.mean if self.difference else None, "low": low, "high": high}
         counts = dict(zip(("wins", "ties", "losses"), self.wins, strict=True))
-        decided = {"corrected": bool(self.verdict(1 - 0.05 / self.among))}
+        decided = {"corrected": bool(self.verdict(1 - 0.05 / self.among)), "searched": self.searched}
         return {key: finite(value) for key, value in row.items()} | decided | counts
 
 
-HOW = (
-    "difference: minus {}, paired by seed, with its 95 % interval (Student's t, from three seeds); "
-    "†: leaves out 0 also when corrected for {} (Bonferroni)"
-)
+def how(baseline: str, comparisons: Sequence[Comparison]) -> str:
+    """How the differences from a baseline, at least one, were computed."""
+    parts = [f"difference: minus {baseline}, paired by seed, with its 95 % interval (Student's t, from three seeds)"]
+    if any(one.metric.threshold is not None for one in comparisons):
+        parts += ["of first rounds or costs: of the two mean curves and their intervals, not paired"]
+    parts += [f"†: leaves out 0 also when corrected for {counted(comparisons[0].among, 'row')} (Bonferroni)"]
+    return "; ".join([*parts, *([f"‡: {SEARCHED}"] if any(one.searched for one in comparisons) else [])])
 
 
 Interval = tuple[float, float, float]
@@ -161,7 +170,7 @@ def against(ranking: Ranking, baseline: str) -> dict[str, list[Comparison | None
 
 @dataclass(frozen=True)
 class Overall:
-    """Methods over blocks, in which each of them has a value.
+    """Methods over blocks, in which each of them has a value, and a seed in common with the others.
 
     Attributes:
         blocks: at least one, each with its metric and the last rounds that a final value is the mean of.
@@ -172,37 +181,29 @@ class Overall:
     left_out: int = 0
 
     @cached_property
-    def scores(self) -> Float[np.ndarray, "blocks methods"]:
-        """The score of each cell's mean; -inf if a run diverged."""
-        means = [[one.penalty(cell.mean(one, last)) for cell in block.values()] for block, one, last in self.blocks]
-        return -np.array(means)
+    def by_seed(self) -> Float[np.ndarray, "seeds methods"]:
+        """The mean rank of each method over the blocks, seed by seed."""
+        return statistics.ranks_by_seed([scores_of(*one) for one in self.blocks])
 
     @cached_property
     def ranks(self) -> dict[str, float]:
         """The mean rank of each method, the best first."""
-        ranks = zip(self.blocks[0][0], statistics.mean_ranks(self.scores), strict=True)
+        ranks = zip(self.blocks[0][0], self.by_seed.mean(axis=0).tolist(), strict=True)
         return dict(sorted(ranks, key=lambda pair: pair[1]))
 
     @cached_property
-    def p(self) -> float:
-        """The p-value of the test that all methods rank alike."""
-        return statistics.equal_ranks_p(self.scores)
-
-    @cached_property
-    def critical_difference(self) -> float:
-        """Of mean ranks, by Nemenyi's test; infinite if the test of equal ranks does not reject at 5 %."""
-        return statistics.critical_difference(len(self.ranks), len(self.blocks)) if self.p < 0.05 else math.inf
+    def test(self) -> tuple[float, float]:
+        """The p-value of the test that all methods rank alike; and the difference of ranks that tells two apart."""
+        return statistics.equal_ranks(self.by_seed)
 
     @property
     def alike(self) -> list[list[int]]:
         """The sets of methods, by their place in `ranks`, that are not told apart."""
-        return statistics.alike(np.array([*self.ranks.values()]), self.critical_difference)
+        return statistics.alike(np.array([*self.ranks.values()]), self.test[1])
 
-    def tasks(self, *methods: str) -> list[Float[np.ndarray, "runs"]]:
-        """The scores of the runs of a method in each block, then those of the next method."""
-        return [
-            block[method].scores(metric, last).to_numpy() for method in methods for block, metric, last in self.blocks
-        ]
+    def tasks(self, *methods: str) -> list[pd.Series]:
+        """The scores of the runs of a method in each block, by seed, then those of the next method."""
+        return [block[method].scores(metric, last) for method in methods for block, metric, last in self.blocks]
 
     @property
     def one_scale(self) -> bool:
@@ -216,13 +217,18 @@ class Overall:
         """Of the values of all runs, with its interval; NaN without `one_scale`."""
         if not self.one_scale:
             return math.nan, math.nan, math.nan
-        mean, low, high = map(float, statistics.bootstrap(statistics.interquartile_mean, self.tasks(method)))
+        mean, low, high = map(float, statistics.interval(statistics.interquartile_mean, self.tasks(method)))
         return (mean, low, high) if self.blocks[0][1].direction == "max" else (-mean, -high, -low)
 
     def improvement(self, a: str, b: str) -> Interval:
         """The probability that a run of `a` is better than one of `b`, with its interval."""
-        better, low, high = map(float, statistics.bootstrap(statistics.improvement, self.tasks(a, b)))
-        return better, low, high
+        better, low, high = map(float, statistics.interval(statistics.improvement, self.tasks(a, b)))
+        return better, float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
+
+
+def scores_of(block: Block, metric: Metric, last_rounds: int) -> pd.DataFrame:
+    """The scores of the runs of a block: a row for each seed that all its methods have, a column for each method."""
+    return pd.DataFrame({name: cell.scores(metric, last_rounds) for name, cell in block.items()}).dropna()
 
 
 def overall(ranking: Ranking) -> Overall:
@@ -235,13 +241,13 @@ def overall(ranking: Ranking) -> Overall:
     methods = list(dict.fromkeys(cell.labels[METHOD] for cell in ranking.cells))
     every = blocks_of(ranking)
     known = [{name: cell for name, cell in block.items() if cell.number(metric, last)} for block in every]
-    complete = [
-        ({name: block[name] for name in methods}, metric, last) for block in known if len(block) == len(methods)
-    ]
+    whole = [{name: block[name] for name in methods} for block in known if len(block) == len(methods)]
+    complete = [(block, metric, last) for block in whole if len(scores_of(block, metric, last))]
     if len(methods) < 2 or len(complete) < 2:
         raise SettingError(
             f"overall: {len(complete)} of {len(every)} conditions have a value of {metric.name} for each of "
-            f"{', '.join(methods)}; needs two conditions and two methods. See --only algorithm=... and --last-rounds"
+            f"{', '.join(methods)}, and a seed that all have; needs two conditions and two methods. "
+            "See --only algorithm=... and --last-rounds"
         )
     return Overall(complete, len(every) - len(complete))
 
@@ -249,7 +255,7 @@ def overall(ranking: Ranking) -> Overall:
 def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, Any]]]:
     """Methods over the conditions of a ranking, the best mean rank first; and as JSON has it.
 
-    `alike` has a letter for each set of methods that Nemenyi's test does not tell apart.
+    `alike` has a letter for each set of methods that the test of equal ranks does not tell apart.
 
     Args:
         over: these conditions.
@@ -277,16 +283,23 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
         row |= _ends("iqm", iqm) | _ends("better", better) | {"against": baseline, "conditions": len(over.blocks)}
         diverged = sum(block[method].diverged for block, *_ in over.blocks)
         rows.append(row | {"runs": sum(map(len, over.tasks(method))), "diverged": diverged})
-    test = "Friedman's test" if len(rows) > 2 else "exact sign test"
-    width = over.critical_difference
-    nemenyi = f" (Nemenyi's test at 5 %, corrected for all pairs: critical difference {width:.2f} ranks)"
+    p, width = over.test
+    seeds = counted(len(over.by_seed), "seed")
+    apart = (
+        f"at 5 %, corrected for all pairs: from {width:.2f} ranks on" if math.isfinite(width) else f"{seeds} tell none"
+    )
     parts = [f"{metric.name} {metric.arrow} over {len(over.blocks)} conditions"]
     parts += [f"{over.left_out} left out, in which a method has no value"] if over.left_out else []
-    parts += [f"rank: mean over conditions, 1 is best; {test} of equal ranks: p = {over.p:.2g}"]
-    parts += [f"methods with a common letter are not told apart{nemenyi if math.isfinite(width) else ''}"]
+    parts += [
+        f"rank: mean over conditions and seeds, 1 is best; permutation test of equal ranks over {seeds}: p = {p:.2g}"
+    ]
+    parts += [f"methods with a common letter are not told apart ({apart})"]
     parts += ["IQM: interquartile mean over all runs"] if over.one_scale else []
     parts += [f"P(>{baseline}): probability that a run is better than one of {baseline}, ties count half"]
-    parts += ["brackets: 95 %, stratified bootstrap over seeds, not corrected; a diverged run is worse than all others"]
+    parts += [
+        "brackets: 95 %, Student's t over seeds (jackknife), not corrected; a diverged run is worse than all others"
+    ]
+    parts += [SEARCHED] if any(cell.searched for block, *_ in over.blocks for cell in block.values()) else []
     return Table(columns, entries, "; ".join(parts)), rows
 
 
@@ -337,9 +350,9 @@ def comparison_tables(
     over = Overall([one for one in pairs if all(cell.number(*one[1:]) for cell in one[0].values())])
     if over.blocks:
         better = over.improvement(a, b)
-        data |= {"p": over.p} | _ends("improvement", better)
-        says += " (by the 95 % interval)"
-        says += f". Sign test over the means of the cells: p = {over.p:.2g}" if len(over.blocks) > 1 else ""
+        seeds = counted(len(over.by_seed), "seed")
+        data |= {"p": over.test[0]} | _ends("improvement", better)
+        says += f" (by the 95 % interval). Permutation test of equal ranks over {seeds}: p = {over.test[0]:.2g}"
         says += f". Probability that a run of {a} is better than one of {b}: {_interval(better, '{:.2f}'.format)}"
-        says += " (stratified bootstrap)"
+        says += " (Student's t over seeds)"
     return tables, {"rows": rows, "overall": data | {"says": f"{says}."}}

@@ -9,7 +9,7 @@ from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, is_default, is_number, places, set_by
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric, direction_of
-from rollcall.leaderboard.cells import Cell
+from rollcall.leaderboard.cells import Cell, key_of
 from rollcall.leaderboard.runs import Run, Settings
 
 METHOD = "algorithm"
@@ -188,6 +188,7 @@ def rank(
     axes: Sequence[Axis] = (),
     planned: int = 0,
     cost: str = "",
+    searched: Mapping[str, str] | None = None,
 ) -> Ranking:
     """The ranking of an experiment.
 
@@ -199,6 +200,7 @@ def rank(
         planned: the number of rounds that the file asks for; 0 if panels ask for different ones.
         cost: rank at equal costs, see `Run.spent`, instead of equal rounds: within each group at the largest cost that
             all runs have spent, by the last evaluation until then.
+        searched: see `rollcall.leaderboard.cells.searches`.
     """
     free = ("seed", "rounds") if cost else ("seed",)
     by_settings: dict[Settings, dict[str, Run]] = {}
@@ -208,7 +210,8 @@ def rank(
     groups: dict[Settings, list[Cell]] = {}
     for (method, labels), (settings, by_seed) in zip(differences, by_settings.items(), strict=True):
         rounds = next(iter(by_seed.values())).rounds
-        cell = Cell({METHOD: method, **labels}, max(rounds, planned), len(by_seed), by_seed)
+        search = searched.get(key_of(next(iter(by_seed.values())).spec), "") if searched else ""
+        cell = Cell({METHOD: method, **labels}, max(rounds, planned), len(by_seed), by_seed, searched=search)
         groups.setdefault(_conditions(settings), []).append(cell)
 
     if cost:

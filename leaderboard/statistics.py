@@ -5,17 +5,24 @@ diverged, or never reached a target, has the score -inf: it is worse than all ot
 never NaN; who calls leaves out what has no value.
 
 A task is a cell's conditions, such as a participation model on a data set; the runs of a method in it are its seeds.
+Tasks share what a seed draws: data, initial model, minibatches. So their runs are not independent of each other, and
+the unit of every test and interval is the seed, with its runs in all tasks. Tasks are fixed, seeds are random.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import permutations, product
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Bool, Float
 from scipy import stats
 
-RESAMPLES = 10_000
-"""Draws of a bootstrap; its random generator has the seed 0, so that an interval is the same in every call."""
+from rollcall.leaderboard.paper.quantities import FEWEST
+
+PERMUTATIONS = 10_000
+"""Of a test: up to this number all, else so many random ones, of a generator with the seed 0."""
 
 Array = Float[np.ndarray, "..."]
 
@@ -25,33 +32,43 @@ def wins(a: Float[np.ndarray, "seeds"], b: Float[np.ndarray, "seeds"]) -> tuple[
     return int((a > b).sum()), int((a == b).sum()), int((a < b).sum())
 
 
-def mean_ranks(scores: Float[np.ndarray, "tasks methods"]) -> Float[np.ndarray, "methods"]:
-    """The mean over tasks of each method's rank; the best has 1, methods with equal scores share the mean of theirs."""
-    return np.asarray(stats.rankdata(-scores, axis=1).mean(axis=0))
+def ranks_by_seed(tasks: Sequence[pd.DataFrame]) -> Float[np.ndarray, "seeds methods"]:
+    """The mean over tasks of each method's rank, seed by seed; the best has 1, equal scores share the mean of theirs.
 
-
-def equal_ranks_p(scores: Float[np.ndarray, "tasks methods"]) -> float:
-    """The p-value of the test that all methods rank alike, for at least two methods.
-
-    Friedman's test (1937, chi-square with correction for ties). Of two methods the exact sign test, without ties: the
-    chi-square of two methods is its approximation. 1 if all methods tie everywhere.
+    Args:
+        tasks: scores, a row for each seed and a column for each method. A seed counts where every method has a score.
     """
-    if scores.shape[1] == 2:
-        better, _, worse = wins(*scores.T)
-        return float(stats.binomtest(better, better + worse).pvalue) if better + worse else 1.0
-    if (scores == scores[:, :1]).all():
-        return 1.0
-    return float(stats.friedmanchisquare(*stats.rankdata(scores, axis=1).T).pvalue)
+    ranked = [(-task.dropna()).rank(axis=1) for task in tasks]  # infinite scores tie
+    every = pd.concat(ranked)
+    return every.groupby(every.index).mean().to_numpy()
 
 
-def critical_difference(methods: int, tasks: int) -> float:
-    """The difference of mean ranks from which Nemenyi's test tells two methods apart (Demsar 2006, section 3.2.2).
+def equal_ranks(ranks: Float[np.ndarray, "seeds methods"]) -> tuple[float, float]:
+    """The test that methods rank alike: its p-value, and the difference of mean ranks that is significant at 5 %.
 
-    q sqrt(k (k + 1) / (6 N)) for k methods and N tasks, q the quantile of the studentized range over sqrt(2). The test
-    at 5 % is corrected for all pairs of methods.
+    If methods are alike, their names in a seed may be exchanged, in all its tasks at once. So the range of the mean
+    ranks, the largest less the smallest, is compared with its values after all such exchanges, seed by seed. Two
+    methods whose mean ranks differ by the 95 % quantile of the range are told apart, with all pairs allowed for, as in
+    Nemenyi's test. Friedman's test and Nemenyi's (Demsar 2006) take tasks as blocks, which must then be independent.
+
+    Returns:
+        p; and the difference, infinite if so few seeds cannot tell any: of two methods it takes six.
     """
-    q = stats.studentized_range.ppf(0.95, methods, np.inf) / np.sqrt(2)
-    return float(q * np.sqrt(methods * (methods + 1) / (6 * tasks)))
+    seeds, methods = ranks.shape
+    first = np.arange(methods)
+    if seeds == 1:
+        return 1.0, math.inf
+    if math.factorial(methods) ** (seeds - 1) <= PERMUTATIONS:  # the first seed may keep its names
+        orders = np.array([(first, *rest) for rest in product(permutations(range(methods)), repeat=seeds - 1)])
+    else:
+        orders = np.random.default_rng(0).random((PERMUTATIONS, seeds, methods)).argsort(axis=-1)
+        orders[0] = first  # the observed one is among them
+    means = np.take_along_axis(ranks[None], orders, axis=-1).mean(axis=1)
+    ranges = np.sort((means.max(axis=-1) - means.min(axis=-1)).round(9))
+    mean = ranks.mean(axis=0)
+    share = (len(ranges) - np.searchsorted(ranges, ranges)) / len(ranges)  # of ranges that are at least as large
+    observed = (mean.max() - mean.min()).round(9)
+    return float((ranges >= observed).mean()), float(min(ranges[share <= 0.05], default=math.inf))
 
 
 def alike(ranks: Float[np.ndarray, "methods"], width: float) -> list[list[int]]:
@@ -60,70 +77,68 @@ def alike(ranks: Float[np.ndarray, "methods"], width: float) -> list[list[int]]:
     Each is a bar of a critical-difference diagram. A method that is unlike all others is in a set of its own.
     """
     order = np.argsort(ranks, kind="stable")
-    sets = [[int(i) for i in order if 0 <= ranks[i] - ranks[first] < width] for first in order]
+    least = width - 1e-9  # ranks are means: equal up to rounding
+    sets = [[int(i) for i in order if 0 <= ranks[i] - ranks[first] < least] for first in order]
     return [
         one for n, one in enumerate(sets) if not any(set(one) < set(other) for other in sets) and one not in sets[:n]
     ]
 
 
-def interquartile_mean(*tasks: Array, axis: int = -1) -> Array:
+def interquartile_mean(*tasks: Array) -> Array:
     """The mean of the middle half of all runs of all tasks (Agarwal et al. 2021: a trimmed mean, 25 % off each end)."""
-    return np.asarray(stats.trim_mean(np.concatenate(tasks, axis=axis), 0.25, axis=axis))
+    return np.asarray(stats.trim_mean(np.concatenate(tasks), 0.25))
 
 
-def improvement(*tasks: Array, axis: int = -1) -> Array:
+def improvement(*tasks: Array) -> Array:
     """The probability that a run of X is better than a run of Y: P(X > Y) of Agarwal et al. (2021).
 
     The mean over tasks of the Mann-Whitney U statistic over N M, in which a tie of two runs counts one half.
 
     Args:
-        tasks: the scores of X in each task, [..., N]; then those of Y, [..., M].
-        axis: must be the last one.
+        tasks: the scores of X in each task, [N]; then those of Y, [M].
     """
-    assert axis == -1
     half = len(tasks) // 2
-    pairs = [(x[..., :, None], y[..., None, :]) for x, y in zip(tasks[:half], tasks[half:], strict=True)]
-    return np.asarray(np.mean([((x > y) + 0.5 * (x == y)).mean(axis=(-2, -1)) for x, y in pairs], axis=0))
+    pairs = [(x[:, None], y) for x, y in zip(tasks[:half], tasks[half:], strict=True)]
+    return np.asarray(np.mean([((x > y) + 0.5 * (x == y)).mean() for x, y in pairs]))
 
 
 def profile(thresholds: Float[np.ndarray, "points"]) -> Callable[..., Array]:
     """The performance profile (Agarwal et al. 2021, run-score distribution): a function of tasks as above.
 
-    Its values, [points, ...], are the shares of all runs of all tasks whose score is above each threshold.
+    Its values, [points], are the shares of all runs of all tasks whose score is above each threshold.
     """
 
-    def shares(*tasks: Array, axis: int = -1) -> Array:
-        runs = np.concatenate(tasks, axis=axis)
-        return np.asarray([(runs > threshold).mean(axis=axis) for threshold in thresholds])
+    def shares(*tasks: Array) -> Array:
+        return np.asarray((np.concatenate(tasks) > thresholds[:, None]).mean(axis=1))
 
     return shares
 
 
-def bootstrap(
-    statistic: Callable[..., Array],
-    tasks: Sequence[Float[np.ndarray, "runs"]],
-    level: float = 0.95,
+def interval(
+    statistic: Callable[..., Array], tasks: Sequence[pd.Series], level: float = 0.95
 ) -> tuple[Array, Array, Array]:
-    """A statistic and its percentile interval by the stratified bootstrap (Agarwal et al. 2021).
+    """A statistic and its interval: Student's t with the standard error of the jackknife over seeds.
 
-    Each draw takes, with replacement, as many runs of each task as it has: tasks are fixed, runs are random. The
-    ends are NaN if a task has a single run.
+    Each seed is left out in turn, in all tasks at once. Of a mean over seeds it is Student's interval. A percentile
+    bootstrap, as Agarwal et al. (2021) have it, is too narrow for the few seeds of a benchmark, and draws each task on
+    its own. The ends are NaN with fewer than three seeds, if a task has one run only, or if the statistic is infinite
+    without one of them.
 
     Args:
-        statistic: of the tasks, along their last axis.
-        tasks: scores, [runs] each; of two methods those of both.
+        statistic: of the tasks.
+        tasks: scores by seed; of two methods those of both.
         level: of the interval.
     """
-    value = statistic(*tasks)
-    if min(map(len, tasks)) < 2:
+    value = statistic(*(task.to_numpy() for task in tasks))
+    seeds = list(dict.fromkeys(seed for task in tasks for seed in task.index))
+    if len(seeds) < FEWEST or min(map(len, tasks)) < 2:
         return value, value * np.nan, value * np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the standard error of infinite scores, which is not used
-        draws = stats.bootstrap(
-            tuple(tasks), statistic, n_resamples=RESAMPLES, batch=500, vectorized=True, method="percentile", rng=0
-        ).bootstrap_distribution
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1, method="inverted_cdf")
-    return value, low, high
+    without = np.array([statistic(*(task.drop(seed, errors="ignore").to_numpy() for task in tasks)) for seed in seeds])
+    with np.errstate(invalid="ignore"):  # infinite scores
+        deviations = without - without.mean(axis=0)
+    error = np.sqrt((deviations**2).sum(axis=0) * (len(seeds) - 1) / len(seeds))
+    half = stats.t.ppf((1 + level) / 2, len(seeds) - 1) * error
+    return value, value - half, value + half
 
 
 def median_round(rounds: Float[np.ndarray, "runs"], reached: Bool[np.ndarray, "runs"]) -> tuple[float, float, float]:

@@ -8,9 +8,8 @@ from typing import Any
 
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import COSTS, Metric
-from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell
-from rollcall.leaderboard.comparison import HOW, Comparison
+from rollcall.leaderboard.comparison import Comparison, how
 from rollcall.leaderboard.names import label_name, method_name
 from rollcall.leaderboard.paper.reported import Printed, printed_for
 from rollcall.leaderboard.ranking import METHOD, Ranking
@@ -60,8 +59,8 @@ def ranking_table(
             "median over seeds with its 95 % interval (Kaplan-Meier; a round that was not reached is censored)"
         )
     if beside:
-        count = sum(one is not None for one in beside[ranking.metrics[0].name])
-        parts.append(HOW.format(baseline, counted(count, "row")))
+        compared = [one for every in beside.values() for one in every if one]
+        parts += [how(baseline, compared)] if compared else []
     best_of = f" of the rows with equal {', '.join(ranking.equal)}" if ranking.equal else ""
     return Table.of_columns(columns, "; ".join(parts), best_of)
 

@@ -130,6 +130,9 @@ class Override(Settings):
         description="the part of the grid: for each axis except `seed`, or for `panel`, the labels it applies to"
     )
     set: dict[str, Any] = Field(description="the new values, by dotted setting")
+    searched: str = Field(
+        "", description="the experiment whose results the values are the best of; comparisons then say so"
+    )
     found: str = Field("", description="how the values were found")
 
 
@@ -197,6 +200,11 @@ class Experiment(Settings):
             for number, claim in enumerate(part.claims):
                 for key in ("where", "of", "minus", "over"):
                     _check_labels(f"{path}claims.{number}.{key}", getattr(claim, key) or {}, shown)
+                for name, reading in claim.readings.items():
+                    at = f"{path}claims.{number}.readings.{name}"
+                    _check_labels(f"{at}.where", reading.where, shown)
+                    if reading.variant:
+                        _check_one_of(f"{at}.variant", reading.variant, {} if path else self.variants)
                 if claim.either is not None:
                     _check_one_of(f"{path}claims.{number}.either", claim.either, claim.of)
                 if claim.along is not None:
@@ -410,10 +418,12 @@ class Place:
     Attributes:
         labels: by axis of the grid, without the seed; the name of the panel is under `panel`.
         spec: settings as they are written.
+        searched: the experiment in which a search found some of them; empty if none did.
     """
 
     labels: dict[str, str]
     spec: dict[str, Any]
+    searched: str = ""
 
     @cached_property
     def digest(self) -> str:
@@ -504,10 +514,12 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[Place
         for axis, label in zip(grid, labels, strict=True):
             spec = put_all(spec, _settings(axis, grid[axis][label]))
         shown = {"panel": name} | {axis: label for axis, label in zip(grid, labels, strict=True) if axis != "seed"}
+        searches: dict[str, str] = {}
         for override in experiment.overrides:
             if all(shown.get(axis) in names for axis, names in override.when.items()):
                 spec = put_all(spec, override.set)
-        yield Place(shown, spec)
+                searches |= dict.fromkeys(override.set, override.searched)  # a later value may be of no search
+        yield Place(shown, spec, next(filter(None, searches.values()), ""))
 
 
 def _settings(axis: str, value: Any) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ Tag = Literal["paper", "released code", "ours"]
 
 
 class Size(Settings):
-    """The size of the runs that decides a claim. It is written before the runs."""
+    """The least size of the runs that decide a claim."""
 
     rounds: PositiveInt | None = Field(None, description="least number of rounds; by default the planned ones")
     seeds: PositiveInt | None = Field(None, description="least number of seeds; by default the planned ones")
@@ -86,6 +86,26 @@ class Cause(Settings):
         return self
 
 
+class Reading(Settings):
+    """A way to read what the paper does not print about its data or settings."""
+
+    says: str = Field(description="what is read, in words")
+    variant: str = Field("", description="the variant that has its cells; by default the experiment itself")
+    where: Labels = Field({}, description="its cells, besides the `where` of the claim")
+    fitted: bool = Field(
+        False, description="it was chosen so that a printed number is met; it is shown, and decides nothing"
+    )
+    rates: bool = Field(
+        False,
+        description="not a reading, but other rates that the search cannot tell from the best ones; if the verdict "
+        "differs at them, the claim is undecided",
+    )
+
+
+Over = Literal["final", "time-average", "maximum"]
+"""Which number of a run's evaluations a claim is about: the last rounds, the mean of all, or the largest."""
+
+
 class Claim(Settings):
     """A statement of the paper, and the quantity that decides it.
 
@@ -94,6 +114,9 @@ class Claim(Settings):
     it is the difference between neighbours on that axis. With `slope` it is the exponent of a power of that axis:
     the slope of the logarithm of the value over the logarithm of the axis, seed by seed. The claim holds if the
     quantity lies between `least` and `most` everywhere.
+
+    With `readings` it is decided under each of them. If one decided reading holds and another contradicts, or if all
+    readings miss the printed number that identifies the paper's data (`data`), it is not testable.
     """
 
     says: str = Field(description="the statement, in our words")
@@ -118,6 +141,9 @@ class Claim(Settings):
         None, description="metric of the cells in `minus` or `over`; by default the same"
     )
     at: PositiveInt | None = Field(None, description="the round to look at; by default the report's last rounds")
+    quantity: Over = Field(
+        "final", description="`time-average` or `maximum`, over all evaluations, instead of the final value"
+    )
     per: MetricName | None = Field(
         None, description="`at` is a value of this metric instead of a round, such as `cost/floats_up`"
     )
@@ -136,6 +162,16 @@ class Claim(Settings):
         "of a printed difference",
     )
     size: Size | None = Field(None, description="size of runs that decides it; by default that of the experiment")
+    readings: dict[str, Reading] = Field({}, description="ways to read what the paper does not print, by name")
+    identifies: bool = Field(
+        False, description="its printed number identifies the paper's data: a reading that misses it has other data"
+    )
+    data: str = Field(
+        "", description="the experiment whose claim with `identifies` tells whether the data are the paper's"
+    )
+    erratum: str = Field(
+        "", description="the formula is false as printed; what remains true. If contradicted, the verdict is erratum"
+    )
     since: str = Field("", description="date on which it was reworded after a result had been seen")
     before: str = Field("", description="its wording before that date")
     cause: Cause | None = Field(None, description="why it does not hold, if that is known")
@@ -144,6 +180,12 @@ class Claim(Settings):
     def last_round(self) -> int | None:
         """The round at which the quantity is known; None if it needs all rounds."""
         return None if self.share or self.per is not None else self.at
+
+    @property
+    def of_paper(self) -> dict[str, Reading]:
+        """The readings of the paper, without other rates; if there are none, the experiment's own cells, named ""."""
+        found = {name: reading for name, reading in self.readings.items() if not reading.rates}
+        return found or {"": Reading(says="")}
 
     @model_validator(mode="after")
     def _is_decidable(self) -> "Claim":
@@ -157,6 +199,12 @@ class Claim(Settings):
             raise SettingError("either: is not allowed with both least and most; must have one bound")
         if self.at is None and (self.per is not None or self.share):
             raise SettingError(f"at: is missing; must be given beside {'share' if self.share else 'per'}")
+        if self.quantity != "final" and (self.at is not None or (self.metric and self.metric.threshold is not None)):
+            raise SettingError(f"quantity: '{self.quantity}' is not allowed with at or a threshold; leave one out")
+        if self.identifies and self.printed is None:
+            raise SettingError("printed: is missing; it must be given beside identifies")
+        if self.erratum and self.tag != "paper":
+            raise SettingError(f"erratum: is not allowed with tag '{self.tag}'; only a paper has printed formulas")
         if self.against is not None and self.minus is None and self.over is None:
             raise SettingError("against: is not allowed without minus or over; leave it out")
         if self.metric is not None and self.metric.threshold is not None and (self.over or self.against or self.share):

@@ -211,14 +211,15 @@ class Tally:
         A value that is undefined (NaN) or infinite is left out.
         """
         values: dict[str, float] = {}
+        of_classes: dict[str, float] = {}
         by_class = {one.split for one in self.groups if one.by == "class"}
         for split, metrics in self.accumulated.items():
             for name, metric in metrics.items():
                 values |= _numbers(f"{split}/{name}", _defined(metric))
                 if split in by_class and isinstance(metric, ClassScores):
                     for number, score in enumerate(metric.per_class()):
-                        values |= _numbers(f"{split}/{name}/class{number}", score)
-        return values
+                        of_classes |= _numbers(f"{split}/{name}/class{number}", score)
+        return values | of_classes
 
 
 def _fresh(metric: Accumulated) -> Accumulated:

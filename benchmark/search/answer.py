@@ -107,7 +107,9 @@ class Tuned(Settings):
             if tuple(when.items()) in result:
                 raise SettingError(f"tuned: {name} cannot be told from another cell by an axis of {experiment.name}")
             labels = {axis: (label,) for axis, label in when.items()}
-            result[tuple(when.items())] = Override(when=labels, set=one.settings, found=found([one]))
+            result[tuple(when.items())] = Override(
+                when=labels, set=one.settings, searched=self.experiment, found=found([one])
+            )
         return tuple(result.values())
 
     def applied(self, experiment: Experiment) -> Experiment:

@@ -11,11 +11,10 @@ from rollcall.benchmark.cli.selection import RECORD, claimed
 from rollcall.benchmark.cli.shared import STORE, Json, Store, out, strict_json
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import LIBRARY, Experiment, names
-from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.cli.papers import METRIC, Mine
-from rollcall.leaderboard.comparison import HOW, Comparison, comparison_tables, pairs, versions
+from rollcall.leaderboard.comparison import Comparison, comparison_tables, how, pairs, versions
 from rollcall.leaderboard.ranking import metric_of
 from rollcall.leaderboard.runs import Run, finished
 
@@ -64,9 +63,8 @@ def compare(
             f"compare: there are no equal settings with runs of both {a!r} and {b!r} in {where}; {allowed}"
         )
     among = sum(map(len, found.values()))
-    tables, data = comparison_tables(
-        {name: [replace(one, among=among) for one in every] for name, every in found.items()}, a, b
-    )
+    found = {name: [replace(one, among=among) for one in every] for name, every in found.items()}
+    tables, data = comparison_tables(found, a, b)
     if as_json:
         print(strict_json({"a": a, "b": b, **data}))
         return
@@ -74,7 +72,7 @@ def compare(
         out.print(render.terminal(table, title, out.width))
     wins = f"wins: seeds in which {a} is better; a diverged run is worse than all others"
     out.print(f"{data['overall']['says']}\n")
-    out.print(f"{HOW.format(b, counted(among, 'row'))}; {wins}", style="dim italic")
+    out.print(f"{how(b, [one for every in found.values() for one in every])}; {wins}", style="dim italic")
 
 
 def _cells(experiment: Experiment, a: str, b: str, runs: list[Run]) -> dict[str, list[Cell]]:

@@ -18,7 +18,7 @@ from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import command, counted, parse_all
 from rollcall.leaderboard import render
-from rollcall.leaderboard.cells import cells, planned_rounds
+from rollcall.leaderboard.cells import cells, key_of, planned_rounds, searches
 from rollcall.leaderboard.cli.papers import METRIC, Mine
 from rollcall.leaderboard.comparison import against as differences
 from rollcall.leaderboard.comparison import overall as over_conditions
@@ -232,15 +232,16 @@ def _ranking(
         raise _not_measured([metric for metric in metrics if not any(run.has(metric) for run in runs)] or metrics, runs)
     if len(complete) < len(runs):
         notes.append(f"{counted(len(runs) - len(complete), 'run')} without these metrics left out")
-    runs = complete
+    runs, searched = complete, _searches(experiment, store, complete)
     if best_by:
         by = metric_of("best-by", best_by, metrics)
         if not any(run.has(by) for run in runs):
             raise _not_measured([by], runs)
         runs, among = best_settings(runs, by, last_rounds)
         notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
+        searched = {key_of(run.spec): experiment.name for run in runs} if among > 1 else searched
     cost = "" if equal == "round" else OVER[equal]
-    ranking = rank(runs, metrics, last_rounds, grid, planned_rounds(experiment), cost)
+    ranking = rank(runs, metrics, last_rounds, grid, planned_rounds(experiment), cost, searched)
     stem = "overall" if overall else "leaderboard"
     if overall:
         over = over_conditions(ranking)
@@ -256,6 +257,18 @@ def _ranking(
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
     figure = overall_figure(over) if overall else ranking_figure(ranking, x or "round")
     return Board(experiment.title, table, [], data, figure, stem)
+
+
+def _searches(experiment: Experiment, store: Path, runs: Sequence[Run]) -> dict[str, str]:
+    """The settings that a search found: of the experiment's file, and of `rollcall tune` in this store."""
+    searched, suffix = searches(experiment, runs), f"-{experiment.variant}" if experiment.variant else ""
+    file = store / experiment.home / f"tuned{suffix}.yaml"
+    if file.is_file():
+        from rollcall.benchmark.search.answer import Tuned
+
+        with suppress(SettingError):  # a damaged file is no reason to show no table
+            searched |= searches(Tuned.read(file).applied(experiment), runs)
+    return searched
 
 
 def _sources(runs: Sequence[Run], store: Path) -> str:

@@ -88,7 +88,7 @@ def report(
         if one.apart:
             apart = {name: variant.ran for name, variant in one.apart.items()}
             variants_figure(one.experiment, apart).save(to / "figures" / f"{one.experiment.name}.variants.svg")
-    compared = printed_figure([result for one in all_judged for result in one.claims if result.claim.tag == "paper"])
+    compared = printed_figure(all_judged)
     if compared is not None:
         compared.save(to / PICTURE)
     say(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}")

@@ -1,25 +1,41 @@
 """Whether the claims of a paper hold in the results."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Claim, Size
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
-from rollcall.leaderboard.paper.quantities import FEWEST, Best, Estimate, Quantity, estimate, geometric, power
+from rollcall.leaderboard.paper.quantities import (
+    FEWEST,
+    Best,
+    Crossing,
+    Estimate,
+    Later,
+    Quantity,
+    estimate,
+    geometric,
+    power,
+)
 
 Verdict = Literal[
-    "holds", "contradicted", "no difference that matters", "undecided", "too short", "not run", "data missing"
+    "holds",
+    "contradicted",
+    "erratum",
+    "not testable",
+    "no difference that matters",
+    "undecided",
+    "too short",
+    "not run",
+    "data missing",
 ]
-"""A verdict of the results on a statement. Of several verdicts, `contradicted` counts if it is among them, else the
-weakest one (see `weakest`); `data missing` counts only if nothing else is known."""
+"""A verdict of the results on a statement. See `weakest` for the verdict over several."""
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """In the order in which tables list them."""
@@ -42,6 +58,8 @@ class PlaceResult:
         seeds: number of seeds of both cells.
         reached: rounds of both cells, and how many are planned.
         short: of a verdict `too short`, the reason: `300 of 2,000 rounds`.
+        reading: name of the reading that it is under; empty if the claim has none.
+        searched: whether it compares cells with searched rates, whose uncertainty is not in the interval.
     """
 
     labels: dict[str, str]
@@ -53,6 +71,8 @@ class PlaceResult:
     seeds: int = 0
     reached: tuple[int, int] = (0, 0)
     short: str = ""
+    reading: str = ""
+    searched: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,6 +85,8 @@ class ClaimResult:
         places: one result for each cell or pair of cells.
         level: of the intervals that decide it.
         unmeasured: the metrics of the claim that no run of its cells measured, although there are runs.
+        readings: the result under each of its readings, by name.
+        misses: the readings whose data are not the paper's, by the printed number that identifies them.
     """
 
     claim: Claim
@@ -72,9 +94,38 @@ class ClaimResult:
     places: tuple[PlaceResult, ...]
     level: float = 0.95
     unmeasured: tuple[Metric, ...] = ()
+    readings: dict[str, "ClaimResult"] = field(default_factory=dict)
+    misses: frozenset[str] = frozenset()
 
     @property
     def verdict(self) -> Verdict:
+        """The verdict over all readings, or over all places; of a false formula `erratum`."""
+        found = self._over_readings if self.readings else self._over_places
+        return "erratum" if self.claim.erratum and found == "contradicted" else found
+
+    @property
+    def _over_readings(self) -> Verdict:
+        """The verdict over the readings of the paper.
+
+        `not testable` if one holds and another contradicts, or if the data of all that were run are not the paper's. If
+        all decided ones agree, theirs; `undecided` while others are open, or if it is another at rates as good. A
+        reading that was fitted to a printed number decides nothing.
+        """
+        of_paper = {name: self.readings[name].verdict for name, one in self.claim.of_paper.items() if not one.fitted}
+        decided = {verdict for verdict in of_paper.values() if verdict in DECIDED}
+        ran = {name for name, verdict in of_paper.items() if verdict not in ("not run", "data missing")}
+        if decided >= {"holds", "contradicted"} or (ran and ran <= self.misses):
+            return "not testable"
+        if not decided:
+            return weakest(verdict for name, verdict in of_paper.items() if name in ran or not ran)
+        at_rates = {result.verdict for name, result in self.readings.items() if name not in self.claim.of_paper}
+        differ = "contradicted" in decided and len(decided | at_rates.intersection(DECIDED)) > 1
+        differ |= "contradicted" in at_rates and "contradicted" not in decided
+        is_open = any(verdict not in DECIDED for verdict in of_paper.values())
+        return "undecided" if differ or is_open else weakest(decided)
+
+    @property
+    def _over_places(self) -> Verdict:
         """The verdict over all places whose data exist.
 
         Of k places one is more likely to be contradicted by chance. So for this their intervals have a higher level,
@@ -98,7 +149,7 @@ class ClaimResult:
 
         If the mean of a place is outside the bounds, the claim would be contradicted there; otherwise it would hold.
         """
-        if self.verdict != "undecided" or any(place.diverged for place in self.places):
+        if self.readings or self.verdict != "undecided" or any(place.diverged for place in self.places):
             return None
         quantities = [place.quantity for place in self.places if isinstance(place.quantity, Estimate)]
         least, most = self.claim.least, self.claim.most
@@ -117,27 +168,72 @@ class ClaimResult:
 
 UNDECIDED: tuple[Verdict, ...] = ("undecided", "no difference that matters")
 
+DECIDED: tuple[Verdict, ...] = ("holds", "contradicted", "no difference that matters")
+
+ORDER: tuple[Verdict, ...] = (
+    "erratum",
+    "not testable",
+    "contradicted",
+    "not run",
+    "too short",
+    "undecided",
+    "no difference that matters",
+    "holds",
+)
+"""Of several verdicts the first one in this order counts."""
+
 
 def weakest(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict over several: of a claim over its places, of a statement over its claims.
 
-    `contradicted` if one is; else the weakest of those whose data exist, `holds` if all hold.
+    The first of them in `ORDER`; `data missing` only if nothing else is known, `not run` if there is none.
     """
     among = set(verdicts)
-    if "contradicted" in among:
-        return "contradicted"
-    order: tuple[Verdict, ...] = ("not run", "too short", "undecided", "no difference that matters", "holds")
-    return next((verdict for verdict in order if verdict in among), "data missing" if among else "not run")
+    return next((verdict for verdict in ORDER if verdict in among), "data missing" if among else "not run")
 
 
-def check_claim(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> ClaimResult:
-    """Decide a claim.
+Results = tuple[Experiment, Sequence[Cell]]
+"""An experiment, or one with the changes of a variant, and its cells."""
+
+
+def check_claim(
+    claim: Claim,
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    variant: Callable[[str], Results] | None = None,
+    identified: ClaimResult | None = None,
+) -> ClaimResult:
+    """Decide a claim, under each of its readings if it has some.
 
     Args:
         claim: of an experiment, or of its variant.
         experiment: for the default metric, the last rounds and the size that decides.
         cells: of the experiment.
+        variant: gives a variant of the experiment by name; needed if a reading names one.
+        identified: the result of the claim whose printed number identifies the paper's data; without it no reading is
+            known to have other data. A claim with `identifies` is this claim itself.
     """
+    if not (claim.readings or claim.data or claim.identifies):
+        return _decide(claim, experiment, cells)
+    readings: dict[str, ClaimResult] = {}
+    for name, reading in {**claim.of_paper, **claim.readings}.items():
+        own, its_cells = variant(reading.variant) if reading.variant and variant else (experiment, cells)
+        readings[name] = _decide(claim.model_copy(update={"where": claim.where | reading.where}), own, its_cells)
+    by_number = readings if claim.identifies else identified.readings if identified else {}
+    misses = {name for name, result in by_number.items() if name in readings and _misses(result)}
+    places = [replace(place, reading=name) for name, result in readings.items() for place in result.places]
+    first = next(iter(readings.values()))
+    unmeasured = tuple(dict.fromkeys(metric for result in readings.values() for metric in result.unmeasured))
+    return ClaimResult(claim, first.metric, tuple(places), first.level, unmeasured, readings, frozenset(misses))
+
+
+def _misses(result: ClaimResult) -> bool:
+    """Whether a printed number was judged, and is outside the interval of the measured one somewhere."""
+    return any(place.size == "differs" for place in result.places)
+
+
+def _decide(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> ClaimResult:
+    """Decide a claim in the cells of one reading."""
     metric = claim.metric or experiment.report.metrics[0]
     metrics = [metric, *([claim.against] if claim.against else []), *([claim.per] if claim.per else [])]
     pairs = list(_pairs(claim, metric, cells))
@@ -204,7 +300,9 @@ def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
         if printed is not None and rounds >= planned and (quantity.seeds >= FEWEST or cells[0].exact):
             low, high = quantity.interval(level)
             size = "agrees" if low <= printed <= high else "differs"
-    return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, (rounds, planned), short)
+    searched = any(cell.searched or other.searched for cell, other in group if other is not None)
+    reached = (rounds, planned)
+    return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, reached, short, searched=searched)
 
 
 def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
@@ -214,7 +312,7 @@ def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
 
 
 def _too_short(claim: Claim, experiment: Experiment, cell: Cell) -> str:
-    """How far a cell is from the size that decides the claim, which was written before it ran; empty if it has it."""
+    """How far a cell is from the size that decides the claim; empty if it has it."""
     own, size = claim.size or Size(), experiment.decides
     rounds = min(own.rounds or claim.last_round or size.rounds or cell.rounds, cell.rounds)
     if not cell.is_analysis and cell.rounds_run < rounds:
@@ -272,7 +370,9 @@ def _alike(cell: Cell, other: Cell, except_axes: Collection[str]) -> bool:
     )
 
 
-def _quantity(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None) -> Estimate | None:
+def _quantity(
+    claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None
+) -> Estimate | Crossing | Later | None:
     """The claim's quantity at a place, seed by seed; None if a run diverged or no seed has a value in both cells."""
     if cell.diverged or (other is not None and other.diverged):
         return None
@@ -291,6 +391,8 @@ def _values(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, ot
 
     def of(cell: Cell, metric: Metric) -> pd.Series:
         last_rounds = experiment.report.last_rounds
+        if claim.quantity != "final":
+            return cell.over_time(metric, claim.quantity)
         read = cell.finals(metric, last_rounds, claim.at, claim.per)
         return read / cell.finals(metric, last_rounds) if claim.share else read
 
@@ -314,32 +416,28 @@ def _slope(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence
     return power(x, values.to_numpy(), all(cell.exact for cell in cells)) if len(values) else None
 
 
-def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Estimate | None:
+def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Crossing | Later | None:
     """The first round at which the mean curve over seeds reaches a threshold, or the difference of two such rounds.
 
-    The rounds of the single seeds serve the interval. A round that was not reached is censored: it is later than the
-    last one, which may be enough to decide an order.
+    Of two cells over the seeds that both have.
     """
     if not cell.measured(metric) or (other is not None and not other.measured(metric)):
         return None
     seeds = [seed for seed in cell.runs if other is None or seed in other.runs]
     if not seeds:
         return None
-    least, most = _bounds(metric, cell, seeds)
-    mean = cell.reached(metric, seeds)
-    if other is not None:
-        other_least, other_most = _bounds(metric, other, seeds)
-        least, most = least - other_most, most - other_least
-        mean -= other.reached(metric, seeds)  # NaN if neither mean curve reaches it
-    return Estimate(mean, least, most, cell.exact)
+    own, *others = (_crossing(metric, one.of(seeds)) for one in (cell, other) if one is not None)
+    return Later(own, *others) if others else own
 
 
-def _bounds(
-    metric: Metric, cell: Cell, seeds: Sequence[str]
-) -> tuple[Float[np.ndarray, "seeds"], Float[np.ndarray, "seeds"]]:
-    """The earliest and the latest round at which each seed reaches a threshold."""
-    reached = np.array([cell.runs[seed].final(metric) for seed in seeds])
-    return np.where(np.isfinite(reached), reached, [cell.runs[seed].end(metric) for seed in seeds]), reached
+def _crossing(metric: Metric, cell: Cell) -> Crossing:
+    """Where the mean curve of a cell reaches a threshold."""
+    curves = cell.curves(metric)
+    runs = list(cell.runs.values())
+    spent = np.array([run.spent(metric.over).reindex(curves.index) for run in runs])
+    end = np.array([run.end(metric) for run in runs])
+    assert metric.threshold is not None
+    return Crossing(curves.to_numpy().T, spent, end, metric.threshold, cell.exact)
 
 
 def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) -> Verdict:

@@ -19,21 +19,20 @@ class Estimate:
 
     Attributes:
         mean: of the values; if `logarithmic`, their geometric mean.
-        least, most: [seeds], each value, or its bounds where it is censored: a round that was not reached.
+        values: [seeds].
         exact: whether the values depend on no seed, so that the interval has no width.
-        logarithmic: whether least and most are logarithms.
+        logarithmic: whether the values are logarithms.
     """
 
     mean: float
-    least: Float[np.ndarray, "seeds"]
-    most: Float[np.ndarray, "seeds"]
+    values: Float[np.ndarray, "seeds"]
     exact: bool = False
     logarithmic: bool = False
 
     @property
     def seeds(self) -> int:
         """The number of seeds."""
-        return len(self.least)
+        return len(self.values)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The lower and the upper end; infinite with fewer than three seeds."""
@@ -41,7 +40,7 @@ class Estimate:
             return self.mean, self.mean
         if self.seeds < FEWEST:
             return -math.inf, math.inf
-        low, high = _end(self.least, -1, level), _end(self.most, 1, level)
+        low, high = _end(self.values, -1, level), _end(self.values, 1, level)
         return (_exp(low), _exp(high)) if self.logarithmic else (low, high)
 
     @property
@@ -54,16 +53,100 @@ class Estimate:
         """Number of seeds whose interval leaves out a bound with a probability of `power`, if mean and sd are as here.
 
         The usual approximation ((z_a + z_power) sd / gap)^2 + z_a^2 / 2 with quantiles z of the normal distribution,
-        a = (1 + level) / 2. None with fewer than three seeds, with censored values, or if no number is enough.
+        a = (1 + level) / 2. None with fewer than three seeds, or if no number is enough.
         """
         if self.logarithmic and bound <= 0:
             return 1
         gap = abs(math.log(self.mean / bound)) if self.logarithmic else abs(self.mean - bound)
-        sd = float(np.std(self.least, ddof=1)) if self.seeds >= FEWEST and np.isfinite(self.least).all() else math.nan
-        if gap == 0 or not (math.isfinite(gap) and math.isfinite(sd)) or not np.array_equal(self.least, self.most):
+        sd = float(np.std(self.values, ddof=1)) if self.seeds >= FEWEST and np.isfinite(self.values).all() else math.nan
+        if gap == 0 or not (math.isfinite(gap) and math.isfinite(sd)):
             return None
         z_level, z_power = NormalDist().inv_cdf((1 + level) / 2), NormalDist().inv_cdf(power)
         return math.ceil(((z_level + z_power) * sd / gap) ** 2 + z_level**2 / 2)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The first round at which the mean curve over seeds reaches a threshold, or the mean cost until then.
+
+    This is what papers print. The interval is of the mean curve too: from the first round at which the upper end of the
+    curve's own Student interval reaches the threshold, to the first one from which on the lower end does. If curves
+    rise in expectation, it has the first round of the expected curve with a probability of at least the level. The
+    rounds of the single seeds would be of another quantity: the noise of one seed reaches a threshold earlier.
+
+    Attributes:
+        curves: [seeds, points], the values at each point, at least one.
+        spent: [seeds, points], the rounds, or the cost, until each point.
+        end: [seeds], the rounds, or the cost, of the whole run.
+        threshold: to be reached.
+        exact: whether the curve depends on no seed, so that the interval has no width.
+    """
+
+    curves: Float[np.ndarray, "seeds points"]
+    spent: Float[np.ndarray, "seeds points"]
+    end: Float[np.ndarray, "seeds"]
+    threshold: float
+    exact: bool = False
+
+    @property
+    def mean(self) -> float:
+        """The round or the cost; infinite if the mean curve does not reach the threshold."""
+        reached = np.flatnonzero(self.curves.mean(axis=0) >= self.threshold)
+        return float(self.spent[:, reached[0]].mean()) if len(reached) else math.inf
+
+    @property
+    def seeds(self) -> int:
+        """The number of seeds."""
+        return len(self.curves)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The lower and the upper end; infinite with fewer than three seeds, the upper one if it is not reached.
+
+        If the upper end of the curve's interval does not reach the threshold, the lower end is the end of the runs.
+        """
+        if self.exact:
+            return self.mean, self.mean
+        if self.seeds < FEWEST:
+            return -math.inf, math.inf
+        middle, half = self.curves.mean(axis=0), half_width(self.curves, level)
+        above, below = np.flatnonzero(middle + half >= self.threshold), np.flatnonzero(middle - half < self.threshold)
+        last = int(below[-1]) + 1 if len(below) else 0
+        low = _end(self.spent[:, above[0]] if len(above) else self.end, -1, level)
+        return low, _end(self.spent[:, last], 1, level) if last < self.spent.shape[1] else math.inf
+
+
+@dataclass(frozen=True)
+class Later:
+    """How much later one mean curve reaches a threshold than another.
+
+    The interval is made of those of the two (the square-and-add method of Zou and Donner 2008). It does not use that
+    the seeds are paired, so it is too wide rather than too narrow where seeds agree in what makes them slow.
+
+    Attributes:
+        cell, other: the difference is `cell` minus `other`.
+    """
+
+    cell: Crossing
+    other: Crossing
+
+    @property
+    def mean(self) -> float:
+        """The difference; infinite if one of the mean curves does not reach the threshold, NaN if neither does."""
+        return self.cell.mean - self.other.mean
+
+    @property
+    def seeds(self) -> int:
+        """The number of seeds."""
+        return min(self.cell.seeds, self.other.seeds)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The lower and the upper end. Of a curve that does not reach the threshold only its bounds are known."""
+        (low, high), (other_low, other_high) = self.cell.interval(level), self.other.interval(level)
+        if not math.isfinite(self.mean):
+            return low - other_high, high - other_low
+        below = math.hypot(self.cell.mean - low, other_high - self.other.mean)
+        above = math.hypot(high - self.cell.mean, self.other.mean - other_low)
+        return self.mean - below, self.mean + above
 
 
 @dataclass(frozen=True)
@@ -77,7 +160,7 @@ class Best:
         sign: 1 if large ones are better, -1 if small ones are.
     """
 
-    of: tuple[Estimate, ...]
+    of: tuple[Estimate | Crossing | Later, ...]
     sign: int
 
     @property
@@ -99,13 +182,13 @@ class Best:
         return self.sign * max(self.sign * value for value in values)
 
 
-Quantity = Estimate | Best
+Quantity = Estimate | Crossing | Later | Best
 
 
 def estimate(values: Sequence[float] | Float[np.ndarray, "seeds"], exact: bool = False) -> Estimate:
     """The mean of values, one for each seed, at least one."""
     numbers = np.asarray(values, dtype=np.float64)
-    return Estimate(float(numbers.mean()), numbers, numbers, exact)
+    return Estimate(float(numbers.mean()), numbers, exact)
 
 
 def geometric(values: Float[np.ndarray, "seeds"], exact: bool = False) -> Estimate:
@@ -113,7 +196,7 @@ def geometric(values: Float[np.ndarray, "seeds"], exact: bool = False) -> Estima
     if not (values > 0).all():
         return estimate(values, exact)
     logs = np.log(values)
-    return Estimate(math.exp(logs.mean()), logs, logs, exact, logarithmic=True)
+    return Estimate(math.exp(logs.mean()), logs, exact, logarithmic=True)
 
 
 def power(x: Sequence[float], values: Float[np.ndarray, "seeds points"], exact: bool = False) -> Estimate:
@@ -134,8 +217,13 @@ def _end(values: Float[np.ndarray, "seeds"], sign: int, level: float) -> float:
     """An end of Student's t interval of a mean; infinite if a value is."""
     if not np.isfinite(values).all():
         return math.nan if np.isnan(values).any() else sign * math.inf
-    half = float(stats.t.ppf((1 + level) / 2, len(values) - 1)) * values.std(ddof=1) / math.sqrt(len(values))
-    return float(values.mean() + sign * half)
+    return float(values.mean() + sign * half_width(values, level))
+
+
+def half_width(values: Float[np.ndarray, "seeds *points"], level: float = 0.95) -> Float[np.ndarray, "*points"]:
+    """Half the width of Student's t interval of a mean over seeds, of each point."""
+    t = stats.t.ppf((1 + level) / 2, len(values) - 1)
+    return np.asarray(t * values.std(axis=0, ddof=1) / math.sqrt(len(values)))
 
 
 def _exp(value: float) -> float:

@@ -7,25 +7,48 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import AfterValidator, Field
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.report import Claim
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.comparison import VERSION, Comparison, pairs, versions
-from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, Verdict, check_claim, round_reached, weakest
-from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, estimate
+from rollcall.leaderboard.paper.claims import (
+    DECIDED,
+    ORDER,
+    VERDICTS,
+    ClaimResult,
+    Results,
+    Verdict,
+    check_claim,
+    round_reached,
+    weakest,
+)
+from rollcall.leaderboard.paper.counts import (
+    Kind,
+    Told,
+    by_chance,
+    is_trained,
+    kind_of,
+    of_papers,
+    reworded,
+    tally,
+    tally_of_verdicts,
+)
+from rollcall.leaderboard.paper.quantities import FEWEST, Quantity, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
-from rollcall.leaderboard.paper.sentences import change, claims_list, interval
+from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, unit_of
 from rollcall.leaderboard.render import Column, Entry, Table, markdown
-from rollcall.leaderboard.runs import Run
+from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.leaderboard.tables import paper_table
 
 NAME = "REPRODUCTION.md"
@@ -33,6 +56,11 @@ FOLDER = "reproduction"
 PICTURE = "figures/printed.svg"
 MESSAGES = Path(__file__).parents[1] / "core_messages.yaml"
 STATEMENTS = Path(__file__).parents[1] / "statements.yaml"
+
+SETTLED: tuple[Verdict, ...] = (*DECIDED, "erratum", "not testable")
+
+WORDS = 25
+"""Most words of the reason of a core message."""
 
 PAPERS = {"PBC": "FedPBC", "SUN": "Debiased FedAvg", "FOC": "FOCUS", "CAF": "CA-Fed", "HAR": "Spatial correlation"}
 """The papers by the first part of their statements' ids."""
@@ -49,28 +77,58 @@ PAGES = Environment(
 )
 PAGES.filters["line"] = lambda text: " ".join(text.split())
 
-DECIDED: tuple[Verdict, ...] = ("holds", "contradicted", "no difference that matters")
+
+def _short(text: str) -> str:
+    if len(text.split()) > WORDS:
+        raise ValueError(f"has {len(text.split())} words; must have at most {WORDS}")
+    return text
 
 
 class Message(Settings):
-    """A core message of a paper.
+    """A core message of a paper. Its claims decide it.
 
-    Its claims decide it: `yes` if they hold, `no` if one is contradicted, else `open`.
+    `number` is the statement whose numbers stand beside the message, `place` the labels of one of its places by axis,
+    and `reading` one of its readings; by default the first.
     """
 
     paper: Literal["PBC", "SUN", "FOC", "CAF", "HAR"]
     message: str
     statements: tuple[str, ...]
-    why: str
+    why: Annotated[str, AfterValidator(_short)]
+    number: str = ""
+    place: dict[str, str] = Field({})
+    reading: str = ""
 
 
 class Statement(Settings):
-    """A testable sentence of a paper. Its claims decide it; if it has none, `done` is the reason in one line."""
+    """A testable sentence of a paper. Its claims decide it; if it has none, `done` is the reason in one line.
+
+    `verdict` is that of a sentence without claims which no run can decide, as its setting is not printed.
+    """
 
     id: str
     section: str
     statement: str
     done: str = ""
+    verdict: Literal["not testable"] | None = None
+
+
+@dataclass(frozen=True)
+class ToldMessage:
+    """A core message with its verdict and its numbers as text.
+
+    Attributes:
+        message: of a paper.
+        verdict: of its claims.
+        printed, measured: numbers of one place; empty if there is none.
+        size: seeds and rounds of the measured number; empty if there is none.
+    """
+
+    message: Message
+    verdict: Verdict
+    printed: str = ""
+    measured: str = ""
+    size: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +156,23 @@ class Judged:
     @cached_property
     def claims(self) -> list[ClaimResult]:
         """The results of its own claims."""
-        return [check_claim(claim, self.experiment, self.cells) for claim in self.experiment.judged]
+        return [self._result(claim) for claim in self.experiment.judged]
+
+    def _result(self, claim: Claim) -> ClaimResult:
+        def variant(name: str) -> Results:
+            return self.variants[name].experiment, self.variants[name].cells
+
+        return check_claim(claim, self.experiment, self.cells, variant, self._identified(claim.data))
+
+    def _identified(self, data: str) -> ClaimResult | None:
+        """The result of the claim of an experiment whose printed number identifies the paper's data.
+
+        Of another experiment than this one it is judged by the kept results alone.
+        """
+        if not data:
+            return None
+        other = self if data == self.experiment.name else kept(data)
+        return next((other._result(claim) for claim in other.experiment.claims if claim.identifies), None)
 
     @cached_property
     def variants(self) -> dict[str, "Judged"]:
@@ -127,44 +201,69 @@ class Judged:
         """The results of its variants' claims."""
         return [result for variant in self.variants.values() for result in variant.claims]
 
+    @property
+    def told(self) -> list[Told]:
+        """All results, each with its experiment and its variant."""
+        of = {"": self, **self.variants}
+        return [(self.experiment, variant, result) for variant, one in of.items() for result in one.claims]
+
     @cached_property
     def table(self) -> Table:
         """The paper's table of the cells that have runs."""
         return paper_table(self.experiment, self.ran, printed(self.experiment))
 
 
+@cache
+def kept(name: str) -> Judged:
+    """An experiment of the suite, judged by its kept results."""
+    experiment = Experiment.read(name)
+    return Judged(experiment, unarchive(experiment.home))
+
+
 def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
     """The text of every page by its path: `REPRODUCTION.md`, one for each paper, and one for each experiment."""
-    results = [result for one in all_judged for result in (*one.claims, *one.others)]
+    told = [one for judged in all_judged for one in judged.told]
     found = _by_statement(all_judged)
     every = [(one, found.get(one.id, [])) for one in statements()]
+    decided = {one.id: verdict for one, own in every if (verdict := one.verdict or _verdict(own))}
     titles = {prefix: f"[{paper}]({FOLDER}/statements/{prefix}.md)" for prefix, paper in PAPERS.items()}
     coverage = []
     for prefix, title in {**titles, "": "all"}.items():
-        listed = [own for one, own in every if one.id.startswith(prefix)]
-        weak = [weakest(verdict for verdict, _ in own) for own in listed if own]
-        coverage.append([title, len(listed), len(weak), sum(one in DECIDED for one in weak), *_tally(weak)])
-    kinds = {
-        paper: [one.verdict for one in results if (one.claim.statement or "").startswith(prefix)]
-        for prefix, paper in PAPERS.items()
-    }
-    tags = {"all of the papers": "paper", "about released code": "released code", "own checks": "ours"}
-    kinds |= {title: [one.verdict for one in results if one.claim.tag == tag] for title, tag in tags.items()}
-    counts = [[title, *_tally(verdicts)] for title, verdicts in kinds.items()]
+        of = [verdict for name, verdict in decided.items() if name.startswith(prefix)]
+        settled = sum(verdict in SETTLED for verdict in of)
+        coverage.append([title, sum(one.id.startswith(prefix) for one, _ in every), settled, *tally_of_verdicts(of)])
     front = PAGES.get_template("front.md").render(
-        messages=messages(results), coverage=coverage, counts=counts, experiments=all_judged,
-        papers=PAPERS, verdicts=VERDICTS, picture=PICTURE, folder=FOLDER,
+        messages=messages(told), coverage=coverage, counts=claim_counts(told), experiments=all_judged,
+        papers=PAPERS, verdicts=VERDICTS, order=ORDER, picture=PICTURE, folder=FOLDER,
+        reworded=reworded(told), by_chance=by_chance(told),
     )  # fmt: skip
     page, pages = PAGES.get_template("statements.md"), {NAME: front}
-    judged = [(one, [line for _, line in own], weakest(verdict for verdict, _ in own)) for one, own in every]
+    judged = [(one, [line for _, line in own], decided.get(one.id)) for one, own in every]
     for prefix, paper in PAPERS.items():
         of_paper = [one for one in judged if one[0].id.startswith(prefix)]
         pages[f"{FOLDER}/statements/{prefix}.md"] = page.render(paper=paper, statements=of_paper)
     return pages | {f"{FOLDER}/{one.experiment.name}.md": _page(one) for one in all_judged}
 
 
-def _tally(verdicts: Sequence[Verdict]) -> list[int | str]:
-    return [verdicts.count(verdict) or "" for verdict in VERDICTS]
+def _verdict(own: Sequence[tuple[Verdict | None, str]]) -> Verdict | None:
+    """The verdict of a statement over its claims; None if it has none of the paper."""
+    verdicts = [verdict for verdict, _ in own if verdict]
+    return weakest(verdicts) if verdicts else None
+
+
+def claim_counts(told: Sequence[Told]) -> list[list[int | str]]:
+    """Rows of claims by verdict: of each paper, of all, apart for trained figures and theory, and of other kinds."""
+    own = of_papers(told)
+    rows: dict[str, list[Told]] = {
+        paper: [one for one in own if (one[2].claim.statement or "").startswith(prefix)]
+        for prefix, paper in PAPERS.items()
+    }
+    rows["all of the papers"] = own
+    rows["- figures and tables with training"] = [one for one in own if is_trained(one[0], one[2].claim)]
+    rows["- theory"] = [one for one in own if not is_trained(one[0], one[2].claim)]
+    for kind in get_args(Kind)[1:]:
+        rows[kind] = [one for one in told if kind_of(one[1], one[2].claim) == kind]
+    return [[title, *tally(result for _, _, result in listed)] for title, listed in rows.items()]
 
 
 def statements() -> list[Statement]:
@@ -199,13 +298,13 @@ def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequenc
 
 def printed_beside(
     cells: Iterable[Cell], numbers: Sequence[Printed], last_rounds: int
-) -> Iterator[tuple[Cell, Metric, Printed, Estimate | None]]:
+) -> Iterator[tuple[Cell, Metric, Printed, Quantity | None]]:
     """Each cell with a printed number and the measured quantity; None for the latter if a run diverged."""
     for cell, metric in product(cells, dict.fromkeys(number.metric for number in numbers)):
         number = printed_for(cell.labels, metric, numbers)
         if number is not None and number.value is not None and cell.measured(metric):
             values = cell.finals(metric, last_rounds)
-            quantity = None
+            quantity: Quantity | None = None
             if len(values) > 0 and not cell.diverged:
                 of_values = metric.threshold is None
                 quantity = estimate(values.to_numpy(), cell.exact) if of_values else round_reached(metric, cell, None)
@@ -228,26 +327,54 @@ def variants(one: Judged) -> list[str]:
     return lines
 
 
-def messages(results: Sequence[ClaimResult]) -> list[tuple[Message, Verdict]]:
-    """The core messages of the papers, each with the weakest verdict of its claims."""
+def messages(told: Sequence[Told]) -> list[ToldMessage]:
+    """The core messages of the papers, each with the first verdict in `ORDER` of its claims, and with its numbers."""
     listed = [validated(Message, content) for content in load_yaml(MESSAGES)]
-    return [(one, weakest(own.verdict for own in results if own.claim.statement in one.statements)) for one in listed]
+    own = [result for _, _, result in of_papers(told)]
+    return [_told(one, [result for result in own if result.claim.statement in one.statements]) for one in listed]
 
 
-Found = dict[str, list[tuple[Verdict, str]]]
-"""The verdict and the line of each claim by the id of its statement."""
+def _told(message: Message, results: Sequence[ClaimResult]) -> ToldMessage:
+    """A core message with the numbers of the place that it names, or of the first one with a printed number."""
+    verdict = weakest(result.verdict for result in results)
+    places = [
+        (result, place)
+        for result in results
+        for place in result.places
+        if place.quantity is not None
+        and (not message.number or result.claim.statement == message.number)
+        and (not message.reading or place.reading == message.reading)
+        and all(place.labels.get(axis, label) == label for axis, label in message.place.items())
+    ]
+    result, place = next((one for one in places if one[1].printed is not None), places[0] if places else (None, None))
+    if result is None or place is None or place.quantity is None:
+        return ToldMessage(message, verdict)
+    unit = unit_of(result)
+    points = (" points" if result.claim.minus is not None else " %") if unit.percent else ""
+    rounds = f", {place.reached[0]:,} of {place.reached[1]:,} rounds" if place.reached[0] < place.reached[1] else ""
+    return ToldMessage(
+        message,
+        verdict,
+        "" if place.printed is None else f"{unit.text(place.printed)}{points}",
+        f"{interval(place.quantity, unit, result.level)}{points}{MARK * place.searched}",
+        f"{counted(place.seeds, 'seed')}{rounds}",
+    )
 
 
-def _by_statement(all_judged: Sequence[Judged]) -> Found:
-    """Verdicts and lines of the papers' claims; a line links to the claim's details."""
-    found: Found = {}
+def _by_statement(all_judged: Sequence[Judged]) -> dict[str, list[tuple[Verdict | None, str]]]:
+    """Verdicts and lines of the papers' claims; a line links to the claim's details.
+
+    The verdict is None for a claim that is judged again under released code: a sentence counts once.
+    """
+    found: dict[str, list[tuple[Verdict | None, str]]] = {}
     for one in all_judged:
         lines = [*claims_list(one.claims), *claims_list(one.others)]
-        for index, (line, result) in enumerate(zip(lines, (*one.claims, *one.others), strict=True)):
+        for line, (_, variant, result) in zip(lines, one.told, strict=True):
             number, text = line.split(". ", 1)
-            anchor = f"#{number}" if index < len(one.claims) else ""  # a variant's claims have no anchors
-            link = f"[{one.experiment.name}](../{one.experiment.name}.md{anchor})"
-            found.setdefault(result.claim.statement or "", []).append((result.verdict, f"{link} {text}"))
+            link = f"[{one.experiment.name}](../{one.experiment.name}.md{'' if variant else f'#{number}'})"
+            verdict = result.verdict if kind_of(variant, result.claim) == "of the papers" else None
+            under = "" if verdict else f"(by `{variant}`) "
+            found.setdefault(result.claim.statement or "", []).append((verdict, f"{link} {under}{text}"))
     return found
 
 
@@ -295,7 +422,8 @@ def changes(one: Judged, name: str) -> Table:
     """A row for each cell of a variant with runs of its own, over the seeds that both have."""
     metric, last_rounds = one.experiment.report.metrics[0], one.experiment.report.last_rounds
     rows: list[list[Entry]] = []
-    for after, before in pairs(versions({"paper": one.cells, name: one.variants[name].cells}), name, "paper"):
+    both = pairs(versions({"paper": one.cells, name: one.variants[name].cells}), name, "paper")
+    for after, before in both:
         compared = Comparison(after, before, metric, last_rounds).difference
         difference = change(compared, metric) if compared else ""
         means = [metric.text(cell.mean(metric, last_rounds)) for cell in (before, after)]
@@ -303,4 +431,5 @@ def changes(one: Judged, name: str) -> Table:
         rows.append([where, *means, difference, len(after.runs), f"{after.rounds_run:,}"])
     columns = [Column("cell", words=True)]
     columns += [Column(title) for title in ("paper", name, "change", "seeds", "rounds")]
-    return Table(columns, rows, f"{metric.name}; change: {name} minus paper, with its 95 % interval")
+    searched = f"; {SEARCHED}" if any(cell.searched for pair in both for cell in pair) else ""
+    return Table(columns, rows, f"{metric.name}; change: {name} minus paper, with its 95 % interval{searched}")

@@ -8,13 +8,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.report import Cause
+from rollcall.benchmark.config.report import Cause, Claim
+from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, PlaceResult, Verdict
-from rollcall.leaderboard.paper.quantities import Estimate, Quantity
+from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, Quantity
 from rollcall.leaderboard.render import finite
 
 RATIO = Metric("ratio")
 """The quantity of a claim with `over`: a number without a unit."""
+
+SEARCHED = "rates searched; not in the interval"
+"""What a mark says beside an interval: it compares settings that a search found, and does not contain the search."""
+
+MARK = " ‡"
+"""Beside an interval of a difference of searched rates; see `SEARCHED`."""
 
 MOST_PLACES = 6
 """Places that a claim's details list; those against it come first."""
@@ -80,6 +87,7 @@ def claims_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
                     "says": claim.says,
                     "section": claim.section,
                     "tag": claim.tag,
+                    "reading": place.reading or None,
                     "place": place.labels,
                     "printed": finite(place.printed),
                     "measured": finite(place.quantity.mean if place.quantity else None),
@@ -91,6 +99,7 @@ def claims_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
                     "verdict": place.verdict,
                     "size": place.size,
                     "claim_verdict": result.verdict,
+                    "erratum": claim.erratum or None,
                     "cause": claim.cause.model_dump() if claim.cause else None,
                 }
             )
@@ -98,15 +107,20 @@ def claims_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
 
 
 def numbers(result: ClaimResult) -> tuple[str, str]:
-    """The measured and the printed number of a claim about one place; of several, the verdicts of the places."""
+    """The measured and the printed number of a claim about one place; of several, the verdicts of the places.
+
+    Of a claim with several readings, the verdicts of the readings.
+    """
     unit = unit_of(result)
+    if len(result.readings) > 1:
+        return f"{len(result.readings)} readings: {tally_of(one.verdict for one in result.readings.values())}", ""
     if len(result.places) != 1:
         tally = tally_of(place.verdict for place in result.places)
         return (tally if len({place.verdict for place in result.places}) > 1 else ""), ""
     (place,) = result.places
     measured = ""
     if place.quantity is not None:
-        measured = f"{interval(place.quantity, unit, result.level)}{unit.percent * ' %'}"
+        measured = f"{interval(place.quantity, unit, result.level)}{unit.percent * ' %'}{MARK * place.searched}"
     size = {"agrees": " (agrees)", "differs": " (differs)", "not judged": ""}[place.size]
     return measured, "" if place.printed is None else f"{unit.text(place.printed)}{size}"
 
@@ -119,7 +133,10 @@ def unit_of(result: ClaimResult) -> Metric:
 def _details(result: ClaimResult) -> list[str]:
     """The quantities behind a verdict, the reasons why it is open, and the history of its wording."""
     claim, unit = result.claim, unit_of(result)
-    details = []
+    details = [f"erratum; what remains true: {claim.erratum}"] if result.verdict == "erratum" else []
+    if any(result.readings):  # each has its own numbers
+        details += _readings(result)
+        return [*details, *_reworded(claim)]
     known = [place for place in result.places if place.quantity is not None]
     if known:
         of_two = {", difference": claim.minus, ", ratio": claim.over, ", step": claim.along}
@@ -128,7 +145,8 @@ def _details(result: ClaimResult) -> list[str]:
         bounds = {"at least": claim.least, "at most": claim.most}
         within = " and ".join(f"{text} {unit.text(one)}" for text, one in bounds.items() if one is not None)
         part = ", part of its own final value" if claim.share else ""
-        quantity = f"{result.metric.name}{' %' if unit.percent else ''}{part}{relation}, {within}"
+        over = "" if claim.quantity == "final" else f", {claim.quantity}"
+        quantity = f"{result.metric.name}{' %' if unit.percent else ''}{over}{part}{relation}, {within}"
         details.append(f"{quantity}: {_places(known, unit, result.level)}")
     if result.level > 0.95:
         details.append(
@@ -138,6 +156,10 @@ def _details(result: ClaimResult) -> list[str]:
         details.append(
             f"no place contradicts it with intervals of {100 * result.strict:.3g} %, which so many comparisons need"
         )
+    if result.misses:
+        details.append("the data miss the printed number that identifies the paper's")
+    if any(place.searched for place in known):
+        details.append(SEARCHED)
     if claim.margin is not None:
         details.append(f"no difference that matters: within {unit.text(claim.margin)} of the bound")
     if result.seeds_to_decide is not None:
@@ -150,9 +172,27 @@ def _details(result: ClaimResult) -> list[str]:
     diverged = sum(place.diverged for place in result.places)
     if diverged:
         details.append(f"diverged runs, whose cells have no mean: {diverged}")
-    if claim.since:
-        details.append(f"reworded on {claim.since}, after a result had been seen; before: {claim.before}")
-    return details
+    return [*details, *_reworded(claim)]
+
+
+def _readings(result: ClaimResult) -> list[str]:
+    """A line for each reading: what is read, the verdict under it, and its numbers."""
+    lines = []
+    for name, one in result.readings.items():
+        reading = result.claim.readings.get(name)
+        kind = "the experiment as it is" if reading is None else reading.says
+        kind += "; other rates that the search cannot tell from the best" if reading and reading.rates else ""
+        kind += "; fitted to a printed number, so that it decides nothing" if reading and reading.fitted else ""
+        known = [place for place in one.places if place.quantity is not None]
+        told = f": {_places(known, unit_of(one), one.level)}" if known else ""
+        other = "; its data miss the printed number that identifies the paper's" if name in result.misses else ""
+        lines.append(f"reading {name or 'of the table'} ({kind}): {one.verdict}{told}{other}")
+    return lines
+
+
+def _reworded(claim: Claim) -> list[str]:
+    """The history of its wording."""
+    return [f"reworded on {claim.since}, after a result had been seen; before: {claim.before}"] if claim.since else []
 
 
 def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
@@ -162,7 +202,8 @@ def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
     half = 0.0 if wide else _half(low, high)
     mean = metric.text(quantity.mean, half)
     if math.isinf(low) and math.isinf(high):
-        return f"{mean} ({'one seed' if quantity.seeds == 1 else f'{quantity.seeds} seeds'})"
+        few = quantity.seeds < FEWEST
+        return f"{mean} ({counted(quantity.seeds, 'seed')})" if few else mean
     if math.isclose(low, high, rel_tol=1e-9) or math.isnan(low):
         return mean
     if math.isfinite(high - low):

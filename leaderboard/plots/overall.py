@@ -25,9 +25,8 @@ def overall_figure(over: Overall) -> Figure:
         thresholds = np.linspace(ends.min(), ends.max(), POINTS)
         sign = metric.scale * (1 if metric.direction == "max" else -1)
         for method, name in zip(over.ranks, names, strict=True):
-            shares = zip(
-                thresholds, *statistics.bootstrap(statistics.profile(thresholds), over.tasks(method)), strict=True
-            )
+            profile = statistics.interval(statistics.profile(thresholds), over.tasks(method))
+            shares = zip(thresholds, *np.clip(profile, 0, 1), strict=True)
             rows += [
                 {"plot": 1, "line": name, "x": sign * at, "value": value, "low": low, "high": high}
                 for at, value, low, high in shares
@@ -39,13 +38,13 @@ def overall_figure(over: Overall) -> Figure:
     alt += ", ".join(f"{name} {rank:.2f}" for name, rank in zip(names, over.ranks.values(), strict=True))
     sets = "; ".join(", ".join(names[place] for place in one) for one in over.alike)
     caption = "Bars join methods that are not told apart at 5 %."
-    caption += " Bands: 95 %, stratified bootstrap over seeds." if rows else ""
+    caption += " Bands: 95 %, Student's t over seeds (jackknife)." if rows else ""
     return figure(views, data | {"long": rows}, f"{alt}. Not told apart: {sets}.", columns=1, caption=caption)
 
 
 def _diagram(over: Overall, names: list[str]) -> tuple[Spec, dict[str, list[Spec]]]:
     """The critical-difference diagram of Demsar (2006): names hang from an axis of ranks, the best on the left."""
-    ranks, width = list(over.ranks.values()), over.critical_difference
+    ranks, width = list(over.ranks.values()), over.test[1]
     low, high = float(np.floor(ranks[0])), float(np.ceil(ranks[-1]))
     bars: list[Spec] = [
         {"rank": ranks[one[0]] - 0.04, "end": ranks[one[-1]] + 0.04, "level": -0.4 * (number + 1)}
@@ -58,7 +57,7 @@ def _diagram(over: Overall, names: list[str]) -> tuple[Spec, dict[str, list[Spec
         {"line": f"{name} ({rank:.2f})", "rank": rank, "level": level, "end": edge, "zero": 0}
         for name, rank, level, edge in zip(names, ranks, levels, edges, strict=True)
     ]
-    title = "mean rank" if np.isfinite(width) else "mean rank (the test of equal ranks does not reject at 5 %)"
+    title = "mean rank" if np.isfinite(width) else "mean rank (so few seeds tell none apart at 5 %)"
     x = channel("rank", title, domain=[low, high], nice=False, orient="top", grid=False, tickMinStep=1)
     y = channel("level", domain=[min(levels) - 1.5, 0]) | {"axis": None}
     end: Any = {"x": x, "x2": {"field": "end"}, "y": y}

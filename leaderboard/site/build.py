@@ -27,6 +27,7 @@ from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, model_name, paper_of
 from rollcall.leaderboard.paper import reproduction
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult
+from rollcall.leaderboard.paper.counts import kind_of, of_papers
 from rollcall.leaderboard.paper.findings import Findings
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
@@ -188,12 +189,9 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     claims = [claim for one in shown for claim in _claims(one)]
     records = [record for one in shown for record in _records(one)]
     methods |= {one["id"]: parts.own_part(one["id"]) for one in records if one["id"] not in methods}
-    of_paper = [
-        result for one in shown for variant, result in one.claims if not variant and result.claim.tag == "paper"
-    ]
-    every = [result for one in shown for _, result in one.claims]
+    every = [(one.experiment, *claim) for one in shown for claim in one.claims]
     told = reproduction.messages(every) if len(shown) > 1 else []
-    counts = Counter(result.verdict for result in of_paper)
+    counts = Counter(result.verdict for *_, result in of_papers(every))
     home = {"messages": told, "counts": {one: counts[one] for one in VERDICTS if counts[one]}, "about": ABOUT}
     write("index.html", "home", home | {"shown": shown, "methods": methods, "models": models})
     write("claims.html", "claims", {"claims": claims})
@@ -312,7 +310,8 @@ def _claims(one: Shown) -> list[dict[str, Any]]:
                 "variant": variant,
                 "claim": claim,
                 "verdict": result.verdict,
-                "paper": paper if claim.tag == "paper" else claim.tag,
+                "paper": paper,
+                "kind": kind_of(variant, claim),
                 "methods": list(dict.fromkeys(method_name(label) for label in named)),
                 "cause": claim.cause.kind if claim.cause else "",
                 "printed": told,

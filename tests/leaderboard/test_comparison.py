@@ -8,10 +8,11 @@ from scipy import stats
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.cells import cells, searches
 from rollcall.leaderboard.comparison import Comparison, against, comparison_tables, overall, overall_table, pairs
 from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, rank
+from rollcall.leaderboard.render import latex
 from rollcall.leaderboard.tables import ranking_table
 from tests.support.results import ends, experiment, runs
 
@@ -64,7 +65,8 @@ def test_a_missing_seed_is_left_out_and_two_pairs_have_no_interval():
     assert one.difference.mean == pytest.approx(0.22)
     assert (one.wins, one.verdict(), one.text) == ((2, 0, 0), 0, "+22.0")
     assert one.row == {
-        "difference": pytest.approx(0.22), "low": None, "high": None, "corrected": False, "wins": 2, "ties": 0, "losses": 0,
+        "difference": pytest.approx(0.22), "low": None, "high": None, "corrected": False, "searched": False,
+        "wins": 2, "ties": 0, "losses": 0,
     }  # fmt: skip
 
 
@@ -147,19 +149,31 @@ def test_methods_over_conditions():
     assert first["iqm"] == pytest.approx(0.8)
     assert (second["mean_rank"], second["iqm"], second["better"]) == (2, pytest.approx(0.6), 0.5)
     assert first["better"] == pytest.approx(8.5 / 9)  # 0.7, 0.8, 0.9 against 0.5, 0.6, 0.7: one tie of nine
-    assert (first["alike"], second["alike"]) == ("a", "a")  # the sign test of two conditions tells nothing
-    assert "exact sign test of equal ranks: p = 0.5" in table.caption
+    assert (first["alike"], second["alike"]) == ("a", "a")  # three seeds tell nothing
+    assert "permutation test of equal ranks over 3 seeds: p = 0.25" in table.caption  # 2 of 2^3
+    assert "not told apart (3 seeds tell none)" in table.caption
 
 
-def test_over_conditions_a_diverged_seed_is_the_worst_run_and_the_last_rank():
+def test_six_seeds_tell_two_methods_apart_whatever_the_number_of_conditions():
+    table, rows = overall_table(overall(ranking_of(ends, seed=list(range(6)))), "")
+    assert [row["alike"] for row in rows] == ["a", "b"]
+    assert "over 6 seeds: p = 0.031; " in table.caption  # 2 of 2^6
+    assert "not told apart (at 5 %, corrected for all pairs: from 1.00 ranks on)" in table.caption
+
+
+def test_over_conditions_a_diverged_run_is_the_worst_and_the_last_of_its_seed():
     ranking = ranking_of(ends)
     worse = replace(ranking, groups=[[diverging(ranking.groups[0][0], "2"), ranking.groups[0][1]], ranking.groups[1]])
     table, rows = overall_table(overall(worse), "fedavg")
     (mifa,) = (row for row in rows if row["labels"]["algorithm"] == "mifa")
-    assert (mifa["mean_rank"], mifa["diverged"]) == (1.5, 1)
+    assert (mifa["mean_rank"], mifa["diverged"]) == (pytest.approx(7 / 6), 1)  # second in one of 3 seeds x 2 conditions
     assert mifa["iqm"] == pytest.approx((0.7 + 0.7 + 0.8 + 0.8) / 4)  # one of six is off each end: -inf and 0.9
-    assert mifa["iqm_low"] is None  # of some draws more than a quarter diverged
-    assert "75.0 [diverged, " in str(table.rows)
+    assert mifa["iqm_low"] == pytest.approx(-mifa["iqm_high"] + 2 * mifa["iqm"])
+    both = replace(worse, groups=[worse.groups[0], [diverging(worse.groups[1][0], "2"), *worse.groups[1][1:]]])
+    table, rows = overall_table(overall(both), "fedavg")
+    (mifa,) = (row for row in rows if row["labels"]["algorithm"] == "mifa")
+    assert mifa["iqm"] is None  # two of six diverged, more than a quarter
+    assert "diverged" in str(table.rows)
 
 
 def test_conditions_without_a_method_are_left_out_and_counted():
@@ -178,7 +192,7 @@ def test_conditions_without_a_method_are_left_out_and_counted():
 def test_the_overall_line_of_two_methods():
     one = compared("mifa", "fedavg")
     _, data = comparison_tables({"mine": [one, one]}, "mifa", "fedavg")
-    assert (data["overall"]["better"], data["overall"]["worse"], data["overall"]["p"]) == (2, 0, 0.5)
+    assert (data["overall"]["better"], data["overall"]["worse"], data["overall"]["p"]) == (2, 0, 0.25)  # p: 2 of 2^3
     assert data["overall"]["says"].startswith("mifa is better in 2 of 2 cells, worse in 0 (by the 95 % interval).")
 
 
@@ -198,6 +212,30 @@ def test_without_a_finite_score_the_figure_has_no_shares():
     ranking = rank(runs(mine := experiment(), ends), [Metric("round_of:test/accuracy>=2", "min")], 1, axes(mine))
     data = overall_figure(overall(ranking)).spec["datasets"]
     assert (data["long"], len(data["stems"])) == ([], 2)
+
+
+def test_a_difference_of_searched_rates_says_so_beside_the_number():
+    """mifa's rate is of a search; in a part of the grid a later override has a rate of none. fedavg's own is of none."""
+    of_search = {"when": {"algorithm": "mifa"}, "set": {"local.lr": 0.3}, "searched": "paper/rates"}
+    fixed = {"when": {"algorithm": "mifa", "participation": "seldom"}, "set": {"local.lr": 0.1}}
+    mine = experiment(overrides=[of_search, fixed])
+    assert [cell.searched for cell in cells(mine, [])] == ["", "paper/rates", "", ""]
+    made = runs(mine, ends)
+    ranking = rank(made, [ACCURACY], 1, axes(mine), searched=searches(mine, made))
+    beside = against(ranking, "fedavg")
+    assert [one and one.searched for one in beside["test/accuracy"]] == [False, None, True, None]
+    assert [one.row["searched"] for one in beside["test/accuracy"] if one] == [False, True]
+    table = ranking_table(ranking, "fedavg", beside)
+    assert [row[table.titles.index("minus fedavg")] for row in table.rows] == [
+        "+20.0 [+20.0, +20.0]†", "", "+20.0 [+20.0, +20.0]†‡", "",
+    ]  # fmt: skip
+    assert "; ‡: rates searched; not in the interval" in table.caption
+    assert r"$\dag{}$" not in latex(table)
+    assert r"\dag{}\ddag{}" in latex(table)
+    assert "rates searched; not in the interval" in overall_table(overall(ranking), "")[0].caption
+    plain = ranking_of(ends)
+    assert "searched" not in ranking_table(plain, "fedavg", against(plain, "fedavg")).caption
+    assert "searched" not in overall_table(overall(plain), "")[0].caption
 
 
 def test_the_best_mark_says_of_which_rows():

@@ -65,9 +65,10 @@
       const words = wanted.q.toLowerCase().split(/\s+/);
       let shown = 0;
       for (const [node, text] of claims) {
-        const { verdict, paper, methods, cause } = node.dataset;
+        const { verdict, paper, kind, methods, cause } = node.dataset;
         node.hidden = !(
           (!wanted.verdict || wanted.verdict === verdict) && (!wanted.paper || wanted.paper === paper) &&
+          (!wanted.kind || wanted.kind === kind) &&
           (!wanted.methods || methods.split("|").includes(wanted.methods)) &&
           (!wanted.cause || wanted.cause === cause) && words.every((word) => text.includes(word))
         );

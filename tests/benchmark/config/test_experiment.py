@@ -32,6 +32,14 @@ def cells(experiment):
     return [(trial.seed, trial.algorithm.name) for trial in trials(experiment)]
 
 
+def test_every_search_of_the_suite_is_an_experiment():
+    named = {place.searched for name in names() for place in places(Experiment.read(name))} - {""}
+    assert named <= set(names())
+    assert {"quickstart", "fedpbc/table1", "findings/rare"} <= named
+    released = Experiment.read("fedpbc/table1").as_("as_released")  # the rates of an example
+    assert {place.searched for place in places(released)} == {""}
+
+
 def test_places_are_the_product_of_the_grid_and_of_equal_trials_the_longest_is_run():
     panels = {"short": {"trial": {"local": {"lr": 0.1}}}, "long": {"trial": {"rounds": 5, "local": {"lr": 0.1}}}}
     overrides = [{"when": {"algorithm": "mifa", "panel": "long"}, "set": {"local.lr": 0.5}}]

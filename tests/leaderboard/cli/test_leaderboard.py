@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rollcall.benchmark.search.answer import Best, How, Tuned
 from rollcall.leaderboard.runs import archive
 from tests.support.command import TINY, rollcall, write
 from tests.support.results import runs
@@ -144,6 +145,31 @@ def test_a_ranking_has_kept_runs_and_own_ones_with_other_settings(file, capsys):
         ("fedavg", "0.01", 1, "own"),
     }
     assert data["provenance"]["sources"] == ["kept", "own"]
+
+
+def test_rows_at_the_answer_of_a_search_or_the_best_of_the_table_say_so(file, tmp_path, capsys):
+    """fedavg's answer is 0.01. Without the answer it says nothing, until --best-by chooses among two rates."""
+    how = How(date="", metric="", mode="min", search="grid", scheduler="none", seeds=(9,), space={})
+    answer = {"when": {"algorithm": "fedavg"}, "settings": {"local.lr": 0.01}, "score": 1.0, "gradients": 1.0}
+    tuned = tmp_path / "runs" / "mine" / "tuned.yaml"
+    Tuned(experiment="mine", best={"fedavg": Best(**answer, rounds=20, samples=2, how=how)}).write(tuned)
+
+    def run(method, rate):
+        only = ("--seeds", "0,1", "--only", f"algorithm={method}", "--set", f"local.lr={rate}")
+        assert rollcall(capsys, "run", file, "--executor", "inline", *only)[0] == 0
+
+    def searched(*options):
+        shown = ("leaderboard", file, "--mine", "--against", "fedpbc", "--metric", "train/loss", "--json", *options)
+        rows = json.loads(rollcall(capsys, *shown)[1])["rows"]
+        return [row["searched"] for row in rows if "searched" in row]
+
+    run("fedpbc", 0.1)
+    run("fedavg", 0.01)
+    assert searched() == [True]
+    tuned.unlink()
+    assert searched() == [False]
+    run("fedavg", 0.02)
+    assert searched("--best-by", "train/loss") == [True]
 
 
 def test_methods_over_conditions_have_files_of_their_own(file, tmp_path, capsys):
