@@ -28,7 +28,7 @@ from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
-from rollcall.leaderboard.runs import Run, Settings, own
+from rollcall.leaderboard.runs import Run, own
 from rollcall.leaderboard.tables import long_rows, ranking_table
 
 
@@ -139,7 +139,7 @@ def ranking_board(
             raise _not_measured([by], runs)
         runs, among = best_settings(runs, by, last_rounds)
         notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
-        searched = {key_of(run.settings): experiment.name for run in runs} if among > 1 else searched
+        searched = {key_of(run.spec): experiment.name for run in runs} if among > 1 else searched
     cost = "" if equal == "round" else OVER[equal]
     ranking = rank(runs, metrics, last_rounds, grid, planned_rounds(experiment), cost, searched)
     stem = "overall" if overall else "leaderboard"
@@ -159,7 +159,7 @@ def ranking_board(
     return Board(experiment, experiment.title, table, [], data, figure, stem)
 
 
-def _searches(experiment: Experiment, store: Path, runs: Sequence[Run]) -> dict[Settings, str]:
+def _searches(experiment: Experiment, store: Path, runs: Sequence[Run]) -> dict[str, str]:
     """The settings that a search found: of the experiment's file, and of `rollcall tune` in this store."""
     searched, suffix = searches(experiment, runs), f"-{experiment.variant}" if experiment.variant else ""
     file = store / experiment.home / f"tuned{suffix}.yaml"

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from rollcall.benchmark.config.digest import FREE
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Place, names, places
 from rollcall.benchmark.config.text import counted
-from rollcall.leaderboard.cells import FREE
 from rollcall.leaderboard.runs import Run, archived
 
 PROVENANCE = dict.fromkeys(("seed", "version", "device", "machine"), ".+") | {"commit": "[0-9a-f]{7}.*"}

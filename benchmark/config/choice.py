@@ -32,6 +32,7 @@ from rollcall.benchmark.config.source import (
     definition,
     in_words,
     loaded,
+    refuse_local,
     remember,
     source_of,
     told,
@@ -235,7 +236,7 @@ class Choice:
         return self.name.rpartition(":")[2]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # not every object can be hashed
 class Constant:
     """Makes the same thing whatever is supplied; a copy, since a run changes a network."""
 
@@ -358,7 +359,10 @@ def _from_object(kind: str, value: Any) -> Choice:
     """A class, a function or an instance as a choice."""
     if KINDS[kind].subclass and isinstance(value, KINDS[kind].result) and dataclasses.is_dataclass(value):
         return dataclasses.replace(_from_object(kind, type(value)), options=fields_of(value))
-    return _of_suite(kind, value) or _own(kind, address_of(value), value, source_of(value))
+    if (known := _of_suite(kind, value)) is not None:
+        return known
+    refuse_local(value)
+    return _own(kind, address_of(value), value, source_of(value))
 
 
 def as_written(value: Any) -> Any:

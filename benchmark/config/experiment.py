@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
-from rollcall.benchmark.config.digest import flatten, plain, run_name
+from rollcall.benchmark.config.digest import digest, flatten, run_name, serialised
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.metric import OVER, Metric
 from rollcall.benchmark.config.report import Claim, Labels, Report, Reported, Size
@@ -75,13 +75,8 @@ def is_default(label: str, value: Any) -> bool:
 def selected(field: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:
     """The wanted part of an axis, in the order of the axis; `bernoulli` also selects `bernoulli#2`.
 
-    Args:
-        field: what names the values, for the error.
-        values: the axis, by label.
-        wanted: values, or choices' names.
-
     Raises:
-        SettingError: the axis has no such label.
+        SettingError: the axis has no such label; begins with the field.
     """
     labels: set[str] = set()
     for value in wanted:
@@ -431,19 +426,19 @@ class Place:
     searched: str = ""
 
     @cached_property
+    def digest(self) -> str:
+        """See `rollcall.benchmark.config.digest.digest`."""
+        return digest(self.spec)
+
+    @property
     def name(self) -> str:
         """The name of the run folder."""
         return run_name(self.spec)
 
     @property
-    def digest(self) -> str:
-        """See `rollcall.benchmark.config.digest.digest`."""
-        return self.name.rpartition("-")[2]
-
-    @property
     def settings(self) -> dict[str, str]:
         """The settings as text, by dotted name: those of its run."""
-        return flatten(plain(self.spec))
+        return flatten(serialised(self.spec))
 
     @property
     def seed(self) -> int:

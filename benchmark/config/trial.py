@@ -81,20 +81,13 @@ class Evaluation(Settings):
 class Numerics(Settings):
     """How the numbers are computed. These settings can change the last digits of a result."""
 
-    dtype: Literal["float32", "float64", "tf32", "bf16_mixed"] = Field(
-        "float32",
-        description="floating-point type of models; `tf32`: float32 with matrix products in TF32 on devices that have "
-        "it; `bf16_mixed`: float32 with layers computed in bfloat16",
-    )
+    dtype: Literal["float32", "float64"] = Field("float32", description="floating-point type of models")
     engine: Literal["auto", "sequential", "vectorised"] = Field(
         "auto",
         description="how local steps are computed: one client after another (`sequential`), or many clients at once "
         "(`vectorised`); `auto` takes what is fastest for the device and the model",
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="`auto`: the GPU if there is one")
-    client_memory: Literal["device", "host"] = Field(
-        "device", description="where methods that remember every client store these vectors; `host`: in main memory"
-    )
 
 
 class Trial(Spec):

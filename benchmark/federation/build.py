@@ -21,9 +21,9 @@ from rollcall.benchmark.federation.checked import check_init, check_task, locate
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.federation.server_optimizers import OPTIMIZERS
+from rollcall.benchmark.federation.server_optimizers import sgd
 from rollcall.benchmark.federation.state import refuse_what_cannot_fit
-from rollcall.benchmark.federation.trainer import PRECISIONS
+from rollcall.benchmark.federation.trainer import DTYPES
 from rollcall.participation import Clocked, Participation, Population
 from rollcall.participation.clock import speeds
 from rollcall.tasks import ClientData, Minibatches, Task
@@ -60,7 +60,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     with at("evaluation"):
         by = trial.evaluation.weights
         client_classes = classes(by, alpha, availability(participation), participation.correlation) if by else None
-    dtype = PRECISIONS[trial.numerics.dtype].dtype
+    dtype = DTYPES[trial.numerics.dtype]
     for split, samples in data.splits.items():
         data.splits[split] = tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
     task.to(dtype)
@@ -92,7 +92,6 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         groups=groups,
         metrics=metrics,
         engine_name=trial.numerics.engine,
-        client_memory=trial.numerics.client_memory,
         classes=client_classes,
         workers=workers,
     )
@@ -192,7 +191,7 @@ def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.opt
     if isinstance(server.optimizer, Choice):
         make = server.optimizer.bound()
     else:
-        make = partial(OPTIMIZERS[server.optimizer], **server.options())
+        make = partial(sgd, momentum=server.momentum, weight_decay=server.weight_decay)
     return lambda parameters: make(parameters, server.lr)
 
 

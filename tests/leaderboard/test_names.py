@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rollcall.algorithms import ALGORITHMS
-from rollcall.benchmark.config.digest import flatten, plain
+from rollcall.benchmark.config.digest import flatten, serialised
 from rollcall.benchmark.config.experiment import Experiment, names, places
 from rollcall.leaderboard.names import (
     OWN,
@@ -94,7 +94,7 @@ def test_labels_with_one_name_stay_as_they_are() -> None:
 def methods(name: str) -> frozenset[str]:
     """The methods of an experiment."""
     choices = [place.spec["algorithm"] for place in places(Experiment.read(name)) if "algorithm" in place.spec]
-    return frozenset(flatten(plain({"algorithm": one}))["algorithm"] for one in choices)
+    return frozenset(flatten(serialised({"algorithm": one}))["algorithm"] for one in choices)
 
 
 def test_the_methods_of_every_experiment_look_different_to_everybody() -> None:

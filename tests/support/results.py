@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from rollcall.benchmark.config.digest import flatten, plain
+from rollcall.benchmark.config.digest import serialised
 from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.leaderboard.runs import Run
 
@@ -48,7 +48,7 @@ def runs(of, ends, rounds=None, metric="test/accuracy", skip=()):
         index = [0, spec.get("rounds", 1)] if not isinstance(value, list) else [10 * i for i in range(len(value))]
         history = pd.DataFrame({metric: value if isinstance(value, list) else [0.0, value]}, index=index)
         tags = {"seed": str(place.seed), "commit": "abc", "version": "1", "rollcall.trial": place.digest}
-        found.append(Run(tags | {"rollcall.seconds": "36.0", "device": "cpu"}, flatten(plain(spec)), history))
+        found.append(Run(tags | {"rollcall.seconds": "36.0", "device": "cpu"}, serialised(spec), history))
     return found
 
 

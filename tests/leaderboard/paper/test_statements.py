@@ -14,7 +14,7 @@ from rollcall.algorithms.base import Nothing
 from rollcall.algorithms.fedpbc import LocalModels
 from rollcall.algorithms.focus import Tracking
 from rollcall.benchmark.config.analysis import Analysis
-from rollcall.benchmark.config.digest import plain
+from rollcall.benchmark.config.digest import serialised
 from rollcall.benchmark.config.experiment import Experiment, names, places
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
@@ -65,7 +65,7 @@ def ran(experiment, known=None):
             trial = place.trial
             table = trial.table() if isinstance(trial, Analysis) else simulate(trial).history
             tags = {"seed": str(place.seed), "rollcall.trial": place.digest}
-            known[place.digest] = Run(tags, place.settings, table.set_index("round").astype(float))
+            known[place.digest] = Run(tags, serialised(place.spec), table.set_index("round").astype(float))
     return [known[digest] for digest in {place.digest for place in places(experiment)}]
 
 
@@ -214,7 +214,7 @@ def test_the_steps_of_debiased_fedavg_vanish_with_the_number_of_clients():
     """SUN-29: nu_t <= t / N, so the error is at least 1 - eta h T (T + 1) / (2 N), h the largest curvature; nu = 1 converges."""
     T, N, eta = 60, 20_000, 0.2
     trial = read("sun/clients").only({"task.clients": [10_000], "seed": [0]})
-    settings = plain(places(trial)[0].spec)
+    settings = serialised(places(trial)[0].spec)
     settings["task"] |= {"clients": N}
     error = {}
     for method in ("fedavg_debiased", "fedavg"):

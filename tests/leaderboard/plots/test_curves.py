@@ -5,6 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from rollcall.benchmark.config.digest import nested
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
@@ -117,7 +118,7 @@ def own(method, seed, **settings):
     end = settings.pop("end")
     return Run(
         {"algorithm": method, "seed": str(seed), "commit": "abc", "version": "1", "rollcall.seconds": "20"},
-        {"algorithm": method, "seed": str(seed), "rounds": "10", **settings},
+        nested({"algorithm": method, "seed": str(seed), "rounds": "10", **settings}),
         pd.DataFrame(
             {
                 "test/accuracy": [0.1, 0.1, end],
@@ -414,7 +415,7 @@ def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
     own = [
         Run(
             {"algorithm": "fedavg", "seed": str(seed), "commit": "abc", "version": "1"},
-            {"algorithm": "fedavg", "seed": str(seed), "rounds": "10"},
+            {"algorithm": "fedavg", "seed": seed, "rounds": 10},
             pd.DataFrame({"test/loss": values}, index=[0, 5, 7, 10], dtype=float),
         )
         for seed, values in {0: [0.0, 0.5, 0.5, 1.0], 1: [0.0, None, 0.5, 2.0]}.items()
