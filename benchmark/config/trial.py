@@ -81,7 +81,11 @@ class Evaluation(Settings):
 class Numerics(Settings):
     """How the numbers are computed. These settings can change the last digits of a result."""
 
-    dtype: Literal["float32", "float64"] = Field("float32", description="floating-point type of models")
+    dtype: Literal["float32", "float64", "tf32", "bf16_mixed"] = Field(
+        "float32",
+        description="floating-point type of models; `tf32`: float32 with matrix products in TF32 on devices that have "
+        "it; `bf16_mixed`: float32 with layers computed in bfloat16",
+    )
     engine: Literal["auto", "sequential", "vectorised"] = Field(
         "auto",
         description="how local steps are computed: one client after another (`sequential`), or many clients at once "

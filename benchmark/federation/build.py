@@ -23,7 +23,7 @@ from rollcall.benchmark.federation.evaluation import Groups, client_groups, grou
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.server_optimizers import sgd
 from rollcall.benchmark.federation.state import refuse_what_cannot_fit
-from rollcall.benchmark.federation.trainer import DTYPES
+from rollcall.benchmark.federation.trainer import PRECISIONS
 from rollcall.participation import Clocked, Participation, Population
 from rollcall.participation.clock import speeds
 from rollcall.tasks import ClientData, Minibatches, Task
@@ -60,7 +60,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     with at("evaluation"):
         by = trial.evaluation.weights
         client_classes = classes(by, alpha, availability(participation), participation.correlation) if by else None
-    dtype = DTYPES[trial.numerics.dtype]
+    dtype = PRECISIONS[trial.numerics.dtype].dtype
     for split, samples in data.splits.items():
         data.splits[split] = tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
     task.to(dtype)

@@ -202,6 +202,8 @@ class Tally:
     def take_outputs(self, split: str, predictions: Tensor, targets: Tensor) -> None:
         """Take in the next batch of a split, for the accumulated metrics: predictions and targets [n, ...]."""
         predictions, targets = predictions.detach().cpu(), targets.detach().cpu()
+        if predictions.dtype in (torch.bfloat16, torch.float16):
+            predictions = predictions.float()
         for metric in self.accumulated[split].values():
             metric.update(predictions, targets)
 

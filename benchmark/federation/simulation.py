@@ -24,14 +24,14 @@ from rollcall.benchmark.federation.interruption import stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.federation.trainer import (
-    DTYPES,
     EVALUATIONS,
+    PRECISIONS,
     Checkpoints,
     Diverged,
     Recorder,
+    matrix_products,
     quiet,
     trainer_of,
-    whole_products,
 )
 from rollcall.tasks import Task
 
@@ -80,7 +80,7 @@ class Result:
         """
         with at("task"):
             task: Task = self.trial.task.build(self.trial.seed)[0]
-        flat = FlatTask(task.to(DTYPES[self.trial.numerics.dtype]))
+        flat = FlatTask(task.to(PRECISIONS[self.trial.numerics.dtype].dtype))
         flat.move(torch.from_numpy(self.model))
         for name, buffer in zip(flat.buffer_names, flat.buffers_(), strict=True):
             buffer.copy_(torch.from_numpy(self.buffers[name]))
@@ -125,7 +125,7 @@ def simulate(
         return _stored(run, trial)
     with (
         quiet(),
-        whole_products(),
+        matrix_products(PRECISIONS[trial.numerics.dtype].products),
         kernels_of_one_thread() as threads,
         stop_requests() if stop is None else nullcontext(stop) as requested,
     ):

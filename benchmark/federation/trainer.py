@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from time import monotonic
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 import torch
@@ -26,8 +26,20 @@ EVALUATIONS = "rollcall_evaluations"
 """The entry of a checkpoint with the number of evaluations up to its round."""
 
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
-"""By `numerics.dtype`."""
+class Precision(NamedTuple):
+    """One value of `numerics.dtype`; for `products` see `torch.set_float32_matmul_precision`."""
+
+    dtype: torch.dtype
+    lightning: Literal["32-true", "64-true", "bf16-mixed"]
+    products: str = "highest"
+
+
+PRECISIONS = {
+    "float32": Precision(torch.float32, "32-true"),
+    "float64": Precision(torch.float64, "64-true"),
+    "tf32": Precision(torch.float32, "32-true", products="high"),
+    "bf16_mixed": Precision(torch.float32, "bf16-mixed"),
+}
 
 
 def trainer_of(
@@ -39,7 +51,7 @@ def trainer_of(
         max_steps=trial.rounds,
         accelerator=trial.numerics.device,
         devices=1,
-        precision="64-true" if trial.numerics.dtype == "float64" else "32-true",
+        precision=PRECISIONS[trial.numerics.dtype].lightning,
         callbacks=[OwnSignals(), Evaluations(lambda t: trial.evaluation.due(t, trial.rounds)), *callbacks],
         logger=logger,
         profiler=NoProfiler(),
@@ -77,10 +89,10 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def whole_products() -> Iterator[None]:
-    """Products of matrices in all 32 bits, also where the process is set to fewer, which is restored at the end."""
+def matrix_products(precision: str) -> Iterator[None]:
+    """See `torch.set_float32_matmul_precision`. It applies to the whole process and is restored at the end."""
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
+    torch.set_float32_matmul_precision(precision)
     try:
         yield
     finally:

@@ -64,7 +64,7 @@ class Raise(Callback):
         raise self.error
 
 
-@pytest.mark.parametrize("numerics", [{"dtype": "float64", "engine": "vectorised"}, {"dtype": "float32"}], ids=str)  # fmt: skip
+@pytest.mark.parametrize("numerics", [{"dtype": "float64", "engine": "vectorised"}, {"dtype": "tf32"}, {"dtype": "bf16_mixed"}], ids=str)  # fmt: skip
 def test_simulate_restores_the_process(numerics):
     torch.set_num_threads(2)
     trial = TRIAL | {"numerics": numerics | {"device": "cpu"}}

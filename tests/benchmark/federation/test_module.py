@@ -120,15 +120,13 @@ def run(dtype, engine="sequential"):
 def test_rounding_is_that_of_the_bits(engine):
     exact, _ = run("float64", engine)
     singles, _ = run("float32", engine)
-    assert singles.dtype == np.float32
+    halves, _ = run("bf16_mixed", engine)
+    assert singles.dtype == halves.dtype == np.float32
     assert 1e-9 < np.linalg.norm(singles - exact) / np.linalg.norm(exact) < 1e-6
+    assert 1e-6 < np.linalg.norm(halves - exact) / np.linalg.norm(exact) < 1e-2  # bfloat16 has eight bits
 
 
-def test_products_are_whole_whatever_the_process_says():
+def test_tf32_holds_for_the_trial_only():
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium")
-    try:
-        assert run("float32")[1] == "highest"
-        assert torch.get_float32_matmul_precision() == "medium"
-    finally:
-        torch.set_float32_matmul_precision(before)
+    assert [run(dtype)[1] for dtype in ("tf32", "float32")] == ["high", "highest"]
+    assert torch.get_float32_matmul_precision() == before
