@@ -26,7 +26,7 @@ When to use:
 
 Differences from the paper:
     eta_g is the paper's eta, and eta its eta_l. The paper has no empty round. It has no bias correction either, which
-    `server: {optimizer: torch.optim:Adam}` and several libraries have.
+    `server: {optimizer: adam}` and several libraries have.
 """
 
 from abc import abstractmethod

@@ -1,7 +1,8 @@
 """Optimizers: the local training of the clients, and how the server applies an update."""
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
@@ -21,16 +22,20 @@ def _batch_size(value: Any) -> int | str:
 
 
 BatchSize = Annotated[int | Literal["full"], PlainValidator(_batch_size)]
-Momentum = Annotated[float, Field(ge=0, lt=1)]
+Momentum: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
+Decay: TypeAlias = Momentum
+
+OPTIONS = {"sgd": ("momentum", "weight_decay")} | dict.fromkeys(("adam", "yogi"), ("betas", "eps"))
+"""The suite's server optimizers, with the settings beside `optimizer` that are their options."""
 
 
 def _server_optimizer(value: Any) -> str | Choice:
-    """`sgd`, or a choice from outside, which has options of its own."""
-    # No choice is read for the name: that imports torch, which takes seconds.
-    return value if value == "sgd" else read("server_optimizer", value)
+    """The name of one of the suite's optimizers, or a choice from outside, which has options of its own."""
+    # No choice is read for a name: that imports torch, which takes seconds.
+    return value if isinstance(value, str) and value in OPTIONS else read("server_optimizer", value)
 
 
-ServerOptimizer = Annotated[Literal["sgd"] | Choice, PlainValidator(_server_optimizer)]
+ServerOptimizer = Annotated[Literal["sgd", "adam", "yogi"] | Choice, PlainValidator(_server_optimizer)]
 
 
 class Local(Settings):
@@ -82,24 +87,43 @@ class Local(Settings):
 
 
 class Server(Settings):
-    """The optimizer that applies an algorithm's update to the server model: SGD, or a class such as torch's."""
+    """The optimizer that applies an algorithm's update to the server model.
+
+    The options of the suite's optimizers are settings beside `optimizer`. An optimizer from outside has its own.
+    """
 
     optimizer: ServerOptimizer = Field(
-        "sgd", description="the server optimizer: `sgd`, or a class such as `torch.optim:Adam` with its options"
+        "sgd", description="the server optimizer: one of the suite's, or a class like those of torch.optim"
     )
     lr: PositiveFloat = Field(1.0, description="eta_g, the learning rate of the server")
     momentum: Momentum = Field(0.0, description="momentum of `sgd`; above 0 it is FedAvgM")
     weight_decay: NonNegativeFloat = Field(0.0, description="weight decay w of `sgd`, which adds w x to the gradient")
+    betas: tuple[Decay, Decay] = Field((0.9, 0.99), description="decay rates of the two moments of `adam` and `yogi`")
+    eps: PositiveFloat = Field(
+        1e-3, description="added to the denominator of `adam` and `yogi`: tau of Reddi et al. (2021)"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _options_beside_the_name(cls, data: Any) -> Any:
+        """`optimizer: {name: adam, eps: 1}` means `optimizer: adam` and `eps: 1`: one way to write it, one digest."""
+        chosen = data.get("optimizer") if isinstance(data, dict) else None
+        if isinstance(chosen, Mapping) and isinstance(chosen.get("name"), str) and chosen["name"] in OPTIONS:
+            options = {key: value for key, value in chosen.items() if key != "name"}
+            return data | options | {"optimizer": chosen["name"]}
+        return data
 
     @model_validator(mode="after")
-    def _options_are_of_sgd(self) -> "Server":
-        for option in ("momentum", "weight_decay"):
-            if self.optimizer != "sgd" and getattr(self, option):
-                raise SettingError(
-                    f"{option}: {getattr(self, option)} is not allowed with {self.label}; must be left out, or be an "
-                    "option of the optimizer: {name: ..., option: ...}"
-                )
+    def _options_are_of_the_optimizer(self) -> "Server":
+        for option in sorted({option for options in OPTIONS.values() for option in options}):
+            value, default = getattr(self, option), type(self).model_fields[option].default
+            if value != default and option not in self.options():
+                raise SettingError(f"{option}: {value} is not allowed with {self.label}; must be left out")
         return self
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of one of the suite's optimizers besides the parameters and `lr`."""
+        return {option: getattr(self, option) for option in OPTIONS.get(self.label, ())}
 
     @property
     def label(self) -> str:

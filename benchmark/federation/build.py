@@ -21,7 +21,7 @@ from rollcall.benchmark.federation.checked import check_init, check_task, locate
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.federation.server_optimizers import sgd
+from rollcall.benchmark.federation.server_optimizers import OPTIMIZERS
 from rollcall.benchmark.federation.state import refuse_what_cannot_fit
 from rollcall.benchmark.federation.trainer import PRECISIONS
 from rollcall.participation import Clocked, Participation, Population
@@ -191,7 +191,7 @@ def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.opt
     if isinstance(server.optimizer, Choice):
         make = server.optimizer.bound()
     else:
-        make = partial(sgd, momentum=server.momentum, weight_decay=server.weight_decay)
+        make = partial(OPTIMIZERS[server.optimizer], **server.options())
     return lambda parameters: make(parameters, server.lr)
 
 

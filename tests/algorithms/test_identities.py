@@ -112,19 +112,19 @@ def test_amplified_scaffold_with_periods_of_one_round_is_scaffold():
     same(found, simulate(QUADRATIC | {"algorithm": {"name": "scaffold", "option": "II"}}))
 
 
-ADAM = {"name": "torch.optim:Adam", "betas": [0.0, 0.0], "eps": 1e-3}
 AS_FEDAVG = [
     ("fednova", {}),
     ({"name": "amplified_fedavg", "eta": 1.0, "P": 5}, {}),
     ({"name": "fedavgm", "beta": 0.0}, {}),
     ({"name": "fedavgm", "beta": 0.8, "eta_g": 0.5}, {"lr": 0.5, "momentum": 0.8}),
-    ({"name": "fedadam", "beta_1": 0.0, "beta_2": 0.0}, {"optimizer": ADAM, "lr": 0.1}),
+    ({"name": "fedyogi", "eta_g": 0.1}, {"optimizer": "yogi", "lr": 0.1}),
+    ({"name": "fedadam", "beta_1": 0.0, "beta_2": 0.0}, {"optimizer": "adam", "lr": 0.1, "betas": [0.0, 0.0]}),
 ]
 
 
 @pytest.mark.parametrize(("algorithm", "server"), AS_FEDAVG, ids=str)
 def test_server_methods_are_fedavg_with_a_server_optimizer(algorithm, server):
-    """With empty rounds; the server optimizers are torch's."""
+    """With empty rounds; the server optimizers are torch's and the suite's."""
     fedavg = simulate(QUADRATIC | {"algorithm": "fedavg", "server": server})
     same(simulate(QUADRATIC | {"algorithm": algorithm}), fedavg)
 

@@ -64,7 +64,7 @@ def test_each_part_is_of_its_kind(tmp_path):
 
 
 def test_names_of_the_suite():
-    kinds = {"mifa": "algorithm", "markov": "participation", "auroc": "metric", "sgd": "server_optimizer"}
+    kinds = {"mifa": "algorithm", "markov": "participation", "auroc": "metric", "yogi": "server_optimizer"}
     assert {name: kind_of(name) for name in kinds} == kinds
     assert kind_of("who_knows") == "algorithm"  # reading it lists the methods
     with pytest.raises(SettingError, match=r"^constant: may be of the kinds probability, schedule; say which"):

@@ -28,7 +28,7 @@ MARKOV = DIGITS | {
 }
 # Without memory, with a row for each client, and with a state in a state; server optimizers with moments.
 CASES = [(name, {}) for name in ("fedavg", "mifa", "scaffnew", "fedsgd")]
-CASES += [("mifa", {"momentum": 0.9}), ("focus", {"optimizer": "torch.optim:Adam"}), ("fedyogi", {})]
+CASES += [("mifa", {"momentum": 0.9}), ("focus", {"optimizer": "adam"}), ("fedavg", {"optimizer": "yogi"})]
 
 
 @pytest.mark.parametrize(("name", "server"), [*CASES, ({"name": "ca_fed", "oracle": False}, {})])
