@@ -178,7 +178,9 @@ def test_a_folder_without_a_model_is_not_exported(capsys, tmp_path):
     code, _, err = rollcall(capsys, "export", str(tmp_path))
     assert (code, "is not a run folder" in err) == (2, True)
     experiment = tmp_path / "weights.yaml"
-    experiment.write_text("title: Weights\npanels: {a: {analysis: {name: class_weights_sorted}}}\n")
+    experiment.write_text(
+        "title: Weights\npanels: {a: {analysis: {name: rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted}}}\n"
+    )
     rollcall(capsys, "run", str(experiment), "--executor", "inline", "--store", str(tmp_path))
     (folder,) = (file.parent for file in (tmp_path / "weights").glob("*/trial.yaml"))
     code, _, err = rollcall(capsys, "export", str(folder))

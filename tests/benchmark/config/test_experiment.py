@@ -96,7 +96,7 @@ def test_panels_share_an_axis_that_is_no_setting():
     panels = {
         "measured": {"grid": {"far": {"1": {"rounds": 5, "local.lr": 0.1}, "2": {"rounds": 6, "local.lr": 0.2}}}},
         "limit": {
-            "analysis": {"name": "prop1_limit", "targets": [0, 1]},
+            "analysis": {"name": "rollcall.benchmark.experiments.fedpbc.analyses:prop1_limit", "targets": [0, 1]},
             "grid": {"far": {"1": {"analysis.probability": [1, 0.5]}, "2": {"analysis.probability": [1, 0.25]}}},
         },
     }
@@ -244,9 +244,11 @@ def test_an_analysis_may_be_a_bare_name():
         panels = {"law": {"analysis": analysis, "grid": {"analysis.classes": [3, 4]}}}
         return trials(Experiment.model_validate({"name": "law", "title": "Law", "panels": panels}))
 
-    bare = analyses("class_weights_sorted")
+    bare = analyses("rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted")
     assert [one.analysis.options["classes"] for one in bare] == [3, 4]
-    assert [one.digest for one in bare] == [one.digest for one in analyses({"name": "class_weights_sorted"})]
+    assert [one.digest for one in bare] == [
+        one.digest for one in analyses({"name": "rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted"})
+    ]
     with pytest.raises(ValidationError, match=r"panels\.law\.analysis"):
         analyses(3)
 

@@ -10,7 +10,11 @@ from separation_oracle import brute_separation, separation_chain
 
 from rollcall.algorithms import FedPBC, Round
 from rollcall.algorithms.availability import Watch
-from rollcall.participation import Cyclic, GroupEvents, Markov, MarkovPiLambda, Participation, Population, statements
+from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
+from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
+from rollcall.benchmark.experiments.harrak import analyses as harrak
+from rollcall.benchmark.experiments.sun import analyses as sun
+from rollcall.participation import Cyclic, GroupEvents, Markov, MarkovPiLambda, Participation, Population, analyses
 from rollcall.participation.streams import stream
 
 
@@ -22,7 +26,7 @@ def row(table):
 def test_rho_of_k_of_m_is_the_closed_form():
     """E[W^2] = E[W] has the eigenvalues 1 and 1 - (k - 1)/(m - 1), so the bound 1 - (k/m)^2/8 fails at k = 1 only."""
     for m, k in ((3, 1), (4, 2), (5, 1), (6, 4)):
-        found = row(statements.gossip(0, probability=np.ones(m), at_once=k))
+        found = row(fedpbc.gossip(0, probability=np.ones(m), at_once=k))
         assert found["rho"] == pytest.approx(1 - (k - 1) / (m - 1), abs=1e-12)
         assert found["bound"] == pytest.approx(1 - (k / m) ** 2 / 8)
         assert (found["excess"] > 0) == (k == 1)
@@ -30,7 +34,7 @@ def test_rho_of_k_of_m_is_the_closed_form():
 
 def test_rho_of_independent_clients_by_hand():
     # Of two clients W averages if both are active, and is the identity otherwise: rho = 1 - p_1 p_2.
-    found = row(statements.gossip(0, probability=np.array([0.3, 0.9])))
+    found = row(fedpbc.gossip(0, probability=np.array([0.3, 0.9])))
     assert found["rho"] == pytest.approx(1 - 0.27)
     assert found["bound"] == pytest.approx(1 - 0.3**4 * (1 - 0.7**2) ** 2 / 8)
     assert found["stochastic"] == 0
@@ -38,9 +42,9 @@ def test_rho_of_independent_clients_by_hand():
 
 def test_the_disagreement_of_two_clients_by_hand():
     """Two clients agree after the first round in which both are active: E||B (W_1 ... W_t - J)||^2 = rho^t."""
-    assert row(statements.gossip(0, probability=np.array([0.3, 0.9])))["decay"] == pytest.approx(0, abs=1e-15)
+    assert row(fedpbc.gossip(0, probability=np.array([0.3, 0.9])))["decay"] == pytest.approx(0, abs=1e-15)
     # Of three clients all or none (rho = 1 - c) would be as slow; W as a projection makes other cases faster.
-    assert row(statements.gossip(0, probability=np.array([0.3, 0.9, 0.4])))["decay"] <= 1e-15
+    assert row(fedpbc.gossip(0, probability=np.array([0.3, 0.9, 0.4])))["decay"] <= 1e-15
 
 
 class Steps:
@@ -75,10 +79,10 @@ def test_fedpbc_bounds_are_those_of_the_method_over_all_roll_calls(steps):
             call = Round(t, torch.tensor(A, dtype=torch.int64), lr, torch.full((3,), 1 / 3, dtype=torch.float64))
             update, state = method.round(state, x, call, work)
             x = x if update is None else x + update
-    found = row(statements.fedpbc_bounds(5, problem=np.stack([u, h, p]), lr=lr, rounds=T, steps=steps))
+    found = row(fedpbc.fedpbc_bounds(5, problem=np.stack([u, h, p]), lr=lr, rounds=T, steps=steps))
     assert found["gradient"] == pytest.approx(gradient, rel=1e-12)
 
-    rho = row(statements.gossip(0, probability=p))["rho"]
+    rho = row(fedpbc.gossip(0, probability=p))["rho"]
     best = (h * u).sum() / h.sum()
     beta2, zeta2 = 2 * h.var() / h.mean() ** 2, 2 * np.mean((h * (best - u)) ** 2)
     at = np.linspace(-50, 50, 101)[:, None]  # they do satisfy Assumption 5
@@ -90,7 +94,7 @@ def test_fedpbc_bounds_are_those_of_the_method_over_all_roll_calls(steps):
     assert found["stationary"] == pytest.approx(gradient / theorem, rel=1e-12)
     lemma = 54 * rho * (lr * steps) ** 2 / (1 - rho**0.5) ** 2 * (zeta2 + (beta2 + 1) * gradient)
     assert found["consensus"] == pytest.approx(apart / lemma, rel=1e-12)
-    everyone = row(statements.fedpbc_bounds(5, problem=np.stack([u, h, 0 * p + 1]), lr=lr, rounds=T, steps=steps))
+    everyone = row(fedpbc.fedpbc_bounds(5, problem=np.stack([u, h, 0 * p + 1]), lr=lr, rounds=T, steps=steps))
     assert everyone["consensus"] == 0
     assert everyone["stationary"] > 0
     assert found["rate"] == pytest.approx(lr * 108 * 4 * steps**3 * (beta2 + 1) * (1 + kappa**2 * 4) / (1 - rho**0.5))
@@ -117,7 +121,7 @@ def test_counted_weights_by_hand():
         def probability(self, t):
             return None
 
-    found = row(statements.record(0, participation=Drawn, clients=2, rounds=3))
+    found = row(analyses.record(0, participation=Drawn, clients=2, rounds=3))
     assert found["weights"] == pytest.approx(0.25)
     assert found["rarest"] == pytest.approx(2 / 3 / 0.5 - 1)
 
@@ -125,7 +129,7 @@ def test_counted_weights_by_hand():
 @pytest.mark.parametrize(("units", "separation"), [(3, 1), (3, 2), (4, 2), (4, 3), (5, 4)])
 def test_states_that_minimum_separation_reaches(units, separation):
     """The oracle's chain has the same states, and the R shorter starts once each prefix."""
-    found = row(statements.separation_states(0, units=units, separation=separation))
+    found = row(sun.separation_states(0, units=units, separation=separation))
     assert found["states"] == found["nonzero"] == found["columns"] == 1
     last = separation == units - 1
     assert found["period"] == (units if last else 1)
@@ -138,28 +142,28 @@ def test_states_that_minimum_separation_reaches(units, separation):
 
 
 def test_four_of_twelve_states_with_pairs():
-    assert row(statements.separation_states(0, units=4, separation=1, batch=2))["reached"] == pytest.approx(1 / 3)
+    assert row(sun.separation_states(0, units=4, separation=1, batch=2))["reached"] == pytest.approx(1 / 3)
 
 
 def test_the_law_of_minimum_separation():
     p = np.array([0.25, 0.25, 0.5])
     pi = brute_separation(p, 1)
     assert pi == pytest.approx([0.3, 0.3, 0.4], abs=1e-9)  # [Sun] Proposition 3
-    assert row(statements.separation_law(0, weights=p, separation=1))["distance"] == pytest.approx(2 / 15)
-    assert row(statements.separation_law(0, weights=p, separation=1))["largest"] == pytest.approx(0.4)
-    pairs = row(statements.separation_law(0, weights=p, separation=0, batch=2))
+    assert row(sun.separation_law(0, weights=p, separation=1))["distance"] == pytest.approx(2 / 15)
+    assert row(sun.separation_law(0, weights=p, separation=1))["largest"] == pytest.approx(0.4)
+    pairs = row(sun.separation_law(0, weights=p, separation=0, batch=2))
     # Products 1/16, 1/8, 1/8 of the three pairs: shares 3/10, 3/10, 4/10 of a draw.
     assert pairs["from_p"] == pytest.approx(0.2)
     assert pairs["scaled"] == pytest.approx(3 * 2 / 15)
 
 
 def test_two_states_by_hand():
-    found = row(statements.two_states(0, stationary=np.array([0.1, 0.5]), correlation=np.array([0.0, 0.6])))
+    found = row(ca_fed.two_states(0, stationary=np.array([0.1, 0.5]), correlation=np.array([0.0, 0.6])))
     assert found["keeps"] == pytest.approx(0.82)
     assert found["excess"] == pytest.approx(0, abs=1e-12)
     assert found["hitting"] == pytest.approx(10)
     # One client: the distance from pi after t rounds is max(pi, 1 - pi) lambda^t.
-    alone = row(statements.two_states(0, stationary=np.array([0.3]), correlation=np.array([0.9])))
+    alone = row(ca_fed.two_states(0, stationary=np.array([0.3]), correlation=np.array([0.9])))
     assert alone["mixing"] == np.ceil(np.log(0.01 / 0.7) / np.log(0.9))
 
 
@@ -183,7 +187,7 @@ def test_group_weights_by_enumeration():
     alone = [(mask, np.prod(np.where(mask, p, 1 - p))) for mask in product([0, 1], repeat=3)]
     c, independent = by_enumeration(grouped()), by_enumeration(alone)
     u = np.array([1.0, 2.0, 6.0])
-    found = row(statements.group_weights(0, sizes=sizes, events=events, inside=inside, targets=u))
+    found = row(harrak.group_weights(0, sizes=sizes, events=events, inside=inside, targets=u))
     assert found["sum"] == pytest.approx(c.sum())
     assert found["bias"] == pytest.approx(np.abs(c - 1 / 3).sum())
     assert found["unequal"] == pytest.approx(np.abs(c / c.sum() - 1 / 3).sum())
@@ -195,14 +199,14 @@ def test_the_error_bound_needs_its_factor_on_both_errors():
     # F = x^2/2, F_B = (x - 1)^2/2, x = 1.1, kappa = 1: the copy's bound is below the error.
     error, optimisation, bias = 1.1**2 / 2, 0.1**2 / 2, 1 / 2
     assert 2 * optimisation + bias < error < 2 * (optimisation + bias)
-    found = row(statements.error_bounds(0, draws=2000, clients=2))
+    found = row(ca_fed.error_bounds(0, draws=2000, clients=2))
     assert found["as_copied"] > 0
     assert max(found["on_both"], found["chi_square"], found["total_variation"]) <= 0
 
 
 def test_class_coupling_floor_of_the_probabilities():
     for gamma in (0.2, 0.4, 0.8):
-        found = row(statements.class_coupling(1, gamma=gamma))
+        found = row(fedpbc.class_coupling(1, gamma=gamma))
         p = np.array([found["least"], found["most"]])
         t = np.arange(40)
         varying = p[:, None] * ((1 - gamma) + gamma * np.sin(2 * np.pi * t / 40))  # Eq. 15
@@ -223,7 +227,7 @@ class Recorded(Participation):
 
 
 def test_record_of_a_roll_call_by_hand():
-    found = row(statements.record(0, participation=Recorded, clients=3, rounds=12))
+    found = row(analyses.record(0, participation=Recorded, clients=3, rounds=12))
     assert found["share"] == pytest.approx(7 / 36)
     assert found["never"] == 1
     assert found["separation"] == 0
@@ -234,13 +238,13 @@ def test_record_of_a_roll_call_by_hand():
 
 
 def test_record_of_models():
-    cyclic = row(statements.record(1, participation=partial(Cyclic, probability=0.3, length=10), clients=5, rounds=200))
+    cyclic = row(analyses.record(1, participation=partial(Cyclic, probability=0.3, length=10), clients=5, rounds=200))
     assert cyclic["share"] == pytest.approx(0.3, abs=0.02)
     assert cyclic["stretch_on"] == cyclic["stretch_off"] == 0
-    chain = row(statements.record(1, participation=partial(Markov, probability=0.3), clients=20, rounds=5000))
+    chain = row(analyses.record(1, participation=partial(Markov, probability=0.3), clients=20, rounds=5000))
     assert chain["share"] == pytest.approx(0.3, abs=0.02)
     assert chain["variance"] == pytest.approx(1, abs=0.2)
-    groups = row(statements.record(1, participation=GroupEvents, clients=10, rounds=4000, sizes=(3, 4, 3)))
+    groups = row(analyses.record(1, participation=GroupEvents, clients=10, rounds=4000, sizes=(3, 4, 3)))
     # Members: covariance 0.95^2 e (1 - e), variance 0.95 e (1 - 0.95 e).
     within = [0.95 * e * (1 - e) / (e * (1 - 0.95 * e)) for e in (0.3, 0.6, 0.3)]
     assert groups["within"] == pytest.approx(np.average(within, weights=[6, 12, 6]), abs=0.02)
@@ -254,7 +258,7 @@ def test_the_errors_of_estimates_are_those_of_the_method():
     seen = Watch.begin(8, torch.device("cpu"))
     for t in range(60):
         seen = seen.observe(torch.from_numpy(model.active(t)))
-    found = row(statements.record(3, participation=MarkovPiLambda, clients=8, rounds=60))
+    found = row(analyses.record(3, participation=MarkovPiLambda, clients=8, rounds=60))
     assert found["error_pi"] == pytest.approx(np.abs(seen.stationary.numpy() - model.stationary).mean(), abs=1e-12)
     assert found["error_lambda"] == pytest.approx(
         np.abs(seen.correlation.numpy() - model.correlation).mean(), abs=1e-12
@@ -282,7 +286,7 @@ def test_limits_and_debiased_updates_of_groups_by_enumeration():
             np.mean([share[sent] for sent in path], axis=0) <= delta + 1e-12
         )
     options = {"sizes": (2, 1), "events": events, "inside": inside, "targets": u, "max_active": 1}
-    found = row(statements.group_weights(0, **options, rounds=t, delta=delta))
+    found = row(harrak.group_weights(0, **options, rounds=t, delta=delta))
     assert found["sum"] == pytest.approx(c.sum())
     assert found["spread"] == pytest.approx(sum(chance * update[sent] ** 2 for sent, chance in law.items()))
     noise = sum(chance * ((share[sent] / (3 * c)) ** 2).sum() for sent, chance in law.items())
@@ -308,7 +312,7 @@ def by_paths(pi, eigenvalue, q, h, u, x0, rates):
 def test_averaging_by_all_paths():
     pi, eigenvalue, u, weights = (np.array(v) for v in ([0.2, 0.7], [0.6, -0.3], [1.0, -2.0], [3.0, 1.0]))
     options = {"stationary": pi, "correlation": eigenvalue, "weights": weights, "targets": u, "rounds": 4}
-    found = row(statements.averaging(5, **options, lr=0.2, decay=0.5, start=3.0))
+    found = row(ca_fed.averaging(5, **options, lr=0.2, decay=0.5, start=3.0))
     h, q = np.exp(stream(5, "averaging").standard_normal(2) / 2), weights / (pi @ weights)
     outcomes = list(by_paths(pi, eigenvalue, q, h, u, 3.0, 0.2 / np.sqrt(1 + np.arange(4) / 10)))
     assert sum(chance for chance, _, _ in outcomes) == pytest.approx(1)
@@ -332,7 +336,7 @@ def test_averaging_by_all_paths():
 def test_uncorrelated_averaging_is_a_closed_form():
     """At lambda = 0 and a constant rate E[x_T] goes to the minimiser of F_B by 1 - eta sum pi q h a round."""
     pi, q = np.array([0.2, 0.7]), np.array([3.0, 1.0]) / 1.3
-    found = row(statements.averaging(5, stationary=pi, correlation=np.zeros(2), weights=q, rounds=30, start=3.0))
+    found = row(ca_fed.averaging(5, stationary=pi, correlation=np.zeros(2), weights=q, rounds=30, start=3.0))
     draw = stream(5, "averaging")
     h, u = np.exp(draw.standard_normal(2) / 2), draw.standard_normal(2)
     rate = (pi * q * h).sum()
@@ -346,7 +350,7 @@ def test_best_weights_of_the_bound_on_a_grid():
     for noise, floor, power in ((1.0, 0.01, 1), (1.0, 0.01, 0), (1.0, 5.0, 1)):
         bound = ((noise * pi**power * q**2).sum(axis=1) / 2 + floor) / (q @ pi)
         best = q[bound.argmin()]
-        found = row(statements.weight_bounds(0, stationary=pi, noise=noise, floor=floor, power=power))
+        found = row(ca_fed.weight_bounds(0, stationary=pi, noise=noise, floor=floor, power=power))
         assert found["rarest"] == pytest.approx(best[1] - best[0], abs=1e-3)
         assert (found["rarest"] > 0) == (power == 1 and floor < 1)
         assert found["optimisation"] <= 1e-12  # quadratic over linear
@@ -361,7 +365,7 @@ def test_equation_14_bends_down_on_a_segment():
     rescaled = (ends / (ends @ pi)[:, None]).mean(axis=0)
     chi = [(1 / 9 / (pi * q / (pi @ q))).sum() - 1 for q in (*ends, ends.mean(axis=0), rescaled)]
     assert chi[3] < (chi[0] + chi[1]) / 2 < chi[2]
-    found = row(statements.weight_bounds(0, stationary=pi, noise=0.0, floor=0.0, gamma=1.0))
+    found = row(ca_fed.weight_bounds(0, stationary=pi, noise=0.0, floor=0.0, gamma=1.0))
     assert found["both"] >= chi[2] - (chi[0] + chi[1]) / 2 - 1e-3
     assert found["rescaled"] <= 1e-9
     assert found["variation"] > 0
@@ -369,7 +373,7 @@ def test_equation_14_bends_down_on_a_segment():
 
 def test_the_least_variation_after_an_exclusion():
     """TV(alpha, q) of weights q that are 0 for client 0 is at least alpha_0, which alpha / pi reaches; Eq. 15 is not least."""
-    found = row(statements.error_bounds(0, draws=2000, clients=3))
+    found = row(ca_fed.error_bounds(0, draws=2000, clients=3))
     assert found["guideline"] <= 1e-12
     alpha, u = np.array([0.2, 0.4, 0.4]), np.array([0.0, 0.0, 1.0])
     bound = {}
@@ -382,21 +386,21 @@ def test_the_least_variation_after_an_exclusion():
 
 @pytest.mark.filterwarnings("error")
 def test_a_lag_of_all_rounds_leaves_no_pair_to_compare():
-    found = row(statements.record(0, participation=Recorded, clients=3, rounds=2, lag=2))
+    found = row(analyses.record(0, participation=Recorded, clients=3, rounds=2, lag=2))
     assert np.isnan(found["differs"])
 
 
 @pytest.mark.parametrize("steps", [2, 4])
 def test_local_drift_of_a_concave_quadratic_meets_the_bound(steps):
     """F = -L x^2 / 2: x_k = (1 + eta L)^k x_0, so the change adds up to L |x_0| sum_k ((1 + eta L)^k - 1), the bound itself."""
-    found = row(statements.local_drift(4, steps=steps, lr=0.1, draws=1))
+    found = row(fedpbc.local_drift(4, steps=steps, lr=0.1, draws=1))
     L = np.exp(stream(4, "local drift").standard_normal(1))[0]
     kappa = ((1 + 0.1 * L) ** steps - 1 - steps * 0.1 * L) / (steps * (steps - 1) / 2 * (0.1 * L) ** 2)  # as printed
     assert found["kappa"] == pytest.approx(kappa, rel=1e-9)
     change = L * sum((1 + 0.1 * L) ** k - 1 for k in range(steps))
     assert change == pytest.approx(kappa * 0.1 * steps * (steps - 1) / 2 * L * L, rel=1e-9)
     assert found["drift"] == pytest.approx(1, rel=1e-12)
-    many = row(statements.local_drift(4, steps=steps, lr=0.1, draws=500))
+    many = row(fedpbc.local_drift(4, steps=steps, lr=0.1, draws=500))
     assert many["drift"] == pytest.approx(1, rel=1e-9)  # the first function is the worst one
     assert many["falls"] <= 0
     assert many["kappa"] >= 1
@@ -411,7 +415,7 @@ def test_fedsgd_bounds_by_enumeration():
     x = np.linspace(-1, 5, 60_001)[:, None]
     gap = np.log(1 + u**2 / 2).mean() - np.log(1 + (x - u) ** 2 / 2).mean(axis=1).min()
     floor = 2 * 0.5 * ((0.5 - c) ** 2).sum()
-    found = row(statements.fedsgd_bounds(0, sizes=(1, 1), events=e, inside=1.0, targets=u, rounds=T, delta=0.3))
+    found = row(harrak.fedsgd_bounds(0, sizes=(1, 1), events=e, inside=1.0, targets=u, rounds=T, delta=0.3))
     assert found["floor"] == pytest.approx(floor)
     assert found["bound"] == pytest.approx(2 * gap / 5 + 2 * 2 * sigma2 / 5 + floor, abs=1e-6)
     guess = np.maximum(c, 0.3)  # of the first client only
@@ -424,6 +428,6 @@ def test_fedsgd_bounds_by_enumeration():
 def test_the_minimiser_with_weights_pi_by_hand():
     # pi = 0.3, 0.3, 0.4 ([Sun] Prop. 3): 2.1 with optima 1, 2, 3, where their mean is 2.
     p, u = np.array([0.25, 0.25, 0.5]), np.array([1.0, 2.0, 3.0])
-    found = row(statements.separation_law(0, weights=p, separation=1, targets=u))
+    found = row(sun.separation_law(0, weights=p, separation=1, targets=u))
     assert found["train/bias"] == pytest.approx(0.1)
     assert found["squared"] == pytest.approx((2 / 15) ** 2)
