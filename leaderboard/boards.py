@@ -9,7 +9,6 @@ from typing import Any
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import OVER, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import counted
@@ -19,6 +18,7 @@ from rollcall.leaderboard.comparison import against as differences
 from rollcall.leaderboard.comparison import overall as over_conditions
 from rollcall.leaderboard.comparison import overall_table
 from rollcall.leaderboard.paper.claims import ClaimResult
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
@@ -46,7 +46,7 @@ class Board:
         stem: of the names of the files.
     """
 
-    experiment: Experiment
+    experiment: PaperExperiment
     title: str
     table: Table
     claims: list[ClaimResult]
@@ -79,7 +79,7 @@ class Board:
         return ", ".join([files[0].name, *(file.suffix for file in (*files[1:], *figures))])
 
 
-def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
+def write_tables(experiment: PaperExperiment, store: Path, folder: Path) -> None:
     """Write the table and figure of the user's own runs into FOLDER/EXPERIMENT; nothing if there is no finished run.
 
     `rollcall run` and `rollcall sync` keep the files in MLflow.
@@ -91,7 +91,7 @@ def write_tables(experiment: Experiment, store: Path, folder: Path) -> None:
         board.write(folder / experiment.name, board.texts())
 
 
-def with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: int | None) -> Experiment:
+def with_report(experiment: PaperExperiment, metrics: Sequence[str], last_rounds: int | None) -> PaperExperiment:
     """The experiment with the metrics of `--metric` as its columns, and the window of `--last-rounds`."""
     chosen = [metric_of("metric", text, experiment.report.metrics) for text in metrics]
     changes: dict[str, Any] = {"metrics": {metric.name: metric.direction for metric in chosen}} if chosen else {}
@@ -101,7 +101,7 @@ def with_report(experiment: Experiment, metrics: Sequence[str], last_rounds: int
 
 
 def ranking_board(
-    experiment: Experiment,
+    experiment: PaperExperiment,
     store: Path,
     runs: list[Run],
     conditions: dict[str, list[Any]],
@@ -159,7 +159,7 @@ def ranking_board(
     return Board(experiment, experiment.title, table, [], data, figure, stem)
 
 
-def _searches(experiment: Experiment, store: Path, runs: Sequence[Run]) -> dict[str, str]:
+def _searches(experiment: PaperExperiment, store: Path, runs: Sequence[Run]) -> dict[str, str]:
     """The settings that a search found: of the experiment's file, and of `rollcall tune` in this store."""
     searched, suffix = searches(experiment, runs), f"-{experiment.variant}" if experiment.variant else ""
     file = store / experiment.home / f"tuned{suffix}.yaml"
@@ -181,7 +181,7 @@ def _sources(runs: Sequence[Run], store: Path) -> str:
 class NoRuns(SettingError):
     """An experiment has no finished run in a store."""
 
-    def __init__(self, experiment: Experiment, store: Path, variants: Sequence[str] = ()) -> None:
+    def __init__(self, experiment: PaperExperiment, store: Path, variants: Sequence[str] = ()) -> None:
         of_variants = f" (of its variants: {', '.join(f'--variant {name}' for name in variants)})" if variants else ""
         super().__init__(f"experiment: {experiment.name!r} has no finished run in {store}{of_variants}")
 
@@ -191,13 +191,13 @@ def _not_measured(metrics: Sequence[Metric], runs: Sequence[Run]) -> SettingErro
     return SettingError(f"metric: {metrics[0].column!r} is not allowed; no run measured it. Measured: {measured}")
 
 
-def _provenance(experiment: Experiment, runs: Sequence[Run]) -> dict[str, Any]:
+def _provenance(experiment: PaperExperiment, runs: Sequence[Run]) -> dict[str, Any]:
     """The versions of the code that made the runs, and the sources of the runs."""
     tags = {name: sorted({run.tags.get(name, "unknown") for run in runs}) for name in ("version", "commit", "device")}
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
-def paper_board(experiment: Experiment, runs: list[Run], store: Path, x: str | None = None) -> Board:
+def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: str | None = None) -> Board:
     """The paper's table and claims.
 
     Own runs that are shorter or fewer than the kept ones are not part of the table; the notes count them.

@@ -12,21 +12,22 @@ from pandas.api.types import is_numeric_dtype
 
 from rollcall.benchmark.config.digest import FREE
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Place, names, places
+from rollcall.benchmark.config.experiment import Place, names, places
 from rollcall.benchmark.config.text import counted
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run, archived
 
 PROVENANCE = dict.fromkeys(("seed", "version", "device", "machine"), ".+") | {"commit": "[0-9a-f]{7}.*"}
 """The tags that every trial has, and what they match."""
 
 
-def papers(chosen: list[str] | None = None) -> list[Experiment]:
+def papers(chosen: list[str] | None = None) -> list[PaperExperiment]:
     """Experiments by name; by default all that reproduce a table or figure of a paper.
 
     Raises:
         SettingError: a chosen one names no paper.
     """
-    experiments = [Experiment.read(name) for name in chosen or names()]
+    experiments = [PaperExperiment.read(name) for name in chosen or names()]
     for experiment in experiments if chosen else ():
         if not experiment.source:
             raise SettingError(
@@ -35,7 +36,7 @@ def papers(chosen: list[str] | None = None) -> list[Experiment]:
     return [experiment for experiment in experiments if experiment.source]
 
 
-def planned(experiments: Iterable[Experiment]) -> dict[str, list[Place]]:
+def planned(experiments: Iterable[PaperExperiment]) -> dict[str, list[Place]]:
     """The places of experiments and of their variants by the digests of their trials."""
     found: dict[str, list[Place]] = {}
     for one in experiments:
@@ -71,7 +72,7 @@ def _problems(file: Path) -> Iterator[tuple[str, str]]:
     texts = [name for name in table.columns[1:] if not is_numeric_dtype(table[name])]
     yield from (("", f"column {name}: must hold numbers") for name in texts)
     yield from ((digest, "is in the CSV file alone") for digest in set(table["trial"]) - set(runs))
-    of_digest = planned([one for one in papers() if one.home == named[0]] or [Experiment.read(named[0])])
+    of_digest = planned([one for one in papers() if one.home == named[0]] or [PaperExperiment.read(named[0])])
     for digest, run in runs.items():
         yield from ((digest, problem) for problem in _of_run(digest, run, of_digest.get(digest, [])))
 

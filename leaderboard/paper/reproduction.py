@@ -16,9 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import AfterValidator, Field
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.report import Claim
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.comparison import VERSION, Comparison, pairs, versions
@@ -44,6 +42,7 @@ from rollcall.leaderboard.paper.counts import (
     tally,
     tally_of_verdicts,
 )
+from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment
 from rollcall.leaderboard.paper.quantities import FEWEST, Quantity, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, unit_of
@@ -141,7 +140,7 @@ class Judged:
         runs: those of its variants included.
     """
 
-    experiment: Experiment
+    experiment: PaperExperiment
     runs: Sequence[Run]
 
     @cached_property
@@ -217,7 +216,7 @@ class Judged:
 @cache
 def kept(name: str) -> Judged:
     """An experiment of the suite, judged by its kept results."""
-    experiment = Experiment.read(name)
+    experiment = PaperExperiment.read(name)
     return Judged(experiment, unarchive(experiment.home))
 
 
@@ -272,7 +271,7 @@ def statements() -> list[Statement]:
     return [validated(Statement, content) for content in load_yaml(STATEMENTS)]
 
 
-def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
+def agreement(experiment: PaperExperiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
     """Lines: how many printed numbers agree with the measured ones, and those that differ.
 
     Only cells with all rounds and at least three seeds are judged. A number agrees if it is within the interval,
@@ -409,7 +408,7 @@ def origin(runs: Sequence[Run]) -> str:
     )
 
 
-def overrides(experiment: Experiment) -> dict[str, str]:
+def overrides(experiment: PaperExperiment) -> dict[str, str]:
     """The settings of each override by the labels that it is for."""
     texts = {}
     for override in experiment.overrides:

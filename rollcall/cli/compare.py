@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import LIBRARY, Experiment, names
+from rollcall.benchmark.config.experiment import LIBRARY, names
 from rollcall.benchmark.config.text import strict_json
 from rollcall.cli.options import METRIC, STORE, Json, Mine, Store, out
 from rollcall.cli.plan import RECORD, claimed
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
     from rollcall.leaderboard.cells import Cell
@@ -46,7 +47,7 @@ def compare(
     found: dict[str, list[Comparison]] = {}
     seen: list[tuple[set[str], set[str]]] = []
     labels: set[str] = set()
-    for one in [Experiment.read(experiment)] if experiment else _candidates(store, a, b):
+    for one in [PaperExperiment.read(experiment)] if experiment else _candidates(store, a, b):
         last_rounds, shown = one.report.last_rounds, one.report.metrics
         chosen = metric_of("metric", metric, shown) if metric else shown[0]
         by_name = _cells(one, a, b, finished(one.home, store, mine))
@@ -79,7 +80,7 @@ def compare(
     out.print(f"{how(b, [one for every in found.values() for one in every])}; {wins}", style="dim italic")
 
 
-def _cells(experiment: Experiment, a: str, b: str, runs: "list[Run]") -> "dict[str, list[Cell]]":
+def _cells(experiment: PaperExperiment, a: str, b: str, runs: "list[Run]") -> "dict[str, list[Cell]]":
     """The cells to pair, by the name of the experiment; of two variants those of both, with a label on this axis."""
     from rollcall.leaderboard.cells import cells
     from rollcall.leaderboard.comparison import versions
@@ -91,12 +92,12 @@ def _cells(experiment: Experiment, a: str, b: str, runs: "list[Run]") -> "dict[s
     return {f"{experiment.name}{suffix[name]}": cells(variants[name], runs) for name in variants}
 
 
-def _candidates(store: Path, a: str, b: str) -> Iterator[Experiment]:
+def _candidates(store: Path, a: str, b: str) -> Iterator[PaperExperiment]:
     """The experiments whose grid has both, and those with own runs."""
     records = [*store.glob(f"*/{RECORD}"), *store.glob(f"*/*/{RECORD}")]
     files = [file for record in records if Path(file := claimed(record.parent)).is_file()]
     for name in dict.fromkeys([*names(), *(file for file in files if LIBRARY not in Path(file).parents)]):
-        experiment = Experiment.read(name)
+        experiment = PaperExperiment.read(name)
         grids = [experiment.axes, *(variant.grid for variant in experiment.variants.values())]
         known = {PAPER, *experiment.variants, *(label for grid in grids for axis in grid.values() for label in axis)}
         if {a, b} <= known or (store / experiment.home).is_dir():

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import typer
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, parse_all
 from rollcall.cli.options import METRIC, STORE, Json, Mine, Name, Only, Store, Variant, err, out, say
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 X = Literal["round", "gradients", "floats", "seconds"]
 Form = Literal["terminal", "md", "csv", "latex"]
@@ -60,7 +60,7 @@ def leaderboard(
     from rollcall.leaderboard.ranking import only as selected
     from rollcall.leaderboard.runs import finished
 
-    chosen = Experiment.read(experiment)
+    chosen = PaperExperiment.read(experiment)
     chosen = boards.with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
     is_paper = bool(chosen.source) and not (best_by or against or overall or equal != "round")

@@ -7,10 +7,11 @@ from typing import Annotated, TypeVar
 import typer
 from rich.progress import track
 
-from rollcall.benchmark.config.experiment import Experiment, names
+from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, counted
 from rollcall.cli.options import STORE, Store, err, say
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 FOLDER = Path("leaderboard")
 """In the working directory: the results that `archive` keeps, and the report with its figures."""
@@ -109,7 +110,7 @@ def site(
     from rollcall.leaderboard.site.build import build, collect
 
     shown = []
-    chosen = {name: Experiment.read(name) for name in experiments or names()}
+    chosen = {name: PaperExperiment.read(name) for name in experiments or names()}
     for name, one in _tracked(chosen.items(), "experiments"):
         metrics = [*one.metrics, *COSTS] if one.source else None  # a ranking may need any of them
         shown.append(collect(one, name, stored.finished(one.home, store, metrics=metrics)))

@@ -16,10 +16,11 @@ import numpy as np
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Place, file_of, longest, names, places, trials
+from rollcall.benchmark.config.experiment import Place, file_of, longest, names, places, trials
 from rollcall.benchmark.config.text import parse_all, parse_part, parse_values
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Job
@@ -35,8 +36,8 @@ class Plan:
         file: its file, if it is one of the user's own.
     """
 
-    experiment: Experiment
-    whole: Experiment
+    experiment: PaperExperiment
+    whole: PaperExperiment
     file: Path | None = None
 
     @cached_property
@@ -69,7 +70,7 @@ class Plan:
         """
         from rollcall.benchmark.sweep.jobs import check_metrics
 
-        metrics = self.experiment.named_metrics(self.experiment.judged)
+        metrics = self.experiment.named_metrics()
         if "metrics" not in self.experiment.report.model_fields_set:
             del metrics["report.metrics"]
 
@@ -161,7 +162,7 @@ def plans_of(
     """
     plans = []
     for one in chain.from_iterable(names(of=name) or [name] for name in experiments):
-        chosen = Experiment.read(one)
+        chosen = PaperExperiment.read(one)
         if variant:
             chosen = chosen.as_(variant)
         if methods:

@@ -18,7 +18,7 @@ from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import KINDS, installed
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import Experiment, is_number, names, places
+from rollcall.benchmark.config.experiment import is_number, names, places
 from rollcall.benchmark.config.text import command, counted, duration, first_sentence, strict_json
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
@@ -26,6 +26,7 @@ from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, err, out
 from rollcall.cli.plan import described, plans_of
 from rollcall.leaderboard.names import label_name, paper_of
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 LONG = 6
 """The most numbers of a vector, and labels of an axis, that are printed in full."""
@@ -61,7 +62,7 @@ def list_(
 def _summaries(kind: str) -> dict[str, str]:
     """What an experiment file can name, with a sentence about each."""
     if kind == "experiment":
-        found = {name: Experiment.read(name) for name in names()}
+        found = {name: PaperExperiment.read(name) for name in names()}
         return {name: f"{one.title}{f' ({one.source})' if one.source else ''}" for name, one in found.items()}
     points = {name: f"{one.value}, of the installed package {one.dist.name}" for name, one in installed(kind).items()}
     known = KINDS[kind].known.items()  # imports torch, for most kinds
@@ -121,7 +122,7 @@ def _how_long(trials: list[Trial | Analysis]) -> str:
     )
 
 
-def card(experiment: Experiment) -> Group:
+def card(experiment: PaperExperiment) -> Group:
     """All that an experiment file says. Settings are shown as they are written, before they are validated."""
     report = experiment.report
     metrics = ", ".join(f"{metric.name} {metric.arrow}" for metric in report.metrics)
@@ -148,7 +149,7 @@ def card(experiment: Experiment) -> Group:
     return Group(*parts)
 
 
-def _panel(experiment: Experiment, name: str) -> list[tuple[str, str]]:
+def _panel(experiment: PaperExperiment, name: str) -> list[tuple[str, str]]:
     """The settings of a panel, its axes, and how many trials or analyses they make."""
     panel = experiment.panels[name]
     specs = [place.spec for place in places(experiment) if place.labels["panel"] == name]

@@ -15,7 +15,7 @@ from rich.console import Group
 from rich.table import Table as Grid
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, names, places
+from rollcall.benchmark.config.experiment import names, places
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.federation.doctor import Finding, examine
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
@@ -24,6 +24,7 @@ from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, out, say
 from rollcall.cli.plan import claimed, plans_of
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 UNLISTED = "not in the experiment file"
 """Why `clean` lists a trial that may be a result."""
@@ -41,7 +42,7 @@ def status(
     name = experiment
     entries = [] if name.endswith((".yaml", ".yml")) else read(store, name)
     if name and not entries:  # a file, an experiment whose runs are another one's, or a misspelt name, which is refused
-        name = Experiment.read(experiment).home
+        name = PaperExperiment.read(experiment).home
         entries = read(store, name)
     if as_json:
         print(strict_json([asdict(entry) | {"seconds_left": entry.left} for entry in entries]))
@@ -118,8 +119,8 @@ def clean(
         raise SettingError("experiment: a paper is not allowed; must be one experiment")
     changed, file = plans[0].experiment, plans[0].file
     home = store / changed.home
-    sharing = [other for name in names() if (other := Experiment.read(name)).home == changed.home]
-    kept = [Experiment.read(str(file or changed.name)), *sharing]
+    sharing = [other for name in names() if (other := PaperExperiment.read(name)).home == changed.home]
+    kept = [PaperExperiment.read(str(file or changed.name)), *sharing]
     versions = [changed, *(version for one in kept for version in (one, *map(one.as_, one.variants)))]
     stale = _stale(home, {place.digest for version in versions for place in places(version)})
     if not stale:
@@ -168,7 +169,7 @@ def sync(
 
     def tables(home: str, folder: Path) -> None:
         with suppress(SettingError):  # the file of the experiment may be gone or changed
-            write_tables(Experiment.read(claimed(store / home) or home), store, folder)
+            write_tables(PaperExperiment.read(claimed(store / home) or home), store, folder)
 
     try:
         counts = copy(store, experiments or [], tables)

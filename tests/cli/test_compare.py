@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import archive
 from tests.support.command import TINY, rollcall
 from tests.support.results import runs
@@ -24,7 +24,7 @@ def file(tmp_path, monkeypatch):
     }
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(TINY | changes))
-    mine = Experiment.read(str(path))
+    mine = PaperExperiment.read(str(path))
     made = [
         run
         for name, one in (("paper", mine), ("slow", mine.as_("slow")))

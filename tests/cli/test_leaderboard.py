@@ -17,7 +17,7 @@ from tests.support.results import runs
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     """A paper's experiment in a working directory whose archive has its runs: fedavg at 2, fedpbc at 1."""
-    from rollcall.benchmark.config.experiment import Experiment
+    from rollcall.leaderboard.paper.experiment import PaperExperiment
 
     monkeypatch.chdir(tmp_path)
     claims = [
@@ -32,7 +32,7 @@ def file(tmp_path, monkeypatch):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(TINY | {"source": "[X] Fig. 1", "about": "Nearer & nearer", "claims": claims}))
     end = {"fedavg": 2.0, "fedpbc": 1.0}
-    made = runs(Experiment.read(str(path)), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
+    made = runs(PaperExperiment.read(str(path)), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
     for run in made:
         run.history["train/loss"] = 3.0
     archive(made, "mine", ["train/distance", "train/loss"], tmp_path / "leaderboard" / "results")

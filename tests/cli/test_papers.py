@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.cli.papers import FOLDER, RESULTS, archive, report
 from rollcall.leaderboard.kept import papers
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import PACKAGE, unarchive
 from rollcall.leaderboard.runs import archive as keep
 from tests.support.results import COMPARED, ends, printed_numbers, runs
@@ -59,7 +59,7 @@ def test_results_of_an_experiment_of_ones_own_are_kept(tmp_path, asked):
 def test_the_working_directory_is_written_and_not_the_package_and_other_settings_are_left_out(
     tmp_path, monkeypatch, capsys
 ):
-    experiment = Experiment.read("sun/fig2")
+    experiment = PaperExperiment.read("sun/fig2")
     made = runs(experiment, lambda labels, seed: 0.5, metric=experiment.metrics[0])[:2]
     other = replace(made[0], tags=made[0].tags | {"rollcall.trial": "0123456789"})
     monkeypatch.setattr("rollcall.leaderboard.runs.own", lambda store, name, metrics: [*made, other])

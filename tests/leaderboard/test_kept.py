@@ -5,8 +5,8 @@ import json
 import pytest
 from command import rollcall
 
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.leaderboard.kept import problems
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import PACKAGE
 
 TRIAL = "1fc64f36ae"  # MIFA, 1,800 rounds, seed 0
@@ -69,7 +69,7 @@ ALTERATIONS = {
 
 
 def test_kept_results_pass_and_each_alteration_is_answered(kept, monkeypatch):
-    released = Experiment.read("fedpbc/table2").as_("as_released")  # which shares its runs: 63 of 2,079 places
+    released = PaperExperiment.read("fedpbc/table2").as_("as_released")  # which shares its runs: 63 of 2,079 places
     monkeypatch.setattr("rollcall.leaderboard.kept.papers", lambda: [released])
     assert problems(kept) == []
     copies = {end: kept.with_suffix(end).read_text() for end in (".json", ".csv")}

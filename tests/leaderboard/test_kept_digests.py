@@ -7,8 +7,9 @@ from functools import cache
 import pytest
 
 from rollcall.benchmark.config.digest import digest
-from rollcall.benchmark.config.experiment import Experiment, names, places
+from rollcall.benchmark.config.experiment import names, places
 from rollcall.benchmark.config.text import parsed
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import PACKAGE
 
 FILES = sorted(PACKAGE.rglob("*.json"))
@@ -20,7 +21,7 @@ value = cache(parsed)
 def plans():
     """The digests of all places of all experiments and their variants, by the experiment that holds the runs."""
     found = {}
-    for one in map(Experiment.read, names()):
+    for one in map(PaperExperiment.read, names()):
         for version in (one, *map(one.as_, one.variants)):
             found.setdefault(one.home, set()).update(digest(place.spec) for place in places(version))
     return found

@@ -240,14 +240,14 @@ def test_the_search_and_the_winners_rerun_are_told_apart(store, tmp_path, capsys
 
 
 def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys, monkeypatch):
-    from rollcall.benchmark.config.experiment import Experiment
+    from rollcall.leaderboard.paper.experiment import PaperExperiment
     from rollcall.leaderboard.runs import archive
     from tests.support.results import runs
 
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "mine.yaml"
     file.write_text(yaml.safe_dump(TINY | {"source": "[X] Fig. 1"}))
-    kept = runs(Experiment.read(str(file)), lambda *_: 2.0, rounds=20, metric="train/distance")
+    kept = runs(PaperExperiment.read(str(file)), lambda *_: 2.0, rounds=20, metric="train/distance")
     archive(kept, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
     rollcall(capsys, "run", str(file), "--executor", "inline", "--only", "algorithm=fedavg,seed=0")
     rollcall(capsys, "run", str(file), "--executor", "inline", "--only", "algorithm=fedpbc")

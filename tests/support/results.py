@@ -3,7 +3,8 @@
 import pandas as pd
 
 from rollcall.benchmark.config.digest import serialised
-from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.experiment import places
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run
 
 TASK = {"name": "quadratic", "targets": [[0.0], [1.0]]}
@@ -26,7 +27,7 @@ def experiment(**changes):
         },
         "report": {"metrics": {"test/accuracy": "max"}},
     }
-    return Experiment.model_validate(content | changes)
+    return PaperExperiment.model_validate(content | changes)
 
 
 def runs(of, ends, rounds=None, metric="test/accuracy", skip=()):

@@ -8,9 +8,10 @@ import pytest
 from separation_oracle import brute_separation
 
 from rollcall import simulate
-from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
 from rollcall.benchmark.experiments.sun import analyses as sun
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import Bernoulli, MinimumSeparation, Population
 from rollcall.participation.probabilities import class_coupled
 from rollcall.tasks import digits
@@ -56,7 +57,7 @@ def test_one_step_of_fedpbc_fig3_stands_for_a_hundred():
         spec = spec | {"task": spec["task"] | {"clients": 6, "dimension": 3}}
         return simulate(spec | {"rounds": 4}).server
 
-    experiment = Experiment.read("fedpbc/fig3")
+    experiment = PaperExperiment.read("fedpbc/fig3")
     one, hundred = end(experiment), end(experiment.as_("as_printed"))
     assert np.abs(hundred).min() > 1e-4
     assert one == pytest.approx(hundred, rel=1e-11)

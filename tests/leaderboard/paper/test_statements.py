@@ -15,11 +15,12 @@ from rollcall.algorithms.fedpbc import LocalModels
 from rollcall.algorithms.focus import Tracking
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import serialised
-from rollcall.benchmark.config.experiment import Experiment, names, places
+from rollcall.benchmark.config.experiment import names, places
 from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
 from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.participation.theory import separation
 from rollcall.tasks import ridge
@@ -29,7 +30,7 @@ OPTIONS = ("minus", "over", "along", "slope", "at", "either", "printed", "cause"
 
 @cache
 def read(name):
-    return Experiment.read(name)
+    return PaperExperiment.read(name)
 
 
 def panels_of(experiment, claim):

@@ -7,10 +7,10 @@ import pytest
 
 from rollcall.benchmark.config.digest import nested
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.names import COLOURS, OWN, style
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.reported import Printed
 from rollcall.leaderboard.plots import curves
 from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, subplots, variants_figure
@@ -70,12 +70,12 @@ def y(figure, plot=0):
     ],
 )
 def test_subplots_say_what_they_run_over(name, words):
-    paper = Experiment.read(name)
+    paper = PaperExperiment.read(name)
     assert [subplot.x for subplot in subplots(paper, cells(paper, unarchive(paper.home)))] == words
 
 
 def test_a_label_that_names_no_method_has_its_name():
-    paper = Experiment.read("ca_fed/fig3").only({"panel": ["own"]})
+    paper = PaperExperiment.read("ca_fed/fig3").only({"panel": ["own"]})
     (subplot,) = subplots(paper, cells(paper, unarchive(paper.home)))
     ours = [f"CA-Fed, kappa2={kappa2}" for kappa2 in ("0.01", "1", "10", "100")]
     assert list(subplot.lines) == ["Unbiased", "More available", *ours]
