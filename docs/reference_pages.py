@@ -25,13 +25,19 @@ from typer.cli import get_docs_for_click
 from rollcall import algorithms
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import KINDS, Choice, options
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.experiment import Experiment, Variant
 from rollcall.benchmark.config.trial import Trial
 from rollcall.cli.app import app
 from rollcall.leaderboard.names import method_name
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.site.parts import equations
 
-ROOTS: dict[str, type[BaseModel]] = {"experiment": Experiment, "trial": Trial, "analysis": Analysis}
+ROOTS: dict[str, type[BaseModel]] = {
+    "experiment": Experiment,
+    "trial": Trial,
+    "analysis": Analysis,
+    "claims": PaperExperiment,
+}
 API = {
     "Runs": "rollcall:simulate rollcall:Result rollcall:load rollcall:tune rollcall:RayOptions rollcall:SettingError",
     "Algorithms": "rollcall.algorithms:Algorithm rollcall.algorithms:Memoryless rollcall.algorithms:Round "
@@ -167,7 +173,10 @@ def model_section(model: type[BaseModel], first: bool = False) -> str:
     said = parse(inspect.getdoc(model))
     heading = "#" if first else "##"
     text = [f"(settings-{slug(model.__name__)})=", f"{heading} {model.__name__}", "", markdown(said.body), ""]
+    above = {key for base in model.__mro__[1:] if base in (Experiment, Variant) for key in base.model_fields}
     for key, field in model.model_fields.items():
+        if key in above and key not in model.__annotations__:
+            continue  # has its entry there
         default = "required"
         if not field.is_required():
             value = field.get_default(call_default_factory=True)
