@@ -34,8 +34,6 @@ wheel-check: .venv/installed  ## build a wheel, install it elsewhere and use it 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(INSTALL) --editable '.[ray,mlflow,tune,dev]'
-	mkdir -p .venv/types/rollcall  # mypy does not follow the import hook of an editable installation
-	ln -sfn $(addprefix $(CURDIR)/,rollcall/__init__.py algorithms benchmark leaderboard participation tasks) .venv/types/rollcall
 	touch $@
 
 .venv/installed-docs: .venv/installed

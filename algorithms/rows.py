@@ -11,9 +11,6 @@ from torch import Tensor
 class Rows:
     """A table [m, d] with one row for each client, in which clients that have not participated share one row.
 
-    Rows are read and written on the device of `place`. `values` may be on another device
-    (`numerics.client_memory: host`); then only the rows read or written are moved.
-
     Attributes:
         values: [1 + n, d], the shared row, then the rows of the n clients that have participated, in the order of their
             first participation.
@@ -30,7 +27,7 @@ class Rows:
 
     def __getitem__(self, clients: Int[Tensor, "a"]) -> Float[Tensor, "a d"]:
         """The rows of these clients."""
-        return self.values[self.place[clients].to(self.values.device)].to(self.place.device)
+        return self.values[self.place[clients]]
 
     def put(self, clients: Int[Tensor, "a"], rows: Float[Tensor, "a d"]) -> "Rows":
         """A new table with the rows of these clients, all different, replaced. This table is not changed."""
@@ -38,7 +35,7 @@ class Rows:
         new = place == 0
         place = torch.where(new, n - 1 + new.cumsum(0), place)
         values = torch.cat([self.values, self.values.new_empty(int(new.sum()), self.values.shape[1])])
-        values.index_copy_(0, place.to(values.device), rows.to(values.device))
+        values.index_copy_(0, place, rows)
         return Rows(values, self.place.index_copy(0, clients, place))
 
     def cleared(self) -> "Rows":
@@ -49,7 +46,7 @@ class Rows:
         """The mean row [d] over all m clients."""
         sharing = 1 + len(self.place) - len(self.values)
         total = self.values[1:].sum(dim=0) + sharing * self.values[0]
-        return (total / len(self.place)).to(self.place.device)
+        return total / len(self.place)
 
     @property
     def stored(self) -> Bool[Tensor, "m"]:

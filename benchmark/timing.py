@@ -159,21 +159,17 @@ def grid(
     device: str,
     clients: Sequence[int],
     active: Sequence[int],
-    steps: Sequence[int],
-    batch: Sequence[int],
+    steps: int,
+    batch: int,
 ) -> list[Case]:
     """All combinations with no more active clients than clients."""
     for engine in engines:
         if engine not in ENGINES:
             raise SettingError(f"engine: {engine!r} is not allowed; must be one of {', '.join(ENGINES)}")
-    numbers = {"clients": clients, "active": active, "steps": steps, "batch": batch}
-    for name, least in ((name, min(values)) for name, values in numbers.items()):
-        if least < 1:
-            raise SettingError(f"{name}: {least} is not allowed; must be at least 1")
     if device == "cuda" and not torch.cuda.is_available():
         raise SettingError("device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
-    combined = product(clients, active, steps, batch, engines)
-    cases = [Case(task, engine, device, m, a, K, b) for m, a, K, b, engine in combined if a <= m]
+    combined = product(clients, active, engines)
+    cases = [Case(task, engine, device, m, a, steps, batch) for m, a, engine in combined if 1 <= a <= m]
     if not cases:
-        raise SettingError(f"active: {min(active)} is not allowed; must be at most {max(clients)}, the clients")
+        raise SettingError(f"active: {min(active)} is not allowed; must be in 1 to {max(clients)}, the clients")
     return cases

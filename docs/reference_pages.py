@@ -21,18 +21,23 @@ from latex2mathml.converter import convert
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from typer.cli import get_docs_for_click
-from typer.core import TyperGroup
 
 from rollcall import algorithms
-from rollcall.benchmark.cli.app import COMMANDS, app, imported
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import KINDS, Choice, options
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.experiment import Experiment, Variant
 from rollcall.benchmark.config.trial import Trial
+from rollcall.cli.app import app
 from rollcall.leaderboard.names import method_name
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.site.parts import equations
 
-ROOTS: dict[str, type[BaseModel]] = {"experiment": Experiment, "trial": Trial, "analysis": Analysis}
+ROOTS: dict[str, type[BaseModel]] = {
+    "experiment": Experiment,
+    "trial": Trial,
+    "analysis": Analysis,
+    "claims": PaperExperiment,
+}
 API = {
     "Runs": "rollcall:simulate rollcall:Result rollcall:load rollcall:tune rollcall:RayOptions rollcall:SettingError",
     "Algorithms": "rollcall.algorithms:Algorithm rollcall.algorithms:Memoryless rollcall.algorithms:Round "
@@ -44,22 +49,6 @@ API = {
 }
 """The public names of the Python API, by heading."""
 
-ABOUT = {
-    "task": "Data, model and partition of the samples among clients. The key `task` of a trial.",
-    "model": "The network. An option of the image tasks.",
-    "partition": "How samples are split among clients. An option of the image tasks.",
-    "augmentation": "How training images are changed before each step. An option of the image tasks.",
-    "participation": "Which clients are available in each round. The key `participation` of a trial.",
-    "probability": "Where the probabilities of the clients come from. An option of most participation models.",
-    "variation": "How the probabilities change over time. An option of some participation models.",
-    "speed": "Speeds of devices and links. The keys `speed`, `up` and `down` of `clock`.",
-    "function": "A user-defined function (t, rng) of active clients. An option of the participation model `function`.",
-    "algorithm": "The federated method. The key `algorithm` of a trial.",
-    "metric": "Measurements besides the metrics of the task. The key `metrics` of `evaluation`.",
-    "schedule": "How the local learning rate changes over rounds. The key `schedule` of `local`.",
-    "server_optimizer": "Optimizer of the server's model for a method's update. The key `optimizer` of `server`.",
-    "analysis": "A computation without training. The key `analysis` of a panel.",
-}
 PLAIN = {
     bool: "true or false",
     int: "whole number",
@@ -184,7 +173,10 @@ def model_section(model: type[BaseModel], first: bool = False) -> str:
     said = parse(inspect.getdoc(model))
     heading = "#" if first else "##"
     text = [f"(settings-{slug(model.__name__)})=", f"{heading} {model.__name__}", "", markdown(said.body), ""]
+    above = {key for base in model.__mro__[1:] if base in (Experiment, Variant) for key in base.model_fields}
     for key, field in model.model_fields.items():
+        if key in above and key not in model.__annotations__:
+            continue  # has its entry there
         default = "required"
         if not field.is_required():
             value = field.get_default(call_default_factory=True)
@@ -202,7 +194,7 @@ def entry(key: str, meaning: str, values: str = "") -> list[str]:
 def choices_page(kind: str) -> str:
     """All choices of a kind: the text about each, and an entry for each option. Methods have pages of their own."""
     title = kind.replace("_", " ").capitalize()
-    text = [f"(choices-{slug(kind)})=", f"# {title}", "", ABOUT.get(kind, f"Values of `{kind}`."), ""]
+    text = [f"(choices-{slug(kind)})=", f"# {title}", "", KINDS[kind].about, ""]
     for name, factory in KINDS[kind].known.items():
         if kind == "algorithm":
             text += [f"- [`{name}`](#choice-algorithm-{slug(name)}): {markdown(body(factory).partition(NEXT)[0])}"]
@@ -243,11 +235,11 @@ def body(factory: Callable[..., Any]) -> str:
 
 def command_page() -> str:
     """All commands with their arguments and options."""
-    command = TyperGroup(help=app.help, params=app.params, commands={name: imported(name) for name in COMMANDS})
-    context = typer.Context(command, info_name="rollcall")
-    page = get_docs_for_click(obj=command, ctx=context, name="rollcall", title="Commands")
-    for name, (_, summary) in COMMANDS.items():  # Typer cuts the summaries of its list
-        page = re.sub(rf"^\* `{name}`: .*$", f"* [`{name}`](#rollcall-{name}): {summary}", page, flags=re.MULTILINE)
+    command = typer.main.get_command(app)
+    page = get_docs_for_click(obj=command, ctx=typer.Context(command), name="rollcall", title="Commands")
+    for name, one in command.commands.items():  # Typer cuts the summaries of its list
+        line = f"* [`{name}`](#rollcall-{name}): {(one.help or '').partition(NEXT)[0]}"
+        page = re.sub(rf"^\* `{name}`: .*$", line, page, count=1, flags=re.MULTILINE)
     return page
 
 

@@ -10,18 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from rollcall.benchmark.config.digest import SPEED
+from rollcall.benchmark.config.digest import digest, serialised
 from rollcall.benchmark.config.experiment import Experiment, Place, places
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.text import parsed
 from rollcall.leaderboard.render import Number, number
-from rollcall.leaderboard.runs import Run, Settings, first_round, unarchive
+from rollcall.leaderboard.runs import Run, first_round, unarchive
 from rollcall.leaderboard.statistics import median_round
 
 Labels = tuple[tuple[str, str], ...]
-
-FREE = ("rounds", "seed", *(f"numerics.{name}" for name in SPEED))
-"""Settings in which a run may differ from the experiment's file and still count as a run of its trial."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class Cell:
     @property
     def trials(self) -> set[str]:
         """The digests of its runs."""
-        return {run.tags["rollcall.trial"] for run in self.runs.values()}
+        return {run.digest for run in self.runs.values()}
 
     @property
     def exact(self) -> bool:
@@ -66,7 +62,7 @@ class Cell:
     @property
     def is_analysis(self) -> bool:
         """Whether it is computed without any rounds of training."""
-        return any("analysis" in run.settings for run in self.runs.values())
+        return any("analysis" in run.spec for run in self.runs.values())
 
     @property
     def where(self) -> str:
@@ -183,9 +179,8 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     """
     runs = list(runs)
     grid = places(_with_own_methods(experiment, runs))
-    by_length = sorted(runs, key=lambda run: run.rounds)
     # of equally long ones the later
-    longest = {(run.source, key_of(run.settings), run.tags["seed"]): run for run in by_length}
+    longest = {(run.source, run.digest): run for run in sorted(runs, key=lambda run: run.rounds)}
     by_labels: dict[Labels, list[Place]] = {}
     rounds: dict[str, int] = {}
     for place in grid:
@@ -196,11 +191,10 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         """The cell of places that differ in their seeds."""
         found: dict[Literal["own", "kept"], dict[str, Run]] = {"own": {}, "kept": {}}
         for place in same:
-            key, seed = key_of(place.settings), str(place.seed)
             for source, by_seed in found.items():
-                run = longest.get((source, key, seed))
+                run = longest.get((source, place.digest))
                 if run is not None:  # another place may ask for more rounds of the same run
-                    by_seed[seed] = run.until(place.rounds) if place.rounds < rounds[place.digest] else run
+                    by_seed[str(place.seed)] = run.until(place.rounds) if place.rounds < rounds[place.digest] else run
         seeds = len({place.seed for place in same})
         planned = Cell(same[0].labels, same[0].rounds, seeds, searched=same[0].searched)
         both = [replace(planned, runs=by_seed) for by_seed in found.values()]
@@ -212,10 +206,10 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     return [cell_of(same) for same in by_labels.values()]
 
 
-def searches(experiment: Experiment, runs: Sequence[Run]) -> dict[Settings, str]:
-    """The experiment in which a search found settings of a cell, by all settings of the cell but `FREE` ones."""
+def searches(experiment: Experiment, runs: Sequence[Run]) -> dict[str, str]:
+    """The experiment in which a search found settings of a cell, by `key_of` the cell."""
     grid = places(_with_own_methods(experiment, runs))
-    return {key_of(place.settings): place.searched for place in grid if place.searched}
+    return {key_of(place.spec): place.searched for place in grid if place.searched}
 
 
 def planned_rounds(experiment: Experiment) -> int:
@@ -245,22 +239,14 @@ def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
 
 def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
     """The experiment with the user's own methods among its algorithms, if their files still exist."""
-    methods: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        name = run.settings.get("algorithm", "")
-        if _is_own_and_there(name):
-            options = {
-                key.removeprefix("algorithm."): parsed(value)
-                for key, value in run.settings.items()
-                if key.startswith("algorithm.")
-            }
-            methods[str({name: options})] = {"name": name, **options}
+    methods = {str(run.spec.get("algorithm")): run.spec["algorithm"] for run in runs if _is_own_and_there(run)}
     return experiment.joined("algorithm", methods.values()) if methods else experiment
 
 
-def _is_own_and_there(name: str) -> bool:
-    """Whether the name of a method is FILE.py:NAME or package.module:NAME, and the file or module still exists."""
-    where, colon, _ = name.partition(":")
+def _is_own_and_there(run: Run) -> bool:
+    """Whether its method is named FILE.py:NAME or package.module:NAME, and the file or module still exists."""
+    method = run.spec.get("algorithm", "")
+    where, colon, _ = (method if isinstance(method, str) else method["name"]).partition(":")
     if where.endswith(".py"):
         return Path(where).is_file()
     try:
@@ -269,7 +255,6 @@ def _is_own_and_there(name: str) -> bool:
         return False
 
 
-def key_of(settings: Mapping[str, str]) -> Settings:
-    """The settings of a run but `FREE` ones: equal for the runs of a cell."""
-    free = tuple(f"{name}." for name in FREE)
-    return tuple(sorted((key, value) for key, value in settings.items() if not f"{key}.".startswith(free)))
+def key_of(spec: Mapping[str, Any]) -> str:
+    """The digest of a cell: of the settings of its trials without the seed, arrays and data files by their copies."""
+    return digest(serialised(spec) | {"seed": 0})

@@ -1,13 +1,12 @@
 """Results as DataFrames, for notebooks and your own figures."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from rollcall.benchmark.config.digest import value_of
 from rollcall.benchmark.config.experiment import Experiment
-from rollcall.benchmark.config.text import parsed
 from rollcall.leaderboard.ranking import axes
 from rollcall.leaderboard.runs import Run, own, unarchive
 
@@ -27,10 +26,10 @@ def runs(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.DataF
         SettingError: the experiment does not exist.
     """
     rows = []
-    for run, labels in _labelled(stores, experiment):
-        settings = {name: parsed(text) for name, text in run.settings.items()}
+    for run, ids, labels in _labelled(stores, experiment):
+        settings = {name: value_of(text) for name, text in run.settings.items()}
         last = {name: values.dropna().iloc[-1] for name, values in run.history.items() if values.notna().any()}
-        rows.append(_ids(run) | {"rounds": run.rounds} | {**settings, **labels, "seed": int(run.tags["seed"])} | last)
+        rows.append(ids | {"rounds": run.rounds} | {**settings, **labels} | last)
     return pd.DataFrame(rows)
 
 
@@ -41,22 +40,20 @@ def history(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.Da
         columns `trial`, `source`, `state`, each axis of the grid, `seed`, `round`, `metric` and `value`.
     """
     tables = []
-    for run, labels in _labelled(stores, experiment):
+    for run, ids, labels in _labelled(stores, experiment):
         long = run.history.rename_axis("round").reset_index().melt("round", var_name="metric").dropna()
-        tables.append(long.assign(**_ids(run), **labels, seed=int(run.tags["seed"])))
+        tables.append(long.assign(**ids, **labels))
     whole = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["round", "metric", "value"])
     return whole[[*(name for name in whole if name not in ("round", "metric", "value")), "round", "metric", "value"]]
 
 
-def _labelled(stores: Path | str | Iterable[Path | str], experiment: str) -> list[tuple[Run, dict[str, str | None]]]:
-    """The runs of all stores and the kept ones, each with its label on the axes of the grid; None if it has none."""
+def _labelled(
+    stores: Path | str | Iterable[Path | str], experiment: str
+) -> Iterator[tuple[Run, dict[str, str], dict[str, str | int | None]]]:
+    """The runs of all stores and the kept ones, each with what it is, and its seed and labels (None if it has none)."""
     chosen = Experiment.read(experiment)
     folders = [stores] if isinstance(stores, str | Path) else stores
-    found = [*unarchive(chosen.home), *(run for folder in folders for run in own(Path(folder), chosen.home))]
     grid = [axis for axis in axes(chosen) if {*axis.labels.values()} != {""}]  # without the panel of a single one
-    return [(run, {axis.name: axis.label(run.settings) for axis in grid}) for run in found]
-
-
-def _ids(run: Run) -> dict[str, Any]:
-    state = "diverged" if run.diverged else "finished"
-    return {"trial": run.tags["rollcall.trial"], "source": run.source, "state": state}
+    for run in (*unarchive(chosen.home), *(run for folder in folders for run in own(Path(folder), chosen.home))):
+        ids = {"trial": run.digest, "source": run.source, "state": "diverged" if run.diverged else "finished"}
+        yield run, ids, {axis.name: axis.label(run.settings) for axis in grid} | {"seed": int(run.tags["seed"])}

@@ -59,11 +59,10 @@ def model_name(label: str) -> str:
 
 
 def label_name(axis: str, label: str) -> str:
-    """The display text of a label. One that the suite does not know stays as it is, without the path of a user's file.
+    """The display text of a label on an axis: a kind such as `participation`, or a setting such as `task.model`.
 
-    Args:
-        axis: a kind such as `participation`, or a setting such as `task.model`.
-        label: of it. The second of two equal choices, `bernoulli#2`, is `Bernoulli (2)`.
+    The second of two equal choices, `bernoulli#2`, is `Bernoulli (2)`. A label that the suite does not know stays as it
+    is, without the path of a user's file.
     """
     base, number, options = _parts(label)
     own = re.fullmatch(r".*[.]\w+:(\w+)", base)
@@ -94,12 +93,8 @@ def style(method: str, methods_shown: Iterable[str] = ()) -> Style:
     """The style of a method in every figure.
 
     A method of the suite has one fixed style. Rows of it that differ in options share the colour. A method of one's own
-    has a colour that no method of the suite has, which follows from its name. If two of them would look alike, the
-    later one by name takes the next free style.
-
-    Args:
-        method: a name or label as in the tables.
-        methods_shown: all methods of the figure.
+    has a colour that no method of the suite has, which follows from its name. If two of the methods shown would look
+    alike, the later one by name takes the next free style.
     """
     alike = sorted({method, *(label for label in methods_shown if _fixed(label) == _fixed(method))})
     fixed, dashes = _fixed(method), list(DASHES.values())

@@ -188,7 +188,7 @@ def rank(
     axes: Sequence[Axis] = (),
     planned: int = 0,
     cost: str = "",
-    searched: Mapping[Settings, str] | None = None,
+    searched: Mapping[str, str] | None = None,
 ) -> Ranking:
     """The ranking of an experiment.
 
@@ -210,7 +210,7 @@ def rank(
     groups: dict[Settings, list[Cell]] = {}
     for (method, labels), (settings, by_seed) in zip(differences, by_settings.items(), strict=True):
         rounds = next(iter(by_seed.values())).rounds
-        search = (searched or {}).get(key_of(dict(settings)), "")
+        search = searched.get(key_of(next(iter(by_seed.values())).spec), "") if searched else ""
         cell = Cell({METHOD: method, **labels}, max(rounds, planned), len(by_seed), by_seed, searched=search)
         groups.setdefault(_conditions(settings), []).append(cell)
 

@@ -30,14 +30,9 @@ SIZE = "size"
 
 @dataclass(frozen=True)
 class Number:
-    """A mean over seeds and how it is printed.
+    """A mean over seeds, their sample standard deviation (NaN if it is not known), and both as printed.
 
-    Attributes:
-        mean: over seeds.
-        sd: sample standard deviation; NaN if it is not known, as with one seed.
-        text: the mean as printed.
-        sd_text: the standard deviation as printed; empty if it is not known.
-        best: whether it is marked as the best of its column.
+    `best` marks the best of its column.
     """
 
     mean: float
@@ -68,7 +63,6 @@ class Column:
     """The head of a column.
 
     Attributes:
-        title: as people read it.
         words: whether it holds words, which are aligned left; numbers are aligned right.
         arrow: which way is better, where a page shows it.
         axis: whose labels it holds; empty if it holds none.
@@ -86,11 +80,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows.
+    """Columns and rows; an entry that is missing is the empty text.
 
     Attributes:
-        columns: their heads.
-        rows: as long as `columns`; an entry that is missing is the empty text.
         caption: how the numbers were computed.
         best_of: among which rows a best value is the best, if not among all.
     """
@@ -140,21 +132,10 @@ def terminal(table: Table, title: str, width: int) -> Group:
     """Rich tables, the best values bold with a star.
 
     A table that is wider than the terminal is split: each part repeats the columns without a group and has as many
-    groups of columns as fit. If the last part would hold only seeds and rounds, and these are equal in
-    all rows, the caption tells them.
-
-    Args:
-        table: of any kind.
-        title: printed above it.
-        width: of the terminal, in characters.
+    groups of columns as fit. The width is in characters.
     """
-    parts = _parts(table, width)
-    caption = _caption(table, "* best")
-    sizes = [] if len(parts) == 1 else _sizes_alone(table, parts[-1])
-    if sizes:
-        parts.pop()
-        caption = "; ".join([*sizes, caption])
-    return Group(Text(title, "italic"), *(_grid(table, part, width) for part in parts), Text(caption, "dim italic"))
+    grids = [_grid(table, part, width) for part in _parts(table, width)]
+    return Group(Text(title, "italic"), *grids, Text(_caption(table, "* best"), "dim italic"))
 
 
 def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
@@ -183,16 +164,7 @@ def _parts(table: Table, width: int) -> list[list[int]]:
             parts[-1] |= members
         else:
             parts.append(repeated | members)
-    return [sorted(part) for part in parts] or [sorted(repeated)]
-
-
-def _sizes_alone(table: Table, part: Sequence[int]) -> list[str]:
-    """The sizes that a part tells, such as `seeds 3`; none if it tells more, or if they differ between rows."""
-    grouped = [index for index in part if table.columns[index].group]
-    entries = {table.columns[index].title: {str(row[index]) for row in table.rows} for index in grouped}
-    if any(table.columns[index].group != SIZE for index in grouped) or any(len(own) > 1 for own in entries.values()):
-        return []
-    return [f"{title} {entry}" for title, own in entries.items() for entry in own]
+    return [sorted(part) for part in parts or [repeated]]
 
 
 def _width(table: Table, indices: Iterable[int]) -> int:

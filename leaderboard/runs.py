@@ -6,16 +6,16 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, reduce
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pandas as pd
 from yaml import YAMLError
 
-from rollcall.benchmark.config.digest import flatten
-from rollcall.benchmark.config.experiment import put
+from rollcall.benchmark.config.digest import flatten, nested
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import Source
 from rollcall.benchmark.config.text import command, counted, parsed
@@ -41,16 +41,26 @@ class Run:
     """One trial that finished or diverged.
 
     Attributes:
-        tags: experiment, algorithm, participation, task, seed, commit, version, ...
-        settings: as they are written, as text, by dotted name.
+        tags: its origin, such as experiment, seed, commit and version.
+        spec: settings as they are written, with the rounds that it has.
         history: [evaluations], indexed by round, a column for each metric.
         source: `own`: from a run folder or from the user's MLflow server; `kept`: from an archive.
     """
 
     tags: dict[str, str]
-    settings: dict[str, str]
+    spec: dict[str, Any]
     history: pd.DataFrame
     source: Literal["own", "kept"] = "kept"
+
+    @property
+    def digest(self) -> str:
+        """The identity of its trial; see `rollcall.benchmark.config.digest`."""
+        return self.tags["rollcall.trial"]
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """Its settings for people: as text, by dotted name."""
+        return flatten(self.spec)
 
     @property
     def cell(self) -> Settings:
@@ -64,7 +74,7 @@ class Run:
     @property
     def rounds(self) -> int:
         """The number of rounds; 1 for an analysis."""
-        return int(self.settings.get("rounds", 1))
+        return int(self.spec.get("rounds", 1))
 
     @property
     def diverged(self) -> bool:
@@ -74,20 +84,21 @@ class Run:
 
     def until(self, rounds: int) -> "Run":
         """The run as it was after this many rounds; the whole run if it has fewer."""
-        settings = self.settings | {"rounds": str(min(rounds, self.rounds))}
-        return replace(self, settings=settings, history=self.history[self.history.index <= rounds])
+        spec = self.spec | {"rounds": min(rounds, self.rounds)}
+        return replace(self, spec=spec, history=self.history[self.history.index <= rounds])
 
     @property
     def evaluated(self) -> list[int]:
         """The rounds after which its settings evaluate it; those of its history if it is an analysis."""
-        if "rounds" not in self.settings:
+        if "rounds" not in self.spec:
             return [int(t) for t in self.history.index]
-        evaluation = _evaluation(self._how_evaluated)
-        return [t for t in range(self.rounds + 1) if evaluation.due(t, self.rounds)]
+        return [t for t in range(self.rounds + 1) if self._evaluation.due(t, self.rounds)]
 
     @cached_property
-    def _how_evaluated(self) -> Settings:
-        return tuple(pair for pair in self.settings.items() if pair[0].startswith("evaluation."))
+    def _evaluation(self) -> Evaluation:
+        """When it was evaluated, and on which splits."""
+        own = self.spec.get("evaluation", {})
+        return Evaluation.model_validate({key: own[key] for key in own if key in ("every", "last", "at", "splits")})
 
     def spent(self, cost: str) -> pd.Series:
         """A cost so far, by round: a column of the history, or `round`. Without entries if it was not measured.
@@ -134,11 +145,18 @@ class Run:
 
     def _window(self, metric: Metric, last_rounds: int) -> pd.Series:
         values = self.history[metric.column].dropna()
-        if "rounds" not in self.settings:  # an analysis
+        if "rounds" not in self.spec:  # an analysis
             return values[values.index > values.index.max() - last_rounds]
         if self.rounds < last_rounds:
             return values[:0]
-        due = _due(self._how_evaluated, metric.split, self.rounds, last_rounds)
+        how, rounds = self._evaluation, self.rounds
+        known = {*(how.splits or ()), *((how.last and how.last.splits) or ())}
+
+        def measured(t: int) -> bool:
+            splits = how.splits_at(t, rounds)
+            return how.due(t, rounds) and (splits is None or metric.split in splits or metric.split not in known)
+
+        due = [t for t in range(rounds - last_rounds + 1, rounds + 1) if measured(t)]
         return values.reindex(due) if values.index.isin(due).sum() == len(due) else values[:0]
 
     def final(self, metric: Metric, last_rounds: int = 1, at: int | None = None, per: Metric | None = None) -> float:
@@ -154,19 +172,19 @@ class Run:
         """
         if metric.threshold is not None:
             return float(self.spent(metric.over).get(first_round(self.curve(metric), metric), math.inf))
+        if at is None:
+            return float(self.window(metric, last_rounds).mean())
         history = self.history[metric.column].dropna()
-        if per is not None and at is not None:
+        if per is not None:
             spent = self.history[per.column].reindex(history.index) if self.has(per) else history * math.nan
             within = history[spent <= at]
             return float(within.iloc[-1]) if spent.max() >= at and len(within) else math.nan
-        if at is not None:
-            return float(history.get(at, math.nan))
-        return float(self.window(metric, last_rounds).mean())
+        return float(history.get(at, math.nan))
 
     def curve(self, metric: Metric) -> pd.Series:
         """The regular evaluations of a metric by round, without those in between of the last rounds."""
         values = self.history[metric.column].dropna()
-        return values[values.index % _evaluation(self._how_evaluated).every == 0]
+        return values[values.index % self._evaluation.every == 0]
 
 
 def first_round(curve: pd.Series, metric: Metric) -> float:
@@ -181,7 +199,6 @@ def finished(
     """The kept runs of an experiment, and then the user's own.
 
     Args:
-        experiment: its name.
         store: folder of the run folders; None: kept runs alone.
         mine: leave out kept runs.
         metrics: columns to read of the user's own; by default all.
@@ -194,20 +211,15 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None) ->
     """The user's finished and diverged runs of an experiment, oldest first.
 
     They are those in the run folders, and those on the MLflow server that MLFLOW_TRACKING_URI names; of a trial that
-    both have, the folder counts. A server that does not answer is left out, with a warning. If settings were run with
-    several versions of the user's own files, the present version counts, or else the last one that was run: no mean
-    mixes versions.
-
-    Args:
-        store: folder of the run folders.
-        experiment: its name.
-        metrics: columns to read; by default all.
+    both have, the folder counts. A server that does not answer is left out, with a warning. So are runs of another
+    version of the user's own files than the present one; where a file is gone, the last version that was run counts.
+    Of the metrics, these columns are read; by default all.
     """
     runs = _of_folders(store, experiment, metrics)
     if os.environ.get("MLFLOW_TRACKING_URI") and find_spec("mlflow"):
         from rollcall.benchmark.sweep.mlflow_client import client
 
-        here = {run.tags["rollcall.trial"] for run in runs}
+        here = {run.digest for run in runs}
         try:
             runs = load(client(store), experiment, metrics, without=here) + runs
         except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
@@ -220,13 +232,8 @@ def load(
 ) -> list[Run]:
     """The finished and the diverged runs of an experiment in MLflow, oldest first, with their histories.
 
-    A finished run that is being continued counts with the rounds that it had finished.
-
-    Args:
-        client: of the MLflow store.
-        experiment: its name there.
-        metrics: columns to read; by default all, which is slow if every client was measured.
-        without: digests of trials to leave out.
+    A finished run that is being continued counts with the rounds that it had finished. Digests in `without` are left
+    out. Of the metrics, these columns are read; by default all, which is slow if every client was measured.
     """
     stored = client.get_experiment_by_name(experiment)
     runs = []
@@ -244,23 +251,15 @@ def load(
                 values = client.get_metric_history(entry.info.run_id, metric)
                 columns[metric] = pd.Series({value.step: value.value for value in values}, dtype=float)
             history = pd.DataFrame(columns).sort_index().rename_axis("round")
-            runs.append(_of_rounds(rounds, tags, dict(entry.data.params), history))
+            runs.append(_of_rounds(rounds, tags, nested(entry.data.params), history))
     return runs
 
 
 def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder: Path) -> Path:
     """Add runs to an archive. A run replaces an archived run of the same trial that has no more rounds.
 
-    A CSV file holds the evaluations with six digits. A JSON file of the same name holds settings and tags.
-
-    Args:
-        runs: finished ones, at least one.
-        experiment: name of their experiment.
-        metrics: columns to keep.
-        folder: of the archive.
-
-    Returns:
-        the CSV file.
+    A CSV file, whose path is returned, holds the evaluations of these metrics with six digits. A JSON file of the same
+    name holds settings and tags.
     """
     kept = dict(sorted(_longest([*unarchive(experiment, folder), *runs]).items()))
     table = folder / f"{experiment}.csv"
@@ -285,27 +284,6 @@ def unarchive(experiment: str, *folders: Path) -> list[Run]:
     return list(_longest(run for folder in distinct for run in archived(folder / f"{experiment}.csv")).values())
 
 
-@cache
-def _evaluation(settings: Settings) -> Evaluation:
-    """The evaluation that settings as text describe, without its further metrics."""
-    known = [(path, text) for path, text in settings if path.split(".")[1] in ("every", "last", "at", "splits")]
-    spec: dict[str, Any] = reduce(lambda spec, pair: put(spec, pair[0], parsed(pair[1])), known, {})
-    return Evaluation.model_validate(spec.get("evaluation", {}))
-
-
-@cache
-def _due(settings: Settings, split: str, rounds: int, last_rounds: int) -> list[int]:
-    """The rounds among the last ones after which settings as text say that a split is measured."""
-    evaluation = _evaluation(settings)
-    known = {*(evaluation.splits or ()), *((evaluation.last and evaluation.last.splits) or ())}
-
-    def measured(t: int) -> bool:
-        splits = evaluation.splits_at(t, rounds)
-        return evaluation.due(t, rounds) and (splits is None or split in splits or split not in known)
-
-    return [t for t in range(rounds - last_rounds + 1, rounds + 1) if measured(t)]
-
-
 def _rounds(tags: Mapping[str, str]) -> int | None:
     """Rounds of a finished run; rounds that were asked for of a diverged one; None of any other."""
     rounds, diverged, asked = (tags.get(f"rollcall.{name}") for name in ("finished", "diverged", "rounds"))
@@ -314,11 +292,10 @@ def _rounds(tags: Mapping[str, str]) -> int | None:
     return None if rounds is None else int(rounds)
 
 
-def _of_rounds(rounds: int, tags: dict[str, str], settings: dict[str, str], history: pd.DataFrame) -> Run:
+def _of_rounds(rounds: int, tags: dict[str, str], spec: dict[str, Any], history: pd.DataFrame) -> Run:
     """The user's run, cut to these rounds; an analysis has none."""
-    if "analysis" in settings:
-        return Run(tags, settings, history, "own")
-    return Run(tags, settings | {"rounds": str(rounds)}, history, "own").until(rounds)
+    run = Run(tags, spec, history, "own")
+    return run if "analysis" in spec else replace(run, spec=spec | {"rounds": rounds}).until(rounds)
 
 
 def _of_folders(store: Path, experiment: str, metrics: Collection[str] | None) -> list[Run]:
@@ -350,38 +327,36 @@ def _of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | No
     rounds = _rounds(more)
     if rounds is None:
         return None
-    settings = flatten(parsed((folder.path / "trial.yaml").read_text(encoding="utf-8")))
+    spec = parsed(folder.settings.read_text(encoding="utf-8"))
     history = folder.history().set_index("round")
     if metrics is not None:
         history = history[[metric for metric in history if metric in metrics]]
-    return _of_rounds(rounds, tags(experiment, settings, status) | more, settings, history.astype(float))
+    return _of_rounds(rounds, tags(experiment, flatten(spec), status) | more, spec, history.astype(float))
 
 
 def _of_one_version(runs: list[Run]) -> list[Run]:
-    """The runs, oldest first, of one version of the user's files: the present one if it was run, else the last."""
-    versions = [(run.settings_without("seed", "rounds"), run.tags.get("rollcall.sources", "")) for run in runs]
-    present = [_is_present(run) for run in runs]
-    counts = dict(pair for now in (False, True) for pair, one in zip(versions, present, strict=True) if one == now)
-    kept = [run for run, (settings, version) in zip(runs, versions, strict=True) if version == counts[settings]]
-    if len(kept) < len(runs):
-        left = [run for run, (settings, version) in zip(runs, versions, strict=True) if version != counts[settings]]
+    """The runs, oldest first, whose code is as it was; where a file is gone, those of the last version that was run."""
+    own = [run for run in runs if run.tags.get("rollcall.sources")]
+    last = {run.settings_without("seed", "rounds"): run.tags["rollcall.sources"] for run in own}
+    left = []
+    for run in own:
+        recorded = run.tags["rollcall.sources"]
+        files = {Path(text.rpartition(":")[0]) for text in run.settings.values() if ".py:" in text}
+        if files and all(file.is_file() for file in files):
+            present = {Source(str(file), file.read_bytes().decode()).digest[:10] for file in files}
+            counts = present <= {pair.rpartition("=")[2] for pair in recorded.split()}
+        else:
+            counts = recorded == last[run.settings_without("seed", "rounds")]
+        left += [] if counts else [run]
+    if left:
         methods = ", ".join(sorted({run.tags["algorithm"] for run in left}))
-        runs_of = f"{counted(len(left), 'run')} of another version of your code"
-        print(f"left out: {runs_of} ({methods})", file=sys.stderr)
-    return kept
-
-
-def _is_present(run: Run) -> bool:
-    """Whether the user's files have the content that they had when it was run."""
-    files = {Path(text.rpartition(":")[0]) for text in run.settings.values() if ".py:" in text}
-    digests = {file.name: Source(str(file), file.read_bytes().decode()).digest for file in files if file.is_file()}
-    recorded = run.tags.get("rollcall.sources", "")
-    return bool(files) and all(f"{file.name}={digests.get(file.name, '-')[:10]}" in recorded for file in files)
+        print(f"left out: {counted(len(left), 'run')} of another version of your code ({methods})", file=sys.stderr)
+    return [run for run in runs if not any(run is one for one in left)]
 
 
 def _longest(runs: Iterable[Run]) -> dict[str, Run]:
     """The longest run of each trial by its digest; of equally long ones the later."""
-    return {run.tags["rollcall.trial"]: run for run in sorted(runs, key=lambda run: run.rounds)}
+    return {run.digest: run for run in sorted(runs, key=lambda run: run.rounds)}
 
 
 def archived(table: Path) -> list[Run]:
@@ -390,15 +365,20 @@ def archived(table: Path) -> list[Run]:
         return []
     origins = json.loads(table.with_suffix(".json").read_text())
     common = origins["common"]
-    evaluations = pd.read_csv(table, dtype={"trial": str})  # a digest may look like a number
-    histories = evaluations.set_index("round")
-    by_trial = dict(iter(histories.groupby("trial")))
+    rows = pd.read_csv(table, dtype={"trial": str})  # a digest may look like a number
+    rows = rows.sort_values("trial", kind="stable")
+    of, evaluations = rows.pop("trial").to_numpy(str), rows.set_index("round")
+    digests, starts = np.unique(of, return_index=True)
+    measured = map(tuple, np.logical_or.reduceat(evaluations.notna().to_numpy(), starts)) if len(of) else ()
+    pieces = dict(zip(digests.tolist(), zip(measured, starts, [*starts[1:], len(of)], strict=True), strict=True))
+    frames = {columns: evaluations.loc[:, list(columns)] for columns, *_ in pieces.values()}
+
+    def history(digest: str) -> pd.DataFrame:
+        columns, start, end = pieces.get(digest, ((), 0, 0))
+        return frames[columns].iloc[start:end] if columns else evaluations.iloc[:0, :0]
+
     return [
-        Run(
-            common["tags"] | own["tags"],
-            common["settings"] | own["settings"],
-            by_trial.get(digest, histories[:0]).drop(columns="trial").dropna(axis="columns", how="all"),
-        )
+        Run(common["tags"] | own["tags"], nested(common["settings"] | own["settings"]), history(digest))
         for digest, own in origins["trials"].items()
     ]
 

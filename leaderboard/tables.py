@@ -21,10 +21,7 @@ def ranking_table(
 ) -> Table:
     """The cells of a ranking, group by group, the best value of each metric of a group marked.
 
-    Args:
-        ranking: of runs.
-        baseline: with which the cells are compared; empty for none.
-        beside: by metric the comparison of each cell, see `against`.
+    `beside` has, by metric, the comparison of each cell with a baseline; see `against`.
     """
     cells, last_rounds = ranking.cells, ranking.last_rounds
     seeds = [",".join(sorted(cell.runs, key=int)) for cell in cells]
@@ -79,12 +76,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     """The table as the paper lays it out: the report's `columns` across, the other axes that vary down the side.
 
     If the paper prints a number, it stands beside the measured one, with the difference where the runs have all rounds.
-    A metric that the paper prints for other cells only is left out.
-
-    Args:
-        experiment: of the paper.
-        cells: of the experiment, at least one.
-        numbers: that the paper prints.
+    A metric that the paper prints for other cells only is left out. There is at least one cell.
     """
     report, last_rounds = experiment.report, experiment.report.last_rounds
     axes = dict.fromkeys(axis for cell in cells for axis in cell.labels)

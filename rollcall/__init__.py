@@ -1,18 +1,22 @@
 """A benchmark suite for federated learning when not every client answers: `simulate`, `tune` and `load`."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+if not Path(__file__).with_name("benchmark").is_dir():
+    raise ImportError(
+        f"{Path(__file__).parent}: the symbolic links of the source code are missing (a zip download, or Windows); "
+        "clone with git (on Windows: git clone -c core.symlinks=true), or install an sdist or a wheel"
+    )
+
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.light_imports import defer_torchmetrics
 
 if TYPE_CHECKING:
     from rollcall.benchmark.config.trial import Trial
     from rollcall.benchmark.federation.simulation import Result, load, simulate
     from rollcall.benchmark.search.api import tune
     from rollcall.benchmark.sweep.pool import RayOptions
-
-defer_torchmetrics()  # before anything imports Lightning
 
 __all__ = ["RayOptions", "Result", "SettingError", "Trial", "load", "simulate", "tune"]
 

@@ -14,11 +14,11 @@ from rollcall.benchmark.sweep import mlflow_client
 
 FULL = (
     "algorithms/test_limits.py",
-    "benchmark/cli/test_ends.py",
-    "benchmark/cli/test_run.py::test_ray_and_inline",
-    "benchmark/cli/test_run.py::test_without_ray_and_mlflow",
-    "benchmark/cli/test_store.py::test_stale_and_failed",
-    "benchmark/cli/test_tune.py::test_ray",
+    "cli/test_ends.py",
+    "cli/test_run.py::test_ray_and_inline",
+    "cli/test_run.py::test_without_ray_and_mlflow",
+    "cli/test_store.py::test_stale_and_failed",
+    "cli/test_tune.py::test_ray",
     "benchmark/conformance/test_conformance.py::test_a_broken",
     "benchmark/conformance/test_conformance.py::test_registered",
     "benchmark/conformance/test_other_kinds.py",
@@ -31,7 +31,6 @@ FULL = (
     "benchmark/sweep/test_mlflow_server.py",
     "benchmark/sweep/test_ray_executor.py",
     "benchmark/test_every_experiment.py",
-    "benchmark/test_light_imports.py",
     "benchmark/test_mistakes.py",
     "benchmark/test_timing.py",
     "docs/test_tutorial_own.py",
@@ -47,8 +46,8 @@ and checks of all methods, of which `make test` has three. `make test-all` runs 
 
 
 FAULTS = (
-    "benchmark/cli/test_ends.py",
-    "benchmark/cli/test_store.py::test_a_command_that_reads",
+    "cli/test_ends.py",
+    "cli/test_store.py::test_a_command_that_reads",
     "benchmark/config/test_text.py::test_a_hostile",
     "benchmark/federation/test_damage.py",
     "benchmark/federation/test_divergence.py",
@@ -63,8 +62,8 @@ FAULTS = (
     "benchmark/sweep/test_mlflow_database.py",
     "benchmark/sweep/test_mlflow_server.py",
     "benchmark/sweep/test_ray_executor.py",
-    "leaderboard/cli/test_leaderboard.py::test_a_link",
-    "leaderboard/cli/test_leaderboard.py::test_a_table_is_printed",
+    "cli/test_leaderboard.py::test_a_link",
+    "cli/test_leaderboard.py::test_a_table_is_printed",
     "leaderboard/test_render.py::test_a_hostile",
 )
 """The beginnings of the names of tests that kill, fill a disk, damage, alter or attack; `make faults` runs them."""
@@ -97,6 +96,9 @@ def _environment():
             "MALLOC_MMAP_THRESHOLD_",
         ):
             patch.delenv(name, raising=False)
+        patch.setenv(
+            "PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep
+        )  # subprocesses test this checkout
         yield
 
 
@@ -109,8 +111,8 @@ def pytest_runtest_setup():
 def _memory():
     # The command line keeps freed memory and collects garbage seldom. Processes of many tests would take gigabytes.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rollcall.benchmark.cli.app.keep_freed_memory", lambda: True)
-        patch.setattr("rollcall.benchmark.cli.app.collect_garbage_seldom", lambda: None)
+        patch.setattr("rollcall.cli.app.keep_freed_memory", lambda: True)
+        patch.setattr("rollcall.cli.app.collect_garbage_seldom", lambda: None)
         yield
 
 

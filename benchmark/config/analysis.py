@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # pandas takes long to import
 
 
 class Analysis(Spec):
-    """An analysis of `rollcall.participation.analyses` with its options, and a seed."""
+    """An analysis with its options, and a seed."""
 
     analysis: Annotated[Choice, PlainValidator(partial(read, "analysis"))] = Field(
         description="the analysis, as its name or as a mapping of `name` and options"

@@ -63,7 +63,12 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
         raise SettingError(f"{path}: {error}") from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise SettingError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
-    return _beside(content, path.parent)
+
+    def beside(leaf: Any) -> Any:
+        is_file = isinstance(leaf, str) and leaf.endswith(DATA_FILES) and ":" not in leaf  # else PACKAGE:PATH
+        return str(path.parent / leaf) if is_file else leaf
+
+    return mapped(content, beside)
 
 
 def check_kind(model: type[BaseModel], key: str, value: Any) -> None:
@@ -103,11 +108,8 @@ def _leaves(annotation: Any) -> set[Any]:
     return set() if origin is not None else {annotation}
 
 
-def _beside(value: Any, folder: Path) -> Any:
-    if isinstance(value, dict):
-        return {key: _beside(item, folder) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_beside(item, folder) for item in value]
-    if isinstance(value, str) and value.endswith(DATA_FILES) and ":" not in value:  # else PACKAGE:PATH
-        return str(folder / value)
-    return value
+def mapped(settings: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Plain settings with each leaf converted."""
+    if isinstance(settings, dict):
+        return {key: mapped(one, leaf) for key, one in settings.items()}
+    return [mapped(one, leaf) for one in settings] if isinstance(settings, list) else leaf(settings)

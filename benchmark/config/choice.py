@@ -25,12 +25,14 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, cre
 from rollcall.benchmark.config.base import DATA_FILES, check_kind
 from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml, listed
 from rollcall.benchmark.config.source import (
+    SUITE,
     Source,
     address_of,
     contributed_line,
     definition,
     in_words,
     loaded,
+    refuse_local,
     remember,
     source_of,
     told,
@@ -49,6 +51,7 @@ class Kind:
 
     Attributes:
         address: of the dictionary that lists the suite's choices; imported when a choice is read, which takes long.
+        about: what is chosen, and by which key.
         parameters: the names of those that the suite supplies.
         returns: address of the class of its results; empty if they are numbers or arrays.
         returned: the results in words; by default the class.
@@ -59,6 +62,7 @@ class Kind:
     """
 
     address: str
+    about: str
     parameters: str = ""
     returns: str = ""
     returned: str = ""
@@ -106,22 +110,35 @@ class Kind:
 KINDS = {
     "task": Kind(
         "rollcall.tasks:TASKS",
+        "Data, model and partition of the samples among clients. The key `task` of a trial.",
         "seed",
         "builtins:tuple",
         "(rollcall.tasks.Task, rollcall.tasks.ClientData)",
         entries=("rollcall.tasks:Task", "rollcall.tasks:ClientData"),
         also="; rollcall.tasks.supervised(train, test, network) makes one, also from a LightningModule",
     ),
-    "model": Kind("rollcall.tasks.models:MODELS", "shape, classes", "torch.nn:Module"),
+    "model": Kind(
+        "rollcall.tasks.models:MODELS",
+        "The network. An option of the image tasks.",
+        "shape, classes",
+        "torch.nn:Module",
+    ),
     "partition": Kind(
         "rollcall.tasks.partitions:PARTITIONS",
+        "How samples are split among clients. An option of the image tasks.",
         "labels, clients, seed",
         "rollcall.tasks.partitions:Parts",
         "rollcall.tasks.partitions.Parts, or a list of the samples' numbers for each client",
     ),
-    "augmentation": Kind("rollcall.tasks.augmentation:AUGMENTATIONS", "seed", "rollcall.tasks.augmentation:Augment"),
+    "augmentation": Kind(
+        "rollcall.tasks.augmentation:AUGMENTATIONS",
+        "How training images are changed before each step. An option of the image tasks.",
+        "seed",
+        "rollcall.tasks.augmentation:Augment",
+    ),
     "participation": Kind(
         "rollcall.participation:MODELS",
+        "Which clients are available in each round. The key `participation` of a trial.",
         "population",
         "rollcall.participation:Participation",
         "a rollcall.participation.Participation or another object with active(t)",
@@ -129,22 +146,59 @@ KINDS = {
         also="; or a function of (t, rng) that returns a mask or ids of clients; or a mask",
     ),
     "probability": Kind(
-        "rollcall.participation.probabilities:PROBABILITIES", "population", returned="a probability for each client"
+        "rollcall.participation.probabilities:PROBABILITIES",
+        "Where the probabilities of the clients come from. An option of most participation models.",
+        "population",
+        returned="a probability for each client",
     ),
-    "variation": Kind("rollcall.participation.variations:VARIATIONS", "p, t", returned="a probability for each client"),
-    "speed": Kind("rollcall.participation.clock:SPEEDS", "population, rng", returned="a speed for each client"),
-    "algorithm": Kind("rollcall.algorithms:ALGORITHMS", returns="rollcall.algorithms:Algorithm", subclass=True),
-    "schedule": Kind("rollcall.benchmark.config.schedules:SCHEDULES", "t", returned="a number"),
+    "variation": Kind(
+        "rollcall.participation.variations:VARIATIONS",
+        "How the probabilities change over time. An option of some participation models.",
+        "p, t",
+        returned="a probability for each client",
+    ),
+    "speed": Kind(
+        "rollcall.participation.clock:SPEEDS",
+        "Speeds of devices and links. The keys `speed`, `up` and `down` of `clock`.",
+        "population, rng",
+        returned="a speed for each client",
+    ),
+    "algorithm": Kind(
+        "rollcall.algorithms:ALGORITHMS",
+        "The federated method. The key `algorithm` of a trial.",
+        returns="rollcall.algorithms:Algorithm",
+        subclass=True,
+    ),
+    "schedule": Kind(
+        "rollcall.benchmark.config.schedules:SCHEDULES",
+        "How the local learning rate changes over rounds. The key `schedule` of `local`.",
+        "t",
+        returned="a number",
+    ),
     "server_optimizer": Kind(
-        "rollcall.benchmark.federation.server_optimizers:OPTIMIZERS", "params, lr", "torch.optim:Optimizer"
+        "rollcall.benchmark.federation.server_optimizers:OPTIMIZERS",
+        "Optimizer of the server's model for a method's update. The key `optimizer` of `server`.",
+        "params, lr",
+        "torch.optim:Optimizer",
     ),
     "metric": Kind(
         "rollcall.tasks.metrics:METRICS",
+        "Measurements besides the metrics of the task. The key `metrics` of `evaluation`.",
         returns="rollcall.tasks.metrics:Metric",
         returned="a torchmetrics.Metric or a rollcall.tasks.metrics.OverClients",
     ),
-    "function": Kind("rollcall.participation.function:FUNCTIONS", "t, rng", returned="a mask or ids of clients"),
-    "analysis": Kind("rollcall.participation.analyses:ANALYSES", "seed", "pandas:DataFrame"),
+    "function": Kind(
+        "rollcall.participation.function:FUNCTIONS",
+        "A user-defined function (t, rng) of active clients. An option of the participation model `function`.",
+        "t, rng",
+        returned="a mask or ids of clients",
+    ),
+    "analysis": Kind(
+        "rollcall.participation.analyses:ANALYSES",
+        "A computation without training. The key `analysis` of a panel.",
+        "seed",
+        "pandas:DataFrame",
+    ),
 }
 
 
@@ -182,7 +236,7 @@ class Choice:
         return self.name.rpartition(":")[2]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # not every object can be hashed
 class Constant:
     """Makes the same thing whatever is supplied; a copy, since a run changes a network."""
 
@@ -282,6 +336,8 @@ def _named(kind: str, name: str) -> Choice:
     if ":" not in address:
         raise SettingError(f"name: {name!r} is not allowed; must be {_names(kind, name)}")
     thing, source = loaded(address)
+    if address.startswith(SUITE):
+        return _of_suite(kind, thing) or _own(kind, name, thing, None)
     if address == name and ".py:" in name:  # the absolute path, which every working directory reads
         name = f"{source.file}:{name.rpartition(':')[2]}"
     return _of_suite(kind, thing) or _own(kind, name, thing, source)
@@ -303,7 +359,10 @@ def _from_object(kind: str, value: Any) -> Choice:
     """A class, a function or an instance as a choice."""
     if KINDS[kind].subclass and isinstance(value, KINDS[kind].result) and dataclasses.is_dataclass(value):
         return dataclasses.replace(_from_object(kind, type(value)), options=fields_of(value))
-    return _of_suite(kind, value) or _own(kind, address_of(value), value, source_of(value))
+    if (known := _of_suite(kind, value)) is not None:
+        return known
+    refuse_local(value)
+    return _own(kind, address_of(value), value, source_of(value))
 
 
 def as_written(value: Any) -> Any:
@@ -321,8 +380,9 @@ def fields_of(value: Any) -> dict[str, Any]:
     return {one.name: getattr(value, one.name) for one in fields if getattr(value, one.name) != one.default}
 
 
-def _own(kind: str, name: str, thing: Any, source: Source) -> Choice:
-    """A user's choice: a callable, or a result, which is then made whatever is supplied.
+def _own(kind: str, name: str, thing: Any, source: Source | None) -> Choice:
+    """A user's choice, or one of the suite's that has no short name: a callable, or a result, which is then made
+    whatever is supplied.
 
     Raises:
         SettingError: it cannot be of this kind.

@@ -2,18 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
-from operator import attrgetter
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, validated
+from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, mapped, validated
 from rollcall.benchmark.config.choice import Choice, as_written
 from rollcall.benchmark.config.source import (
     ADDRESS,
@@ -26,13 +25,16 @@ from rollcall.benchmark.config.source import (
     portable,
     suite_code,
 )
-from rollcall.benchmark.config.text import dumped
+from rollcall.benchmark.config.text import dumped, parsed
 
 RESULTS = 1
 """Version of the results. It is raised when a changed default or formula alters them, and enters every digest."""
 
-SPEED = ("engine", "device", "client_memory")
+SPEED = ("engine", "device")
 """Settings of `numerics` that change speed and memory alone."""
+
+FREE = ("rounds", "seed", *(f"numerics.{name}" for name in SPEED))
+"""Settings in which a run may differ from the experiment's file and still be a run of its trial, or of its cell."""
 
 
 def digest(spec: Mapping[str, Any]) -> str:
@@ -42,7 +44,7 @@ def digest(spec: Mapping[str, Any]) -> str:
     rounds is left out, so that a run can be extended: no round depends on it, as a method that needs a horizon has an
     option of its own, such as `fedavg_debiased: {horizon: 500}`. Settings that only change the speed are left out too.
     """
-    settings = plain(spec, _hashed, attrgetter("name"), identity, identity_of_name)
+    settings = mapped(written(spec), _hashable)
     numerics = settings.pop("numerics", {})
     settings = {"seed": 0} | settings | {"rounds": None}
     if isinstance(numerics, dict):  # settings may not be validated yet
@@ -52,7 +54,7 @@ def digest(spec: Mapping[str, Any]) -> str:
 
 def run_name(spec: Mapping[str, Any]) -> str:
     """The name of a run folder, such as fedpbc-seed0-3f2a91c07d."""
-    chosen = plain(spec.get("analysis", spec.get("algorithm", "")))
+    chosen = serialised(spec.get("analysis", spec.get("algorithm", "")))
     name = str(chosen.get("name") if isinstance(chosen, dict) else chosen)
     return f"{name.rpartition(':')[2]}-seed{spec.get('seed', 0)}-{digest(spec)}"
 
@@ -70,75 +72,84 @@ def array_file(array: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file that settings name, as it is when they are read.
+    """A data file that settings name: the name of its copy in a run folder, and its bytes when they are read."""
 
-    Attributes:
-        suffix: the ending of its name, such as .csv.
-        content: its bytes.
-    """
-
-    suffix: str
+    name: str
     content: bytes = field(repr=False)
 
-    @property
-    def name(self) -> str:
-        """The name of the copy in a run folder."""
-        return f"{hashlib.sha256(self.content).hexdigest()[:10]}{self.suffix}"
 
-
-def plain(
-    value: Any,
-    array: Callable[[np.ndarray], Any] = array_file,
-    file: Callable[[DataFile], Any] = attrgetter("name"),
-    thing: Callable[[Any], Any] = address_of,
-    text: Callable[[str], str] = absolute,
-) -> Any:
+def written(value: Any) -> Any:
     """Settings as they are written, in one form: a choice without options is its name, a whole number has no point.
 
-    Args:
-        value: of settings: a mapping, or something in it.
-        array: converts each array. A .npy file is its array.
-        file: converts each other data file.
-        thing: converts each Python object that is a choice.
-        text: converts each other text.
+    They are mappings and lists, whose leaves are texts, numbers, truth values, null, arrays, data files, and objects
+    that are a user's choices. `FILE.py:NAME` has an absolute path. A .npy file is its array.
     """
-    convert = partial(plain, array=array, file=file, thing=thing, text=text)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        if value.endswith(DATA_FILES) and Path(value).is_file():
+            return _content(value, Path(value).stat().st_mtime_ns)
+        return absolute(value)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
     if isinstance(value, Settings):
         value = {key: getattr(value, key) for key in value.model_fields_set}
     elif isinstance(value, Choice):
         value = {"name": value.name, **value.options}
     if isinstance(value, Mapping):
-        settings = {str(key): convert(one) for key, one in value.items()}
+        settings = {str(key): written(one) for key, one in value.items()}
         return settings["name"] if settings.keys() == {"name"} else settings
     if isinstance(value, tuple | list):
-        return [convert(one) for one in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, str):
-        if not (value.endswith(DATA_FILES) and Path(value).is_file()):
-            return text(value)
-        value = _content(value, Path(value).stat().st_mtime_ns)
-    if isinstance(value, np.ndarray):
-        return array(value)
-    if isinstance(value, DataFile):
-        return file(value)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if value is None or isinstance(value, bool | int | float):
+        return [written(one) for one in value]
+    if isinstance(value, np.ndarray | DataFile):
         return value
-    written = as_written(value)
-    return thing(value) if written is value else convert(written)
+    named = as_written(value)
+    return value if named is value else written(named)
+
+
+def serialised(value: Any, folder: Path | None = None) -> Any:
+    """Settings as a YAML file has them: arrays and data files by the names of their copies, objects by their addresses.
+
+    Args:
+        value: settings of any form.
+        folder: to write the copies into; by default they are not written.
+    """
+
+    def text(leaf: Any) -> Any:
+        if isinstance(leaf, np.ndarray):
+            if folder is not None:
+                np.save(folder / array_file(leaf), leaf)
+            return array_file(leaf)
+        return _beside(folder, leaf) if isinstance(leaf, DataFile) else address_of(leaf) if _is_object(leaf) else leaf
+
+    return mapped(written(value), text)
 
 
 def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
-    """Nested settings by dotted name, as text; the name of a choice has the key of the choice."""
+    """Serialised settings by dotted name, as text; the name of a choice has the key of the choice."""
     if not isinstance(spec, dict):
-        return {prefix: _text(spec) if isinstance(spec, list) else _scalar(type(spec).__name__, spec)}
+        return {prefix: _text(spec)}
     flat: dict[str, str] = {}
     for key, value in spec.items():
         path = prefix if key == "name" else f"{prefix}.{key}".lstrip(".")
         flat |= flatten(value, path)
     return flat
+
+
+def nested(flat: Mapping[str, str]) -> dict[str, Any]:
+    """Settings from their texts by dotted name: what `flatten` flattened."""
+    spec: dict[str, Any] = {}
+    for path, text in sorted(flat.items()):  # the name of a choice comes before its options
+        *above, last = path.split(".")
+        inner = spec
+        for key in above:
+            if not isinstance(inner.setdefault(key, {}), dict):
+                inner[key] = {"name": inner[key]}
+            inner = inner[key]
+        inner[last] = value_of(text)
+    return spec
 
 
 class Spec(Settings):
@@ -162,8 +173,8 @@ class Spec(Settings):
         spec = handler(data)
         if isinstance(data, Mapping):
             # At once, as the user's files may change later.
-            spec._written = plain(data, _same, _same, _same) | {"seed": spec.seed}
-            spec._name = run_name(data)
+            spec._written = written(data) | {"seed": spec.seed}
+            spec._name = run_name(spec._written)
         return spec
 
     @classmethod
@@ -180,7 +191,7 @@ class Spec(Settings):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some settings changed, as if they had been written."""
         copy = super().model_copy(update=update, deep=deep)
-        copy._written = self._written | dict(update or {})
+        copy._written = written(self._written | dict(update or {}))
         copy._name = run_name(copy._written)
         return copy
 
@@ -222,28 +233,17 @@ class Spec(Settings):
         return dict(sorted(code.items()))
 
     def complete(self, array: Callable[[np.ndarray], Any] = array_file) -> dict[str, Any]:
-        """All settings as plain data, defaults included.
-
-        Args:
-            array: converts each array.
-        """
+        """All settings as plain data, defaults included; `array` converts each array."""
         return _complete(self, array)
 
     @property
     def portable(self) -> dict[str, Any]:
-        """The settings as they are written, for `landed` in another process."""
-        return plain(self._written, _same, _same, portable)
+        """The settings as written, for `landed` in another process: objects by their address where one leads there."""
+        return mapped(self._written, lambda leaf: portable(leaf) if _is_object(leaf) else leaf)
 
     def save(self, folder: Path) -> None:
         """Write trial.yaml, which `Trial.read` reads. Arrays go beside it as .npy files, the user's code to source/."""
-
-        def beside(array: np.ndarray) -> str:
-            file = array_file(array)
-            np.save(folder / file, array)
-            return file
-
-        written = plain(self._written, beside, partial(_beside, folder))
-        (folder / "trial.yaml").write_text(dumped(written))
+        (folder / "trial.yaml").write_text(dumped(serialised(self._written, folder)))
         for name, source in self.copies.items():
             (folder / "source").mkdir(exist_ok=True)
             (folder / "source" / name).write_text(source.text, encoding="utf-8")
@@ -251,42 +251,44 @@ class Spec(Settings):
 
 def landed(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """`Spec.portable` settings in another process: data files are written into a folder."""
-    return plain(spec, _same, lambda file: str(folder / _beside(folder, file)), _same)
+    return mapped(spec, lambda leaf: str(folder / _beside(folder, leaf)) if isinstance(leaf, DataFile) else leaf)
 
 
 def own_code(settings: Any) -> list[str]:
     """The addresses of code in settings that is not the suite's: `FILE.py:NAME` or `package.module:NAME`."""
     found: dict[str, None] = {}
 
-    def note(text: str) -> str:
-        if ".py:" in text or (ADDRESS.fullmatch(text) and not text.startswith(SUITE)):
-            found[text] = None
-        return text
+    def note(leaf: Any) -> None:
+        if isinstance(leaf, str) and (".py:" in leaf or (ADDRESS.fullmatch(leaf) and not leaf.startswith(SUITE))):
+            found[leaf] = None
 
-    plain(settings, text=note)
+    mapped(serialised(settings), note)
     return list(found)
 
 
 def from_copies(settings: Any, folder: Path) -> dict[str, Any]:
     """The settings of a run folder with the user's files as the run had them: their copies in `source/`."""
 
-    def copied(text: str) -> str:
-        file, colon, name = text.rpartition(":")
+    def copied(leaf: Any) -> Any:
+        file, colon, name = leaf.rpartition(":") if isinstance(leaf, str) else ("", "", "")
         if not (colon and file.endswith(".py")):
-            return text
+            return leaf
         copies = [folder / "source" / one for one in (copy_name(file), Path(file).name)]
-        return next((f"{copy}:{name}" for copy in copies if copy.is_file()), text)
+        return next((f"{copy}:{name}" for copy in copies if copy.is_file()), leaf)
 
-    return plain(settings, _same, _same, _same, copied)
+    return mapped(written(settings), copied)
 
 
-def _beside(folder: Path, file: DataFile) -> str:
-    (folder / file.name).write_bytes(file.content)
+def _beside(folder: Path | None, file: DataFile) -> str:
+    """The name of the copy of a data file in a folder, in which it is written."""
+    if folder is not None:
+        (folder / file.name).write_bytes(file.content)
     return file.name
 
 
-def _same(value: Any) -> Any:
-    return value
+def _is_object(leaf: Any) -> bool:
+    """Whether a leaf of written settings is a Python object that is a choice."""
+    return not (leaf is None or isinstance(leaf, bool | int | float | str | np.ndarray | DataFile))
 
 
 @lru_cache(maxsize=32)
@@ -295,46 +297,58 @@ def _content(file: str, changed: int) -> np.ndarray | DataFile:
     with suppress(ValueError):
         if file.endswith(".npy"):
             return np.load(file)
-    return DataFile(Path(file).suffix, Path(file).read_bytes())
+    content = Path(file).read_bytes()
+    return DataFile(f"{hashlib.sha256(content).hexdigest()[:10]}{Path(file).suffix}", content)
 
 
-def _hashed(array: np.ndarray) -> list[Any]:
-    return [str(array.dtype), array.shape, hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()]
+def _hashable(leaf: Any) -> Any:
+    """A leaf of written settings in a digest: arrays and files by their content, the user's code by its text."""
+    if isinstance(leaf, str):
+        return identity_of_name(leaf)
+    if isinstance(leaf, np.ndarray):
+        return [str(leaf.dtype), leaf.shape, hashlib.sha256(np.ascontiguousarray(leaf).tobytes()).hexdigest()]
+    return leaf.name if isinstance(leaf, DataFile) else identity(leaf) if _is_object(leaf) else leaf
 
 
 @cache
-def _scalar(kind: str, value: Hashable) -> str:
-    """Cached, because YAML is slow and most settings repeat; `kind` tells 1, 1.0 and True apart, which are equal."""
-    return _text(value)
+def value_of(text: str) -> Any:
+    """The value of a setting that `flatten` made text."""
+    return parsed(text)
+
+
+_texts: dict[str, str] = {}
 
 
 def _text(value: Any) -> str:
-    return dumped(value, default_flow_style=True, width=10**6).removesuffix("...\n").strip()
+    """A value of a setting as text, made once, because YAML is slow and most settings repeat."""
+    key = repr(value)  # tells 1, 1.0, True and "1" apart
+    if key not in _texts:
+        text = dumped(value, default_flow_style=True, width=10**6)
+        _texts[key] = text.removesuffix("...\n").strip()
+    return _texts[key]
 
 
-def _parts(value: Any) -> dict[str, Any] | list[Any] | None:
+def _parts(value: Any) -> Any:
     """The settings of a mapping, the options of a choice or the entries of a list; None if it has no parts."""
     if isinstance(value, Settings):
-        return {key: getattr(value, key) for key in type(value).model_fields}
-    if isinstance(value, Choice):
-        return value.options
-    return list(value) if isinstance(value, tuple | list) else None
+        return dict(value)
+    return value.options if isinstance(value, Choice) else list(value) if isinstance(value, tuple | list) else None
 
 
 def _complete(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
-    if isinstance(value, np.ndarray):
-        return array(value)
     parts = _parts(value)
     if isinstance(parts, dict):
         name = {"name": value.name} if isinstance(value, Choice) else {}
         return name | {key: _complete(part, array) for key, part in parts.items()}
-    return value if parts is None else [_complete(part, array) for part in parts]
+    if parts is not None:
+        return [_complete(part, array) for part in parts]
+    return array(value) if isinstance(value, np.ndarray) else value
 
 
 def _choices(value: Any) -> Iterator[Choice]:
     """All choices in settings, with those among the options of a choice."""
     if isinstance(value, Choice):
         yield value
-    parts = _parts(value) or []
+    parts = _parts(value) or ()
     for part in parts.values() if isinstance(parts, dict) else parts:
         yield from _choices(part)

@@ -9,16 +9,16 @@ from fnmatch import fnmatch
 from functools import cached_property
 from itertools import chain, count, product
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
-from rollcall.benchmark.config.digest import flatten, plain, run_name
+from rollcall.benchmark.config.digest import digest, flatten, run_name, serialised
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.metric import OVER, Metric
-from rollcall.benchmark.config.report import Claim, Labels, Report, Reported, Size
+from rollcall.benchmark.config.report import Labels, Report
 from rollcall.benchmark.config.trial import Trial
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
@@ -75,13 +75,8 @@ def is_default(label: str, value: Any) -> bool:
 def selected(field: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:
     """The wanted part of an axis, in the order of the axis; `bernoulli` also selects `bernoulli#2`.
 
-    Args:
-        field: what names the values, for the error.
-        values: the axis, by label.
-        wanted: values, or choices' names.
-
     Raises:
-        SettingError: the axis has no such label.
+        SettingError: the axis has no such label; begins with the field.
     """
     labels: set[str] = set()
     for value in wanted:
@@ -148,7 +143,6 @@ class Variant(Settings):
     trial: dict[str, Any] = Field({}, description="settings that replace or extend those of the experiment's `trial`")
     grid: dict[str, Axis] = Field({}, description="new values of labels on the axes; new labels are added")
     overrides: tuple[Override, ...] = Field((), description="overrides that apply after those of the experiment")
-    claims: tuple[Claim, ...] = Field((), description="claims about the results of this variant")
 
 
 class Experiment(Settings):
@@ -173,59 +167,32 @@ class Experiment(Settings):
     grid: dict[str, Axis] = Field({}, description="the axes: for each dotted setting, its values")
     panels: dict[str, Panel] = Field({"": Panel()}, min_length=1, description="parts of the table or figure, by name")
     overrides: tuple[Override, ...] = Field((), description="settings for a part of the grid")
-    choices: dict[str, str] = Field({}, description="settings that the paper does not state, and why they are as here")
-    variants: dict[FileName, Variant] = Field({}, description="named variants, such as `as_released`")
+    variants: Mapping[FileName, Variant] = Field({}, description="named variants, such as `as_released`")
     report: Report = Field(Report(), description="what the table and the figure show")
-    reported: tuple[Reported, ...] = Field((), description="numbers that the paper prints")
-    decides: Size = Field(Size(), description="size of runs that decides a claim; by default the planned one")
-    data_missing: tuple[Labels, ...] = Field(
-        (), description="parts of the grid whose data set the maintainers do not have; claims about them say so"
-    )
-    claims: tuple[Claim, ...] = Field((), description="claims of the paper that are checked")
-    findings: tuple[str, ...] = Field((), description="what the results show besides the claims, with the evidence")
     _variant: str = PrivateAttr("")
 
     @model_validator(mode="after")
-    def _mentions_known_labels(self) -> "Experiment":
+    def _mentions_known_labels(self) -> Self:
         if not self.trial and not any(panel.analysis or panel.trial for panel in self.panels.values()):
             raise SettingError("trial: is missing; it must be given")
         axes = self.axes
         for name, variant in self.variants.items():
             for axis in variant.grid:
-                _check_one_of(f"variants.{name}.grid", axis, axes)
-            axes = _union(axes, variant.grid)
-        axes = {"panel": dict.fromkeys(self.panels), **axes}
-        shown = {axis: labels for axis, labels in axes.items() if axis != "seed"}  # a cell is a mean over seeds
-        numeric = [axis for axis, labels in shown.items() if all(map(is_number, labels))]
+                check_one_of(f"variants.{name}.grid", axis, axes)
+        shown = self.shown
         parts: dict[str, Experiment | Variant] = {"": self}
         parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
         for path, part in parts.items():
             for number, override in enumerate(part.overrides):
-                _check_labels(f"{path}overrides.{number}.when", override.when, shown)
-            for number, claim in enumerate(part.claims):
-                for key in ("where", "of", "minus", "over"):
-                    _check_labels(f"{path}claims.{number}.{key}", getattr(claim, key) or {}, shown)
-                for name, reading in claim.readings.items():
-                    at = f"{path}claims.{number}.readings.{name}"
-                    _check_labels(f"{at}.where", reading.where, shown)
-                    if reading.variant:
-                        _check_one_of(f"{at}.variant", reading.variant, {} if path else self.variants)
-                if claim.either is not None:
-                    _check_one_of(f"{path}claims.{number}.either", claim.either, claim.of)
-                if claim.along is not None:
-                    _check_one_of("claims: along", claim.along, shown)
-                if claim.slope is not None:
-                    _check_one_of("claims: slope", claim.slope, numeric)
-        for number, labels in enumerate(self.data_missing):
-            _check_labels(f"data_missing.{number}", labels, shown)
+                check_labels(f"{path}overrides.{number}.when", override.when, shown)
         for field in ("columns", "pictures"):
             for axis in getattr(self.report, field):
-                _check_one_of(f"report.{field}", axis, shown)
-        _check_one_of("report.x", self.report.x, [*OVER, *shown])
+                check_one_of(f"report.{field}", axis, shown)
+        check_one_of("report.x", self.report.x, [*OVER, *shown])
         return self
 
     @classmethod
-    def read(cls, name: str) -> "Experiment":
+    def read(cls, name: str) -> Self:
         """An experiment of the suite by its name, or any experiment by the path of its YAML file.
 
         Raises:
@@ -237,7 +204,7 @@ class Experiment(Settings):
             if Path(name).suffix in (".yaml", ".yml"):
                 allowed = f"there is no file {path.resolve()}"
             raise SettingError(f"experiment: {name!r} is not allowed; {allowed}")
-        content = load_yaml(path)
+        content = cls._content(path)
         if not isinstance(content, dict):
             raise SettingError(f"{path}: holds no settings; must have title, trial and grid")
         own: dict[str, Any] = {"name": path.stem if path == Path(name) else name} | content
@@ -257,6 +224,11 @@ class Experiment(Settings):
         except SettingError as error:
             raise SettingError(f"{path.name}: {error}") from None
 
+    @classmethod
+    def _content(cls, path: Path) -> Any:
+        """The content of its file."""
+        return load_yaml(path)
+
     @property
     def home(self) -> str:
         """The name of the experiment that holds its runs: its own, or that of its base."""
@@ -267,36 +239,34 @@ class Experiment(Settings):
         """The variant that this is, by `as_`; empty for the experiment as the paper states it."""
         return self._variant
 
-    @property
-    def judged(self) -> tuple[Claim, ...]:
-        """The claims about its results: of a variant its own."""
-        return self.variants[self.variant].claims if self.variant else self.claims
-
-    def named_metrics(self, claims: Sequence[Claim]) -> dict[str, Sequence[Metric]]:
-        """The metrics of the report and of these claims, by the setting that names them."""
+    def named_metrics(self) -> dict[str, Sequence[Metric]]:
+        """The metrics of the report, by the setting that names them."""
+        report = self.report
         return {
-            "report.metrics": self.report.metrics,
-            "report.drawn": self.report.drawn,
-            "report.against": self.report.against,
-            "claims: metric": [claim.metric for claim in claims if claim.metric],
-            "claims: against": [claim.against for claim in claims if claim.against],
-            "claims: per": [claim.per for claim in claims if claim.per],
+            "report.metrics": report.metrics,
+            "report.drawn": report.drawn,
+            "report.against": report.against,
         }
 
     @property
     def metrics(self) -> list[str]:
-        """The columns of a run's history that its report and all claims read, those of its variants included."""
-        claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
-        named = chain.from_iterable(self.named_metrics(claims).values())
+        """The columns of a run's history that are read."""
+        named = chain.from_iterable(self.named_metrics().values())
         columns = (column for metric in named for column in (metric.column, metric.over))
         return [column for column in dict.fromkeys([*columns, OVER.get(self.report.x, "round")]) if column != "round"]
+
+    @property
+    def shown(self) -> Grid:
+        """The axes of a cell, which is a mean over seeds: the panel and those of all grids, variants included."""
+        axes = _union(self.axes, *(variant.grid for variant in self.variants.values()))
+        return {"panel": dict.fromkeys(self.panels)} | {axis: axes[axis] for axis in axes if axis != "seed"}
 
     @property
     def axes(self) -> Grid:
         """The axes of all panels, each with its values by label; of a label with several values, the last one."""
         return _union(self.grid, *(panel.grid for panel in self.panels.values()))
 
-    def as_(self, variant: str) -> "Experiment":
+    def as_(self, variant: str) -> Self:
         """The experiment with the changes of a variant.
 
         Raises:
@@ -319,10 +289,10 @@ class Experiment(Settings):
         changed._variant = variant
         return changed
 
-    def _of_subset(self) -> "Experiment":
+    def _of_subset(self) -> Self:
         return self.only({axis: list(labels) for axis, labels in self.subset.items()})
 
-    def joined(self, axis: str, values: Iterable[Any]) -> "Experiment":
+    def joined(self, axis: str, values: Iterable[Any]) -> Self:
         """The experiment with more values on an axis. If no grid has the axis, it starts with the value in `trial`."""
         more = labelled(values)
         joined = self._with_grids(lambda grid: grid | {axis: grid[axis] | more} if axis in grid else grid)
@@ -331,7 +301,7 @@ class Experiment(Settings):
         start = labelled([self.trial[axis]] if axis in self.trial else [])
         return self.model_copy(update={"grid": self.grid | {axis: start | more}})
 
-    def varied(self, settings: Mapping[str, Sequence[Any]]) -> "Experiment":
+    def varied(self, settings: Mapping[str, Sequence[Any]]) -> Self:
         """The experiment with these values of these dotted settings; a new axis varies fastest.
 
         Raises:
@@ -356,7 +326,7 @@ class Experiment(Settings):
         )
         return varied.model_copy(update={"grid": self.grid | axes, "overrides": (*overrides, *own)})
 
-    def only(self, conditions: Mapping[str, list[Any]]) -> "Experiment":
+    def only(self, conditions: Mapping[str, list[Any]]) -> Self:
         """The experiment with only these labels on these axes; `panel` counts as an axis.
 
         Raises:
@@ -377,7 +347,7 @@ class Experiment(Settings):
         )
         return cut.model_copy(update={"panels": {name: cut.panels[name] for name in kept.get("panel", cut.panels)}})
 
-    def _with_grids(self, changed: Callable[[Grid], Grid]) -> "Experiment":
+    def _with_grids(self, changed: Callable[[Grid], Grid]) -> Self:
         """The experiment with its grid and those of its panels changed."""
         panels = {name: panel.model_copy(update={"grid": changed(panel.grid)}) for name, panel in self.panels.items()}
         return self.model_copy(update={"grid": changed(self.grid), "panels": panels})
@@ -391,15 +361,15 @@ def _union(*grids: Grid) -> Grid:
     return axes
 
 
-def _check_labels(path: str, labels: Labels, axes: Mapping[str, Mapping[str, Any]]) -> None:
+def check_labels(path: str, labels: Labels, axes: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise unless the grid has all of these axes and labels."""
     for axis, names in labels.items():
-        _check_one_of(path, axis, [axis for axis, known in axes.items() if any(known)])  # `panel` may have no label
+        check_one_of(path, axis, [axis for axis, known in axes.items() if any(known)])  # `panel` may have no label
         for name in names:
-            _check_one_of(f"{path}.{axis}", name, axes[axis])
+            check_one_of(f"{path}.{axis}", name, axes[axis])
 
 
-def _check_one_of(path: str, name: str, allowed: Iterable[str]) -> None:
+def check_one_of(path: str, name: str, allowed: Iterable[str]) -> None:
     """Raise unless a name is among those allowed."""
     if name not in (names := list(allowed)):
         raise SettingError(f"{path}: {name!r} is not allowed; must be one of {listed(names, name)}")
@@ -412,7 +382,8 @@ def file_of(name: str) -> Path:
 
 def names(of: str = "") -> list[str]:
     """The names of the suite's experiments; with `of`, those of one paper, which is a folder, or of a pattern."""
-    every = sorted(str(path.relative_to(LIBRARY).with_suffix("")) for path in LIBRARY.rglob("*.yaml"))
+    files = (path for path in LIBRARY.rglob("*.yaml") if not path.stem.endswith(".claims"))  # theirs stand beside
+    every = sorted(str(path.relative_to(LIBRARY).with_suffix("")) for path in files)
     return [name for name in every if name.startswith(f"{of}/") or fnmatch(name, of)] if of else every
 
 
@@ -431,19 +402,19 @@ class Place:
     searched: str = ""
 
     @cached_property
+    def digest(self) -> str:
+        """See `rollcall.benchmark.config.digest.digest`."""
+        return digest(self.spec)
+
+    @property
     def name(self) -> str:
         """The name of the run folder."""
         return run_name(self.spec)
 
     @property
-    def digest(self) -> str:
-        """See `rollcall.benchmark.config.digest.digest`."""
-        return self.name.rpartition("-")[2]
-
-    @property
     def settings(self) -> dict[str, str]:
         """The settings as text, by dotted name: those of its run."""
-        return flatten(plain(self.spec))
+        return flatten(serialised(self.spec))
 
     @property
     def seed(self) -> int:

@@ -31,12 +31,7 @@ CONTRIBUTED = "rollcall_contributed_"
 
 @dataclass(frozen=True)
 class Source:
-    """The file of a contributed choice.
-
-    Attributes:
-        file: its absolute path; for code that is in no file, a name for one.
-        text: its content.
-    """
+    """The absolute path of a contributed choice's file (for code in no file a name for one), and its content."""
 
     file: str
     text: str = field(repr=False)
@@ -158,8 +153,24 @@ def portable(value: Any) -> Any:
     return address_of(value) if is_reachable(value) else value
 
 
+def refuse_local(value: Any) -> None:
+    """Refuse a lambda, and a function or class of a function: their text does not tell two of them apart.
+
+    Raises:
+        SettingError: names it and its place.
+    """
+    name = getattr(value, "__qualname__", "")
+    if "<" in name:
+        place = definition(value)
+        raise SettingError(
+            f"name: {name}{place and f', at {place},'} is not allowed; must be a function or class at the top level of "
+            "a file or notebook, whose text identifies it; what differs between two of them must be an option"
+        )
+
+
 def identity(value: Any) -> str:
     """An object in a digest: its code, and the values that it holds if no address leads to it."""
+    refuse_local(value)
     label = address_of(value).rpartition(":")[2]
     return ":".join([source_of(value).digest, label, *([] if is_reachable(value) else [fingerprint(value)])])
 

@@ -178,6 +178,11 @@ def command(*words: Any, store: Path | None = None) -> str:
     return shlex.join(parts)
 
 
+def first_sentence(text: str) -> str:
+    """The first sentence without its full stop; `Fig.` and `et al.` do not end a sentence."""
+    return re.split(r"(?<!Fig)(?<!et al)\.(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0]
+
+
 def repeated(option: str, values: list[str] | None) -> list[str]:
     """An option of a command with each of its values, as words: `--set a=1 --set b=2`."""
     return [word for value in values or [] for word in (option, value)]

@@ -92,9 +92,6 @@ class Numerics(Settings):
         "(`vectorised`); `auto` takes what is fastest for the device and the model",
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="`auto`: the GPU if there is one")
-    client_memory: Literal["device", "host"] = Field(
-        "device", description="where methods that remember every client store these vectors; `host`: in main memory"
-    )
 
 
 class Trial(Spec):

@@ -92,7 +92,6 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         groups=groups,
         metrics=metrics,
         engine_name=trial.numerics.engine,
-        client_memory=trial.numerics.client_memory,
         classes=client_classes,
         workers=workers,
     )

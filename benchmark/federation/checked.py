@@ -23,13 +23,7 @@ MODEL_NAME = re.compile(r"\w*")
 
 
 class WrongReturnError(ValueError):
-    """A method of a class returned another value than it must.
-
-    Attributes:
-        method: its name, such as `round`.
-        expected: the allowed values.
-        seen: the value.
-    """
+    """A method of a class returned another value (`seen`) than it must (`expected`)."""
 
     def __init__(self, part: Any, method: str, expected: str, seen: str) -> None:
         super().__init__(f"{type(part).__name__}.{method} returned {seen}; must return {expected}")

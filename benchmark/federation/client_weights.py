@@ -28,13 +28,7 @@ MOST_CLIENTS = 5_000
 
 @dataclass(frozen=True)
 class Classes:
-    """A partition of the clients into classes.
-
-    Attributes:
-        names: of the classes.
-        of: [m], the number of each client's class.
-        alpha: [c], the weight of each class in the objective; they sum to 1.
-    """
+    """Classes of clients: `of` [m] is the number of each client's class, `alpha` [c] sums to 1 as in the objective."""
 
     names: Sequence[str]
     of: Int[np.ndarray, "m"]

@@ -7,7 +7,6 @@ import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -93,12 +92,7 @@ def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics by name, besides the means of `rollcall.tasks.Task.metrics`.
-
-    Attributes:
-        accumulated: computed from the predictions and targets of a whole split.
-        over_clients: statistics of the clients' means.
-    """
+    """Metrics by name, besides the means of `Task.metrics`: of a whole split, and statistics of the clients' means."""
 
     accumulated: Mapping[str, Accumulated] = field(default_factory=dict)
     over_clients: Mapping[str, OverClients] = field(default_factory=dict)
@@ -167,9 +161,6 @@ class Tally:
         self.accumulated = {
             split: {name: _fresh(metric) for name, metric in metrics.accumulated.items()} for split in sizes
         }
-        self.outputs: dict[str, list[tuple[Tensor, Tensor]]] = {
-            one.split: [] for one in groups if metrics.accumulated and one.listed and one.split in sizes
-        }
 
     def take(self, split: str, first: int, size: int, metrics: Mapping[str, Tensor]) -> None:
         """Take in a batch of a split from its first sample on: metrics of each sample [size], or their mean []."""
@@ -215,50 +206,22 @@ class Tally:
             predictions = predictions.float()
         for metric in self.accumulated[split].values():
             metric.update(predictions, targets)
-        if split in self.outputs:
-            self.outputs[split].append((predictions, targets))
 
     def scores(self) -> dict[str, float]:
-        """The accumulated metrics: `split/metric`, and `split/metric/group`.
+        """The accumulated metrics: `split/metric`, and `split/metric/class0` and so on of a score of classes.
 
         A value that is undefined (NaN) or infinite is left out.
         """
         values: dict[str, float] = {}
+        of_classes: dict[str, float] = {}
+        by_class = {one.split for one in self.groups if one.by == "class"}
         for split, metrics in self.accumulated.items():
             for name, metric in metrics.items():
                 values |= _numbers(f"{split}/{name}", _defined(metric))
-        for group in self.groups:
-            if not group.listed or group.split not in self.outputs:
-                continue
-            predictions, targets = (torch.cat(column) for column in zip(*self.outputs[group.split], strict=True))
-            of = group.of[: len(targets)].cpu()
-            sizes = torch.bincount(of, minlength=len(group.names)).tolist()
-            rows = of.argsort(stable=True).split(sizes)  # type: ignore[no-untyped-call]
-            parts = [(predictions[mine], targets[mine]) for mine in rows]
-            for name, metric in self.accumulated[group.split].items():
-                values |= _by_group(f"{group.split}/{name}", metric, group, parts)
-        return values
-
-
-def _by_group(
-    name: str, metric: Accumulated, group: Groups, parts: Sequence[tuple[Tensor, Tensor]]
-) -> dict[str, float]:
-    """A metric of each group, from its predictions and targets; for a score of classes, that of each class."""
-    values: dict[str, float] = {}
-    if group.by == "class" and isinstance(metric, ClassScores):
-        for number, score in enumerate(metric.per_class()):
-            values |= _numbers(f"{name}/class{number}", score)
-        return values
-    for label, (predictions, targets) in zip(group.names, parts, strict=True):
-        if len(targets):
-            part = _fresh(metric)
-            with suppress(ValueError):  # the metric refuses the group, for example because it is too small
-                part.update(predictions, targets)
-                values |= _numbers(f"{name}/{label}", _defined(part))
-    if group.mean is not None:
-        means = [values[f"{name}/{label}"] for label in group.names if f"{name}/{label}" in values]
-        values |= {f"{name}/{group.mean}": sum(means) / len(means)} if means else {}
-    return values
+                if split in by_class and isinstance(metric, ClassScores):
+                    for number, score in enumerate(metric.per_class()):
+                        of_classes |= _numbers(f"{split}/{name}/class{number}", score)
+        return values | of_classes
 
 
 def _fresh(metric: Accumulated) -> Accumulated:

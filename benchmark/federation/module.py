@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, InitVar, asdict, dataclass, field, replace
 from itertools import count
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,7 +45,6 @@ class Federation(LightningModule):
         groups: of samples whose metrics are also computed separately.
         metrics: besides the means of the task's own.
         engine_name: in `rollcall.benchmark.engines.ENGINES`.
-        client_memory: where the stored rows of clients are: in the memory of the module's device or of the host.
         classes: of clients, to measure their cumulative weights; None for no measurement.
         workers: threads that compute side by side; see `rollcall.benchmark.engines.kernels_of_one_thread`.
         t: rounds done, which is also the number of the next round.
@@ -68,7 +67,6 @@ class Federation(LightningModule):
     groups: Sequence[Groups] = ()
     metrics: Metrics = field(default_factory=Metrics)
     engine_name: str = "auto"
-    client_memory: Literal["device", "host"] = "device"
     classes: Classes | None = None
     workers: int = 1
 
@@ -78,11 +76,11 @@ class Federation(LightningModule):
         self.model = FlatTask(task)
         self.evaluator = Evaluator(task, self.workers)
         self.server: nn.Parameter = nn.Parameter(self.model.vector())
-        x, clients, on_host = self.server.detach(), self.data.clients, self.client_memory == "host"
-        self.state = StateBuffers(self.algorithm.init(x, clients), host=on_host)
+        x, clients = self.server.detach(), self.data.clients
+        self.state = StateBuffers(self.algorithm.init(x, clients))
         self.momentum: StateBuffers | None = None
         if self.local.keep_momentum:
-            self.momentum = StateBuffers(Rows.begin(torch.zeros_like(x), clients), host=on_host)
+            self.momentum = StateBuffers(Rows.begin(torch.zeros_like(x), clients))
         self.weights = None if self.classes is None else Weights(self.algorithm, self.classes, x.dtype)
         self.t = 0
         self.costs = Costs(seconds=None if self.participation.seconds(0) is None else 0.0)

@@ -58,12 +58,7 @@ class InUse(SettingError):
 
 
 class Damaged(SettingError):
-    """A file of a run folder cannot be read. The message names the file and the next step.
-
-    Args:
-        file: the damaged file.
-        reason: the fault.
-    """
+    """A file of a run folder cannot be read. The message names the file, the fault and the next step."""
 
     def __init__(self, file: Path, reason: str) -> None:
         super().__init__(
@@ -75,11 +70,7 @@ class Damaged(SettingError):
 
 
 class RunFolder:
-    """One trial's folder.
-
-    Args:
-        path: of the folder; `running` creates it.
-    """
+    """One trial's folder, which `running` creates."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -205,7 +196,7 @@ class RunFolder:
         status, faults = self.status, {}
         signed = status.get("signature", {})
         if "rows" in signed:
-            lines = self.metrics.read_bytes().splitlines(keepends=True) if self.metrics.exists() else []
+            lines = self._lines()
             ended = status.get("state") in ("finished", "diverged")
             if len(lines) < signed["rows"] or (ended and len(lines) > signed["rows"]):
                 faults[self.metrics] = f"it has {len(lines)} evaluations, and the run wrote {signed['rows']}"
@@ -300,9 +291,13 @@ class RunFolder:
         text = "".join(f"{json.dumps(row)}\n" for row in self.rows() if row["round"] <= t)
         finished = 0 if t < self._status["finished"] else self._status["finished"]
         self._update(finished=finished, signature=self._signature(text.encode()))  # first: a kill leaves more lines
-        if (self.metrics.read_bytes() if self.metrics.exists() else b"") != text.encode():
+        if b"".join(self._lines()) != text.encode():
             with replacing(self.metrics) as scratch:
                 scratch.write_text(text)
+
+    def _lines(self) -> list[bytes]:
+        """The lines of metrics.jsonl with their ends; none if there is no such file."""
+        return self.metrics.read_bytes().splitlines(keepends=True) if self.metrics.exists() else []
 
     def rows(self) -> list[dict[str, float]]:
         """The lines of metrics.jsonl; none if there is no such file. An unfinished last line is left out.
@@ -311,7 +306,7 @@ class RunFolder:
             Damaged: another line has no JSON object with a round.
         """
         rows: list[dict[str, float]] = []
-        lines = self.metrics.read_bytes().splitlines(keepends=True) if self.metrics.exists() else []
+        lines = self._lines()
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,18 +20,16 @@ class StateBuffers(nn.Module):
 
     Args:
         state: a dataclass of tensors, or of such dataclasses.
-        host: keep the stored rows of clients (`Rows.values`) in host memory when the module moves to a device.
     """
 
-    def __init__(self, state: Any, host: bool = False) -> None:
+    def __init__(self, state: Any) -> None:
         super().__init__()
         self._kind = type(state)
-        self._host = host
         self._names = [field.name for field in dataclasses.fields(state)]
         for name in self._names:
             value = getattr(state, name)
             if dataclasses.is_dataclass(value):
-                self.add_module(name, StateBuffers(value, host))
+                self.add_module(name, StateBuffers(value))
             else:
                 # Loading a checkpoint writes into buffers, so no two may share memory.
                 self.register_buffer(name, value.clone())
@@ -50,19 +48,6 @@ class StateBuffers(nn.Module):
 
     def _parts(self) -> list[Any]:
         return [getattr(self, name) for name in self._names]
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "StateBuffers":
-        """torch moves and casts modules through this method. Rows in host memory are cast but not moved."""
-        if not self._host or self._kind is not Rows:
-            super()._apply(fn, recurse)  # type: ignore[no-untyped-call, unused-ignore]
-            return self
-        values = self.get_buffer("values")
-
-        def cast_values(tensor: Tensor) -> Tensor:
-            return tensor.to(fn(tensor.new_empty(0)).dtype) if tensor is values else fn(tensor)
-
-        super()._apply(cast_values, recurse)  # type: ignore[no-untyped-call, unused-ignore]
-        return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         if self._kind is Rows and f"{prefix}values" in state_dict:
@@ -83,15 +68,8 @@ def refuse_what_cannot_fit(
 ) -> None:
     """Refuse a run whose state will not fit in the memory of the GPU, or without a GPU in that of the machine.
 
-    A round computes the next state while it still needs the last.
-
-    Args:
-        states: at first, of the method and of momentum that is kept; on the `meta` device they take no memory.
-        label: of the method.
-        d: parameters of the model.
-        participation: decides which clients have a row; the active sets depend only on (seed, t).
-        rounds: T.
-        numerics: decides where the state will be.
+    A round computes the next state while it still needs the last. `states` are the first ones, of the method and of
+    momentum that is kept; on the `meta` device they take no memory. The clients that take part have a row.
 
     Raises:
         SettingError: the state will not fit.
@@ -100,13 +78,8 @@ def refuse_what_cannot_fit(
     row = sum(buffer.numel() * buffer.element_size() for buffer in stored_rows(buffers))
     fixed = sum(buffer.numel() * buffer.element_size() for buffer in buffers.buffers()) - row
     name, size = "the machine", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    hint = ""
     if numerics.device != "cpu" and torch.cuda.is_available():
         name, size = "the GPU", torch.cuda.get_device_properties(0).total_memory
-        if numerics.client_memory == "host":
-            row = 0
-        elif row:
-            hint = ", or `numerics.client_memory: host`"
     if 2 * (fixed + row * (1 + m)) <= size:
         return
     seen = np.zeros(m, dtype=bool)
@@ -119,5 +92,5 @@ def refuse_what_cannot_fit(
         raise SettingError(
             f"algorithm.name: {label!r} is not allowed with {m:,} clients and {d:,} parameters: its state{rows} needs "
             f"{need / 2**30:,.1f} GiB (for two rounds), and {name} has {size / 2**30:,.1f} GiB; must be a method that "
-            f"stores less, fewer rounds or fewer clients{hint}"
+            f"stores less, fewer rounds or fewer clients"
         )

@@ -25,8 +25,6 @@ from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, replaci
 EVALUATIONS = "rollcall_evaluations"
 """The entry of a checkpoint with the number of evaluations up to its round."""
 
-ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu"}
-
 
 class Precision(NamedTuple):
     """One value of `numerics.dtype`; for `products` see `torch.set_float32_matmul_precision`."""
@@ -51,7 +49,7 @@ def trainer_of(
     return Trainer(
         max_epochs=1,
         max_steps=trial.rounds,
-        accelerator=ACCELERATORS[trial.numerics.device],
+        accelerator=trial.numerics.device,
         devices=1,
         precision=PRECISIONS[trial.numerics.dtype].lightning,
         callbacks=[OwnSignals(), Evaluations(lambda t: trial.evaluation.due(t, trial.rounds)), *callbacks],

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import stdev
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ from rollcall.benchmark.config.text import dumped
 from rollcall.benchmark.federation.run_folder import replacing
 from rollcall.benchmark.search.cells import Cell
 from rollcall.benchmark.search.study import Sample, best
+
+E = TypeVar("E", bound=Experiment)
 
 
 class How(Settings):
@@ -112,7 +114,7 @@ class Tuned(Settings):
             )
         return tuple(result.values())
 
-    def applied(self, experiment: Experiment) -> Experiment:
+    def applied(self, experiment: E) -> E:
         """The experiment with these settings; refused if the search was made for another one or another variant."""
         searched, asked = (
             f"{name} --variant {variant}" if variant else name

@@ -159,13 +159,8 @@ def probe(trial: Trial, federation: Federation, clients: int) -> Pace:
 class Probe(Participation, Callback):
     """The roll call and the clock of a probe: some clients, in turn, in even rounds, and none in odd rounds.
 
-    Args:
-        clients: m.
-        most: the most clients that an even round calls.
-
-    Attributes:
-        called: how many clients the next even round calls.
-        rounds, evaluation: seconds of each round, and of the last evaluation.
+    Of m `clients`, the next even round calls `called`, at `most` this many. Measured are the seconds of each of the
+    `rounds`, and of the last `evaluation`.
     """
 
     def __init__(self, clients: int, most: int) -> None:

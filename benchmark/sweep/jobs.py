@@ -60,23 +60,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
-
-    Attributes:
-        state: how it ended, in a word; `elsewhere`: another process runs it.
-        error: of a failed run, the error; of a diverged one, the quantity that was not finite.
-    """
+    """How a run ended (`elsewhere`: another process runs it), and the error of a failed or diverged one."""
 
     state: Literal["finished", "interrupted", "failed", "diverged", "elsewhere"]
     error: str = ""
 
 
 class Ends:
-    """How the jobs of a sweep ended.
-
-    Args:
-        jobs: of the sweep, those that ended before it included.
-        outcomes: of those that were started, by name.
+    """How the jobs of a sweep ended, those that ended before it included; `outcomes` has those that were started.
 
     Attributes:
         failed: the error of each failed job, by name.
@@ -117,14 +108,9 @@ def check_folders(jobs: Iterable[Job]) -> None:
 
 def check(jobs: Iterable[Job]) -> None:
     """Build one trial of every kind, so that a setting that is not allowed is refused before anything runs."""
-    seen = set()
-    for job in jobs:
-        if isinstance(job.trial, Analysis):
-            continue
-        kind = job.trial.model_copy(update={"seed": 0}).digest
-        if kind not in seen:
-            seen.add(kind)
-            build(job.trial)
+    kinds = {one.model_copy(update={"seed": 0}).digest: one for job in jobs if isinstance(one := job.trial, Trial)}
+    for trial in kinds.values():
+        build(trial)
 
 
 def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Trial | Analysis]) -> None:
@@ -168,7 +154,7 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
 def columns(federation: Federation) -> tuple[list[str], list[str]]:
     """The columns of the history of a trial without `round`, and the metrics over whole splits, `split/metric`.
 
-    The columns of groups of the latter, and those of a metric with several values, begin with such a name and a slash.
+    The columns of classes of the latter, and those of a metric with several values, begin with such a name and a slash.
     Which they are is known after the first evaluation.
     """
     names, whole = [], []

@@ -117,11 +117,9 @@ class Pool:
             ray_start.begin(self.options.address, trials=0 if self.options.gpus_per_trial else trials)
 
     def __call__(self, jobs: Sequence["Job"], tables: Callable[[Path], None] | None = None) -> "Ends":
-        """Run the jobs of one experiment that have not ended. A job that fails does not stop the others.
+        """Run those of all jobs of an experiment that have not ended. A job that fails does not stop the others.
 
-        Args:
-            jobs: all jobs of the sweep, those that have ended included.
-            tables: writes files into a folder at the end; they become artifacts of the experiment in MLflow.
+        At the end `tables` writes files into a folder; they become artifacts of the experiment in MLflow.
         """
         from rollcall.benchmark.sweep.jobs import Ends, run_inline
         from rollcall.benchmark.sweep.progress import View

@@ -30,10 +30,8 @@ class Entry:
     """How far a trial is, as its run folder says.
 
     Attributes:
-        experiment, name: of the trial.
         state: one of `STATES`; `interrupted` if its process has died, `damaged` if a file cannot be read.
-        round, rounds: done, and asked for.
-        rate: rounds per second, evaluations included; 0 if not known.
+        round, rounds: done, and asked for; `rate` of them per second, evaluations included; 0 if not known.
         metrics: the last evaluation of a running trial.
     """
 
@@ -97,18 +95,9 @@ class RoundsPerSecond(ProgressColumn):
 
 
 class View:
-    """The progress of a sweep, read from its run folders: a bar over all trials.
+    """The progress of a sweep, read from its run folders: a bar over all trials, finished ones included.
 
     Outside a terminal it is a line for each trial that ends, and one about the whole sweep every 30 seconds.
-
-    Args:
-        jobs: all trials of the sweep, finished ones included.
-        console: where it is drawn.
-
-    Attributes:
-        running: the names of the trials that run.
-        ended: the states of the trials that have ended, by name.
-        rounds: that are done, by name.
     """
 
     def __init__(self, jobs: Sequence["Job"], console: Console) -> None:

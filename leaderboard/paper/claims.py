@@ -8,10 +8,9 @@ from typing import Literal, get_args
 import numpy as np
 import pandas as pd
 
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.report import Claim, Size
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
+from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment, Size
 from rollcall.leaderboard.paper.quantities import (
     FEWEST,
     Best,
@@ -192,13 +191,13 @@ def weakest(verdicts: Iterable[Verdict]) -> Verdict:
     return next((verdict for verdict in ORDER if verdict in among), "data missing" if among else "not run")
 
 
-Results = tuple[Experiment, Sequence[Cell]]
+Results = tuple[PaperExperiment, Sequence[Cell]]
 """An experiment, or one with the changes of a variant, and its cells."""
 
 
 def check_claim(
     claim: Claim,
-    experiment: Experiment,
+    experiment: PaperExperiment,
     cells: Sequence[Cell],
     variant: Callable[[str], Results] | None = None,
     identified: ClaimResult | None = None,
@@ -232,7 +231,7 @@ def _misses(result: ClaimResult) -> bool:
     return any(place.size == "differs" for place in result.places)
 
 
-def _decide(claim: Claim, experiment: Experiment, cells: Sequence[Cell]) -> ClaimResult:
+def _decide(claim: Claim, experiment: PaperExperiment, cells: Sequence[Cell]) -> ClaimResult:
     """Decide a claim in the cells of one reading."""
     metric = claim.metric or experiment.report.metrics[0]
     metrics = [metric, *([claim.against] if claim.against else []), *([claim.per] if claim.per else [])]
@@ -265,7 +264,9 @@ def _groups(claim: Claim, pairs: Sequence[Pair]) -> list[list[Pair]]:
     return list(groups.values())
 
 
-def _place(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence[Pair], level: float) -> PlaceResult:
+def _place(
+    claim: Claim, metric: Metric, experiment: PaperExperiment, group: Sequence[Pair], level: float
+) -> PlaceResult:
     """The result at a place."""
     cells = [cell for pair in group for cell in pair if cell is not None]
     quantity: Quantity | None
@@ -311,7 +312,7 @@ def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
     return of_value and (claim.per is None or cell.measured(claim.per))
 
 
-def _too_short(claim: Claim, experiment: Experiment, cell: Cell) -> str:
+def _too_short(claim: Claim, experiment: PaperExperiment, cell: Cell) -> str:
     """How far a cell is from the size that decides the claim; empty if it has it."""
     own, size = claim.size or Size(), experiment.decides
     rounds = min(own.rounds or claim.last_round or size.rounds or cell.rounds, cell.rounds)
@@ -371,7 +372,7 @@ def _alike(cell: Cell, other: Cell, except_axes: Collection[str]) -> bool:
 
 
 def _quantity(
-    claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None
+    claim: Claim, metric: Metric, experiment: PaperExperiment, cell: Cell, other: Cell | None
 ) -> Estimate | Crossing | Later | None:
     """The claim's quantity at a place, seed by seed; None if a run diverged or no seed has a value in both cells."""
     if cell.diverged or (other is not None and other.diverged):
@@ -386,7 +387,7 @@ def _quantity(
     return geometric(values.to_numpy(), exact) if logarithmic else estimate(values.to_numpy(), exact)
 
 
-def _values(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, other: Cell | None) -> pd.Series:
+def _values(claim: Claim, metric: Metric, experiment: PaperExperiment, cell: Cell, other: Cell | None) -> pd.Series:
     """The values of a cell, or their differences or ratios to those of another one, by seed."""
 
     def of(cell: Cell, metric: Metric) -> pd.Series:
@@ -405,7 +406,7 @@ def _values(claim: Claim, metric: Metric, experiment: Experiment, cell: Cell, ot
     return (values / baseline if claim.over is not None else values - baseline).dropna()
 
 
-def _slope(claim: Claim, metric: Metric, experiment: Experiment, group: Sequence[Pair]) -> Estimate | None:
+def _slope(claim: Claim, metric: Metric, experiment: PaperExperiment, group: Sequence[Pair]) -> Estimate | None:
     """The exponent of the power of the claim's axis that the values of several cells follow; None if one is missing."""
     cells = [cell for pair in group for cell in pair if cell is not None]
     if len(group) < 2 or any(cell.diverged for cell in cells):

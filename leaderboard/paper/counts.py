@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from rollcall.benchmark.config.experiment import Experiment
-from rollcall.benchmark.config.report import Claim
 from rollcall.leaderboard.paper.claims import DECIDED, VERDICTS, ClaimResult, Verdict
+from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment
 from rollcall.leaderboard.paper.quantities import Quantity
 
 Kind = Literal["of the papers", "of the papers, by the released code", "about released code", "own checks"]
@@ -17,7 +16,7 @@ RELEASED = "as_released"
 LEVEL = 0.95
 """Of the intervals that decide claims."""
 
-Told = tuple[Experiment, str, ClaimResult]
+Told = tuple[PaperExperiment, str, ClaimResult]
 """A result, its experiment, and the variant that the claim is of; empty for the experiment's own."""
 
 
@@ -35,7 +34,7 @@ def of_papers(told: Iterable[Told]) -> list[Told]:
     return [one for one in told if kind_of(one[1], one[2].claim) == "of the papers"]
 
 
-def is_trained(experiment: Experiment, claim: Claim) -> bool:
+def is_trained(experiment: PaperExperiment, claim: Claim) -> bool:
     """Whether a claim is about a figure or table of the paper for which methods are trained; else it is theory."""
     if not any(word in claim.section for word in ("Fig", "Table")):
         return False

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.report import Reported
+from rollcall.leaderboard.paper.experiment import PaperExperiment, Reported
 
 FOLDER = Path(__file__).parents[1] / "reported"
 
@@ -44,7 +43,7 @@ class Printed:
         return f"the copy prints {self.shared} once for {' or '.join(self.among)}" if self.among else ""
 
 
-def printed(experiment: Experiment) -> list[Printed]:
+def printed(experiment: PaperExperiment) -> list[Printed]:
     """All printed numbers that an experiment is compared with.
 
     A label `this|that` in the file means that the copy prints one number for both, so that neither has one.

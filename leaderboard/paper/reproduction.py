@@ -16,9 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import AfterValidator, Field
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.report import Claim
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.comparison import VERSION, Comparison, pairs, versions
@@ -44,6 +42,7 @@ from rollcall.leaderboard.paper.counts import (
     tally,
     tally_of_verdicts,
 )
+from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment
 from rollcall.leaderboard.paper.quantities import FEWEST, Quantity, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, unit_of
@@ -88,7 +87,7 @@ class Message(Settings):
     """A core message of a paper. Its claims decide it.
 
     `number` is the statement whose numbers stand beside the message, `place` the labels of one of its places by axis,
-    and `reading` one of its readings; by default the first.
+    `reading` one of its readings (by default the first), and `what` says what the numbers are.
     """
 
     paper: Literal["PBC", "SUN", "FOC", "CAF", "HAR"]
@@ -98,6 +97,7 @@ class Message(Settings):
     number: str = ""
     place: dict[str, str] = Field({})
     reading: str = ""
+    what: str = ""
 
 
 class Statement(Settings):
@@ -140,7 +140,7 @@ class Judged:
         runs: those of its variants included.
     """
 
-    experiment: Experiment
+    experiment: PaperExperiment
     runs: Sequence[Run]
 
     @cached_property
@@ -216,7 +216,7 @@ class Judged:
 @cache
 def kept(name: str) -> Judged:
     """An experiment of the suite, judged by its kept results."""
-    experiment = Experiment.read(name)
+    experiment = PaperExperiment.read(name)
     return Judged(experiment, unarchive(experiment.home))
 
 
@@ -271,7 +271,7 @@ def statements() -> list[Statement]:
     return [validated(Statement, content) for content in load_yaml(STATEMENTS)]
 
 
-def agreement(experiment: Experiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
+def agreement(experiment: PaperExperiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
     """Lines: how many printed numbers agree with the measured ones, and those that differ.
 
     Only cells with all rounds and at least three seeds are judged. A number agrees if it is within the interval,
@@ -331,22 +331,22 @@ def messages(told: Sequence[Told]) -> list[ToldMessage]:
     """The core messages of the papers, each with the first verdict in `ORDER` of its claims, and with its numbers."""
     listed = [validated(Message, content) for content in load_yaml(MESSAGES)]
     own = [result for _, _, result in of_papers(told)]
-    return [_told(one, [result for result in own if result.claim.statement in one.statements]) for one in listed]
+    return [_told(one, own) for one in listed]
 
 
 def _told(message: Message, results: Sequence[ClaimResult]) -> ToldMessage:
-    """A core message with the numbers of the place that it names, or of the first one with a printed number."""
-    verdict = weakest(result.verdict for result in results)
-    places = [
+    """A core message with the numbers of the first place of its `number` that has the labels and the reading."""
+    verdict = weakest(result.verdict for result in results if result.claim.statement in message.statements)
+    places = (
         (result, place)
         for result in results
         for place in result.places
         if place.quantity is not None
-        and (not message.number or result.claim.statement == message.number)
+        and result.claim.statement == message.number
         and (not message.reading or place.reading == message.reading)
-        and all(place.labels.get(axis, label) == label for axis, label in message.place.items())
-    ]
-    result, place = next((one for one in places if one[1].printed is not None), places[0] if places else (None, None))
+        and message.place.items() <= place.labels.items()
+    )
+    result, place = next(places, (None, None))
     if result is None or place is None or place.quantity is None:
         return ToldMessage(message, verdict)
     unit = unit_of(result)
@@ -408,7 +408,7 @@ def origin(runs: Sequence[Run]) -> str:
     )
 
 
-def overrides(experiment: Experiment) -> dict[str, str]:
+def overrides(experiment: PaperExperiment) -> dict[str, str]:
     """The settings of each override by the labels that it is for."""
     texts = {}
     for override in experiment.overrides:

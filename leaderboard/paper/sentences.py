@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.report import Cause, Claim
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, PlaceResult, Verdict
+from rollcall.leaderboard.paper.experiment import Cause, Claim
 from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, Quantity
 from rollcall.leaderboard.render import finite
 

@@ -16,11 +16,12 @@ import numpy as np
 import pandas as pd
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, is_number
+from rollcall.benchmark.config.experiment import is_number
 from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.names import OWN, Style, label_name, label_names, label_text, labelled, style
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.reported import printed, printed_for
 from rollcall.leaderboard.plots.figure import (
     BLUE,
@@ -42,7 +43,6 @@ from rollcall.leaderboard.plots.figure import (
 )
 from rollcall.leaderboard.ranking import METHOD, Ranking, best_settings
 from rollcall.leaderboard.tables import span
-from rollcall.participation.analyses import RUNS_OVER
 
 MOST_ABOVE_START = 1e3
 """A logarithmic y axis ends at this multiple of the largest first value, so that a diverging curve leaves the plot."""
@@ -55,6 +55,15 @@ DECADES = 1e3
 
 MOST_ROWS = 24
 """Of more rows in a group, a ranking draws the best of each method by validation, if that was measured."""
+
+RUNS_OVER = {
+    "class_weights_sorted": "class, from the heaviest",
+    "probabilities_sorted": "client, from the rarest",
+    "probabilities_histogram": "part of [0, 1]",
+    "separation_distance": "R",
+    "separation_simulated": "R",
+}
+"""Meaning of the column `round` of an analysis, if not rounds."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ def ranking_figure(ranking: Ranking, over: str = "round") -> Figure:
     return _drawn(made, Report(log=log), over, notes=[note])
 
 
-def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "") -> Figure:
+def paper_figure(experiment: PaperExperiment, cells: Sequence[Cell], over: str = "") -> Figure:
     """The `subplots` of an experiment.
 
     The x axis has rounds and a line for each cell, with a band of one standard deviation over seeds. If the report
@@ -140,7 +149,7 @@ def paper_figure(experiment: Experiment, cells: Sequence[Cell], over: str = "") 
     return _drawn(made, experiment.report, over, experiment)
 
 
-def variants_figure(experiment: Experiment, cells: Mapping[str, Sequence[Cell]]) -> Figure:
+def variants_figure(experiment: PaperExperiment, cells: Mapping[str, Sequence[Cell]]) -> Figure:
     """The subplots of variants of an experiment, side by side.
 
     Args:
@@ -158,7 +167,7 @@ def variants_figure(experiment: Experiment, cells: Mapping[str, Sequence[Cell]])
     return _drawn(made, experiment.report, "round", experiment)
 
 
-def _scatter(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
+def _scatter(experiment: PaperExperiment, cells: Sequence[Cell]) -> Figure:
     """The first metric against each of the report's `against`: the means of each cell, in the style of its method."""
     report, metric = experiment.report, experiment.report.metrics[0]
     rows: list[Row] = []
@@ -194,7 +203,7 @@ def _scatter(experiment: Experiment, cells: Sequence[Cell]) -> Figure:
     return figure(views, {"long": rows}, f"{experiment.title}. {what}. Methods: {', '.join(styles)}.", 2, caption)
 
 
-def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
+def subplots(experiment: PaperExperiment, cells: Sequence[Cell]) -> list[Subplot]:
     """The subplots of an experiment.
 
     There is one for each panel (unless the report overlays them), each label of the report's `pictures` or `columns`,
@@ -239,7 +248,11 @@ def subplots(experiment: Experiment, cells: Sequence[Cell]) -> list[Subplot]:
 
 
 def _drawn(
-    made: Sequence[Subplot], report: Report, over: str, experiment: Experiment | None = None, notes: Sequence[str] = ()
+    made: Sequence[Subplot],
+    report: Report,
+    over: str,
+    experiment: PaperExperiment | None = None,
+    notes: Sequence[str] = (),
 ) -> Figure:
     """The figure of some subplots. Those of one row and one metric share their axes."""
     columns = 2 if report.drawn and len({subplot.metric for subplot in made}) in (2, 4) else 3
@@ -462,7 +475,7 @@ def _conditions(ranking: Ranking, group: Sequence[Cell]) -> str:
     return ", ".join(label_text(key, labels[0][key]) for key in differing)
 
 
-def _printed(experiment: Experiment, subplot: Subplot) -> list[Row]:
+def _printed(experiment: PaperExperiment, subplot: Subplot) -> list[Row]:
     """The final numbers that the paper prints for the lines of a subplot."""
     numbers, made = printed(experiment), []
     for name, cells in subplot.lines.items():
@@ -473,7 +486,7 @@ def _printed(experiment: Experiment, subplot: Subplot) -> list[Row]:
     return made
 
 
-def _stated(experiment: Experiment, subplot: Subplot) -> list[Row]:
+def _stated(experiment: PaperExperiment, subplot: Subplot) -> list[Row]:
     """The numbers of the paper, or of its released code, at single rounds: values, and rounds that reach a value."""
     metric = subplot.metric
     last = max(cell.rounds_run for cells in subplot.lines.values() for cell in cells)
@@ -539,7 +552,7 @@ def _places(cells: Sequence[Cell], across: Sequence[str]) -> list[dict[str, str]
     return [place for place in unique if not any(place.items() < other.items() for other in unique)]
 
 
-def _text(experiment: Experiment, labels: dict[str, str], axes: Sequence[str], method: str = "") -> str:
+def _text(experiment: PaperExperiment, labels: dict[str, str], axes: Sequence[str], method: str = "") -> str:
     """Labels as people read them: a panel by its title, and that of a method, if it is known, with its name."""
     words = []
     for axis in axes:
@@ -554,10 +567,12 @@ def _text(experiment: Experiment, labels: dict[str, str], axes: Sequence[str], m
     return ", ".join(word for word in words if word)
 
 
-def _x(experiment: Experiment, cells: Sequence[Cell]) -> str:
+def _x(experiment: PaperExperiment, cells: Sequence[Cell]) -> str:
     """The label of the x axis; an analysis may run over something else than rounds."""
     if experiment.report.x != "round":
         return label_name("axis", experiment.report.x)
     analyses = [experiment.panels[cell.labels["panel"]].analysis for cell in cells if cell.labels.get("panel")]
-    names = {RUNS_OVER.get(analysis["name"], "round") if analysis else "round" for analysis in analyses}
+    names = {
+        RUNS_OVER.get(analysis["name"].rpartition(":")[2], "round") if analysis else "round" for analysis in analyses
+    }
     return names.pop() if len(names) == 1 else "round"

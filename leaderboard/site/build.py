@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, file_of
+from rollcall.benchmark.config.experiment import file_of
 from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.leaderboard import render
@@ -28,6 +28,7 @@ from rollcall.leaderboard.names import label_name, label_text, labelled, method_
 from rollcall.leaderboard.paper import reproduction
 from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult
 from rollcall.leaderboard.paper.counts import kind_of, of_papers
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.findings import Findings
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
@@ -91,7 +92,7 @@ class Shown:
         agreement: how many printed numbers agree, and those that differ.
     """
 
-    experiment: Experiment
+    experiment: PaperExperiment
     name: str
     cells: Sequence[Cell]
     tables: Sequence[tuple[str, Table | None, int]] = ()
@@ -107,7 +108,7 @@ class Shown:
         return [run for cell in self.cells for run in cell.runs.values()]
 
 
-def collect(experiment: Experiment, name: str, runs: Sequence[Run]) -> Shown:
+def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Shown:
     """The results of an experiment: of a paper its table and claims; else a ranking.
 
     Args:

@@ -1,17 +1,19 @@
-"""What a page of a method or of a participation model says, read from its source file without importing it."""
+"""What a page of a method or of a participation model says, from its docstrings and declarations."""
 
 import ast
+import inspect
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
+from typing import Any
 
 from latex2mathml.converter import convert
 from markupsafe import Markup, escape
 
 from rollcall.benchmark.config.choice import KINDS
-from rollcall.benchmark.config.summaries import Definition, definition, definitions, first_sentence, source
+from rollcall.benchmark.config.text import first_sentence
 
 KNOWLEDGE = {
     "probability": "p, the probability that each client is active in the round",
@@ -48,15 +50,17 @@ class Part:
         name: as experiment files have it.
         text: the docstring that explains it.
         code: the source of its class or function.
-        trees: the syntax trees of its class and of that class's bases.
         states: the docstring of each dataclass beside it: what it keeps between rounds.
+        knows: the oracle knowledge that it may need, in words.
+        limit: where it converges, as it declares.
     """
 
     name: str
     text: str
     code: str
-    trees: tuple[Definition, ...] = ()
     states: dict[str, str] = field(default_factory=dict)
+    knows: list[str] = field(default_factory=list)
+    limit: str = "elsewhere"
 
     @property
     def summary(self) -> str:
@@ -86,24 +90,6 @@ class Part:
         """Its equations as MathML."""
         return [Markup(convert(line, display="block")) for line in equations(self.sections.get("Formula", ""))]
 
-    @cached_property
-    def knows(self) -> list[str]:
-        """The oracle knowledge that it may need, in words."""
-        members = (node for tree in self.trees for node in tree.body if isinstance(node, ast.FunctionDef))
-        first = next((node for node in members if node.name == "requires"), None)
-        texts = [node.value for node in ast.walk(first) if isinstance(node, ast.Constant)] if first else []
-        return [words for name, words in KNOWLEDGE.items() if name in texts]
-
-    @cached_property
-    def limit(self) -> str:
-        """Where it converges, as it declares."""
-        for tree in self.trees:
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Properties":
-                    given = {one.arg: one.value for one in node.keywords}.get("limit")
-                    return str(given.value) if isinstance(given, ast.Constant) else "optimum on average"
-        return "optimum on average"
-
     @property
     def bibtex(self) -> str:
         """An entry for its paper; empty if its docstring names none."""
@@ -126,16 +112,16 @@ def parts(kind: str) -> dict[str, Part]:
     Args:
         kind: `algorithm` or `participation`.
     """
-    return {name: _part(name, *where) for name, where in definitions(KINDS[kind].address).items()}
+    return {name: _part(name, kind, thing) for name, thing in KINDS[kind].known.items()}
 
 
 def own_part(name: str) -> Part:
-    """A method of the user's own, `file.py:Mine`; without text and code if its file is not here."""
+    """A method of the user's own, `file.py:Mine`; without text and code if its file is not here. It is not run."""
     file, _, wanted = name.rpartition(":")
     text = Path(file).read_text(encoding="utf-8") if file.endswith(".py") and Path(file).is_file() else ""
     for node in ast.parse(text).body:
-        if isinstance(node, Definition) and node.name == wanted:
-            return Part(name, ast.get_docstring(node) or "", ast.get_source_segment(text, node) or "", (node,))
+        if isinstance(node, ast.ClassDef) and node.name == wanted:
+            return Part(name, ast.get_docstring(node) or "", ast.get_source_segment(text, node) or "")
     return Part(name, "", "")
 
 
@@ -168,21 +154,15 @@ def words(text: str) -> Markup:
     return Markup(text)
 
 
-def _part(name: str, module: str, node: Definition) -> Part:
-    text, tree = source(module), ast.parse(source(module))
+def _part(name: str, kind: str, thing: Callable[..., Any]) -> Part:
+    module, code = sys.modules[thing.__module__], inspect.getsource(thing).rstrip()
+    if kind != "algorithm":
+        return Part(name, inspect.cleandoc(thing.__doc__ or ""), code)
+    beside = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__]
     states = {
-        one.name: ast.get_docstring(one) or ""
-        for one in tree.body
-        if isinstance(one, ast.ClassDef) and one.name != node.name and one.decorator_list and not one.bases
+        one.__name__: inspect.getdoc(one) or "" for one in beside if is_dataclass(one) and one.__bases__ == (object,)
     }
-    code = text.splitlines()[min(one.lineno for one in (node, *node.decorator_list)) - 1 : node.end_lineno]
-    told = ast.get_docstring(tree) if module.startswith("rollcall.algorithms.") else ast.get_docstring(node)
-    return Part(name, told or "", "\n".join(code), tuple(_with_bases(module, node)), states)
-
-
-def _with_bases(module: str, node: Definition) -> Iterator[Definition]:
-    yield node
-    for base in node.bases if isinstance(node, ast.ClassDef) else ():
-        inner = base.value if isinstance(base, ast.Subscript) else base
-        if isinstance(inner, ast.Name) and inner.id not in ("Algorithm", "Generic", "ABC"):
-            yield from _with_bases(*definition(module, inner))
+    requires: Any = inspect.getattr_static(thing, "requires")  # names, or a property that returns names
+    named = inspect.getsource(requires.fget) if getattr(requires, "fget", None) else str(requires)
+    knows = [words for key, words in KNOWLEDGE.items() if re.search(rf"['\"]{key}['\"]", named)]
+    return Part(name, inspect.cleandoc(module.__doc__ or ""), code, states, knows, thing().properties.limit)

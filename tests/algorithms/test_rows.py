@@ -9,7 +9,7 @@ from rollcall.algorithms import ALGORITHMS, Round, Rows
 from rollcall.benchmark.conformance.subject import LR, MASK, Quadratics
 from rollcall.benchmark.conformance.subject import H as CURVATURES
 from rollcall.benchmark.conformance.subject import U as TARGETS
-from rollcall.benchmark.federation.state import StateBuffers, stored_rows
+from rollcall.benchmark.federation.state import StateBuffers
 
 
 def ids(*clients):
@@ -54,13 +54,13 @@ WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe", "fedd
 WITH_OPTIONS = [*((name, {}) for name in WITH_ROWS), ("amplified_scaffold", {"P": 4})]
 
 
-def run(name, options, device, host):
-    """The models of ten rounds, computed on a device, with rows there or on the host."""
+def run(name, options, device):
+    """The models of ten rounds, computed on a device."""
     method, path = ALGORITHMS[name](**options), []
     u, h = torch.tensor(TARGETS).to(device), torch.tensor(CURVATURES).to(device)
     K = torch.full((len(TARGETS),), 3).to(device)
     x = torch.zeros(2, dtype=torch.float64, device=device)
-    buffers = StateBuffers(method.init(torch.zeros(2, dtype=torch.float64), len(TARGETS)), host=host).to(device)
+    buffers = StateBuffers(method.init(torch.zeros(2, dtype=torch.float64), len(TARGETS))).to(device)
     for t, on in enumerate(MASK):
         active = torch.from_numpy(np.flatnonzero(on)).to(device)
         call = Round(t, active, LR, torch.full((5,), 0.2, dtype=torch.float64, device=device))
@@ -68,34 +68,13 @@ def run(name, options, device, host):
         buffers.set(state)
         x = x if update is None else x + update
         path.append(x.to("cpu").tolist())
-    assert {part.device.type for part in stored_rows(buffers)} == {"cpu" if host else torch.device(device).type}
-    others = [part for name, part in buffers.named_buffers() if not name.endswith("values")]
-    assert {part.device.type for part in others} == {torch.device(device).type}
+    assert {part.device.type for part in buffers.buffers()} == {torch.device(device).type}
     return path
 
 
 @pytest.mark.parametrize(("name", "options"), WITH_OPTIONS, ids=str)
-def test_rows_on_the_host_of_another_device(name, options):
+def test_states_follow_to_another_device(name, options):
     with torch.no_grad():
-        expected = run(name, options, "cpu", host=False)
-        assert run(name, options, "cpu", host=True) == expected
+        expected = run(name, options, "cpu")
         with Elsewhere():
-            assert run(name, options, THERE, host=False) == expected
-            assert run(name, options, THERE, host=True) == expected
-
-
-def test_only_what_is_asked_for_goes_from_one_device_to_the_other():
-    m, d = 1000, 3
-    kept = Rows.begin(torch.zeros(d), m).put(torch.arange(500), torch.ones(500, d))
-    with torch.no_grad(), Elsewhere() as device:
-        kept = Rows(kept.values, kept.place.to(THERE))
-        clients = torch.tensor([7, 900]).to(THERE)
-        device.sent.clear()
-        found = kept[clients]
-        assert device.sent == [("cpu", 2), ("meta", 2, d)]
-        device.sent.clear()
-        kept.put(clients, found)
-        assert device.sent == [("cpu", 2), ("cpu", 2, d)]
-        device.sent.clear()
-        kept.mean()
-        assert device.sent == [("meta", d)]
+            assert run(name, options, THERE) == expected

@@ -14,7 +14,8 @@ import torch
 from rollcall import simulate
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.config.experiment import Experiment, names, places
+from rollcall.benchmark.config.experiment import names, places
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import recording, trace
 from rollcall.tasks import Batches, datasets
 from rollcall.tasks.base import ClientData
@@ -116,7 +117,7 @@ def run(trial):
 
 @pytest.mark.parametrize("name", names())
 def test_two_rounds_of_every_cell(name, seen):
-    experiment = Experiment.read(name)
+    experiment = PaperExperiment.read(name)
     for reading in (experiment, *map(experiment.as_, experiment.variants)):
         measured = set()
         for place in places(reading):

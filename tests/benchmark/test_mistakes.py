@@ -203,7 +203,7 @@ MISTAKES = {
 LOOP = """
 import contextlib, io, json, sys
 from pathlib import Path
-from rollcall.benchmark.cli import main
+from rollcall.cli import main
 said = {}
 for name, (text, arguments) in json.loads(Path("mistakes.json").read_text()).items():
     Path("mine.py").write_text(text)

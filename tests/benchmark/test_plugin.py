@@ -47,7 +47,7 @@ def test_a_trial_uses_it(installed):
 
 
 def test_the_list_has_it(installed):
-    command = [sys.executable, "-m", "rollcall.benchmark.cli", "list", "--json"]
+    command = [sys.executable, "-m", "rollcall.cli", "list", "--json"]
     environment = os.environ | {"PYTHONPATH": str(installed)}
     listed = json.loads(subprocess.run(command, capture_output=True, text=True, env=environment).stdout)
     summary = "rollcall_example:SquareRoot, of the installed package rollcall-example"

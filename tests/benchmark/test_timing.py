@@ -73,7 +73,7 @@ def test_short_rounds_are_repeated(monkeypatch):
 
 
 def test_the_grid_leaves_out_more_active_than_clients():
-    cases = grid("digits", ["sequential", "vectorised"], "cpu", [2, 10], [1, 5], [5], [16])
+    cases = grid("digits", ["sequential", "vectorised"], "cpu", [2, 10], [1, 5], 5, 16)
     assert [(case.clients, case.active) for case in cases[::2]] == [(2, 1), (10, 1), (10, 5)]
     assert [case.engine for case in cases] == ["sequential", "vectorised"] * 3
 
@@ -86,14 +86,14 @@ def test_the_grid_leaves_out_more_active_than_clients():
             ["sequental"],
             r"engine: 'sequental' is not allowed; must be one of auto, sequential, vectorised",
         ),
-        ("active", [0], r"active: 0 is not allowed; must be at least 1"),
-        ("active", [50, 20], r"active: 20 is not allowed; must be at most 10, the clients"),
+        ("active", [0], r"active: 0 is not allowed; must be in 1 to 10, the clients"),
+        ("active", [50, 20], r"active: 20 is not allowed; must be in 1 to 10, the clients"),
     ],
 )
 def test_what_is_not_allowed(option, value, message):
-    given = {"task": "digits", "engines": ["sequential"], "device": "cpu", "clients": [10], "active": [1], "steps": [5]}
+    given = {"task": "digits", "engines": ["sequential"], "device": "cpu", "clients": [10], "active": [1], "steps": 5}
     with pytest.raises(SettingError, match=message):
-        grid(**given | {"batch": [16], option: value})
+        grid(**given | {"batch": 16, option: value})
 
 
 def test_the_command_prints_rows_as_json(capsys):

@@ -9,7 +9,8 @@ import torch
 
 from rollcall import simulate
 from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.experiment import places
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import Population
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
@@ -87,7 +88,7 @@ def test_results(tmp_path, monkeypatch):
 def test_a_clock(tmp_path):
     file = tmp_path / "my_clock.yaml"
     file.write_text(re.findall(r"```yaml\n(.*?)```", (PAGES / "clock.md").read_text(), re.DOTALL)[0])
-    experiment = Experiment.read(str(file))
+    experiment = PaperExperiment.read(str(file))
     trial = next(iter(places(experiment))).trial
     history = simulate(trial.model_copy(update={"rounds": 3})).history
     assert 0 < history["time/seconds"].iloc[-1] <= 3 * 4

@@ -108,7 +108,7 @@ def test_every_choice_and_option_is_listed(kind):
 def test_every_command_and_public_name_is_listed():
     commands = reference.command_page()
     assert "## `rollcall leaderboard`" in commands
-    assert "* [`check`](#rollcall-check): Run the conformance checks on parts, your own included" in commands
+    assert "* [`check`](#rollcall-check): Run the conformance checks on parts, and explain each failure" in commands
     assert "…" not in commands
     page = reference.api_page()
     assert "simulate(trial: Trial | dict[str, Any] | str | Path, *, folder: Path | str | None = None" in page

@@ -14,10 +14,10 @@ PARTS = ("small", "sorted_by_label", "ramp", "lottery", "Weekdays", "LargestErro
 NOTEBOOK = """
 import contextlib, io, json, shlex, sys
 from pathlib import Path
-from rollcall.benchmark.cli import main
-import rollcall.benchmark.cli.run, rollcall.benchmark.sweep.pool
+from rollcall.cli import main
+import rollcall.cli.run, rollcall.benchmark.sweep.pool
 # One trial after another, without MLflow.
-rollcall.benchmark.sweep.pool.find_spec = rollcall.benchmark.cli.run.find_spec = lambda name: None
+rollcall.benchmark.sweep.pool.find_spec = rollcall.cli.run.find_spec = lambda name: None
 sys.path.insert(0, "")
 outputs, variables = [], {}
 for cell in json.loads(sys.stdin.read()):

@@ -7,7 +7,6 @@ import pytest
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.runs import Run
 from tests.support.results import experiment, runs
 
 ACCURACY = Metric("test/accuracy")
@@ -51,10 +50,8 @@ def test_own_runs_replace_kept_ones_only_if_as_long_and_as_many(rounds, skip, co
 
 def test_a_run_that_was_evaluated_otherwise_has_no_place():
     made = experiment()
-    seldom = [
-        Run(run.tags, run.settings | {"evaluation.every": "50"}, run.history) for run in runs(made, lambda *_: 0.5)
-    ]
-    assert not any(cell.runs for cell in cells(made, seldom))
+    seldom = experiment(trial=made.trial | {"evaluation": {"every": 50}})
+    assert not any(cell.runs for cell in cells(made, runs(seldom, lambda *_: 0.5)))
 
 
 def test_a_mean_over_seeds_is_after_equal_rounds():

@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.leaderboard.frames import history, runs
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import archive
 from tests.support import results
 from tests.support.command import TINY, rollcall
@@ -18,7 +18,9 @@ def file(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("rollcall.leaderboard.runs.PACKAGE", tmp_path / "kept")
     path = str(tmp_path / "mine.yaml")
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(TINY))
-    made = results.runs(Experiment.read(path), lambda labels, seed: [3.0, 2.0, 1.0 + seed], metric="train/distance")
+    made = results.runs(
+        PaperExperiment.read(path), lambda labels, seed: [3.0, 2.0, 1.0 + seed], metric="train/distance"
+    )
     archive(
         [run for run in made if run.settings["algorithm"] == "fedavg"], "mine", ["train/distance"], tmp_path / "kept"
     )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rollcall.algorithms import ALGORITHMS
-from rollcall.benchmark.config.digest import flatten, plain
-from rollcall.benchmark.config.experiment import Experiment, names, places
+from rollcall.benchmark.config.digest import flatten, serialised
+from rollcall.benchmark.config.experiment import names, places
 from rollcall.leaderboard.names import (
     OWN,
     _names,
@@ -18,6 +18,7 @@ from rollcall.leaderboard.names import (
     paper_of,
     style,
 )
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import MODELS
 from rollcall.tasks import MODELS as NETWORKS
 from rollcall.tasks import TASKS
@@ -93,8 +94,8 @@ def test_labels_with_one_name_stay_as_they_are() -> None:
 
 def methods(name: str) -> frozenset[str]:
     """The methods of an experiment."""
-    choices = [place.spec["algorithm"] for place in places(Experiment.read(name)) if "algorithm" in place.spec]
-    return frozenset(flatten(plain({"algorithm": one}))["algorithm"] for one in choices)
+    choices = [place.spec["algorithm"] for place in places(PaperExperiment.read(name)) if "algorithm" in place.spec]
+    return frozenset(flatten(serialised({"algorithm": one}))["algorithm"] for one in choices)
 
 
 def test_the_methods_of_every_experiment_look_different_to_everybody() -> None:

@@ -5,6 +5,7 @@ import math
 import pandas as pd
 import pytest
 
+from rollcall.benchmark.config.digest import nested
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
@@ -76,7 +77,9 @@ AXIS = Axis("participation", frozenset({"p", "participation"}), LABELS)
 
 def tried(value, **settings):
     history = pd.DataFrame({"train/bias": [value]}, index=[10])
-    return Run({"algorithm": "a", "seed": "0"}, {"algorithm": "a", "seed": "0", "rounds": "10", **settings}, history)
+    return Run(
+        {"algorithm": "a", "seed": "0"}, nested({"algorithm": "a", "seed": "0", "rounds": "10", **settings}), history
+    )
 
 
 TRIED = [tried(0.5, **dict(OFTEN)), tried(-0.1, **dict(SINE)), tried(-0.9, participation="cyclic", p="1")]
@@ -194,7 +197,7 @@ def run(method, seed, accuracies, losses=None, rounds=None, **settings):
     history = pd.DataFrame({"test/accuracy": accuracies, "train/loss": losses or accuracies}, index=index)
     flat = {"algorithm": method, "seed": str(seed), "rounds": str(rounds), "task": "digits", **settings}
     tags = {"algorithm": method.rpartition(":")[2], "seed": str(seed), "commit": "abc", "version": "1"}
-    return Run(tags, flat, history)
+    return Run(tags, nested(flat), history)
 
 
 def method(cell):
@@ -282,7 +285,7 @@ def test_the_table_of_a_ranking():
 
 
 def diverging(run, t):
-    return Run(run.tags | {"rollcall.diverged": str(t)}, run.settings, run.history[run.history.index < t])
+    return Run(run.tags | {"rollcall.diverged": str(t)}, run.spec, run.history[run.history.index < t])
 
 
 def test_a_cell_with_a_diverged_run_has_no_mean_and_ranks_last():

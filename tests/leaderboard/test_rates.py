@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.experiment import places
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import unarchive
 
 ACCURACY = {"leaf_synthetic": "validation/accuracy/per_client", "mnist": "validation/accuracy"}
@@ -43,7 +44,7 @@ def means(pairs, evaluations):
     }
 
 
-FIGURES = [Experiment.read(f"ca_fed/fig{number}") for number in (1, 2, 3, 4, 5)]
+FIGURES = [PaperExperiment.read(f"ca_fed/fig{number}") for number in (1, 2, 3, 4, 5)]
 READINGS = [one.as_(variant) for one in FIGURES[:2] for variant in ("shared", "fitted")]
 
 
@@ -87,5 +88,5 @@ def test_the_fitted_labelling_has_the_gap_nearest_to_the_printed_one():
     best = {key: max(np.mean(seeds) for seeds in pairs.values()) for key, pairs in found.items()}
     gaps = {step: best[step, "ca_fed"] - best[step, "more_available"] for step, _ in best}
     assert len(gaps) == 4
-    fitted = places(Experiment.read("ca_fed/fig2").as_("fitted"))[0].settings["task.labelling"]
+    fitted = places(PaperExperiment.read("ca_fed/fig2").as_("fitted"))[0].settings["task.labelling"]
     assert min(gaps, key=lambda step: abs(gaps[step] - 0.038)) == float(fitted)

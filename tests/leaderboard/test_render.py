@@ -117,16 +117,6 @@ def test_a_table_wider_than_the_terminal_is_split_between_groups():
     assert parts == {80: [a + b + c + d + e], 60: [a + b + c + d, a + e], 40: [a + b + c, a + d + e]}
 
 
-def test_sizes_that_would_fill_a_part_of_their_own_stand_in_the_caption_if_all_rows_have_them():
-    columns = [Column(name, words=True, group=group) for name, group in [("m", ""), ("x", "x"), ("seeds", "size")]]
-    rows = [["a" * 10, "b" * 10, 2], ["c" * 10, "d" * 10, 2]]
-    wide, narrow = (shown(Table(columns, rows, "how"), width) for width in (60, 20))
-    assert wide[-1] == ["how"]
-    assert ["m", "x", "seeds"] in wide
-    assert narrow[-1] == ["seeds", "2;", "how"]
-    assert sum(line[0] == "m" for line in narrow) == 1
-
-
 def test_a_terminal_narrower_than_one_part_breaks_entries_and_loses_none():
     columns = [Column("method", words=True), Column("x", group="x")]
     table = Table(columns, [["long words here", number(0.25, 0.5, "{:.4f}".format)]], "how")

@@ -20,7 +20,7 @@ from rollcall.leaderboard.runs import Run, archive, load, own, unarchive
 from tests.support.results import COMPARED, ends, runs
 
 HISTORY = {"a": [8.0, 4.0, 2.0, 1.0], "b": [0.0, 0.5, math.nan, 1.0], "cost/floats_up": [50.0, 100.0, 150.0, 200.0]}
-RUN = Run({}, {"rounds": "40"}, pd.DataFrame(HISTORY, [10, 20, 30, 40]))
+RUN = Run({}, {"rounds": 40}, pd.DataFrame(HISTORY, [10, 20, 30, 40]))
 FLOATS = Metric("cost/floats_up")
 
 
@@ -51,8 +51,8 @@ def test_final_values(name, options, value):
 
 def test_a_window_that_is_not_covered_has_no_mean():
     """Table I averages the last 100 rounds; runs that were evaluated twice in them had a mean."""
-    settings = {"evaluation.every": "150", "evaluation.last.rounds": "100", "evaluation.last.every": "10"}
-    settings |= {"evaluation.splits": "[test]", "evaluation.last.splits": "[train, test]", "rounds": "300"}
+    last = {"rounds": 100, "every": 10, "splits": ["train", "test"]}
+    settings = {"evaluation": {"every": 150, "last": last, "splits": ["test"]}, "rounds": 300}
     due = [*range(210, 301, 10)]
     run = Run({}, settings, pd.DataFrame({"test/a": [float(t) for t in due], "train/a": 1.0}, due))
     assert run.window(Metric("test/a"), 100).index.tolist() == due
@@ -62,11 +62,11 @@ def test_a_window_that_is_not_covered_has_no_mean():
         assert math.isnan(Run({}, settings, run.history.drop(lost)).final(Metric("test/a"), 100))
     assert run.final(Metric("test/a"), 150) == 255.0  # no evaluation is due after rounds 151 to 200
     assert math.isnan(run.final(Metric("test/a"), 151))  # the one after round 150 was not made
-    assert math.isnan(Run({}, settings | {"rounds": "60"}, run.history).final(Metric("test/a"), 100))
+    assert math.isnan(Run({}, settings | {"rounds": 60}, run.history).final(Metric("test/a"), 100))
 
 
 def test_a_threshold_is_looked_for_in_regular_evaluations():
-    run = Run({}, RUN.settings | {"evaluation.every": "20"}, RUN.history)
+    run = Run({}, RUN.spec | {"evaluation": {"every": 20}}, RUN.history)
     assert run.final(Metric("round_of:a>=2")) == 20.0
     assert run.final(Metric("round_of:a>=8")) == math.inf  # reached after round 10 only
     assert RUN.final(Metric("round_of:a>=8")) == 10.0
@@ -79,13 +79,13 @@ def test_a_run_as_it_was_earlier():
 
 
 def test_the_runs_of_a_cell_differ_in_their_seeds_alone():
-    one, other = (Run({}, {"rounds": "40", "seed": seed, "local.lr": "1"}, RUN.history) for seed in "01")
+    one, other = (Run({}, {"rounds": 40, "seed": seed, "local": {"lr": 1}}, RUN.history) for seed in (0, 1))
     assert one.cell == other.cell
     assert one.cell != one.until(10).cell
 
 
 def test_the_evaluation_of_the_untrained_model_is_never_part_of_a_mean():
-    run = Run({}, {"rounds": "20"}, pd.DataFrame({"a": [8.0, 4.0, 2.0]}, [0, 10, 20]))
+    run = Run({}, {"rounds": 20}, pd.DataFrame({"a": [8.0, 4.0, 2.0]}, [0, 10, 20]))
     assert run.final(Metric("a"), last_rounds=20) == 3.0
     assert math.isnan(run.final(Metric("a"), last_rounds=100))
     analysis = Run({}, {"analysis": "x"}, run.history)  # its rows are not rounds of training
@@ -173,6 +173,8 @@ def test_no_mean_mixes_versions_of_the_users_code(store, tmp_path, capsys):
     assert "left out: 3 runs of another version of your code (Mine)" in capsys.readouterr().err
     (tmp_path / "mine.py").write_text(method.format("version = 0"))  # the edit is taken back
     assert [run.tags["seed"] for run in own(store, "tiny")] == ["0", "1", "2", "3"]
+    (tmp_path / "mine.py").write_text(method.format("version = 2"))  # as which it was not run
+    assert [run.tags["seed"] for run in own(store, "tiny")] == ["3"]
     (tmp_path / "mine.py").unlink()
     assert [run.tags["seed"] for run in own(store, "tiny")] == ["0", "3"]
 
@@ -192,9 +194,9 @@ def test_a_server_that_does_not_answer_costs_seconds(store, silent, tmp_path, ca
 
 def test_a_leaderboard_needs_no_mlflow(store, tmp_path, capsys, monkeypatch):
     for module in (
-        "rollcall.leaderboard.cli.leaderboard",
+        "rollcall.leaderboard.boards",
         "rollcall.leaderboard.runs",
-        "rollcall.benchmark.cli.run",
+        "rollcall.cli.run",
         "rollcall.benchmark.sweep.pool",
     ):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: None, raising=False)
@@ -238,14 +240,14 @@ def test_the_search_and_the_winners_rerun_are_told_apart(store, tmp_path, capsys
 
 
 def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys, monkeypatch):
-    from rollcall.benchmark.config.experiment import Experiment
+    from rollcall.leaderboard.paper.experiment import PaperExperiment
     from rollcall.leaderboard.runs import archive
     from tests.support.results import runs
 
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "mine.yaml"
     file.write_text(yaml.safe_dump(TINY | {"source": "[X] Fig. 1"}))
-    kept = runs(Experiment.read(str(file)), lambda *_: 2.0, rounds=20, metric="train/distance")
+    kept = runs(PaperExperiment.read(str(file)), lambda *_: 2.0, rounds=20, metric="train/distance")
     archive(kept, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
     rollcall(capsys, "run", str(file), "--executor", "inline", "--only", "algorithm=fedavg,seed=0")
     rollcall(capsys, "run", str(file), "--executor", "inline", "--only", "algorithm=fedpbc")
@@ -291,7 +293,7 @@ def test_of_two_archives_the_longer_run_of_a_trial_counts_and_of_equal_ones_the_
 
 def test_a_shorter_run_replaces_no_longer_one(tmp_path):
     whole, short = (runs(COMPARED, lambda *_: 0.5, rounds=rounds)[0] for rounds in (100, 50))
-    short = replace(short, settings=short.settings | {"local.lr": "written otherwise"})  # of the same trial
+    short = replace(short, spec=short.spec | {"local": {"lr": "written otherwise"}})  # of the same trial
     archive([whole], "paper/fig", ["test/accuracy"], tmp_path)
     archive([short], "paper/fig", ["test/accuracy"], tmp_path)
     assert [run.rounds for run in unarchive("paper/fig", tmp_path)] == [100]

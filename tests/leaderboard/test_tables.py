@@ -97,7 +97,7 @@ def test_a_cell_with_a_diverged_seed_has_no_mean(numbers):
         return often and (method == "mifa" or seed == "0")
 
     made = [
-        Run(run.tags | ({"rollcall.diverged": "50"} if diverging(run) else {}), run.settings, run.history)
+        Run(run.tags | ({"rollcall.diverged": "50"} if diverging(run) else {}), run.spec, run.history)
         for run in runs(COMPARED, ends)
     ]
     found = cells(COMPARED, made)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rollcall.benchmark.cli import main
+from rollcall.cli import main
 
 TINY = {
     "title": "Tiny",

@@ -2,8 +2,9 @@
 
 import pandas as pd
 
-from rollcall.benchmark.config.digest import flatten, plain
-from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.digest import serialised
+from rollcall.benchmark.config.experiment import places
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run
 
 TASK = {"name": "quadratic", "targets": [[0.0], [1.0]]}
@@ -26,7 +27,7 @@ def experiment(**changes):
         },
         "report": {"metrics": {"test/accuracy": "max"}},
     }
-    return Experiment.model_validate(content | changes)
+    return PaperExperiment.model_validate(content | changes)
 
 
 def runs(of, ends, rounds=None, metric="test/accuracy", skip=()):
@@ -48,7 +49,7 @@ def runs(of, ends, rounds=None, metric="test/accuracy", skip=()):
         index = [0, spec.get("rounds", 1)] if not isinstance(value, list) else [10 * i for i in range(len(value))]
         history = pd.DataFrame({metric: value if isinstance(value, list) else [0.0, value]}, index=index)
         tags = {"seed": str(place.seed), "commit": "abc", "version": "1", "rollcall.trial": place.digest}
-        found.append(Run(tags | {"rollcall.seconds": "36.0", "device": "cpu"}, flatten(plain(spec)), history))
+        found.append(Run(tags | {"rollcall.seconds": "36.0", "device": "cpu"}, serialised(spec), history))
     return found
 
 

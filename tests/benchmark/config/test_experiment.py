@@ -96,7 +96,7 @@ def test_panels_share_an_axis_that_is_no_setting():
     panels = {
         "measured": {"grid": {"far": {"1": {"rounds": 5, "local.lr": 0.1}, "2": {"rounds": 6, "local.lr": 0.2}}}},
         "limit": {
-            "analysis": {"name": "prop1_limit", "targets": [0, 1]},
+            "analysis": {"name": "rollcall.benchmark.experiments.fedpbc.analyses:prop1_limit", "targets": [0, 1]},
             "grid": {"far": {"1": {"analysis.probability": [1, 0.5]}, "2": {"analysis.probability": [1, 0.25]}}},
         },
     }
@@ -126,7 +126,6 @@ def test_an_error_names_the_panel(change, complaint):
         trials(Experiment.model_validate(BASE | {"panels": {"short": {}, "long": change}}))
 
 
-CLAIM = {"says": "so", "tag": "ours", "least": 0, "along": "algorthm"}
 VARIANT = {"about": "more"}
 
 
@@ -143,9 +142,6 @@ def override(**when):
         ({"report": {"pictures": ["seed"]}}, "report.pictures: 'seed' is not allowed; must be one of panel, algorithm, local.lr"),
         ({"report": {"x": "foo"}}, "report.x: 'foo' is not allowed; must be one of round, gradients, floats, seconds, panel, algorithm, local.lr"),
         ({"report": {"x": "seed"}}, "report.x: 'seed' is not allowed; must be one of round, gradients, floats, seconds, panel, algorithm, local.lr"),
-        ({"claims": [CLAIM]}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
-        ({"claims": [CLAIM | {"along": None, "slope": "algorithm"}]}, "claims: slope: 'algorithm' is not allowed; must be one of local.lr"),
-        ({"variants": {"v": VARIANT | {"claims": [CLAIM]}}}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
         ({"variants": {"v": VARIANT | {"grid": {"local.steps": [1]}}}}, "variants.v.grid: 'local.steps' is not allowed; must be one of seed, algorithm, local.lr"),
         (override(algorithm="fedav"), "overrides.1.when.algorithm: 'fedav' is not allowed; must be one of fedavg, mifa"),
         (override(algo="fedavg"), "overrides.1.when: 'algo' is not allowed; must be one of panel, algorithm, local.lr"),
@@ -164,7 +160,7 @@ def test_an_axis_or_a_label_that_no_grid_has_is_refused(change, complaint):
 
 def test_a_variant_changes_labels_of_all_grids():
     content = BASE | {"panels": {"a": {}, "b": {"grid": {"local.lr": [0.1, 0.2]}}}}
-    variants = {"v": VARIANT | {"grid": {"local.lr": {"0.1": 0.3}}, "claims": [CLAIM | {"along": "local.lr"}]}}
+    variants = {"v": VARIANT | {"grid": {"local.lr": {"0.1": 0.3}}}}
     report = {"columns": ["panel"], "pictures": ["algorithm"], "x": "local.lr"}
     varied = validated(Experiment, content | {"report": report, "variants": variants}).as_("v")
     assert [trial.local.lr for trial in trials(varied)][4:] == [0.3, 0.2] * 4
@@ -196,33 +192,28 @@ def test_readable_errors(text, complaint, tmp_path):
 
 
 def test_an_experiment_made_of_anothers_trials(tmp_path):
-    base = {key: value for key, value in BASE.items() if key != "name"} | {
-        "claims": [{"says": "so", "tag": "ours", "least": 0}]
-    }
+    base = {key: value for key, value in BASE.items() if key != "name"}
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(base))
-    other = {"title": "O", "base": str(tmp_path / "base.yaml"), "subset": {"algorithm": "mifa"}, "claims": []}
+    other = {"title": "O", "base": str(tmp_path / "base.yaml"), "subset": {"algorithm": "mifa"}}
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
     found = Experiment.read(str(tmp_path / "other.yaml"))
     assert cells(found) == [(0, "mifa"), (1, "mifa")]
-    assert (found.title, found.claims, found.home) == ("O", (), "base")
+    assert (found.title, found.home) == ("O", "base")
     one_seed = {"title": "O", "base": str(tmp_path / "base.yaml"), "grid": {"seed": [5]}}  # the other axis stays
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(one_seed))
     assert cells(Experiment.read(str(tmp_path / "other.yaml"))) == [(5, "fedavg"), (5, "mifa")]
-    varied = other | {
-        "variants": {"raw": {"claims": []}}
-    }  # `raw` as the base has it, without claims; `long` is left out
+    varied = other | {"variants": {"raw": {}}}  # `raw` as the base has it; `long` is left out
     raw = {
         "about": "raw updates",
         "grid": {"algorithm": {"fedavg": "fedprox", "mifa": {"name": "mifa", "memory": "updates"}}},
     }
-    variants = {"raw": raw | {"claims": base["claims"]}, "long": {"about": "long", "trial": {"rounds": 9}}}
+    variants = {"raw": raw, "long": {"about": "long", "trial": {"rounds": 9}}}
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(base | {"variants": variants}))
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(varied))
     found = Experiment.read(str(tmp_path / "other.yaml"))
     assert [*found.variants] == ["raw"]
     assert cells(found.as_("raw")) == [(0, "mifa"), (1, "mifa")]  # its fedavg is outside the subset
     assert {trial.algorithm.options["memory"] for trial in trials(found.as_("raw"))} == {"updates"}
-    assert found.as_("raw").judged == ()
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"subset": {"algorithm": "scaffold"}}))
     with pytest.raises(
         SettingError, match=r"other.yaml: only algorithm: 'scaffold' is not allowed; must be one of fedavg, mifa"
@@ -244,28 +235,13 @@ def test_an_analysis_may_be_a_bare_name():
         panels = {"law": {"analysis": analysis, "grid": {"analysis.classes": [3, 4]}}}
         return trials(Experiment.model_validate({"name": "law", "title": "Law", "panels": panels}))
 
-    bare = analyses("class_weights_sorted")
+    bare = analyses("rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted")
     assert [one.analysis.options["classes"] for one in bare] == [3, 4]
-    assert [one.digest for one in bare] == [one.digest for one in analyses({"name": "class_weights_sorted"})]
+    assert [one.digest for one in bare] == [
+        one.digest for one in analyses({"name": "rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted"})
+    ]
     with pytest.raises(ValidationError, match=r"panels\.law\.analysis"):
         analyses(3)
-
-
-def test_the_columns_that_are_read_are_those_of_the_table_the_figure_and_all_claims():
-    def claim(**metrics):
-        return {"says": "So.", "tag": "ours", "least": 0} | metrics
-
-    experiment = validated(
-        Experiment,
-        BASE
-        | {
-            "report": {"metrics": {"test/accuracy": "max"}, "drawn": ["test/loss"]},
-            "claims": [claim(metric="round_of:train/loss>=2")],
-            "variants": {"more": {"about": "More.", "claims": [claim(at=3, per="cost/floats_up")]}},
-        },
-    )
-    columns = ["test/accuracy", "test/loss", "train/loss", "cost/floats_up"]
-    assert experiment.metrics == experiment.as_("more").metrics == columns
 
 
 def test_values_of_a_list_are_labelled_in_order():

@@ -7,7 +7,8 @@ import pytest
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric, direction_of
-from rollcall.benchmark.config.report import Claim, Report
+from rollcall.benchmark.config.report import Report
+from rollcall.leaderboard.paper.experiment import Claim
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_every_setting_changes_the_digest(change):
     "change",
     [
         {"rounds": 9},
-        {"numerics": {"client_memory": "host", "engine": "sequential", "device": "cpu"}},
+        {"numerics": {"engine": "sequential", "device": "cpu"}},
         {"algorithm": "mifa"},
         {"task": {"name": "quadratic", "targets": TARGETS.copy()}},
     ],

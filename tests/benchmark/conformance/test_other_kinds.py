@@ -15,7 +15,7 @@ SOUND = {
     "augmentation": ["crop_flip", "Shift"],
     "metric": [*KINDS["metric"].known, "Accuracy", "kappa"],
     "server_optimizer": [*KINDS["server_optimizer"].known, "torch.optim:Adagrad", "Descent"],
-    "analysis": ["class_weights_sorted", "squares"],
+    "analysis": ["rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted", "squares"],
     "participation": ["full", "Halves"],
     "probability": ["power_law", "mixture"],
     "variation": ["staircase"],

@@ -170,11 +170,6 @@ TRIAL = {
 QUADRATIC = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "algorithm": "fedavg", "rounds": 1}
 
 
-def area(labels, probabilities):
-    """One-vs-rest AUROC, averaged over the classes that the samples have."""
-    return np.mean([roc_auc_score(labels == c, probabilities[:, c]) for c in np.unique(labels)])
-
-
 def test_auroc_over_uneven_batches_is_that_of_the_whole_split(monkeypatch):
     """360 test samples in batches of 97, 97, 97, 69; pieces of 64 in each."""
     monkeypatch.setattr(ClientData, "__init__", batches_of(97, ClientData.__init__))
@@ -191,9 +186,6 @@ def test_auroc_over_uneven_batches_is_that_of_the_whole_split(monkeypatch):
     assert row["test/auroc/class3"] == pytest.approx(roc_auc_score(labels == 3, probabilities[:, 3]), rel=1e-6)
     assert row["test/f1/class3"] == pytest.approx(f1_score(labels == 3, guesses == 3), rel=1e-6)
     probabilities, labels = (column.detach().numpy() for column in task.outputs(data.splits["train"]))
-    areas = [area(labels[rows], probabilities[rows]) for rows in data.parts]
-    assert [row[f"train/auroc/client{i}"] for i in range(6)] == pytest.approx(areas, rel=1e-6)
-    assert row["train/auroc/per_client"] == pytest.approx(np.mean(areas), rel=1e-6)
     right = probabilities.argmax(axis=1) == labels
     assert row["train/worst_10_accuracy"] == pytest.approx(min(right[rows].mean() for rows in data.parts))
     assert "test/worst_10_accuracy" not in row  # no client owns test samples
@@ -218,17 +210,15 @@ def test_a_chosen_metric_replaces_that_of_the_task():
 
 
 def test_undefined_values_are_left_out():
-    """Client a has both classes, b has one, c has one sample, d none."""
-    of = torch.tensor([0, 0, 0, 1, 1, 2])
-    metrics = Metrics({"auroc": METRICS["auroc"](), "r2": METRICS["r2"]()})
-    scores = Tally({"test": 6}, [Groups("test", list("abcd"), of, "mean")], metrics)
-    chances, labels = torch.tensor([0.9, 0.4, 0.6, 0.1, 0.2, 0.3]), torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
-    scores.take_outputs("test", chances[:4], labels[:4])
-    scores.take_outputs("test", chances[4:], labels[4:])
-    values = scores.scores()
-    assert values["test/auroc"] == pytest.approx(roc_auc_score(labels, chances))
-    assert values["test/auroc/a"] == values["test/auroc/mean"] == 1.0
-    assert not {"test/auroc/b", "test/auroc/c", "test/auroc/d", "test/r2/c", "test/r2/d"} & values.keys()
+    """The first split has the classes 0 and 1, the second has 1 alone."""
+    splits = {"two": [0.9, 0.4, 0.6, 0.1], "one": [0.2, 0.3]}
+    labels = {"two": [1, 0, 1, 0], "one": [1, 1]}
+    groups = [Groups(split, ["class0", "class1"], torch.tensor(labels[split]), by="class") for split in splits]
+    scores = Tally({"two": 4, "one": 2}, groups, Metrics({"auroc": METRICS["auroc"]()}))
+    for split, chances in splits.items():
+        both = torch.tensor([[1 - chance, chance] for chance in chances])
+        scores.take_outputs(split, both, torch.tensor(labels[split]))
+    assert scores.scores() == {"two/auroc": 1.0, "two/auroc/class0": 1.0, "two/auroc/class1": 1.0}
 
 
 def test_metrics_that_a_task_does_not_allow():

@@ -103,7 +103,7 @@ SIMULATE_THEN_COMMAND_LINE = """
 from rollcall import simulate
 simulate({"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "algorithm": "fedavg", "rounds": 2})
 after_simulate = faults()
-from rollcall.benchmark.cli import main
+from rollcall.cli import main
 sys.argv = ["rollcall", "--help"]
 try:
     main()

@@ -219,7 +219,7 @@ def test_ctrl_c_in_a_sweep(executor, store, tmp_path, capsys):
     settings = MARKOV | {"algorithm": f"{tmp_path}/slow.py:Slow", "rounds": rounds, "evaluation": {"every": every}}
     file = write(tmp_path, trial=settings, grid={"seed": [0, 1, 2]}, report={})
     run = subprocess.Popen(
-        [sys.executable, "-m", "rollcall.benchmark.cli", "run", file, "--executor", executor],
+        [sys.executable, "-m", "rollcall.cli", "run", file, "--executor", executor],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         start_new_session=True,
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""States as buffers: where rows of clients lie, and how many a checkpoint brings; then runs that store few of many."""
+"""States as buffers: how many rows of clients a checkpoint brings; then runs that store few of many."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -12,8 +12,6 @@ from torch import Tensor
 
 from rollcall import simulate
 from rollcall.algorithms import Rows
-from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.state import StateBuffers, stored_rows
 
 
@@ -29,29 +27,10 @@ def outer(*clients):
     return Outer(Rows.begin(torch.full((2,), -1.0), 5).put(these, news), torch.ones(5, 3))
 
 
-@pytest.mark.parametrize("state", [outer(1, 4), outer(1, 4).rows], ids=["within", "alone"])
-@pytest.mark.parametrize("host", [True, False])
-def test_rows_stay_with_the_host_if_told(state, host):
-    buffers = StateBuffers(state, host=host).to("meta")
-    where = {name.rpartition(".")[2]: buffer.device.type for name, buffer in buffers.named_buffers()}
-    assert where.pop("values") == ("cpu" if host else "meta")
-    assert set(where.values()) == {"meta"}
-    if host:
-        assert stored_rows(buffers)[0].tolist() == [[-1, -1], [0, 1], [2, 3]]
-
-
-def test_rows_with_the_host_are_cast_with_the_others():
-    buffers = StateBuffers(outer(1, 4), host=True).double()
-    assert buffers.get().rows.values.dtype == buffers.get().dense.dtype == torch.float64
-    assert buffers.get().rows.place.dtype == torch.int64
-    assert buffers.get().rows.values.tolist() == [[-1, -1], [0, 1], [2, 3]]
-
-
-@pytest.mark.parametrize("host", [True, False])
 @pytest.mark.parametrize("already", [(), (0,), (0, 1, 2, 3)])
-def test_a_checkpoint_brings_its_own_number_of_rows(already, host):
+def test_a_checkpoint_brings_its_own_number_of_rows(already):
     saved = StateBuffers(outer(1, 4)).state_dict()
-    buffers = StateBuffers(replace(outer(*already), dense=torch.zeros(5, 3)), host=host)
+    buffers = StateBuffers(replace(outer(*already), dense=torch.zeros(5, 3)))
     buffers.load_state_dict(saved)
     assert buffers.get().rows.values.tolist() == [[-1, -1], [0, 1], [2, 3]]
     assert buffers.get().rows.place.tolist() == [0, 1, 0, 0, 2]
@@ -114,15 +93,3 @@ def test_a_run_that_stops_while_its_memory_grows(name, tmp_path):
     assert rest.stored == whole.stored[STOP - 1 :]
     assert np.array_equal(resumed.server, undisturbed.server)
     assert resumed.history.equals(undisturbed.history)
-    with_host = simulate(trial | {"numerics": {"dtype": "float64", "client_memory": "host"}})
-    assert np.array_equal(with_host.server, undisturbed.server)
-    assert with_host.history.equals(undisturbed.history)
-
-
-@pytest.mark.parametrize("where", ["device", "host"])
-def test_the_setting_reaches_the_state(where):
-    numerics = {"dtype": "float64", "client_memory": where}
-    federation = build(Trial.read(TRIAL | {"algorithm": "scaffnew", "numerics": numerics})).to("meta")
-    assert [rows.device.type for rows in stored_rows(federation.state)] == [
-        {"device": "meta", "host": "cpu"}[where]
-    ] * 2

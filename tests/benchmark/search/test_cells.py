@@ -34,7 +34,7 @@ def test_the_space_of_a_method_replaces_the_common_one():
 
 
 def test_analyses_are_not_searched():
-    law = {"analysis": "class_weights_sorted"}
+    law = {"analysis": "rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted"}
     assert list(cells(panels={"law": law, "runs": {}})) == ["runs/fedavg", "runs/fedpbc"]
 
 

@@ -137,7 +137,15 @@ def test_a_probe_calls_everybody_in_turn():
 
 def test_analyses_are_left_out_and_missing_data_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
-    analysis = Analysis.read({"analysis": {"name": "prop1_limit", "targets": [0, 1], "probability": [0.5, 0.5]}})
+    analysis = Analysis.read(
+        {
+            "analysis": {
+                "name": "rollcall.benchmark.experiments.fedpbc.analyses:prop1_limit",
+                "targets": [0, 1],
+                "probability": [0.5, 0.5],
+            }
+        }
+    )
     assert estimates([analysis]) == {}
     tasks = [{"name": name, "clients": 2} for name in ("mnist", "cinic10", "digits")]
     trials = [Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1}) for task in tasks]

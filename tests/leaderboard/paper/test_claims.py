@@ -8,9 +8,9 @@ from scipy import stats
 
 from rollcall import SettingError
 from rollcall.benchmark.config.base import validated
-from rollcall.benchmark.config.report import Claim
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim, weakest
+from rollcall.leaderboard.paper.experiment import Claim
 from rollcall.leaderboard.paper.sentences import claims_list
 from tests.support.results import experiment, runs
 

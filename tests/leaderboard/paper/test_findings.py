@@ -10,9 +10,10 @@ import pytest
 from rollcall import leaderboard
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.config.experiment import LIBRARY, Experiment
+from rollcall.benchmark.config.experiment import LIBRARY
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.findings import NAME, Findings, Sentence, page
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.plots.curves import paper_figure
@@ -24,7 +25,7 @@ FOLDER = Path(leaderboard.__file__).parent
 
 @pytest.fixture(scope="module")
 def all_judged():
-    experiments = [Experiment.read(f"findings/{name}") for name in Findings.read().findings]
+    experiments = [PaperExperiment.read(f"findings/{name}") for name in Findings.read().findings]
     return [Judged(experiment, unarchive(experiment.home)) for experiment in experiments]
 
 
@@ -132,7 +133,7 @@ def test_long_training_removes_the_bias_of_weights_from_the_accuracy_on_digits()
 
 
 def test_clients_in_turn_come_in_the_same_pairs_for_ever():
-    turns = Experiment.read("findings/rare").panels["regularity"].grid["participation"]["in turn"]
+    turns = PaperExperiment.read("findings/rare").panels["regularity"].grid["participation"]["in turn"]
     model = read("participation", turns).build(Population(20, 0, None))
     rounds = [tuple(model.active(t)) for t in range(100)]
     assert rounds[10:] == rounds[:-10]

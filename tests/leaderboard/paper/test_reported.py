@@ -5,10 +5,10 @@ import math
 import pandas as pd
 import pytest
 
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.cli.papers import papers
+from rollcall.leaderboard.kept import papers
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.reported import FOLDER, printed, printed_for
 
 
@@ -61,7 +61,7 @@ def test_printed_numbers_belong_to_cells_of_the_experiment(made):
 def test_differences_in_the_table_of_ca_feds_readme():
     table = pd.read_csv(FOLDER / "ca_fed_readme.csv").set_index(["dataset", "algorithm"])
     judged = {"time-average": "time_average_percent", "maximum": "maximum_percent"}
-    claims = [claim for claim in Experiment.read("ca_fed/released").claims if claim.printed]
+    claims = [claim for claim in PaperExperiment.read("ca_fed/released").claims if claim.printed]
     assert [claim.quantity for claim in claims] == list(judged)
     for claim in claims:
         percent = table.loc["synthetic_clustered"][judged[claim.quantity]]

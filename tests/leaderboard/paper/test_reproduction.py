@@ -10,7 +10,7 @@ import pytest
 from rollcall import leaderboard
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.cli.papers import papers
+from rollcall.leaderboard.kept import papers
 from rollcall.leaderboard.paper.claims import VERDICTS
 from rollcall.leaderboard.paper.reproduction import (
     MESSAGES,

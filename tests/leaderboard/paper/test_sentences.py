@@ -9,8 +9,8 @@ import pytest
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.report import Claim
 from rollcall.leaderboard.paper.claims import ClaimResult, PlaceResult
+from rollcall.leaderboard.paper.experiment import Claim
 from rollcall.leaderboard.paper.quantities import estimate, geometric
 from rollcall.leaderboard.paper.sentences import change, claims_json, claims_lines, claims_list, interval, tally_of
 

@@ -14,12 +14,14 @@ from rollcall.algorithms.base import Nothing
 from rollcall.algorithms.fedpbc import LocalModels
 from rollcall.algorithms.focus import Tracking
 from rollcall.benchmark.config.analysis import Analysis
-from rollcall.benchmark.config.digest import plain
-from rollcall.benchmark.config.experiment import Experiment, names, places
+from rollcall.benchmark.config.digest import serialised
+from rollcall.benchmark.config.experiment import names, places
+from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
+from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run, unarchive
-from rollcall.participation import analyses, statements
 from rollcall.participation.theory import separation
 from rollcall.tasks import ridge
 
@@ -28,7 +30,7 @@ OPTIONS = ("minus", "over", "along", "slope", "at", "either", "printed", "cause"
 
 @cache
 def read(name):
-    return Experiment.read(name)
+    return PaperExperiment.read(name)
 
 
 def panels_of(experiment, claim):
@@ -65,7 +67,7 @@ def ran(experiment, known=None):
             trial = place.trial
             table = trial.table() if isinstance(trial, Analysis) else simulate(trial).history
             tags = {"seed": str(place.seed), "rollcall.trial": place.digest}
-            known[place.digest] = Run(tags, place.settings, table.set_index("round").astype(float))
+            known[place.digest] = Run(tags, serialised(place.spec), table.set_index("round").astype(float))
     return [known[digest] for digest in {place.digest for place in places(experiment)}]
 
 
@@ -163,26 +165,26 @@ def hundredfold_exponent(x):
     return EXP(100 * x)
 
 
-MIXING, GOSSIP, EXP = statements._mixing, statements.gossip, np.exp
-BOUNDS, MOMENTS = statements.weight_bounds, statements.affine_moments
+MIXING, GOSSIP, EXP = fedpbc._mixing, fedpbc.gossip, np.exp
+BOUNDS, MOMENTS = ca_fed.weight_bounds, ca_fed.affine_moments
 
 BREAKS = {
     # Theorems
-    "PBC-49": ("fedpbc/statements", "doubly stochastic", "holds", (statements, "_mixing", broadcast_before_averaging), {}),
-    "PBC-12 exact": ("fedpbc/quadratics", "squared gradient is O", "holds", (statements, "_mixing", broadcast_before_averaging), {}),
+    "PBC-49": ("fedpbc/statements", "doubly stochastic", "holds", (fedpbc, "_mixing", broadcast_before_averaging), {}),
+    "PBC-12 exact": ("fedpbc/quadratics", "squared gradient is O", "holds", (fedpbc, "_mixing", broadcast_before_averaging), {}),
     "PBC-12": ("fedpbc/quadratics", "reaches the optimum as O", "holds", (FedPBC, "round", only_active), {"method": ["FedPBC"]}),
     "SUN-09": ("sun/statements", "(0.3, 0.3, 0.4)", "holds", (separation, "stationary_separation", without_waiting), {}),
     "SUN-11": ("sun/quadratics", "for every R and p", "holds", (FedAvgDebiased, "round", lambda self, state, x, call, work: (FedAvg().round(Nothing(), x, call, work)[0], state)), {"case": ["R = 3, steeper p"]}),
-    "PBC-52": ("fedpbc/statements", "summed change of a client", "holds", (statements, "comb", lambda s, j: comb(s, j) if j < 3 else 0), {"analysis.steps": [5], "analysis.lr": [0.1]}),
+    "PBC-52": ("fedpbc/statements", "summed change of a client", "holds", (ca_fed, "comb", lambda s, j: comb(s, j) if j < 3 else 0), {"analysis.steps": [5], "analysis.lr": [0.1]}),
     "SUN-32": ("sun/quadratics", "ends at the minimiser of the loss", "holds", (FedAvg, "round", LocalSGD.round), {"R": ["2"]}),
     "FOC-05": ("focus/quadratics", "exact for every scheme", "holds", (Focus, "round", mean_of_trackers), {"scheme": ["bernoulli"]}),
     "FOC-03": ("focus/quadratics", "to the last digits", "holds", (Focus, "round", mean_of_trackers), {"local.steps": [1]}),
-    "CAF-36": ("ca_fed/quadratics", "alpha/pi the bias vanishes", "holds", (statements, "affine_moments", with_a_step_of_its_own), {"weights": ["q = 1 / pi"], "analysis.rounds": [30000], "seed": [0, 1, 2]}),
+    "CAF-36": ("ca_fed/quadratics", "alpha/pi the bias vanishes", "holds", (ca_fed, "affine_moments", with_a_step_of_its_own), {"weights": ["q = 1 / pi"], "analysis.rounds": [30000], "seed": [0, 1, 2]}),
     "HAR-12": ("harrak/statements", "chance that the plain share", "holds", (np, "exp", hundredfold_exponent), {"analysis.rounds": [10]}),
     # Counterexamples
     "CAF-41": ("ca_fed/statements", "the rarest client gets no more than the most", "erratum", None, {"analysis.power": 0}),
-    "CAF-43": ("ca_fed/statements", "total bound of Eq. 14", "erratum", (analyses.ANALYSES, "weight_bounds", without_chi_square), {}),
-    "PBC-10": ("fedpbc/statements", "If k of m clients", "erratum", (analyses.ANALYSES, "gossip", exact_bound), {}),
+    "CAF-43": ("ca_fed/statements", "total bound of Eq. 14", "erratum", (ca_fed, "weight_bounds", without_chi_square), {}),
+    "PBC-10": ("fedpbc/statements", "If k of m clients", "erratum", (fedpbc, "gossip", exact_bound), {}),
     "PBC-20": ("fedpbc/statements", "is a lower bound of", "erratum", None, {"analysis.gamma": [0.2, 0.4, 0.5]}),
     "SUN-07": ("sun/statements", "irreducible for all R", "erratum", None, {"case": ["R < M - 1, N = 5, B = 1, R = 2"]}),
     "SUN-10": ("sun/quadratics", "is finite for any", "contradicted", None, {"analysis.rounds": 1000}),
@@ -214,7 +216,7 @@ def test_the_steps_of_debiased_fedavg_vanish_with_the_number_of_clients():
     """SUN-29: nu_t <= t / N, so the error is at least 1 - eta h T (T + 1) / (2 N), h the largest curvature; nu = 1 converges."""
     T, N, eta = 60, 20_000, 0.2
     trial = read("sun/clients").only({"task.clients": [10_000], "seed": [0]})
-    settings = plain(places(trial)[0].spec)
+    settings = serialised(places(trial)[0].spec)
     settings["task"] |= {"clients": N}
     error = {}
     for method in ("fedavg_debiased", "fedavg"):

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from rollcall.benchmark.config.digest import nested
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.names import COLOURS, OWN, style
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.reported import Printed
 from rollcall.leaderboard.plots import curves
 from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, subplots, variants_figure
@@ -69,12 +70,12 @@ def y(figure, plot=0):
     ],
 )
 def test_subplots_say_what_they_run_over(name, words):
-    paper = Experiment.read(name)
+    paper = PaperExperiment.read(name)
     assert [subplot.x for subplot in subplots(paper, cells(paper, unarchive(paper.home)))] == words
 
 
 def test_a_label_that_names_no_method_has_its_name():
-    paper = Experiment.read("ca_fed/fig3").only({"panel": ["own"]})
+    paper = PaperExperiment.read("ca_fed/fig3").only({"panel": ["own"]})
     (subplot,) = subplots(paper, cells(paper, unarchive(paper.home)))
     ours = [f"CA-Fed, kappa2={kappa2}" for kappa2 in ("0.01", "1", "10", "100")]
     assert list(subplot.lines) == ["Unbiased", "More available", *ours]
@@ -117,7 +118,7 @@ def own(method, seed, **settings):
     end = settings.pop("end")
     return Run(
         {"algorithm": method, "seed": str(seed), "commit": "abc", "version": "1", "rollcall.seconds": "20"},
-        {"algorithm": method, "seed": str(seed), "rounds": "10", **settings},
+        nested({"algorithm": method, "seed": str(seed), "rounds": "10", **settings}),
         pd.DataFrame(
             {
                 "test/accuracy": [0.1, 0.1, end],
@@ -414,7 +415,7 @@ def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
     own = [
         Run(
             {"algorithm": "fedavg", "seed": str(seed), "commit": "abc", "version": "1"},
-            {"algorithm": "fedavg", "seed": str(seed), "rounds": "10"},
+            {"algorithm": "fedavg", "seed": seed, "rounds": 10},
             pd.DataFrame({"test/loss": values}, index=[0, 5, 7, 10], dtype=float),
         )
         for seed, values in {0: [0.0, 0.5, 0.5, 1.0], 1: [0.0, None, 0.5, 2.0]}.items()

@@ -22,7 +22,7 @@ def figure():
     made = [
         Run(
             {"algorithm": method, "seed": str(seed), "commit": "abc", "version": "1"},
-            {"algorithm": method, "seed": str(seed), "rounds": "20"},
+            {"algorithm": method, "seed": str(seed), "rounds": 20},
             pd.DataFrame({"test/accuracy": [0.1, 0.4 + seed / 10, 0.5]}, index=[0, 10, 20]),
         )
         for method in ("mifa", "a.py:<script>", "fedavg")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import archive, finished
 from rollcall.leaderboard.site.build import build, collect
 from tests.support.command import TINY, write
@@ -49,7 +49,7 @@ def site(tmp_path_factory):
         ],
     }
     file = write(folder, "mine", **changes)
-    experiment = Experiment.read(file)
+    experiment = PaperExperiment.read(file)
     made = [run for run in runs(experiment, curve, metric="train/distance") if run.settings["local.lr"] == "0.1"]
     made = [run for run in made if (run.settings["algorithm"], run.tags["seed"]) != ("mifa", "2")]
     with pytest.MonkeyPatch.context() as patch:

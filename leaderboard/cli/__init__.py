@@ -1,1 +1,0 @@
-"""The commands of the leaderboard; `benchmark/cli/app.py` names them."""

@@ -1,0 +1,108 @@
+"""Kept results: which experiments have some, and what a file of them must fulfil before it is added to the suite's."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from rollcall.benchmark.config.digest import FREE
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Place, names, places
+from rollcall.benchmark.config.text import counted
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+from rollcall.leaderboard.runs import Run, archived
+
+PROVENANCE = dict.fromkeys(("seed", "version", "device", "machine"), ".+") | {"commit": "[0-9a-f]{7}.*"}
+"""The tags that every trial has, and what they match."""
+
+
+def papers(chosen: list[str] | None = None) -> list[PaperExperiment]:
+    """Experiments by name; by default all that reproduce a table or figure of a paper.
+
+    Raises:
+        SettingError: a chosen one names no paper.
+    """
+    experiments = [PaperExperiment.read(name) for name in chosen or names()]
+    for experiment in experiments if chosen else ():
+        if not experiment.source:
+            raise SettingError(
+                f"experiment: {experiment.name!r} is not allowed; must have `source: PAPER AND FIGURE` in its file"
+            )
+    return [experiment for experiment in experiments if experiment.source]
+
+
+def planned(experiments: Iterable[PaperExperiment]) -> dict[str, list[Place]]:
+    """The places of experiments and of their variants by the digests of their trials."""
+    found: dict[str, list[Place]] = {}
+    for one in experiments:
+        for variant in ("", *one.variants):
+            for place in places(one.as_(variant) if variant else one):
+                found.setdefault(place.digest, []).append(place)
+    return found
+
+
+def problems(file: Path) -> list[str]:
+    """What is wrong with a file that `rollcall archive` wrote, and with its CSV file: a line for each problem."""
+    trials: dict[str, list[str]] = {}
+    try:
+        for digest, problem in _problems(file):
+            trials.setdefault(problem, []).append(digest)
+    except SettingError as error:
+        return [f"{file}: {error}"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return [f"{file}: cannot be read ({type(error).__name__}: {error}); must be as `rollcall archive` writes it"]
+    where = {problem: f"{counted(len(of), 'trial')} ({of[0]}): " for problem, of in trials.items() if of[0]}
+    return [f"{file}: {where.get(problem, '')}{problem}" for problem in trials]
+
+
+def _problems(file: Path) -> Iterator[tuple[str, str]]:
+    """Problems, each with the digest of its trial; without one, it is about the file."""
+    digests = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_unique)["trials"]
+    table = pd.read_csv(file.with_suffix(".csv"), dtype={"trial": str})
+    runs = dict(zip(digests, archived(file.with_suffix(".csv")), strict=True))
+    named = sorted({run.tags.get("experiment", "") for run in runs.values()})
+    if len(named) != 1 or not file.resolve().as_posix().endswith(f"/{named[0]}.json"):
+        yield "", f"the tag experiment is {', '.join(named)}; must be one, and the end of the file's path"
+        return
+    texts = [name for name in table.columns[1:] if not is_numeric_dtype(table[name])]
+    yield from (("", f"column {name}: must hold numbers") for name in texts)
+    yield from ((digest, "is in the CSV file alone") for digest in set(table["trial"]) - set(runs))
+    of_digest = planned([one for one in papers() if one.home == named[0]] or [PaperExperiment.read(named[0])])
+    for digest, run in runs.items():
+        yield from ((digest, problem) for problem in _of_run(digest, run, of_digest.get(digest, [])))
+
+
+def _of_run(digest: str, run: Run, of: list[Place]) -> Iterator[str]:
+    """Problems of a trial, which an experiment has at these places."""
+    for name, pattern in (PROVENANCE | {"rollcall.trial": digest}).items():
+        if not re.fullmatch(pattern, run.tags.get(name, "")):
+            yield f"the tag {name} is {run.tags.get(name, 'missing')}; must be that of the run"
+    written = of[0].settings if of else {}
+    if not of:
+        yield "the experiment has no trial of this digest; the settings must be those of its file"
+    elif {str(of[0].seed)} != {run.tags.get("seed"), run.settings.get("seed", run.tags.get("seed"))}:
+        yield f"the seed is not that of the digest, {of[0].seed}"
+    elif run.rounds > (most := max(place.rounds for place in of)):
+        yield f"{run.rounds} rounds; the experiment plans {most}"
+    for name in sorted({*written, *run.settings}) if of else ():
+        if not name.startswith(FREE) and written.get(name) != run.settings.get(name):
+            yield f"{name} is {run.settings.get(name, 'missing')}; {written.get(name, 'nothing')} gives this digest"
+    if not run.history.index.is_unique:
+        yield "the CSV file has a round twice"
+    elif not run.diverged and {*run.history.index} != {*run.evaluated}:
+        t = min({*run.history.index} ^ {*run.evaluated})
+        yield f"round {t}: the CSV file must have the rounds after which the settings evaluate, and no other"
+    if not run.diverged and np.isinf(run.history.select_dtypes("number")).any(axis=None):
+        yield "a value is infinite, and the tags do not say that the run diverged"
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is there twice")
+    return dict(pairs)

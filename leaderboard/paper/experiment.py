@@ -1,0 +1,275 @@
+"""An experiment of a paper: what runs, and what is claimed, printed and found.
+
+What runs is in `<table>.yaml`, which `rollcall.benchmark.config.experiment` reads. The rest is in `<table>.claims.yaml`
+beside it, which only this module reads. An experiment of the user's own may have both.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from rollcall.benchmark.config.base import Settings, load_yaml
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, FileName, Variant, check_labels, check_one_of, is_number
+from rollcall.benchmark.config.metric import Metric, MetricName
+from rollcall.benchmark.config.report import Labels
+
+Tag = Literal["paper", "released code", "ours"]
+"""Who states a claim: the paper's text, the authors' released code, or a check of our own."""
+
+
+class Size(Settings):
+    """The least size of the runs that decide a claim."""
+
+    rounds: PositiveInt | None = Field(None, description="least number of rounds; by default the planned ones")
+    seeds: PositiveInt | None = Field(None, description="least number of seeds; by default the planned ones")
+    looks: PositiveInt = Field(
+        1,
+        description="how often the verdicts were looked at while seeds were added; intervals have the level "
+        "1 - 0.05 / looks",
+    )
+
+
+class Cause(Settings):
+    """Why a claim does not hold: what was shown, with the command that shows it, and what is supposed."""
+
+    kind: Literal["the statement as printed", "the paper's code", "an unpublished setting", "unknown"] = Field(
+        description="what the cause is"
+    )
+    shown: str = Field("", description="what was shown, in words")
+    command: str = Field("", description="the command that shows it")
+    supposed: str = Field("", description="what is supposed, but not shown")
+
+    @model_validator(mode="after")
+    def _has_evidence(self) -> "Cause":
+        if bool(self.shown) != bool(self.command):
+            raise SettingError("command: must be given with shown, and only with it")
+        if not (self.shown or self.supposed):
+            raise SettingError("supposed: is missing; a cause must have shown, supposed or both")
+        return self
+
+
+class Reading(Settings):
+    """A way to read what the paper does not print about its data or settings."""
+
+    says: str = Field(description="what is read, in words")
+    variant: str = Field("", description="the variant that has its cells; by default the experiment itself")
+    where: Labels = Field({}, description="its cells, besides the `where` of the claim")
+    fitted: bool = Field(
+        False, description="it was chosen so that a printed number is met; it is shown, and decides nothing"
+    )
+    rates: bool = Field(
+        False,
+        description="not a reading, but other rates that the search cannot tell from the best ones; if the verdict "
+        "differs at them, the claim is undecided",
+    )
+
+
+Over = Literal["final", "time-average", "maximum"]
+"""Which number of a run's evaluations a claim is about: the last rounds, the mean of all, or the largest."""
+
+
+class Claim(Settings):
+    """A statement of the paper, and the quantity that decides it.
+
+    The quantity is the final value of each cell in `of`. With `minus` it is the difference to the matching cell in
+    `minus`, with `over` the ratio to the matching cell in `over`: the cell whose other labels are equal. With `along`
+    it is the difference between neighbours on that axis. With `slope` it is the exponent of a power of that axis:
+    the slope of the logarithm of the value over the logarithm of the axis, seed by seed. The claim holds if the
+    quantity lies between `least` and `most` everywhere.
+
+    With `readings` it is decided under each of them. If one decided reading holds and another contradicts, or if all
+    readings miss the printed number that identifies the paper's data (`data`), it is not testable.
+    """
+
+    says: str = Field(description="the statement, in our words")
+    tag: Tag = Field("paper", description="who states it: paper, released code, or ours")
+    statement: Annotated[str, Field(pattern=r"^[A-Z]{3}-\d\d$")] | None = Field(
+        None, description="the id of the paper's sentence, such as PBC-30"
+    )
+    section: str = Field("", description="section, figure or file in which it is stated")
+    where: Labels = Field({}, description="the cells that the claim is about; by default all")
+    of: Labels = Field({}, description="the cells whose value is compared; by default all of them")
+    minus: Labels | None = Field(None, description="cells whose value is subtracted")
+    over: Labels | None = Field(None, description="cells whose value is divided by")
+    along: str | None = Field(None, description="axis whose neighbours are compared, in the order of the file")
+    slope: str | None = Field(
+        None, description="axis of numbers over which the value is a power; the quantity is the exponent"
+    )
+    either: str | None = Field(
+        None, description="axis of `of` on which one label is enough; the intervals are corrected for the choice"
+    )
+    metric: MetricName | None = Field(None, description="by default the report's first")
+    against: MetricName | None = Field(
+        None, description="metric of the cells in `minus` or `over`; by default the same"
+    )
+    at: PositiveInt | None = Field(None, description="the round to look at; by default the report's last rounds")
+    quantity: Over = Field(
+        "final", description="`time-average` or `maximum`, over all evaluations, instead of the final value"
+    )
+    per: MetricName | None = Field(
+        None, description="`at` is a value of this metric instead of a round, such as `cost/floats_up`"
+    )
+    share: bool = Field(
+        False, description="the value at `at` is divided by the run's own final value: how far it has converged"
+    )
+    least: float | None = Field(None, description="lower bound of the quantity")
+    most: float | None = Field(None, description="upper bound of the quantity")
+    printed: float | dict[str, float] | None = Field(
+        None, description="the quantity as the paper prints it, or one number for each label of an axis"
+    )
+    margin: float | None = Field(
+        None,
+        gt=0,
+        description="a quantity within this distance of the bound is no difference that matters; by default a quarter "
+        "of a printed difference",
+    )
+    size: Size | None = Field(None, description="size of runs that decides it; by default that of the experiment")
+    readings: dict[str, Reading] = Field({}, description="ways to read what the paper does not print, by name")
+    identifies: bool = Field(
+        False, description="its printed number identifies the paper's data: a reading that misses it has other data"
+    )
+    data: str = Field(
+        "", description="the experiment whose claim with `identifies` tells whether the data are the paper's"
+    )
+    erratum: str = Field(
+        "", description="the formula is false as printed; what remains true. If contradicted, the verdict is erratum"
+    )
+    since: str = Field("", description="date on which it was reworded after a result had been seen")
+    before: str = Field("", description="its wording before that date")
+    cause: Cause | None = Field(None, description="why it does not hold, if that is known")
+
+    @property
+    def last_round(self) -> int | None:
+        """The round at which the quantity is known; None if it needs all rounds."""
+        return None if self.share or self.per is not None else self.at
+
+    @property
+    def of_paper(self) -> dict[str, Reading]:
+        """The readings of the paper, without other rates; if there are none, the experiment's own cells, named ""."""
+        found = {name: reading for name, reading in self.readings.items() if not reading.rates}
+        return found or {"": Reading(says="")}
+
+    @model_validator(mode="after")
+    def _is_decidable(self) -> "Claim":
+        if self.least is None and self.most is None:
+            raise SettingError("least: is missing; a claim must have least, most or both")
+        if sum(option is not None for option in (self.minus, self.over, self.along)) > 1:
+            raise SettingError("minus: is not allowed beside over or along; must be one of the three")
+        if self.slope is not None and (self.along or self.either):
+            raise SettingError("slope: is not allowed beside along or either; leave one out")
+        if self.either is not None and self.least is not None and self.most is not None:
+            raise SettingError("either: is not allowed with both least and most; must have one bound")
+        if self.at is None and (self.per is not None or self.share):
+            raise SettingError(f"at: is missing; must be given beside {'share' if self.share else 'per'}")
+        if self.quantity != "final" and (self.at is not None or (self.metric and self.metric.threshold is not None)):
+            raise SettingError(f"quantity: '{self.quantity}' is not allowed with at or a threshold; leave one out")
+        if self.identifies and self.printed is None:
+            raise SettingError("printed: is missing; it must be given beside identifies")
+        if self.erratum and self.tag != "paper":
+            raise SettingError(f"erratum: is not allowed with tag '{self.tag}'; only a paper has printed formulas")
+        if self.against is not None and self.minus is None and self.over is None:
+            raise SettingError("against: is not allowed without minus or over; leave it out")
+        if self.metric is not None and self.metric.threshold is not None and (self.over or self.against or self.share):
+            raise SettingError(
+                f"metric: '{self.metric.name}' is not allowed with over, against or share; compare it with minus"
+            )
+        if self.tag != "ours" and not self.section:
+            raise SettingError(f"section: is missing; a claim of the {self.tag} must say where it is stated")
+        if self.tag == "paper" and self.statement is None:
+            raise SettingError("statement: is missing; a claim of the paper must have the id of its sentence")
+        if bool(self.since) != bool(self.before):
+            raise SettingError("before: must be given with since, and only with it")
+        return self
+
+
+class Reported(Settings):
+    """Numbers that the paper prints, from a file in `leaderboard/reported`."""
+
+    file: str = Field(description="name of the file, without .csv")
+    axes: dict[str, str] = Field(description="the file's column of labels, by axis of the grid or by `panel`")
+    metric: str = Field(description="the metric of a row; {column} stands for the row's entry in that column")
+    value: str = Field(description="column of the number")
+    spread: str | None = Field(None, description="column of its standard deviation")
+    scale: float = Field(1.0, description="factor that converts the numbers; 0.01 for percent")
+
+
+class PaperVariant(Variant):
+    """A variant with claims about its results."""
+
+    claims: tuple[Claim, ...] = Field((), description="claims about the results of this variant")
+
+
+class PaperExperiment(Experiment):
+    """An experiment with what is claimed of it: the keys of `<table>.claims.yaml`, besides those of `<table>.yaml`."""
+
+    choices: dict[str, str] = Field({}, description="settings that the paper does not state, and why they are as here")
+    variants: Mapping[FileName, PaperVariant] = Field({}, description="of each variant that has claims, `claims`")
+    reported: tuple[Reported, ...] = Field((), description="numbers that the paper prints")
+    decides: Size = Field(Size(), description="size of runs that decides a claim; by default the planned one")
+    data_missing: tuple[Labels, ...] = Field(
+        (), description="parts of the grid whose data set the maintainers do not have; claims about them say so"
+    )
+    claims: tuple[Claim, ...] = Field((), description="claims of the paper that are checked")
+    findings: tuple[str, ...] = Field((), description="what the results show besides the claims, with the evidence")
+
+    @classmethod
+    def _content(cls, path: Path) -> Any:
+        """The content of its file and of the file of claims beside it.
+
+        Raises:
+            SettingError: the file of claims has another key.
+        """
+        content, beside = load_yaml(path), path.with_suffix(".claims.yaml")
+        if not isinstance(content, dict) or not beside.is_file():
+            return content
+        told = load_yaml(beside)
+        of_variants = told.pop("variants", {})
+        allowed = cls.model_fields.keys() - Experiment.model_fields.keys()
+        for key in told.keys() - allowed:
+            raise SettingError(f"{beside.name}: {key} is not allowed; must be one of {', '.join(sorted(allowed))}")
+        variants = content.get("variants", {})
+        for name, own in of_variants.items():
+            variants[name] = (variants.get(name) or {}) | own  # one of the base has its settings there
+        return content | told | ({"variants": variants} if variants else {})
+
+    @model_validator(mode="after")
+    def _claims_mention_known_labels(self) -> Self:
+        shown = self.shown
+        numeric = [axis for axis, labels in shown.items() if all(map(is_number, labels))]
+        parts: dict[str, PaperExperiment | PaperVariant] = {"": self}
+        parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
+        for path, part in parts.items():
+            for number, claim in enumerate(part.claims):
+                at = f"{path}claims.{number}"
+                for key in ("where", "of", "minus", "over"):
+                    check_labels(f"{at}.{key}", getattr(claim, key) or {}, shown)
+                for name, reading in claim.readings.items():
+                    check_labels(f"{at}.readings.{name}.where", reading.where, shown)
+                    if reading.variant:
+                        check_one_of(f"{at}.readings.{name}.variant", reading.variant, {} if path else self.variants)
+                if claim.either is not None:
+                    check_one_of(f"{at}.either", claim.either, claim.of)
+                if claim.along is not None:
+                    check_one_of("claims: along", claim.along, shown)
+                if claim.slope is not None:
+                    check_one_of("claims: slope", claim.slope, numeric)
+        for number, labels in enumerate(self.data_missing):
+            check_labels(f"data_missing.{number}", labels, shown)
+        return self
+
+    @property
+    def judged(self) -> tuple[Claim, ...]:
+        """The claims about its results: of a variant its own."""
+        return self.variants[self.variant].claims if self.variant else self.claims
+
+    def named_metrics(self) -> dict[str, Sequence[Metric]]:
+        """The metrics of the report and of all claims, also those of variants, by the setting that names them."""
+        claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
+        return super().named_metrics() | {
+            "claims: metric": [claim.metric for claim in claims if claim.metric],
+            "claims: against": [claim.against for claim in claims if claim.against],
+            "claims: per": [claim.per for claim in claims if claim.per],
+        }

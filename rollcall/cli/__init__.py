@@ -1,0 +1,8 @@
+"""The command line. `app.py` lists the commands.
+
+A command's module imports at its head what its options and `--help` need. Its function imports what does the work. So
+`--help` and a refused option do not wait for torch, and a command that reads results does not either. Elsewhere in the
+suite only optional and very slow packages are imported inside functions.
+"""
+
+from rollcall.cli.app import main as main

@@ -1,0 +1,107 @@
+"""`rollcall leaderboard`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.metric import COSTS
+from rollcall.benchmark.config.text import command, parse_all
+from rollcall.cli.options import METRIC, STORE, Json, Mine, Name, Only, Store, Variant, err, out, say
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+
+X = Literal["round", "gradients", "floats", "seconds"]
+Form = Literal["terminal", "md", "csv", "latex"]
+
+
+def leaderboard(
+    experiment: Name,
+    variant: Variant = "",
+    metric: Annotated[
+        list[str] | None, typer.Option(metavar=METRIC, help="A column; the first ranks. Default: the experiment's.")
+    ] = None,
+    only: Only = None,
+    mine: Mine = False,
+    best_by: Annotated[str, typer.Option(metavar=METRIC, help="Show each method's best settings by this metric.")] = "",
+    against: Annotated[
+        str, typer.Option(metavar="METHOD", help="Show differences to this method, paired by seed.")
+    ] = "",
+    overall: Annotated[
+        bool, typer.Option("--overall", help="Rank methods over all conditions: mean rank, IQM, P(better).")
+    ] = False,
+    equal: Annotated[X, typer.Option(help="Rank at an equal number of these.")] = "round",
+    why: Annotated[bool, typer.Option("--why", help="Print the evidence and the causes of each verdict.")] = False,
+    last_rounds: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
+    ] = None,
+    x: Annotated[X | None, typer.Option(help="The x axis of the figure. Default: the experiment's.")] = None,
+    form: Annotated[Form | None, typer.Option("--format", help="Format of the table. Default: terminal.")] = None,
+    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of files. Default: STORE/EXPERIMENT.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write pages for a browser into this folder.")
+    ] = None,
+    store: Store = STORE,
+    as_json: Json = False,
+) -> None:
+    """Print an experiment's table, and write it with a figure.
+
+    For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
+    own runs, from the run folders in the store and the MLflow server if one is set, replace kept results of the same
+    cell if they have as many rounds and seeds. For other experiments it is a ranking of your own runs; with --best-by,
+    --against, --overall or --equal a ranking of all runs.
+    """
+    if as_json and form is not None:
+        raise SettingError("--format is not allowed with --json; leave one of them out")
+    from rollcall.leaderboard import boards, render
+    from rollcall.leaderboard.paper.sentences import claims_lines, claims_list
+    from rollcall.leaderboard.ranking import axes
+    from rollcall.leaderboard.ranking import only as selected
+    from rollcall.leaderboard.runs import finished
+
+    chosen = PaperExperiment.read(experiment)
+    chosen = boards.with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
+    conditions = parse_all("only", only or [])
+    is_paper = bool(chosen.source) and not (best_by or against or overall or equal != "round")
+    columns = [*chosen.metrics, *COSTS] if is_paper else None  # a ranking may need any of them
+    runs = finished(chosen.home, store, mine or not chosen.source, columns)
+    try:
+        if is_paper:
+            board = boards.paper_board(chosen.only(conditions), runs, store, x)
+        else:
+            board = boards.ranking_board(chosen, store, runs, conditions, best_by, x, against, overall, equal)
+    except boards.NoRuns as error:
+        first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
+        raise SettingError(f"{error}; first: {first}") from None
+    folder = to or store / chosen.name
+    texts = board.texts(why)
+    if as_json:
+        print(json.dumps(board.data, indent=1))
+    elif form not in (None, "terminal"):
+        print(texts["tex" if form == "latex" else form], end="")
+    else:
+        out.print(render.terminal(board.table, board.title, out.width))
+        if why:
+            told = "\n".join(claims_list(board.claims, why))
+            out.print(told.replace("**", "").replace("`", ""), highlight=False)
+        elif board.claims:
+            out.print("", *claims_lines(board.claims, out.width), sep="\n", highlight=False, no_wrap=True)
+    try:
+        files = board.write(folder, texts)
+    except OSError as error:
+        raise SettingError(
+            f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
+        ) from None
+    for_people = form in (None, "terminal") and not as_json
+    if for_people:
+        say(f"In {folder}: {files}")
+    if html is not None:
+        from rollcall.leaderboard.site.build import build, collect
+
+        if chosen.source:
+            chosen = chosen.only(conditions)
+        else:
+            runs = selected(runs, axes(chosen), conditions)
+        again = command("leaderboard", experiment, "--html", html)
+        say(build(html, [collect(chosen, experiment, runs)], again), out if for_people else err)

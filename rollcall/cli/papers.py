@@ -1,0 +1,123 @@
+"""`rollcall archive`, `rollcall report` and `rollcall site`: keep papers' results, and write pages of all of them."""
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.progress import track
+
+from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.config.metric import COSTS
+from rollcall.benchmark.config.text import command, counted
+from rollcall.cli.options import STORE, Store, err, say
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+
+FOLDER = Path("leaderboard")
+"""In the working directory: the results that `archive` keeps, and the report with its figures."""
+
+RESULTS = "results"
+"""The archive, a folder in `FOLDER`."""
+
+Item = TypeVar("Item")
+
+
+def archive(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="By default all experiments of papers.", metavar="EXPERIMENT")
+    ] = None,
+    to: Annotated[Path, typer.Option(metavar="DIR", help="Keep the results in DIR/results.")] = FOLDER,
+    store: Store = STORE,
+) -> None:
+    """Keep finished runs of papers' experiments as small files.
+
+    They are added to ./leaderboard/results, where `rollcall leaderboard` and `rollcall report` find them. Runs of
+    their methods with other settings, such as of `--set`, are left out; other methods are kept.
+    """
+    from rollcall.leaderboard import runs as stored
+    from rollcall.leaderboard.kept import papers, planned
+
+    chosen, every = papers(experiments), papers()
+    kept = 0
+    for home in dict.fromkeys(experiment.home for experiment in chosen):
+        # Experiments that share their runs may read different metrics of them.
+        sharing = [experiment for experiment in (*chosen, *every) if experiment.home == home]
+        metrics = list(dict.fromkeys(metric for experiment in sharing for metric in experiment.metrics))
+        own = stored.own(store, home, metrics)
+        digests = planned(sharing) if own else {}
+        methods = {of[0].settings.get("algorithm") for of in digests.values()}
+        runs = [
+            run for run in own if run.tags["rollcall.trial"] in digests or run.settings.get("algorithm") not in methods
+        ]
+        if len(runs) < len(own):
+            left = f"{counted(len(own) - len(runs), 'run')} of other settings than the experiment's left out"
+            say(f"{home}: {left}", err)
+        if runs:
+            file = stored.archive(runs, home, metrics, to / RESULTS)
+            say(f"{home}: {counted(len(runs), 'run')} in {file}")
+            kept += len(runs)
+    if not kept:
+        say(f"No finished runs of these experiments in {store}.")
+
+
+def report(
+    to: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder of the report; results in DIR/results count too.")
+    ] = FOLDER,
+) -> None:
+    """Write REPRODUCTION.md, FINDINGS.md, a page for each experiment, and figures.
+
+    They are made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
+    """
+    from rollcall.leaderboard import runs as stored
+    from rollcall.leaderboard.kept import papers
+    from rollcall.leaderboard.paper import findings
+    from rollcall.leaderboard.paper.reproduction import NAME, PICTURE, Judged, reproduction
+    from rollcall.leaderboard.plots.curves import paper_figure, variants_figure
+    from rollcall.leaderboard.plots.printed import printed_figure
+
+    folders = (stored.PACKAGE, to / RESULTS)
+    all_judged = [Judged(one, stored.unarchive(one.home, *folders)) for one in _tracked(papers(), "claims")]
+    pages = reproduction(all_judged) | {findings.NAME: findings.page(all_judged)}
+    for path, text in pages.items():
+        (to / path).parent.mkdir(parents=True, exist_ok=True)
+        (to / path).write_text(text, encoding="utf-8")
+    for one in _tracked(all_judged, "figures"):
+        if one.ran:
+            paper_figure(one.experiment, one.ran).save(to / "figures" / f"{one.experiment.name}.svg")
+        if one.apart:
+            apart = {name: variant.ran for name, variant in one.apart.items()}
+            variants_figure(one.experiment, apart).save(to / "figures" / f"{one.experiment.name}.variants.svg")
+    compared = printed_figure(all_judged)
+    if compared is not None:
+        compared.save(to / PICTURE)
+    say(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}")
+
+
+def site(
+    folder: Annotated[Path, typer.Argument(help="Folder of the pages.", metavar="DIR")],
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="By default all of the suite.", metavar="EXPERIMENT")
+    ] = None,
+    store: Annotated[Path | None, typer.Option(help="Add your own runs in this folder.")] = None,
+) -> None:
+    """Write static pages of claims, experiments, methods and models.
+
+    They are made from the kept results, and with --store from your own runs too. Open DIR/index.html in a browser; no
+    network is needed.
+    """
+    from rollcall.leaderboard import runs as stored
+    from rollcall.leaderboard.site.build import build, collect
+
+    shown = []
+    chosen = {name: PaperExperiment.read(name) for name in experiments or names()}
+    for name, one in _tracked(chosen.items(), "experiments"):
+        metrics = [*one.metrics, *COSTS] if one.source else None  # a ranking may need any of them
+        shown.append(collect(one, name, stored.finished(one.home, store, metrics=metrics)))
+    own = {"store": store} if store is not None else {}
+    say(build(folder, shown, command("site", folder, *(experiments or []), **own)))
+
+
+def _tracked(items: Collection[Item], what: str) -> Iterable[Item]:
+    """The items, with a bar of progress on a terminal."""
+    return track(items, what, console=err, transient=True, disable=not err.is_terminal)

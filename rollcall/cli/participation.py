@@ -1,0 +1,220 @@
+"""`rollcall participation`: the participation model of a YAML file or of an experiment, without any learning."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from pydantic import Field, PositiveFloat, PositiveInt
+from rich.table import Table as Grid
+
+from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, validated
+from rollcall.benchmark.config.errors import SettingError, at, listed
+from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.text import counted, parse_all, strict_json
+from rollcall.benchmark.config.trial import ParticipationChoice, Trial
+from rollcall.cli.options import Json, Only, draw, out, say
+
+if TYPE_CHECKING:
+    from rollcall.participation import Participation
+    from rollcall.participation.summary import Summary
+
+ROUND_LENGTH = 600.0
+"""Seconds of a round for a recording of intervals alone."""
+
+
+class Classes(Settings):
+    """Class distributions for clients without data."""
+
+    count: PositiveInt = Field(10, description="C, the number of classes")
+    alpha: PositiveFloat = Field(0.1, description="concentration of the Dirichlet distribution of a client's classes")
+
+
+class RollCall(Settings):
+    """The content of a YAML file with a participation model."""
+
+    clients: PositiveInt = Field(description="m, the number of clients")
+    seed: int = Field(0, ge=0, description="seed of all random draws")
+    classes: Classes = Field(Classes(), description="class distributions of the clients")
+    participation: ParticipationChoice = Field(description="the participation model")
+
+
+def participation(
+    spec: Annotated[
+        str, typer.Argument(help="A YAML file, EXPERIMENT:MODEL, or a recording: its file or name.", metavar="SPEC")
+    ],
+    only: Only = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=2, help="Rounds to summarise. Default: a trace's own, else 2,000.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw a picture into this file.", metavar="FILE")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Write the rounds as a trace: .npy, .npz, .csv or .parquet.", metavar="FILE")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Summarise, draw or record a participation model, without learning."""
+    from rollcall.leaderboard.plots.participation import uplinks
+    from rollcall.participation import Trace, recording
+    from rollcall.participation.fits import compare
+    from rollcall.participation.summary import probabilities, summarise
+
+    notes: list[str] = []
+    model, panel = load(spec, parse_all("only", only or []), notes.append)
+    trace = model if isinstance(model, Trace) and len(model.mask) > 1 else None
+    rounds = rounds or (len(trace.mask) if trace else 2000)
+    mask = recording.record(model, rounds)
+    summary = summarise(model, mask)
+    fits = compare(trace) if trace else {}
+    if as_json:
+        print(strict_json(asdict(summary) | ({"notes": notes, "fits": fits} if trace else {})))
+    else:
+        for note in notes:
+            say(note)
+        out.print(_table(f"{spec}, panel {panel}" if panel else spec, summary))
+        if fits:
+            out.print(_fits(fits))
+    if plot is not None:
+        shown = mask[:400]  # four of the longest cycles in the papers
+        draw("uplinks", uplinks(shown, probabilities(model, len(shown))), plot)
+    if record is not None:
+        try:
+            recording.write(mask, record)
+        except ValueError as error:
+            raise SettingError(f"record: {error}") from None
+        print(f"{counted(rounds, 'round')}: {record}", file=sys.stderr)
+
+
+def load(
+    spec: str, only: Mapping[str, list[Any]] | None = None, note: Callable[[str], None] = lambda line: None
+) -> "tuple[Participation, str]":
+    """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
+
+    The second `bernoulli` of an axis is called `bernoulli#2`. Of the models with one label, the first counts. If panels
+    differ in their data, the first panel whose data set is on this machine counts.
+
+    Args:
+        spec: the file, EXPERIMENT:MODEL, or the file or name of a recording, which has all its devices as clients.
+        only: labels to keep by axis of the experiment, such as the panel.
+        note: is told what was assumed about a recording, and what was left out of it.
+
+    Returns:
+        the model; and its panel, empty if there is but one.
+
+    Raises:
+        SettingError: the model does not exist, one of its options is not allowed, or its data set is not here.
+    """
+    from rollcall.participation import Population, recording
+    from rollcall.participation.probabilities import class_shares
+
+    if spec.endswith(DATA_FILES) or recording.named(spec):
+        if only:
+            raise SettingError("--only is not allowed with a recording; it has no panels")
+        return _recorded(spec, note), ""
+    content: Any = load_yaml(Path(spec)) if Path(spec).is_file() else None
+    if isinstance(content, dict) and not content.keys() & {"trial", "base", "panels"}:
+        if only:
+            raise SettingError("--only is not allowed with a file of a participation model; it has no panels")
+        file = validated(RollCall, content)
+        nu = class_shares(file.seed, file.clients, file.classes.count, file.classes.alpha)
+        with at("participation"):
+            return file.participation.build(Population(file.clients, file.seed, nu)), ""
+    name, _, wanted = spec.partition(":")
+    experiment = Experiment.read(name).only(only or {})
+    models = _models(experiment)
+    if not models:
+        raise SettingError(f"participation: {name} has no participation model; its panels are analyses")
+    if wanted not in models and (wanted or len(models) > 1):
+        raise SettingError(
+            f"participation: {wanted!r} is not a model of {name}; must be one of {listed(models, wanted)}"
+        )
+    from rollcall.benchmark.federation.build import build
+    from rollcall.benchmark.sweep.estimate import missing
+
+    panels = models[wanted or next(iter(models))]
+    for panel, trial in panels.items():
+        if not missing([trial]):
+            return build(trial).participation, panel if len(experiment.panels) > 1 else ""
+    absent = missing(list(panels.values()))
+    raise SettingError(f"no data set of {spec} is here; to download one: rollcall data fetch {absent[0]}")
+
+
+def _recorded(spec: str, note: Callable[[str], None]) -> "Participation":
+    """A recording as it is, with the clients and the length of a round that its file does not tell."""
+    from rollcall.participation import Population, Trace, recording
+
+    try:
+        mask = recording.load(spec)
+        for line in recording.left_out(mask):
+            note(line)
+        clients, length = mask.shape[-1], None
+        if mask.dtype.names:
+            clients = int(mask["client"].max(initial=0)) + 1
+            length = ROUND_LENGTH if mask.dtype == recording.INTERVALS else None
+            told = f"rounds of {length:g} s and " if length else ""
+            note(f"{told}{counted(clients, 'client')}, the largest number + 1; a YAML file sets others")
+        return Trace(Population(clients), mask=mask, round_length=length)
+    except ValueError as error:
+        raise SettingError(str(error)) from None
+
+
+def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:
+    """For each participation model of an experiment, by label, the first trial of each panel that has it."""
+    models: dict[str, dict[str, Trial]] = {}
+    for place in places(experiment):
+        if isinstance(place.trial, Trial):
+            label = place.labels.get("participation", place.trial.participation.name)
+            models.setdefault(label, {}).setdefault(place.labels["panel"], place.trial)
+    return models
+
+
+def _table(name: str, summary: "Summary") -> Grid:
+    """The summary of a model, a row for each quantity."""
+    stated = "" if summary.memory[1] is None else f" (stated mean {summary.memory[1]:.3f})"
+    off = (
+        "no stationary law is stated"
+        if summary.stationary is None
+        else f"at most {summary.stationary:.1f} standard errors from the stated law"
+    )
+    rows = {
+        "on in a round": "{:.1f} on average, {} to {}".format(*summary.active),
+        "empty rounds": f"{summary.empty:.2%}",
+        "availability": "{:.3f} to {:.3f}, median {:.3f}; ".format(*(summary.availability[i] for i in (0, 2, 1))) + off,
+        "never available": counted(summary.never, "client"),
+        "lag-1 autocorrelation": f"{summary.memory[0]:.3f} on average{stated}",
+        "correlation of clients": f"{summary.together:.3f} on average",
+        "rounds between participations": "median {:.0f}, 95 % quantile {:.0f}".format(*summary.interval),
+        "rounds since the last one": "median {:.0f}, 95 % quantile {:.0f}".format(*summary.staleness),
+        "FedAvg's weights": ", ".join(
+            f"{name.replace('_', ' ')} {value:.3f}" for name, value in summary.weights.items()
+        )
+        + " from uniform",
+    }
+    title = f"{name}: {counted(summary.clients, 'client')}, {counted(summary.rounds, 'round')}"
+    grid = Grid(title=title, title_justify="left", show_header=False)
+    for name, value in rows.items():
+        grid.add_row(name, value)
+    return grid
+
+
+def _fits(fits: dict[str, dict[str, float]]) -> Grid:
+    """The features of a trace and of the models fitted to it, a row for each."""
+    trace = fits["trace"]
+    columns = [name for name, value in trace.items() if np.isfinite(value)]
+    grid = Grid(title="Models fitted to it; * keeps the feature within a quarter", title_justify="left")
+    grid.caption = (
+        "shares: correlation with the clients' shares of rounds; lag 1: autocorrelation of a client; rounds: its time; "
+        "pairs: correlation of two clients; day, week: correlation of the number on with that of a day or week later"
+    )
+    for column in ("", *columns):
+        grid.add_column(column, justify="right" if column else "left", no_wrap=True)
+    for model, features in fits.items():
+        cells = []
+        for name in columns:
+            keeps = model != "trace" and abs(features[name] - trace[name]) <= abs(trace[name]) / 4
+            cells.append((f"{features[name]:.3f}" if np.isfinite(features[name]) else "-") + (" *" if keeps else "  "))
+        grid.add_row(model, *cells)
+    return grid

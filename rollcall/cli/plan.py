@@ -1,0 +1,213 @@
+"""From the options of a command line to trials."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.digest import array_file
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Place, file_of, longest, names, places, trials
+from rollcall.benchmark.config.text import parse_all, parse_part, parse_values
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+
+if TYPE_CHECKING:
+    from rollcall.benchmark.sweep.jobs import Job
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment as the command line changes it, and its trials.
+
+    Args:
+        experiment: with all changes.
+        whole: with all changes but `--only`.
+        file: its file, if it is one of the user's own.
+    """
+
+    experiment: PaperExperiment
+    whole: PaperExperiment
+    file: Path | None = None
+
+    @cached_property
+    def runs(self) -> list[Place]:
+        """Each run once, with the most rounds that a place asks for."""
+        return longest(places(self.experiment))
+
+    @property
+    def trials(self) -> list[Trial | Analysis]:
+        """The runs, validated."""
+        return [place.trial for place in self.runs]
+
+    def unfinished(self, store: Path) -> int:
+        """How many trials are left to run, without validating them. Validating imports torch."""
+        folders = [store / self.experiment.home / place.name for place in self.runs]
+        ended = (folder.is_dir() and RunFolder(folder).state in ("finished", "diverged") for folder in folders)
+        return len(folders) - sum(ended)
+
+    def jobs(self, store: Path) -> list["Job"]:
+        """The trials and analyses to run, each once."""
+        from rollcall.benchmark.sweep.jobs import Job
+
+        return [Job(trial, self.experiment.home, store) for trial in self.trials]
+
+    def check_metrics(self) -> None:
+        """Refuse a metric of the report or of a claim that no trial records. The default metric is not checked.
+
+        Raises:
+            SettingError: names the metric and the columns that are recorded.
+        """
+        from rollcall.benchmark.sweep.jobs import check_metrics
+
+        metrics = self.experiment.named_metrics()
+        if "metrics" not in self.experiment.report.model_fields_set:
+            del metrics["report.metrics"]
+
+        def others() -> Iterator[Trial | Analysis]:
+            with suppress(SettingError):  # a setting that other methods lack, whose runs nobody asked for
+                yield from trials(self.whole)
+
+        check_metrics(metrics, self.trials, others())
+
+    def claim(self, store: Path) -> None:
+        """Record the experiment file in the folder of its runs; see `claim`."""
+        if not self.experiment.base:  # else it shares the runs of its base on purpose
+            claim(store / self.experiment.home, self.file or file_of(self.experiment.name))
+
+
+RECORD = "experiment.json"
+"""In a folder of run folders: which experiment file they belong to, so that two files of one name do not share it."""
+
+
+def claim(folder: Path, file: Path) -> None:
+    """Record the experiment file in the folder of its runs.
+
+    A file that was edited, moved or copied keeps the folder.
+
+    Args:
+        folder: of the run folders of the experiment.
+        file: that is run now.
+
+    Raises:
+        SettingError: another file with other content has its runs there.
+    """
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    record = folder / RECORD
+    try:
+        earlier = json.loads(record.read_text())
+        path, known = Path(earlier["file"]), earlier["sha256"]
+    except (FileNotFoundError, ValueError, KeyError):
+        path, known = file, digest
+    if path.resolve() != file.resolve() and known != digest and path.is_file():
+        raise SettingError(
+            f"{file}: {folder} has the runs of {path}. Write another `name:` into one of the files, or use another "
+            "--store"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"file": str(file.resolve()), "sha256": digest}, indent=1)
+    if not record.exists() or record.read_text() != text:
+        record.write_text(text)
+
+
+def claimed(folder: Path) -> str:
+    """The experiment file that the runs in a folder belong to; empty if it is not known."""
+    try:
+        return str(json.loads((folder / RECORD).read_text())["file"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def writable(store: Path) -> None:
+    """Refuse a store in which nothing can be written.
+
+    Raises:
+        SettingError: names the folder and the reason.
+    """
+    try:
+        with TemporaryFile(dir=next(folder for folder in (store, *store.absolute().parents) if folder.exists())):
+            pass
+    except OSError as error:
+        raise SettingError(
+            f"store: {store} cannot be written ({error.strerror}); choose another folder with --store"
+        ) from None
+
+
+def plans_of(
+    experiments: list[str],
+    variant: str = "",
+    seeds: str = "",
+    only: list[str] | None = None,
+    settings: list[str] | None = None,
+    rounds: int | None = None,
+    methods: list[str] | None = None,
+    tuned: Path | None = None,
+) -> list[Plan]:
+    """The experiments, of a paper all, as the command line changes them.
+
+    Their settings are validated when the jobs of a plan are asked for.
+
+    Raises:
+        SettingError: a change does not fit an experiment, or `tuned` is the answer for another one or has its seeds.
+    """
+    plans = []
+    for one in chain.from_iterable(names(of=name) or [name] for name in experiments):
+        chosen = PaperExperiment.read(one)
+        if variant:
+            chosen = chosen.as_(variant)
+        if methods:
+            chosen = chosen.joined("algorithm", [parse_part("algorithm", text) for text in methods])
+        if seeds:
+            chosen = chosen.varied({"seed": parse_values("seeds", seeds)})
+        answer = None
+        if tuned is not None:
+            from rollcall.benchmark.search.answer import Tuned as Answer
+
+            answer = Answer.read(tuned)
+            chosen = answer.applied(chosen)
+        if rounds is not None:
+            chosen = chosen.varied({"rounds": [rounds]})
+        chosen = chosen.varied(parse_all("set", settings or []))
+        if answer is not None:
+            answer.check_seeds(chosen)
+        file = Path(one) if Path(one).is_file() else None
+        plans.append(Plan(chosen.only(parse_all("only", only or [])), chosen, file))
+    return plans
+
+
+LARGEST = 100
+"""Entries of the largest array that is printed."""
+
+
+def described(job: "Job") -> dict[str, Any]:
+    """A trial or an analysis: its names, seed, settings, state, run folder and last metrics."""
+    history = job.folder.history()
+    return {
+        "trial": job.trial.name,
+        "experiment": job.experiment,
+        **{
+            kind: getattr(job.trial, kind).label
+            for kind in ("algorithm", "participation", "task", "analysis")
+            if hasattr(job.trial, kind)
+        },
+        "seed": job.trial.seed,
+        "settings": job.trial.complete(_array),
+        "state": job.folder.state,
+        "folder": str(job.folder.path),
+        "metrics": {} if history.empty else history.iloc[-1].to_dict(),
+    }
+
+
+def _array(array: np.ndarray) -> Any:
+    """The values of a small array; of a large one the name of its file in the run folder."""
+    return array.tolist() if array.size <= LARGEST else array_file(array)

@@ -1,0 +1,140 @@
+"""`rollcall run`."""
+
+import sys
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import command, counted, strict_json
+from rollcall.benchmark.sweep.pool import Pool
+from rollcall.cli import options as opt
+from rollcall.cli.options import INTERRUPTED, STORE, err, ray_options, say
+from rollcall.cli.plan import Plan, described, plans_of, writable
+
+if TYPE_CHECKING:
+    from rollcall.benchmark.sweep.jobs import Ends, Job
+
+INSTALL_MLFLOW = "pip install '.[mlflow]'"
+
+
+def run(
+    experiment: opt.Names,
+    variant: opt.Variant = "",
+    seeds: opt.Seeds = "",
+    only: opt.Only = None,
+    settings: opt.Set = None,
+    rounds: opt.Rounds = None,
+    methods: opt.Methods = None,
+    tuned: opt.Tuned = None,
+    executor: opt.Execution = None,
+    gpus: opt.Gpus = "0",
+    retries: opt.Retries = 1,
+    every: opt.Every = "2m",
+    address: opt.Address = "",
+    storage: opt.Storage = "",
+    store: opt.Store = STORE,
+    redo_changed: Annotated[
+        bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
+    ] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Run an experiment's trials; rerun to resume, finished ones are skipped."""
+    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
+    options = ray_options(gpus, retries, every, storage, address)
+    with Pool.of(executor, options, err) as pool:
+        pool.start(sum(plan.unfinished(store) for plan in plans))
+        sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
+        writable(store)
+        failed = interrupted = False
+        for plan, jobs in zip(plans, sweeps, strict=True):
+            try:
+                todo, ends = _run(plan, jobs, pool, store, redo_changed)
+            except SettingError as error:
+                if len(plans) == 1:
+                    raise
+                failed = True
+                print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
+                continue
+            if not as_json:
+                _tell(ends, jobs, todo, store, plan.experiment.home)
+            _tell_ends(ends, jobs)
+            failed |= bool(ends.failed)
+            interrupted = ends.stopped
+            if interrupted:
+                break
+    if as_json:
+        print(strict_json([described(job) for jobs in sweeps for job in jobs]))
+    raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
+
+
+def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool) -> tuple[list["Job"], "Ends"]:
+    """Run the jobs of an experiment that have not ended. Returns them, and how the sweep ended.
+
+    Raises:
+        SettingError: a setting is not allowed, or a run folder is damaged.
+    """
+    from rollcall.benchmark.sweep.jobs import check, check_folders
+    from rollcall.leaderboard.boards import write_tables
+
+    _tell_changed(jobs, redo)
+    check_folders(jobs)
+    todo = [job for job in jobs if not job.ended]
+    check(todo)
+    if todo:
+        plan.check_metrics()
+        plan.claim(store)
+    tables = partial(write_tables, plan.experiment, store)
+    return todo, pool(jobs, tables)
+
+
+def _tell_changed(jobs: list["Job"], redo: bool) -> None:
+    """Name the finished trials that earlier code of the suite computed; with `redo`, remove their run folders."""
+    changed = [(job, job.changed) for job in jobs if job.finished and job.changed]
+    if not changed:
+        return
+    modules = ", ".join(sorted({module for _, names in changed for module in names}))
+    todo = "run again now" if redo else "results are kept. To run again: --redo-changed"
+    say(f"Computed by other code of {modules}: {counted(len(changed), 'finished trial')}; {todo}", err)
+    for job, _ in changed if redo else ():
+        rmtree(job.folder.path)
+
+
+def _tell_ends(ends: "Ends", jobs: list["Job"]) -> None:
+    """Print a line on stderr for each trial that failed or diverged."""
+    for job in jobs:
+        name = job.trial.name
+        if name in ends.failed:
+            file = job.folder.error_file
+            print(f"failed: {name}: {ends.failed[name]}", file=sys.stderr)
+            if file.exists():
+                print(f"  traceback in {file}", file=sys.stderr)
+        elif name in ends.diverged:
+            print(f"diverged: {name}: {ends.diverged[name].removeprefix('diverged: ')}", file=sys.stderr)
+
+
+def _tell(ends: "Ends", jobs: list["Job"], todo: list["Job"], store: Path, home: str) -> None:
+    """Print how many trials ran, how they ended, and which share of their time went into evaluations."""
+    counts = [f"{ends.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(ends.failed)} failed"]
+    if ends.diverged:
+        counts.append(f"{len(ends.diverged)} diverged")
+    if ends.elsewhere:
+        counts.append(f"{ends.elsewhere} running elsewhere (rerun the command later)")
+    if ends.stopped:
+        counts += [f"{ends.interrupted} interrupted", f"{ends.waiting} not started"]
+    evaluating, seconds = (
+        sum(job.folder.status.get(key, 0) for job in todo) for key in ("evaluation_seconds", "seconds")
+    )
+    share = f"; {evaluating / seconds:.0%} of the time in evaluations" if evaluating else ""
+    say(f"{counted(len(jobs), 'trial')}: {', '.join(counts)}; in {store / home}{share}")
+    if ends.stopped:
+        say("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
+    if not find_spec("mlflow"):
+        say(
+            "MLflow is not installed: results are in the run folders only. To have them in MLflow too: "
+            f"{INSTALL_MLFLOW}, then {command('sync', store=store)}"
+        )

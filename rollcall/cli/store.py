@@ -1,0 +1,211 @@
+"""The commands about the run folders in a store: `rollcall status`, `doctor`, `clean`, `sync` and `export`."""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+from rich.table import Table as Grid
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import names, places
+from rollcall.benchmark.config.text import command, counted, strict_json
+from rollcall.benchmark.federation.doctor import Finding, examine
+from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
+from rollcall.benchmark.sweep.mlflow_client import address, fault_of_database, file_of
+from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
+from rollcall.cli import options as opt
+from rollcall.cli.options import STORE, out, say
+from rollcall.cli.plan import claimed, plans_of
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+
+UNLISTED = "not in the experiment file"
+"""Why `clean` lists a trial that may be a result."""
+
+
+def status(
+    experiment: Annotated[str, typer.Argument(help="Default: all in the store.", metavar="[EXPERIMENT]")] = "",
+    store: opt.Store = STORE,
+    as_json: opt.Json = False,
+) -> None:
+    """Count the store's trials by state: finished, running, failed, and so on.
+
+    It reads the run folders only, so it can be called from another terminal while trials run.
+    """
+    name = experiment
+    entries = [] if name.endswith((".yaml", ".yml")) else read(store, name)
+    if name and not entries:  # a file, an experiment whose runs are another one's, or a misspelt name, which is refused
+        name = PaperExperiment.read(experiment).home
+        entries = read(store, name)
+    if as_json:
+        print(strict_json([asdict(entry) | {"seconds_left": entry.left} for entry in entries]))
+    elif not entries:
+        print(f"No run folders in {store / name}.")
+    else:
+        out.print(_counts(entries))
+
+
+def _counts(entries: Sequence[Entry]) -> Group:
+    """A row for each experiment, and below it a row for each trial that runs."""
+    counts: dict[str, Counter[str]] = {}
+    for entry in entries:
+        counts.setdefault(entry.experiment, Counter())[entry.state] += 1
+    shown = [*STATES, *(["damaged"] if any(count["damaged"] for count in counts.values()) else [])]
+    grid = Grid("experiment", *shown, box=None, padding=(0, 2, 0, 0))
+    for experiment, count in counts.items():
+        grid.add_row(experiment, *(str(count[state] or "-") for state in shown))
+    running = [entry for entry in entries if entry.state == "running"]
+    return Group(grid, "", table(running)) if running else Group(grid)
+
+
+def doctor(
+    store: Annotated[Path, typer.Argument(envvar="ROLLCALL_STORE", help="The store, or one run folder.")] = STORE,
+    fix: Annotated[bool, typer.Option("--fix", help="Rename damaged files and folders to NAME.damaged.")] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Find damaged run folders and databases; --fix sets them aside.
+
+    The exit code is 1 if damaged files are left. Nothing is deleted. Trials that run now are left alone.
+    """
+    if not store.is_dir():
+        raise SettingError(f"store: {str(store)!r} is not allowed; must be a folder")
+    folders = run_folders(store, begun=False)
+    findings = [finding for folder in folders for finding in examine(folder)]
+    database = file_of(address(store))
+    if database is not None and database.exists() and (fault := fault_of_database(database, whole=True)):
+        findings.append(Finding(database, fault, "rollcall sync makes it again from the run folders"))
+    damaged = [finding.path for finding in findings if finding.aside]
+    lines = [f"{finding.path}: {finding.problem}; {finding.advice}" for finding in findings]
+    lines += [f"set aside: {set_aside(path)}" for path in damaged if fix]
+    lines.append(f"{counted(len(folders), 'run folder')}, {len(damaged)} damaged")
+    if damaged and not fix:
+        lines.append(f"To set them aside: {command('doctor', store, '--fix')}")
+    report = [vars(finding) | {"path": str(finding.path)} for finding in findings]
+    print(json.dumps(report, indent=1) if as_json else "\n".join(lines))
+    raise typer.Exit(1 if damaged and not fix else 0)
+
+
+def clean(
+    experiment: opt.Names,
+    variant: opt.Variant = "",
+    seeds: opt.Seeds = "",
+    only: opt.Only = None,
+    settings: opt.Set = None,
+    rounds: opt.Rounds = None,
+    methods: opt.Methods = None,
+    tuned: opt.Tuned = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run/--yes", help="List the run folders, or delete them. Default: list.")
+    ] = True,
+    unlisted: Annotated[
+        bool, typer.Option("--unlisted", help="Also delete trials that are not in the experiment file.")
+    ] = False,
+    store: opt.Store = STORE,
+) -> None:
+    """List or delete run folders of failed or unlisted trials.
+
+    Trials that were run with --tuned, --set, --seeds or --algorithm are not in the file. Repeat these options to keep
+    them. Trials of the file's variants are in it. Trials that are running stay.
+    """
+    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
+    if len(plans) > 1:
+        raise SettingError("experiment: a paper is not allowed; must be one experiment")
+    changed, file = plans[0].experiment, plans[0].file
+    home = store / changed.home
+    sharing = [other for name in names() if (other := PaperExperiment.read(name)).home == changed.home]
+    kept = [PaperExperiment.read(str(file or changed.name)), *sharing]
+    versions = [changed, *(version for one in kept for version in (one, *map(one.as_, one.variants)))]
+    stale = _stale(home, {place.digest for version in versions for place in places(version)})
+    if not stale:
+        print(f"Nothing to delete in {home}.")
+        return
+    grid = Grid("run folder", "why", box=None, padding=(0, 2, 0, 0))
+    for folder, reason in stale.items():
+        grid.add_row(folder.name, reason)
+    out.print(grid)
+    chosen = [folder for folder, reason in stale.items() if unlisted or reason != UNLISTED]
+    for folder in () if dry_run else chosen:
+        shutil.rmtree(folder)
+    done = f"{counted(len(chosen), 'run folder')} {'to delete with --yes' if dry_run else 'deleted'}"
+    left = len(stale) - len(chosen)
+    more = f"; {left} more with --unlisted" if left else ""
+    say(f"In {home}: {done}{more}")
+
+
+def _stale(home: Path, known: set[str]) -> dict[Path, str]:
+    """The run folders of trials without a known digest, and of failed ones; damaged ones are left for `doctor`."""
+    stale = {}
+    for folder in run_folders(home, below=False):
+        run = RunFolder(folder)
+        try:
+            status = run.status
+            state, digest = status["state"], status["digest"]
+        except (ValueError, KeyError):
+            continue
+        if not run.in_use and (digest not in known or state == "failed"):
+            stale[folder] = "failed" if digest in known else UNLISTED
+    return stale
+
+
+def sync(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Experiments to copy. Default: all in the store.", metavar="EXPERIMENT")
+    ] = None,
+    store: opt.Store = STORE,
+) -> None:
+    """Copy run folders into MLflow that are not there yet."""
+    if not find_spec("mlflow"):
+        raise SettingError("this command needs MLflow: pip install '.[mlflow]'")
+    from rollcall.benchmark.sweep.mlflow_runs import reason
+    from rollcall.benchmark.sweep.mlflow_runs import sync as copy
+    from rollcall.leaderboard.boards import write_tables
+
+    def tables(home: str, folder: Path) -> None:
+        with suppress(SettingError):  # the file of the experiment may be gone or changed
+            write_tables(PaperExperiment.read(claimed(store / home) or home), store, folder)
+
+    try:
+        counts = copy(store, experiments or [], tables)
+    except SettingError:
+        raise
+    except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
+        raise SettingError(
+            f"MLflow cannot be updated ({reason(error)}). Start the server or correct MLFLOW_TRACKING_URI, then rerun"
+        ) from None
+    for name, count in counts.items():
+        print(f"{name}: {counted(count, 'run folder')}")
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")],
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write. Default: the run's name with .pt.")
+    ] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Run the code in RUN/source that the trial names.")] = False,
+) -> None:
+    """Write the trained model of a run as a torch state dict."""
+    import torch
+
+    from rollcall import load
+
+    state = load(run, trust=trust).state_dict()
+    file = Path(f"{run.resolve().name}.pt") if to is None else to
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as stream:
+        torch.save(state, stream)
+    numbers = sum(tensor.numel() for tensor in state.values())
+    print(f"Wrote {file}: {counted(len(state), 'tensor')}, {counted(numbers, 'number')}.")
+    print("To load it into the task's module:")
+    print(f'  module = rollcall.load("{run}").module()')
+    print(f'  module.load_state_dict(torch.load("{file}"))')
+    if all(name.startswith("network.") for name in state):
+        print("To load it into a network of the same layers, without Rollcall:")
+        stripped = f'{{name.removeprefix("network."): value for name, value in torch.load("{file}").items()}}'
+        print(f"  network.load_state_dict({stripped})")

@@ -1,0 +1,139 @@
+"""`rollcall tune`."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import command, duration, parse_values, repeated, strict_json
+from rollcall.cli import options as opt
+from rollcall.cli.options import STORE, draw, err, out, ray_options, say
+from rollcall.cli.plan import plans_of, writable
+
+if TYPE_CHECKING:
+    from rollcall.benchmark.search.api import Tuning
+
+
+SAMPLES = 30
+"""Samples of each cell, unless the command says how many."""
+
+
+def tune(
+    experiment: opt.Name,
+    space: Annotated[str, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")],
+    samples: Annotated[
+        int | None, typer.Option(min=1, help=f"Samples of each cell, at most. Default: {SAMPLES}.")
+    ] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="Try all combinations instead of samples.")] = False,
+    search: Annotated[Literal["random", "optuna"], typer.Option(help="Random samples, or Optuna's TPE.")] = "random",
+    scheduler: Annotated[
+        Literal["none", "asha", "median"],
+        typer.Option(help="Stop bad samples early: successive halving (asha), or below the median."),
+    ] = "none",
+    metric: Annotated[str, typer.Option(help="What samples are judged by.")] = "validation/accuracy",
+    mode: Annotated[
+        Literal["max", "min"] | None,
+        typer.Option(help="The better end. Default: known for accuracies and losses."),
+    ] = None,
+    seeds: Annotated[str, typer.Option(metavar="SEED,...", help="Seeds of the search.")] = "1000",
+    rounds: opt.Rounds = None,
+    per: Annotated[str, typer.Option(metavar="AXIS,...", help="Axes with a search of their own. Default: all.")] = "",
+    variant: opt.Variant = "",
+    only: opt.Only = None,
+    settings: opt.Set = None,
+    methods: opt.Methods = None,
+    allow_test: Annotated[bool, typer.Option("--allow-test", help="Allow a metric of the test split.")] = False,
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the search.")] = True,
+    executor: opt.Execution = None,
+    gpus: opt.Gpus = "0",
+    retries: opt.Retries = 1,
+    every: opt.Every = "2m",
+    address: opt.Address = "",
+    storage: opt.Storage = "",
+    store: opt.Store = STORE,
+    as_json: opt.Json = False,
+) -> None:
+    """Search hyper-parameters, for every cell alike; rerun to resume."""
+    from rollcall.benchmark.search.api import tune as search_for
+
+    if grid and samples is not None:
+        raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
+    if grid and search == "optuna":
+        raise SettingError("--search optuna is not allowed with --grid; must be left out")
+    chosen = plans_of([experiment], variant, "", only, settings, None, methods)
+    if len(chosen) != 1:
+        raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
+    chosen_seeds = parse_values("seeds", seeds)
+    for seed in chosen_seeds:
+        if not isinstance(seed, int) or seed < 0:
+            raise SettingError(f"seeds: {seed!r} is not allowed; must be whole numbers from 0")
+    writable(store)
+    tuning = search_for(
+        chosen[0].experiment,
+        space,
+        samples=SAMPLES if samples is None else samples,
+        grid=grid,
+        search=search,
+        scheduler=scheduler,
+        metric=metric,
+        mode=mode,
+        seeds=chosen_seeds,
+        rounds=rounds,
+        per=[axis for axis in per.split(",") if axis],
+        store=store,
+        executor=executor,
+        ray=ray_options(gpus, retries, every, storage, address),
+        allow_test=allow_test,
+        console=err,
+    )
+    for note in tuning.notes:
+        say(note, err)
+    if not tuning.best:
+        if as_json:
+            print(strict_json({"best": {}}))
+        say(f"No answer: all {len(tuning.samples)} samples failed. Their errors: {tuning.beside('samples.json')}", err)
+        raise typer.Exit(1)
+    if as_json:
+        print(strict_json({"best": tuning.best}))
+    else:
+        words = ["run", experiment, *(["--variant", variant] if variant else []), "--tuned", tuning.file]
+        words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
+        _tell(tuning, command(*words, store=store))
+    if figures:
+        from rollcall.leaderboard.plots.search import best_so_far, expected_best, sensitivity
+
+        pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best}
+        if "stopped" in set(tuning.samples["state"]):  # scores after fewer rounds are not compared with whole ones
+            del pictures["budget"]
+            tuning.beside("budget.svg").unlink(missing_ok=True)
+        for name, picture in pictures.items():
+            figure = picture(tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
+            draw(f"search_{name}", figure, tuning.beside(f"{name}.svg"))
+
+
+def _tell(tuning: "Tuning", next_step: str) -> None:
+    """Print the best settings of each cell, and the command for the final table."""
+    from rich import box
+    from rich.table import Column, Table
+
+    seconds = tuning.samples.groupby("cell")["seconds"].sum()
+    answers = tuning.tuned.best
+    settings = {name: [f"{path}={value}" for path, value in one.settings.items()] for name, one in answers.items()}
+    longest = max((len(text) for texts in settings.values() for text in texts), default=0)
+    table = Table(
+        Column("cell", overflow="fold"),
+        Column("best settings", overflow="fold", no_wrap=longest <= out.width // 2),  # a broken number cannot be copied
+        Column("score", justify="right", no_wrap=True),
+        *(Column(name, justify="right") for name in ("samples", "client gradients", "time")),
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+        title=tuning.found,
+        caption="score: mean ± standard deviation over the seeds of the search" if len(tuning.how.seeds) > 1 else None,
+    )
+    for name, one in answers.items():
+        score = f"{one.score:.4g}" + ("" if one.spread is None else f" ± {one.spread:.2g}")
+        costs = f"{one.gradients:,.0f}", duration(seconds[name])
+        table.add_row(name, "\n".join(settings[name]), score, str(one.samples), *costs)
+    out.print(table)
+    say(f"In {tuning.file}. Final table: {next_step}")

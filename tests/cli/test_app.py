@@ -1,0 +1,216 @@
+"""The command line as a whole: imports, help, and refusals. What cannot be is one line on stderr and exit code 2."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from command import TINY, rollcall, write
+from torchvision.datasets import MNIST
+from typer.main import get_command
+
+from rollcall import Trial
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.cli.app import app
+from rollcall.cli.options import draw
+from rollcall.leaderboard.plots.participation import uplinks
+from rollcall.tasks import TASKS
+
+
+def refused(capsys, *arguments):
+    """The message of a command that is refused."""
+    code, _, err = rollcall(capsys, *arguments)
+    assert (code, err.count("\n"), err.startswith("error: ")) == (2, 1, True), err
+    return err.removeprefix("error: ")
+
+
+def heavy(*arguments: str) -> list[str]:
+    """Of the modules that take seconds to import, those that `rollcall ARGUMENTS` imports."""
+    code = (
+        "import atexit, sys\n"
+        "heavy = ('torch', 'lightning', 'ray', 'mlflow')\n"
+        "atexit.register(lambda: print('\\n', *[name for name in heavy if name in sys.modules]))\n"
+        f"sys.argv = ['rollcall', *{arguments}]\n"
+        "from rollcall.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    return done.stdout.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("list",), ("status",), ("participation", "--help"), ("report", "--help"), ("clean", "quikstart")],
+)
+def test_nothing_waits_for_a_heavy_import_in_vain(arguments, store):
+    assert heavy(*arguments) == []
+
+
+def test_every_help_text_is_there_and_has_at_most_twelve_words():
+    group = get_command(app)
+    for command in [*group.commands.values(), *group.commands["data"].commands.values()]:
+        summary = command.help.partition("\n\n")[0]
+        texts = {command.name: summary} | {option.name: option.help for option in command.params}
+        assert {name: text for name, text in texts.items() if not text or len(text.split()) > 12} == {}, command.name
+
+
+def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):
+    code, _, err = rollcall(capsys, "lst")
+    assert code == 2
+    assert "Did you mean 'list'?" in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        # options without effect beside another one
+        (("leaderboard", "FILE", "--json", "--format", "csv"), "--format is not allowed with --json; "),
+        (("participation", "ROLL", "--only", "panel=x"), "--only is not allowed with a file of a participation model; "),
+        # values of options
+        (("leaderboard", "quickstart", "--metric", "test/x"), "metric: 'test/x' is not allowed; must say which values are better: test/x=max, =min or =zero\n"),
+        (("leaderboard", "quickstart", "--only", ""), "only: '' is not allowed; must be SETTING=VALUE"),
+        (("run", "quickstart", "--seeds", "[1"), "seeds: '[1' is not allowed; must be VALUE or VALUE,VALUE"),
+        (("bench", "--clients", ""), "clients: '' is not allowed; must be whole numbers"),
+        (("run", "FILE", "--algorithm", "{name: mifa"), "algorithm: '{name: mifa' is not allowed; must be NAME or '{name: NAME, OPTION: VALUE}'\n"),
+        (("check", "name: a: b"), "part: 'name: a: b' is not allowed; must be NAME or '{name: NAME, OPTION: VALUE}'\n"),
+        # files and stores
+        (("run", "DIR/binary.yaml"), "DIR/binary.yaml: is not YAML"),
+        (("run", "FILE", "--executor", "inline", "--store", "DIR/binary.yaml"), "store: DIR/binary.yaml cannot be written ("),
+        (("run", "FILE", "--executor", "inline", "--store", "DIR/binary.yaml/b"), "store: DIR/binary.yaml/b cannot be written ("),
+        (("tune", "FILE", "--space", "local.lr=1", "--store", "DIR/binary.yaml"), "store: DIR/binary.yaml cannot be written ("),
+        (("leaderboard", "FILE"), "experiment: 'tiny' has no finished run in"),
+        *[
+            ((command, "DIR/none.yaml"), "experiment: 'DIR/none.yaml' is not allowed; there is no file DIR/none.yaml\n")
+            for command in ("run", "show", "leaderboard", "participation", "status", "clean")
+        ],
+        (("run", "quickstrat"), f"experiment: 'quickstrat' is not allowed; must be one of {', '.join(names())}, or a .yaml file. Did you mean quickstart?\n"),
+        (("status", "quikstart"), "experiment: 'quikstart' is not allowed; must be one of "),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_is_refused_with_one_line(arguments, complaint, store, tmp_path, capsys):
+    (tmp_path / "roll.yaml").write_text("clients: 4\nparticipation: {name: bernoulli, probability: 0.5}\n")
+    (tmp_path / "binary.yaml").write_bytes(bytes(range(256)))
+    paths = {"FILE": write(tmp_path), "ROLL": str(tmp_path / "roll.yaml")}
+    arguments = [paths.get(argument, argument).replace("DIR", str(tmp_path)) for argument in arguments]
+    assert refused(capsys, *arguments).startswith(complaint.replace("DIR", str(tmp_path)))
+    assert not list(store.rglob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments", "complaint"),
+    [
+        ({}, ["--set", "algorithm=fedavgg"], "algorithm.name: 'fedavgg' is not allowed; must be one of local_sgd, fedavg,"),
+        ({"trial": TINY["trial"] | {"rouds": 3}}, [], "rouds: is not a setting; allowed: task,"),
+        ({"trial": TINY["trial"] | {"local": {"momentun": 3}}}, [], "local.momentun: is not a setting; allowed: steps, epochs, lr,"),
+        ({}, ["--only", "algorithm=fedpbc", "--set", "algorithm.etag=1"], "algorithm.etag: is not an option of fedpbc; allowed: eta_g"),
+        ({"tittle": "Tiny"}, [], "tiny.yaml: tittle: is not a setting; allowed: name, title,"),
+        ({}, ["--set", "participation.probability=1.2"], "participation.probability: 1.2 (client 0) is not allowed; must be in [0, 1]"),
+        ({"trial": TINY["trial"] | {"participation": {"name": "trace", "mask": [[1, 0, 1, 1]]}}}, [], "participation.mask: shape (1, 4) is not allowed; must be [rounds, 3]"),
+        ({}, ["--set", "local.lr=-1"], "local.lr: -1 is not allowed; must be greater than 0"),
+        ({}, ["--rounds", "0"], "rounds: 0 is not allowed; must be greater than 0"),
+        ({}, ["--only", "algorithm=mifa"], "only algorithm: 'mifa' is not allowed; must be one of fedavg, fedpbc"),
+        ({}, ["--only", "rounds=3"], "only: 'rounds' is not allowed; must be an axis of the grid: seed, algorithm"),
+        ({}, ["--set", "nonsense"], "set: 'nonsense' is not allowed; must be SETTING=VALUE"),
+        ({}, ["--algorithm", "nowhere.py:Mine"], "algorithm.name: 'nowhere.py:Mine' is not allowed; there is no file"),
+        ({}, ["--set", "server.lr=0.5"], "server: another optimizer is not allowed with fedpbc"),
+        ({"trial": TINY["trial"] | {"evaluation": {"splits": ["test"]}}}, [], "evaluation.splits: 'test' is not allowed with quadratic; must be one of train"),
+        ({}, ["--set", "numerics.device=cuda"], "numerics.device: 'cuda' needs a GPU, but torch finds no GPU"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_cannot_be_is_one_line_and_exit_code_2(
+    changes, arguments, complaint, store, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert refused(capsys, "run", write(tmp_path, **changes), *arguments).startswith(complaint)
+    assert not store.exists()
+
+
+def test_a_missing_data_set_is_one_line_and_exit_code_2(store, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
+    TASKS["mnist"].args[0].cache_clear()
+    err = refused(capsys, "run", "mnist")
+    assert err.startswith("task.name: mnist is not in ")
+    assert "set ROLLCALL_DATA to a folder that holds MNIST/raw/train-images-idx3-ubyte" in err
+    assert not store.exists()
+
+
+@pytest.mark.parametrize(("field", "named"), [("metrics", {"train/dist": "min"}), ("drawn", ["train/dist"])])
+def test_a_metric_with_a_typo_is_found_before_anything_runs(field, named, store, tmp_path, capsys):
+    file = write(tmp_path, report=TINY["report"] | {field: named})
+    error = refused(capsys, "run", file, "--executor", "inline")
+    assert f"report.{field}: 'train/dist' is not allowed; no trial records it. Recorded: train/loss" in error
+    assert not list(store.rglob("status.json"))
+
+
+@pytest.mark.parametrize(
+    ("where", "claim"), [("claims: metric", {"metric": "train/dist"}), ("claims: per", {"at": 3, "per": "cost/flots"})]
+)
+@pytest.mark.parametrize("variant", [False, True])
+def test_a_claim_about_a_metric_with_a_typo_is_refused_before_anything_runs(
+    where, claim, variant, store, tmp_path, capsys
+):
+    claims = [{"says": "So.", "tag": "ours", "least": 0, "metric": "train/loss"} | claim]
+    options = {"variants": {"more": {"about": "The same.", "claims": claims}}} if variant else {"claims": claims}
+    file = write(tmp_path, **options)
+    chosen = ["--variant", "more"] if variant else []
+    name = list(claim.values())[-1]
+    error = refused(capsys, "run", file, "--executor", "inline", *chosen)
+    assert f"{where}: {name!r} is not allowed; no trial records it. Recorded: train/loss" in error
+    assert not list(store.rglob("status.json"))
+
+
+def test_a_table_to_an_impossible_place(store, tmp_path, capsys):
+    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
+    rollcall(capsys, "run", file, "--executor", "inline")
+    (tmp_path / "file").touch()
+    assert f"{tmp_path}/file" in refused(capsys, "leaderboard", file, "--to", str(tmp_path / "file" / "below"))
+
+
+def test_a_store_that_can_only_be_read(store, tmp_path, capsys, monkeypatch):
+    def denied(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("rollcall.cli.plan.TemporaryFile", denied)
+    err = refused(capsys, "run", write(tmp_path), "--executor", "inline")
+    assert err == f"store: {store} cannot be written (Permission denied); choose another folder with --store\n"
+
+
+def test_a_request_to_stop_ends_every_command_with_one_line(capsys, monkeypatch):
+    def stopped(*arguments, **options):
+        raise Interrupted("stopped after round 3 of 5")
+
+    monkeypatch.setattr("rollcall.benchmark.timing.measure", stopped)
+    code, _, err = rollcall(capsys, "bench", "--quick")
+    assert (code, err) == (130, "stopped after round 3 of 5\n")
+
+
+@pytest.mark.parametrize("command", ["run", "show"])
+def test_json_has_the_settings_and_null_for_what_was_not_measured(command, store, tmp_path, capsys):
+    """The last round measures only the training split. Python's own reader would accept NaN."""
+    last = {"rounds": 1, "every": 1, "splits": ["train"]}
+    trial = {"task": {"name": "digits", "clients": 5}, "local": {"lr": 0.1, "batch_size": 8}, "rounds": 2}
+    trial |= {"evaluation": {"every": 1, "last": last}}
+    file = write(tmp_path, trial=trial, grid={"seed": [3], "algorithm": ["fedavg"]}, report={})
+    text = rollcall(capsys, "run", file, "--executor", "inline", "--json")[1]
+    if command == "show":
+        text = rollcall(capsys, "show", file, "--json")[1]
+    (entry,) = json.loads(text, parse_constant=lambda name: name)
+    assert entry["metrics"]["test/accuracy"] is None
+    assert entry["metrics"]["train/loss"] > 0
+    assert (entry["settings"]["seed"], entry["settings"]["local"]["lr"]) == (3, 0.1)
+    assert Trial.read(entry["settings"]).complete(lambda array: array.tolist()) == entry["settings"]
+
+
+def test_a_picture_is_written_into_a_new_folder(tmp_path, capsys):
+    figure = uplinks(np.ones((2, 2), dtype=bool), None)
+    draw("partition", figure, tmp_path / "new" / "a.PNG")
+    assert (tmp_path / "new" / "a.PNG").read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().err == f"partition: {tmp_path}/new/a.PNG\n"
+    with pytest.raises(SettingError, match=r"^plot: '.*a.docx' is not allowed; must end in .svg, .pdf, .png"):
+        draw("partition", figure, tmp_path / "other" / "a.docx")
+    assert not (tmp_path / "other").exists()

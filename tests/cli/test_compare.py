@@ -1,0 +1,81 @@
+"""`rollcall compare` on archives and on own runs."""
+
+import json
+
+import pytest
+import yaml
+
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+from rollcall.leaderboard.runs import archive
+from tests.support.command import TINY, rollcall
+from tests.support.results import runs
+
+ENDS = {("fedavg", "paper"): 2.0, ("fedpbc", "paper"): 1.0, ("fedavg", "slow"): 2.5, ("fedpbc", "slow"): 1.75}
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """An experiment with a variant; kept runs of both: distances are those of ENDS plus the seed."""
+    monkeypatch.chdir(tmp_path)
+    changes = {
+        "grid": TINY["grid"] | {"seed": [0, 1, 2]},
+        "source": "[X]",
+        "variants": {"slow": {"about": "a", "trial": {"local": {"lr": 0.01}}}},
+    }
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(TINY | changes))
+    mine = PaperExperiment.read(str(path))
+    made = [
+        run
+        for name, one in (("paper", mine), ("slow", mine.as_("slow")))
+        for run in runs(
+            one, lambda labels, seed, name=name: ENDS[labels["algorithm"], name] + seed, metric="train/distance"
+        )
+    ]
+    for run in made:
+        run.history.loc[15] = run.history.loc[20]  # the window of ten rounds is covered
+    archive(made, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
+    return str(path)
+
+
+def rows_of(capsys, *arguments):
+    data = json.loads(rollcall(capsys, "compare", *arguments, "--json")[1])
+    return [(row["experiment"], row["labels"], row["difference"], row["wins"]) for row in data["rows"]], data
+
+
+def test_two_methods_in_an_experiment_and_in_its_variants(file, capsys):
+    rows, data = rows_of(capsys, "fedpbc", "fedavg", file)
+    assert rows == [("mine", {}, -1.0, 3), ("mine (slow)", {}, -0.75, 3)]
+    assert (data["a"], data["rows"][0]["mean_a"], data["rows"][0]["mean_b"]) == ("fedpbc", 2.0, 3.0)
+    assert (data["overall"]["cells"], data["overall"]["better"], data["overall"]["p"]) == (2, 2, 0.25)
+
+
+def test_two_variants(file, capsys):
+    rows, _ = rows_of(capsys, "slow", "paper", file)
+    assert rows == [("mine", {"algorithm": "fedavg"}, 0.5, 0), ("mine", {"algorithm": "fedpbc"}, 0.75, 0)]
+
+
+def test_one_screen(file, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = rollcall(capsys, "compare", "fedpbc", "fedavg", file)
+    assert code == 0
+    assert "fedpbc is better in 2 of 2 cells" in out
+    assert len(out.splitlines()) <= 24
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_nothing_to_compare(file, capsys):
+    code, _, err = rollcall(capsys, "compare", "fedpbc", "fedavgg", file)
+    assert code == 2
+    assert "with runs of both 'fedpbc' and 'fedavgg'" in err
+    assert err.endswith("must be one of fedavg, fedpbc, paper, slow. Did you mean fedavg?\n")
+
+
+def test_without_an_experiment_all_that_have_both(file, capsys):
+    """Kept runs of the suite; and, in a store, own runs whose experiment's file is known."""
+    rows, data = rows_of(capsys, "fedavg", "fedavg_debiased")
+    assert {row[0] for row in rows} >= {"sun/fig2"}
+    assert data["overall"]["cells"] == len(rows)
+    assert rollcall(capsys, "run", file, "--executor", "inline", "--seeds", "0", "--rounds", "10")[0] == 0
+    rows, _ = rows_of(capsys, "fedavg", "fedpbc", "--mine")
+    assert [row[:2] for row in rows] == [("mine", {})]

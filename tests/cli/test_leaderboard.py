@@ -1,0 +1,208 @@
+"""`rollcall leaderboard` of a paper's experiment, from archives alone."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rollcall.benchmark.search.answer import Best, How, Tuned
+from rollcall.leaderboard.runs import archive
+from tests.support.command import TINY, rollcall, write
+from tests.support.results import runs
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """A paper's experiment in a working directory whose archive has its runs: fedavg at 2, fedpbc at 1."""
+    from rollcall.leaderboard.paper.experiment import PaperExperiment
+
+    monkeypatch.chdir(tmp_path)
+    claims = [
+        {
+            "says": "FedPBC ends nearer",
+            "tag": "ours",
+            "of": {"algorithm": "fedpbc"},
+            "minus": {"algorithm": "fedavg"},
+            "most": 0.0,
+        }
+    ]
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(TINY | {"source": "[X] Fig. 1", "about": "Nearer & nearer", "claims": claims}))
+    end = {"fedavg": 2.0, "fedpbc": 1.0}
+    made = runs(PaperExperiment.read(str(path)), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
+    for run in made:
+        run.history["train/loss"] = 3.0
+    archive(made, "mine", ["train/distance", "train/loss"], tmp_path / "leaderboard" / "results")
+    return str(path)
+
+
+def test_the_files_of_a_papers_table(file, tmp_path, capsys):
+    code, out, _ = rollcall(capsys, "leaderboard", file)
+    assert code == 0
+    assert "1  undecided  FedPBC ends nearer " in out
+    folder = tmp_path / "runs" / "mine"
+    names = {path.name for path in folder.iterdir() if path.is_file()}
+    assert names >= {f"leaderboard.{end}" for end in ("md", "csv", "tex", "svg", "pdf", "png")}
+    text = (folder / "leaderboard.md").read_text()
+    assert text.startswith("# Tiny\n\n| algorithm |")
+    assert "1. **undecided**: FedPBC ends nearer" in text
+
+
+def test_forms_and_metrics(file, capsys):
+    rows = list(csv.DictReader(io.StringIO(rollcall(capsys, "leaderboard", file, "--format", "csv")[1])))
+    assert [(row["algorithm"], float(row["mean"]), row["planned"]) for row in rows] == [
+        ("fedavg", 2.0, "20"),
+        ("fedpbc", 1.0, "20"),
+    ]
+    data = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "train/loss=min", "--json")[1])
+    assert list(data) == ["rows", "claims", "provenance"]
+    assert [(row["metric"], row["mean"], row["sd"], row["evaluations"]) for row in data["rows"]] == [
+        ("train/loss", 3.0, 0.0, 1)
+    ] * 2
+    assert [(claim["says"], claim["verdict"]) for claim in data["claims"]] == [("FedPBC ends nearer", "undecided")]
+    assert data["provenance"]["commit"] == ["abc"]
+    assert "\n\\begin{tabular}{lrrr}\n" in rollcall(capsys, "leaderboard", file, "--format", "latex")[1]
+
+
+def test_without_results_nothing_was_run_and_the_next_step_can_be_copied(file, capsys):
+    """The file's path, and the store if it is not the default; quoted for a shell."""
+    code, _, err = rollcall(capsys, "leaderboard", file, "--mine")
+    assert code == 2
+    assert err == f"error: experiment: 'mine' has no finished run in runs; first: rollcall run {file}\n"
+    _, _, err = rollcall(capsys, "leaderboard", file, "--mine", "--store", "my runs")
+    assert err.endswith(f"first: rollcall run {file} --store 'my runs'\n")
+
+
+def test_a_variant_has_a_table_of_its_own(file, capsys):
+    content = yaml.safe_load(Path(file).read_text())
+    variants = {"steep": {"about": "a larger rate", "trial": {"local": {"lr": 0.2}}}}
+    Path(file).write_text(yaml.safe_dump(content | {"variants": variants}))
+    options = ("--executor", "inline", "--only", "algorithm=fedavg", "--variant", "steep")
+    assert rollcall(capsys, "run", file, *options)[0] == 0
+    assert rollcall(capsys, "leaderboard", file, "--mine")[2].startswith(
+        "error: experiment: 'mine' has no finished run in runs (of its variants: --variant steep); first: "
+    )
+    code, out, _ = rollcall(capsys, "leaderboard", file, "--mine", "--variant", "steep")
+    assert (code, "; 1 of 2 cells run, all of fedavg" in " ".join(out.split())) == (0, True)
+
+
+def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file")
+    code, out, err = rollcall(capsys, "leaderboard", file, "--to", "taken")
+    assert code == 2
+    assert "1  undecided  FedPBC ends nearer " in out
+    assert err == "error: taken: the files cannot be written (File exists); choose a folder with --to DIR\n"
+
+
+def test_a_link_in_the_store_is_not_followed(file, tmp_path, capsys):
+    folder, other = tmp_path / "runs" / "mine", tmp_path / "other.md"
+    folder.mkdir(parents=True)
+    other.write_text("before")
+    (folder / "leaderboard.md").symlink_to(other)
+    assert rollcall(capsys, "leaderboard", file)[0] == 0
+    assert other.read_text() == "before"
+    assert (folder / "leaderboard.md").read_text().startswith("# Tiny")
+
+
+def test_a_baseline_in_every_form(file, tmp_path, capsys):
+    """Two seeds have no interval: fedpbc is 1 below fedavg. The rows of a paper's experiment are ranked then."""
+    code, out, _ = rollcall(capsys, "leaderboard", file, "--against", "fedavg")
+    assert code == 0
+    assert "minus fedavg" in " ".join(out.split())
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--against", "fedavg", "--json")[1])["rows"]
+    assert [(row["labels"], row.get("difference"), row.get("losses")) for row in rows] == [
+        ({"algorithm": "fedpbc"}, -1.0, 0),
+        ({"algorithm": "fedavg"}, None, None),
+    ]
+    folder = tmp_path / "runs" / "mine"
+    assert "difference" in (folder / "leaderboard.csv").read_text().splitlines()[0]
+    assert "| minus FedAvg |" in (folder / "leaderboard.md").read_text()
+    tex = (folder / "leaderboard.tex").read_text()  # a paper has display names
+    assert "minus FedAvg" in tex
+    assert "\nFedPBC & " in tex
+    code, _, err = rollcall(capsys, "leaderboard", file, "--against", "fedavgg")
+    assert (code, err) == (
+        2,
+        "error: against: 'fedavgg' is not allowed; must be one of fedpbc, fedavg. Did you mean fedavg?\n",
+    )
+
+
+def test_a_ranking_has_kept_runs_and_own_ones_with_other_settings(file, capsys):
+    """Own runs with a rate that the file does not name are ranked too; own runs that are fewer than the kept ones are not."""
+    data = json.loads(rollcall(capsys, "leaderboard", file, "--best-by", "train/loss", "--json")[1])
+    assert data["provenance"]["sources"] == ["kept"]
+    own = ("run", file, "--executor", "inline", "--seeds", "0", "--only", "algorithm=fedavg")
+    for settings in ((), ("--set", "local.lr=0.01")):
+        assert rollcall(capsys, *own, *settings)[0] == 0
+    data = json.loads(rollcall(capsys, "leaderboard", file, "--against", "fedpbc", "--json")[1])
+    found = {(*row["labels"].values(), row["seeds"], row["source"]) for row in data["rows"]}
+    assert found == {
+        ("fedpbc", "0.1", 2, "kept"),
+        ("fedavg", "0.1", 2, "kept"),
+        ("fedavg", "0.01", 1, "own"),
+    }
+    assert data["provenance"]["sources"] == ["kept", "own"]
+
+
+def test_rows_at_the_answer_of_a_search_or_the_best_of_the_table_say_so(file, tmp_path, capsys):
+    """fedavg's answer is 0.01. Without the answer it says nothing, until --best-by chooses among two rates."""
+    how = How(date="", metric="", mode="min", search="grid", scheduler="none", seeds=(9,), space={})
+    answer = {"when": {"algorithm": "fedavg"}, "settings": {"local.lr": 0.01}, "score": 1.0, "gradients": 1.0}
+    tuned = tmp_path / "runs" / "mine" / "tuned.yaml"
+    Tuned(experiment="mine", best={"fedavg": Best(**answer, rounds=20, samples=2, how=how)}).write(tuned)
+
+    def run(method, rate):
+        only = ("--seeds", "0,1", "--only", f"algorithm={method}", "--set", f"local.lr={rate}")
+        assert rollcall(capsys, "run", file, "--executor", "inline", *only)[0] == 0
+
+    def searched(*options):
+        shown = ("leaderboard", file, "--mine", "--against", "fedpbc", "--metric", "train/loss", "--json", *options)
+        rows = json.loads(rollcall(capsys, *shown)[1])["rows"]
+        return [row["searched"] for row in rows if "searched" in row]
+
+    run("fedpbc", 0.1)
+    run("fedavg", 0.01)
+    assert searched() == [True]
+    tuned.unlink()
+    assert searched() == [False]
+    run("fedavg", 0.02)
+    assert searched("--best-by", "train/loss") == [True]
+
+
+def test_methods_over_conditions_have_files_of_their_own(file, tmp_path, capsys):
+    content = yaml.safe_load(Path(file).read_text())
+    models = [{"name": "bernoulli", "probability": one} for one in (0.5, 0.7)]
+    Path(file).write_text(
+        yaml.safe_dump(content | {"source": "", "claims": [], "grid": content["grid"] | {"participation": models}})
+    )
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    code, out, err = rollcall(capsys, "leaderboard", file, "--overall")
+    assert (code, err) == (0, "")
+    assert "over 2 conditions" in " ".join(out.split())
+    files = [f"overall.{end}" for end in ("md", "csv", "tex", "svg", "pdf", "png")]
+    assert all((tmp_path / "runs" / "mine" / name).stat().st_size for name in files)
+    code, _, err = rollcall(capsys, "leaderboard", file, "--overall", "--only", "participation=bernoulli#2")
+    assert err.startswith("error: overall: 1 of 1 conditions have a value of train/distance for each of ")
+
+
+def test_pages_of_ones_own_runs(tmp_path, monkeypatch, capsys):
+    """`--html`: a method of one's own has its page with its code; the pages say what `--json` says."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    file = write(tmp_path)
+    assert rollcall(capsys, "run", file, "--algorithm", "mine.py:Mine", "--executor", "inline")[0] == 0
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--html", "pages", "--json")[1])["rows"]
+    page = Path("pages/experiments/tiny.html").read_text()
+    assert {f'data-value="{row["mean"]!r}"' in page for row in rows} == {True}
+    assert "10 of 20" not in page
+    (own,) = Path("pages/methods").glob("*Mine-*.html")
+    assert "What it knows" not in own.read_text()  # it is not known of a method of one's own
+    assert "What it knows" in Path("pages/methods/fedpbc.html").read_text()
+    assert "class Mine(FedAvg)" in own.read_text()
+    assert f"../{own.relative_to('pages')}" in page
+    assert rollcall(capsys, "run", file, "--rounds", "10", "--store", "short", "--executor", "inline")[0] == 0
+    assert rollcall(capsys, "leaderboard", file, "--store", "short", "--html", "short")[0] == 0
+    assert "10 of 20" in Path("short/experiments/tiny.html").read_text()

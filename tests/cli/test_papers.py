@@ -1,0 +1,116 @@
+"""`rollcall archive` and `rollcall report` write into the working directory."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.cli.papers import FOLDER, RESULTS, archive, report
+from rollcall.leaderboard.kept import papers
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+from rollcall.leaderboard.runs import PACKAGE, unarchive
+from rollcall.leaderboard.runs import archive as keep
+from tests.support.results import COMPARED, ends, printed_numbers, runs
+
+
+def test_experiments_of_papers():
+    names = [experiment.name for experiment in papers()]
+    assert "fedpbc/table1" in names
+    assert "quickstart" not in names
+    assert [experiment.name for experiment in papers(["sun/fig1"])] == ["sun/fig1"]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Which metrics are read, by experiment."""
+    metrics_read = {}
+    monkeypatch.setattr(
+        "rollcall.leaderboard.runs.own", lambda store, name, metrics: metrics_read.update({name: metrics}) or []
+    )
+    return metrics_read
+
+
+@pytest.mark.parametrize(
+    ("named", "metric"),
+    [
+        ("ca_fed/fig1", "weight/rare-lasting"),  # of Fig. 1 (d), which shares its runs
+        ("ca_fed/fig1d", "test/accuracy/per_client"),
+    ],
+)
+def test_what_is_kept_serves_all_experiments_that_share_the_runs(named, metric, asked, capsys):
+    archive([named])
+    assert list(asked) == ["ca_fed/fig1"]
+    assert metric in asked["ca_fed/fig1"]
+    assert "No finished runs of these experiments in runs." in capsys.readouterr().out
+
+
+def test_results_of_an_experiment_of_ones_own_are_kept(tmp_path, asked):
+    file = tmp_path / "mine.yaml"
+    text = "title: Mine\ntrial: {task: digits, rounds: 3}\ngrid: {algorithm: [fedavg]}\nreport: {metrics: {test/loss: min}}\n"
+    file.write_text(f"source: me\n{text}")
+    archive([str(file)])
+    assert asked == {"mine": ["test/loss"]}
+    file.write_text(text)
+    with pytest.raises(SettingError, match="experiment: 'mine' is not allowed; must have `source"):
+        archive([str(file)])
+
+
+def test_the_working_directory_is_written_and_not_the_package_and_other_settings_are_left_out(
+    tmp_path, monkeypatch, capsys
+):
+    experiment = PaperExperiment.read("sun/fig2")
+    made = runs(experiment, lambda labels, seed: 0.5, metric=experiment.metrics[0])[:2]
+    other = replace(made[0], tags=made[0].tags | {"rollcall.trial": "0123456789"})
+    monkeypatch.setattr("rollcall.leaderboard.runs.own", lambda store, name, metrics: [*made, other])
+    monkeypatch.chdir(tmp_path)
+    before = {file: file.stat().st_mtime_ns for file in PACKAGE.rglob("*")}
+    archive(["sun/fig2"])
+    archive(["sun/fig2"], to=Path("elsewhere"))
+    assert {file: file.stat().st_mtime_ns for file in PACKAGE.rglob("*")} == before
+    for folder in ("leaderboard", "elsewhere"):
+        assert len(unarchive("sun/fig2", tmp_path / folder / "results")) == len(
+            {run.tags["rollcall.trial"] for run in made}
+        )
+    assert capsys.readouterr().err.count("sun/fig2: 1 run of other settings than the experiment's left out") == 2
+
+
+@pytest.fixture
+def there(tmp_path, monkeypatch):
+    """A working directory; the only experiment is COMPARED, of which the package has half of the runs."""
+    printed_numbers(tmp_path, monkeypatch)
+    package = tmp_path / "site-packages"
+    keep(runs(COMPARED, ends)[:6], "paper/fig", ["test/accuracy"], package)
+    monkeypatch.setattr("rollcall.leaderboard.runs.PACKAGE", package)
+    monkeypatch.setattr("rollcall.leaderboard.kept.papers", lambda: [COMPARED])
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    return here
+
+
+def written(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_report_is_written_into_the_working_directory(there, capsys):
+    package = written(there.parent / "site-packages")
+    report()
+    assert written(there) == [
+        "leaderboard/FINDINGS.md",
+        "leaderboard/REPRODUCTION.md",
+        "leaderboard/figures/paper/fig.svg",
+        "leaderboard/reproduction/paper/fig.md",
+        *(f"leaderboard/reproduction/statements/{paper}.md" for paper in ("CAF", "FOC", "HAR", "PBC", "SUN")),
+    ]
+    assert written(there.parent / "site-packages") == package
+    assert "\n6 runs, " in (there / "leaderboard/reproduction/paper/fig.md").read_text()
+    assert "leaderboard/REPRODUCTION.md, leaderboard/reproduction and leaderboard/figures" in capsys.readouterr().out
+
+
+def test_the_users_own_archive_counts(there):
+    keep(runs(COMPARED, ends)[6:], "paper/fig", ["test/accuracy"], FOLDER / RESULTS)
+    report()
+    assert "\n12 runs, " in (there / "leaderboard/reproduction/paper/fig.md").read_text()
+    report(to=Path("elsewhere"))
+    assert "\n6 runs, " in (there / "elsewhere/reproduction/paper/fig.md").read_text()

@@ -1,0 +1,164 @@
+"""`rollcall participation`: a roll call by itself."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+from command import TINY, rollcall, write
+
+from rollcall.cli.participation import load
+from rollcall.participation import Bernoulli, Population, Trace, fits, recording
+from rollcall.participation.summary import probabilities, summarise
+
+
+def model_of(file):
+    return load(file)[0]
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """Writes a model's YAML file and gives its path."""
+
+    def write_spec(clients, **participation):
+        file = tmp_path / "model.yaml"
+        file.write_text(yaml.safe_dump({"clients": clients, "seed": 3, "participation": participation}))
+        return str(file)
+
+    return write_spec
+
+
+def test_a_summary_of_rounds_counted_by_hand():
+    mask = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0], [1, 1, 0]] * 5, dtype=bool)
+    summary = summarise(Trace(Population(3), mask=mask, stationary=np.array([0.5, 0.75, 0.0])), mask)
+    assert (summary.clients, summary.rounds) == (3, 20)
+    assert summary.empty == 0.25
+    assert summary.active == (1.25, 0, 2)
+    assert summary.availability == (0.0, 0.5, 0.75)
+    assert summary.stationary == 0
+    assert summary.together == pytest.approx((0.5 - 0.5 * 0.75) / np.sqrt(0.5 * 0.5 * 0.75 * 0.25))
+    # Client 0 is on for two rounds, then off for two; client 1 misses one round in four.
+    assert summary.interval == (1.0, 3.0)
+    # c = (1/4 + ... ): client 0 has 2 rounds of 1/2 in 4, client 1 those and one of its own; client 2 is never heard.
+    weights = np.array([1 / 3, 2 / 3, 0])
+    assert summary.weights["l1"] == pytest.approx(np.abs(weights - 1 / 3).sum())
+    assert summary.weights["total_variation"] == pytest.approx(np.abs(weights - 1 / 3).sum() / 2)
+    assert summary.weights["chi_square"] == np.inf
+
+
+def test_a_stated_share_that_is_wrong_for_certain():
+    mask = np.ones((40, 2), dtype=bool)
+    told = Trace(Population(2), mask=mask, stationary=np.array([1.0, 0.0]))
+    assert summarise(told, mask).stationary == np.inf
+    # Always on in 40 independent rounds with 0.5 each: 20 more than expected, and a standard deviation of 10^0.5.
+    assert probabilities(told, 3) is None  # nobody knows those of a trace
+    told = Trace(Population(2), mask=mask, stationary=np.array([1.0, 0.5]))
+    assert summarise(told, mask).stationary == pytest.approx(20 / np.sqrt(10))
+    assert summarise(Trace(Population(2), mask=mask), mask).stationary == 0
+
+
+def test_a_model_of_a_file_with_classes(spec, capsys):
+    file = spec(30, name="markov", probability={"name": "class_coupled", "sigma0": 2})
+    code, out, _ = rollcall(capsys, "participation", file, "--json", "--rounds", "500")
+    assert code == 0
+    summary = json.loads(out)
+    assert (summary["clients"], summary["rounds"]) == (30, 500)
+    model = model_of(file)
+    assert summary["active"][0] == pytest.approx(recording.record(model, 500).sum(axis=1).mean())
+    assert summary["memory"][1] == pytest.approx(model.correlation.mean())
+    assert "lag-1 autocorrelation" in rollcall(capsys, "participation", file, "--rounds", "50")[1]
+
+
+def test_a_recorded_roll_call_replays(spec, tmp_path, capsys):
+    model, file = spec(5, name="markov", probability=0.3), tmp_path / "trace.csv"
+    code, _, err = rollcall(capsys, "participation", model, "--rounds", "40", "--record", str(file))
+    assert (code, err) == (0, f"40 rounds: {file}\n")
+    original, replay = model_of(model), model_of(spec(5, name="trace", mask=str(file)))
+    assert all(np.array_equal(original.active(t), replay.active(t)) for t in range(40))
+
+
+def test_a_recording_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(fits, "COMPARED", 500)
+    file = tmp_path / "calls.csv"
+    # Rounds of 600 s: client 0 in 0 and 1, client 2 in 1 and 3; client 1 has no interval.
+    file.write_text("client,start,end\n0,0,700\n2,500,1100\n0,100,200\n2,1800,1900\n")
+    code, out, _ = rollcall(capsys, "participation", str(file))
+    out = " ".join(out.split())
+    assert code == 0
+    for told in (
+        "rounds of 600 s and 3 clients, the largest number + 1",
+        "1 devices without an interval: never active",
+        "1 intervals overlap an earlier one of their device: merged",
+        "3 clients, 4 rounds",
+        "1.0 on average, 0 to 2",
+        "never available │ 1 client",
+        "keeps the feature within a quarter",
+    ):
+        assert told in out
+    summary = json.loads(rollcall(capsys, "participation", str(file), "--json")[1])
+    assert len(summary["notes"]) == 3
+    assert list(summary["fits"])[:3] == ["trace", "uniform", "bernoulli"]
+    code, _, err = rollcall(capsys, "participation", str(tmp_path / "none.csv"))
+    assert (code, "With a name: phones" in " ".join(err.split())) == (2, True)
+
+
+def test_the_facts_of_the_phones(phones, capsys):
+    summary = json.loads(rollcall(capsys, "participation", "phones", "--json")[1])
+    assert (summary["clients"], summary["rounds"], summary["never"]) == (300, 894, 4)
+    assert summary["active"] == [pytest.approx(47.2, abs=0.05), 0, 78]
+    assert summary["availability"][1] == pytest.approx(0.124, abs=5e-4)
+    assert summary["memory"][0] == pytest.approx(0.888, abs=5e-4)
+    fits = summary["fits"]
+    assert fits["trace"]["day"] == pytest.approx(0.52, abs=0.005)
+    assert fits["trace"]["week"] is None  # 6.2 days
+    for name, features in fits.items():
+        assert (features["lag 1"] == pytest.approx(0.888, abs=0.01)) == (name in ("trace", "markov_pi_lambda"))
+        assert (features["shares"] > 0.98) == (name != "uniform")
+    assert fits["copula"]["pairs"] == pytest.approx(fits["trace"]["pairs"], abs=0.002)
+
+
+def test_models_of_an_experiment_go_by_name(tmp_path, capsys, store):
+    grid = {
+        "participation": [
+            "full",
+            {"name": "bernoulli", "probability": 0.5},
+            {"name": "bernoulli", "probability": 0.25},
+        ],
+        "algorithm": ["fedavg", "mifa"],
+    }
+    file = write(tmp_path, grid=grid)
+    assert model_of(f"{file}:bernoulli").probability(0).tolist() == [0.5] * 3
+    assert model_of(f"{file}:bernoulli#2").probability(0).tolist() == [0.25] * 3
+    for wanted in ("", ":markov"):
+        code, out, err = rollcall(capsys, "participation", file + wanted)
+        assert (code, out) == (2, "")
+        assert "must be one of full, bernoulli, bernoulli#2" in err
+    single = write(tmp_path, "single", grid={"algorithm": ["fedavg"]})
+    assert isinstance(model_of(single), Bernoulli)
+    based = tmp_path / "based.yaml"
+    based.write_text(f"{{title: One method, base: {single}}}")
+    assert isinstance(model_of(str(based)), Bernoulli)
+
+
+def test_a_wrong_model_is_refused_with_one_line(spec, capsys):
+    code, out, err = rollcall(capsys, "participation", spec(4, name="markov", probability=1.5))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("error: participation.probability: 1.5 (client 0) is not allowed; must be in")
+
+
+def test_the_picture_is_drawn(spec, tmp_path, capsys):
+    file = spec(6, name="minimum_separation", probability={"name": "power_law"}, separation=2)
+    plot = tmp_path / "new" / "picture.png"
+    assert rollcall(capsys, "participation", file, "--rounds", "60", "--plot", str(plot))[0] == 0
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_panel_whose_data_are_not_here_is_passed_over_unless_it_is_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
+    mnist = {"name": "mnist", "clients": 3, "model": "linear"}
+    panels = {"big": {"trial": {"task": mnist}}, "small": {"trial": {"task": TINY["trial"]["task"]}}}
+    file = write(tmp_path, panels=panels, trial={key: value for key, value in TINY["trial"].items() if key != "task"})
+    code, out, err = rollcall(capsys, "participation", file, "--rounds", "50")
+    assert (code, "panel small" in " ".join(out.split()), err) == (0, True, "")
+    code, _, err = rollcall(capsys, "participation", file, "--only", "panel=big")
+    assert (code, err) == (2, f"error: no data set of {file} is here; to download one: rollcall data fetch mnist\n")

@@ -1,0 +1,290 @@
+"""`rollcall run`: one experiment and all of a paper, resuming, executors, other code; see also test_ends.py."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from command import TINY, rollcall, write
+from filelock import FileLock
+
+from rollcall import Trial
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep import pool
+from rollcall.benchmark.sweep.pool import Pool
+from rollcall.cli.options import err, ray_options
+
+METHOD = '''
+from dataclasses import dataclass
+from rollcall.algorithms import Memoryless
+
+@dataclass(frozen=True)
+class Halfway(Memoryless):
+    """Half of FedAvg's step."""
+    share: float = 0.5
+
+    def round(self, state, x, call, work):
+        if len(call.active) == 0:
+            return None, state
+        return self.share * (work.sgd(call.active, x.expand(len(call.active), -1)) - x).mean(dim=0), state
+'''
+
+
+def test_run_twice_then_leaderboard(store, tmp_path, capsys):
+    file = write(tmp_path)
+    code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
+    assert code == 0
+    assert "4 trials: 4 run now, 0 before, 0 failed" in out
+    spent = [RunFolder(file.parent).status for file in store.rglob("status.json")]
+    share = sum(one["evaluation_seconds"] for one in spent) / sum(one["seconds"] for one in spent)
+    assert f"; {share:.0%} of the time in evaluations" in out
+    assert 0 < share < 1
+    assert err.count("finished") == 4
+    folders = [path for path in (store / "tiny").iterdir() if path.is_dir()]
+    assert len(folders) == 4
+    written = {path: path.stat().st_mtime_ns for path in store.rglob("*")}
+    code, out, _ = rollcall(capsys, "run", file, "--executor", "inline")
+    assert code == 0
+    assert "0 run now, 4 before" in out
+    assert {path: path.stat().st_mtime_ns for path in store.rglob("*")} == written
+
+    code, out, _ = rollcall(capsys, "leaderboard", file, "--json")
+    assert code == 0
+    rows = {row["labels"]["algorithm"]: row for row in json.loads(out)["rows"]}
+    for method in ("fedavg", "fedpbc"):
+        histories = [RunFolder(path).history() for path in folders if path.name.startswith(f"{method}-")]
+        ends = pd.Series([history[history["round"] > 10]["train/distance"].mean() for history in histories])
+        assert rows[method]["mean"] == pytest.approx(ends.mean(), rel=1e-12)
+        assert rows[method]["sd"] == pytest.approx(ends.std(), rel=1e-9)
+        assert rows[method]["seeds"] == 2
+        assert rows[method]["rounds"] == 20
+    assert {path.name for path in (store / "tiny").glob("leaderboard.*")} == {
+        f"leaderboard.{end}" for end in ("md", "csv", "tex", "svg", "pdf", "png")
+    }
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_ray_and_inline_agree_and_go_on_after_a_trial_that_fails(store, tmp_path, capsys, monkeypatch):
+    # Workers have a working directory of their own: what the failing method tells is where it would look for data.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ROLLCALL_DATA", raising=False)
+    broken = "if call.t == 3:\n            raise RuntimeError(root().resolve())\n        if len(call.active) == 0:"
+    code = "from rollcall.tasks.datasets import root\n" + METHOD.replace("if len(call.active) == 0:", broken)
+    (tmp_path / "mine.py").write_text(code)
+    clock = {"speed": {"name": "lognormal", "median": 5, "spread": 1.0}, "jitter": 0.5, "wait": {"deadline": 0.5}}
+    panels = {"plain": {}, "clocked": {"trial": {"clock": clock}}}
+    file = write(tmp_path, panels=panels)
+    histories = {}
+    for executor in ("ray", "inline"):
+        where = ("--executor", executor, "--store", str(tmp_path / executor))
+        code, out, err = rollcall(capsys, "run", file, "--algorithm", f"{tmp_path}/mine.py:Halfway", *where, "--json")
+        assert code == 1
+        failures = [line for line in err.splitlines() if line.startswith("failed: Halfway-seed")]
+        assert [line.partition(": RuntimeError: ")[2] for line in failures] == [str(tmp_path / "data")] * 4
+        reports = {report["trial"]: report for report in json.loads(out)}
+        assert sorted(report["state"] for report in reports.values()) == ["failed"] * 4 + ["finished"] * 8
+        histories[executor] = {name: RunFolder(Path(report["folder"])).history() for name, report in reports.items()}
+        rows = json.loads(rollcall(capsys, "leaderboard", file, *where[2:], "--json")[1])["rows"]
+        assert {row["labels"]["algorithm"]: row["seeds"] for row in rows} == {"fedavg": 2, "fedpbc": 2}
+    assert all(history.equals(histories["inline"][name]) for name, history in histories["ray"].items())
+    assert sum("time/seconds" in history for history in histories["ray"].values()) == 6
+
+
+def test_a_method_of_ones_own_stands_beside_the_others(store, tmp_path, capsys):
+    method = tmp_path / "mine.py"
+    method.write_text(METHOD)
+    file = write(tmp_path)
+    arguments = ("run", file, "--executor", "inline", "--algorithm", f"{method}:Halfway")
+    assert rollcall(capsys, *arguments)[0] == 0
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    first = {row["labels"]["algorithm"]: row["mean"] for row in rows}
+    assert set(first) == {"fedavg", "fedpbc", "Halfway"}
+    # An edited method is another trial, and its newer word counts; the others are not run again.
+    method.write_text(METHOD.replace("return self.share", "return 0.01 * self.share"))
+    assert "2 run now, 4 before" in rollcall(capsys, *arguments)[1]
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    second = {row["labels"]["algorithm"]: row["mean"] for row in rows}
+    assert second["fedavg"] == first["fedavg"]
+    assert second["Halfway"] > first["Halfway"]
+    assert [row["seeds"] for row in rows] == [2, 2, 2]
+
+
+def test_a_setting_of_one_method(store, tmp_path, capsys):
+    """`METHOD:SETTING` changes one method; a setting that other methods lack needs no more than --only."""
+    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg", "fedau"]})
+    changed = ("--set", "fedau:algorithm.cutoff=20,local.lr=0.2")
+    specs = {
+        job["algorithm"]: job["settings"] for job in json.loads(rollcall(capsys, "show", file, *changed, "--json")[1])
+    }
+    assert [specs["fedau"]["algorithm"]["cutoff"], specs["fedau"]["local"]["lr"]] == [20, 0.2]
+    assert [specs["fedavg"]["algorithm"], specs["fedavg"]["local"]["lr"]] == [{"name": "fedavg"}, 0.2]
+    only = ("--only", "algorithm=fedau", "--set", "algorithm.cutoff=20", "--executor", "inline")
+    assert rollcall(capsys, "run", file, *only)[0] == 0
+    refused = rollcall(capsys, "show", file, "--set", "fedou:algorithm.cutoff=20")[2]
+    assert "'fedou' is not allowed; must be one of fedavg, fedau. Did you mean fedau?" in refused
+    assert "not in the experiment file" in rollcall(capsys, "clean", file)[1]
+    assert "Nothing to delete" in rollcall(capsys, "clean", file, "--set", "fedau:algorithm.cutoff=20")[1]
+
+
+def test_settings_are_varied_and_judged_by_any_metric(store, tmp_path, capsys):
+    task = {"name": "digits", "clients": 3, "model": "linear"}
+    file = write(
+        tmp_path, trial=TINY["trial"] | {"task": task, "rounds": 4}, report={"metrics": {"test/accuracy": "max"}}
+    )
+    common = ("run", file, "--executor", "inline", "--only", "algorithm=fedavg", "--json")
+    assert rollcall(capsys, *common, "--seeds", "0")[0] == 0
+    more = ("--seeds", "5", "--set", "task.validation=0.2", "--set", "local.lr=0.3,0.1", "--rounds", "6")
+    code, out, _ = rollcall(capsys, *common, *more)
+    reports = [(report["algorithm"], report["seed"], report["metrics"]["round"]) for report in json.loads(out)]
+    assert (code, reports) == (0, [("fedavg", 5, 6)] * 2)
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "validation/accuracy=max", "--json")[1])["rows"]
+    assert sorted(row["labels"]["local.lr"] for row in rows) == ["0.1", "0.3"]  # the first run has no such split
+    assert rows[0]["mean"] >= rows[1]["mean"]
+
+
+def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(store, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("rollcall.benchmark.config.experiment.LIBRARY", tmp_path)
+    (tmp_path / "jones").mkdir()
+    broken = TINY["trial"] | {"evaluation": {"splits": ["test"]}}  # which is found out when the trial is built
+    write(tmp_path / "jones", "fig1", trial=broken)
+    variants = {"as_released": {"about": "A larger rate.", "trial": {"local": {"lr": 0.4}}}}
+    write(tmp_path / "jones", "table2", variants=variants)
+    arguments = ("jones", "--executor", "inline", "--only", "algorithm=fedavg")
+    code, out, err = rollcall(capsys, "run", *arguments)
+    assert code == 1, err
+    assert "failed: jones/fig1: evaluation.splits: 'test' is not allowed with quadratic; must be one of train" in err
+    assert "2 trials: 2 run now, 0 before, 0 failed" in out
+    assert len(list(store.glob("jones/**/model.npz"))) == 2
+    reports = json.loads(rollcall(capsys, "run", *arguments, "--json")[1])
+    assert [(one["experiment"], one["state"]) for one in reports] == [("jones/fig1", "absent")] * 2 + [
+        ("jones/table2", "finished")
+    ] * 2
+    code, out, err = rollcall(capsys, "run", "jones", "--only", "algorithm=mifa")
+    assert (code, out) == (2, "")
+    code, out, err = rollcall(capsys, "run", "jones", "--variant", "as_released")  # fig1 has none
+    assert (code, out) == (2, "")
+    assert err == "error: variant: 'as_released' is not allowed; must be left out, the experiment has none\n"
+    shown = rollcall(capsys, "show", "jones")[1]
+    assert [line for line in shown.splitlines() if "finished in" in line] == [
+        f"4 trials, 80 rounds in all; {done} finished in {store}/jones/{name}"
+        for name, done in (("fig1", 0), ("table2", 2))
+    ]
+    several = json.loads(rollcall(capsys, "show", "*/fig1", "jones/t*", "--json")[1])
+    assert list(dict.fromkeys(one["experiment"] for one in several)) == ["jones/fig1", "jones/table2"]
+    assert rollcall(capsys, "run", "jones/fig1", "smith/*")[2].startswith("error: experiment: 'smith/*' is not allowed")
+    arguments = ("jones/table2", "--variant", "as_released", "--seeds", "7")
+    assert "settings of all trials" in rollcall(capsys, "show", *arguments)[1]
+    assert rollcall(capsys, "run", *arguments, "--executor", "inline", "--only", "algorithm=fedavg")[0] == 0
+    (file,) = (store / "jones" / "table2").glob("fedavg-seed7*/trial.yaml")
+    assert yaml.safe_load(file.read_text())["local"]["lr"] == 0.4
+
+
+def test_a_trial_that_another_process_runs_has_not_failed(store, tmp_path, capsys):
+    file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
+    trial = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 0})
+    folder = store / "tiny" / trial.name
+    folder.mkdir(parents=True)
+    with FileLock(folder / "lock"):
+        code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
+    assert code == 0
+    assert "1 run now, 0 before, 0 failed, 1 running elsewhere (rerun the command later)" in out
+    assert f"{trial.name}  running elsewhere" in err
+    code, out, _ = rollcall(capsys, "run", file, "--executor", "inline")
+    assert "1 run now, 1 before, 0 failed" in out
+
+
+def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(pool, "find_spec", lambda name: None)  # without MLflow
+    arguments = ("run", write(tmp_path), "--executor", "inline")
+    rollcall(capsys, *arguments)
+    files = {file.parent.name.rpartition("-")[0]: file for file in store.rglob("status.json")}
+    written = {name: json.loads(file.read_text()) for name, file in files.items()}
+    modules = {"algorithms.fedpbc", "algorithms.base", "participation.independent", "tasks.known_optimum"}
+    assert modules <= set(written["fedpbc-seed0"]["code"])
+    assert "algorithms.fedpbc" not in written["fedavg-seed0"]["code"]
+
+    other = json.loads(json.dumps(written["fedpbc-seed1"]))
+    other["code"]["algorithms.fedpbc"] = "0123456789"
+    files["fedpbc-seed1"].write_text(json.dumps(other))
+    _, out, err = rollcall(capsys, *arguments)
+    assert "Computed by other code of algorithms.fedpbc: 1 finished trial; results are kept" in err
+    assert "0 run now, 4 before" in out
+    assert json.loads(files["fedpbc-seed1"].read_text()) == other
+
+    _, out, err = rollcall(capsys, *arguments, "--redo-changed")
+    assert "Computed by other code of algorithms.fedpbc: 1 finished trial; run again now" in err
+    assert "1 run now, 3 before" in out
+    after = {name: json.loads(file.read_text()) for name, file in files.items()}
+    assert after["fedpbc-seed1"]["code"] == written["fedpbc-seed1"]["code"]
+    assert after["fedpbc-seed1"]["updated"] > written["fedpbc-seed1"]["updated"]
+    assert {name for name in after if after[name] == written[name]} == set(files) - {"fedpbc-seed1"}
+
+
+def test_the_executor_is_ray_if_it_is_installed_or_its_options_are_given(monkeypatch, capsys):
+    defaults = {"gpus": "0", "retries": 1, "every": "2m", "storage": "", "address": ""}
+
+    def chosen(asked, **options):
+        return Pool.of(asked, ray_options(**defaults | options), err).executor
+
+    monkeypatch.setattr(pool, "find_spec", lambda name: object())
+    assert [chosen(asked) for asked in (None, "ray", "inline")] == ["ray", "ray", "inline"]
+    assert chosen("inline", retries=0) == "inline"
+    for name, value in {"storage": "s3://bucket", "gpus": "0.5", "retries": 2}.items():
+        option = name.replace("gpus", "gpus-per-trial")
+        with pytest.raises(SettingError, match=f"^--executor inline is not allowed with --{option}; must be ray$"):
+            chosen("inline", **{name: value})
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(pool, "find_spec", lambda name: None)
+    assert chosen(None) == "inline"
+    assert "Ray is not installed: trials run one after another." in capsys.readouterr().err
+    with pytest.raises(SettingError, match=r"^--executor ray needs Ray: pip install '.\[ray\]'$"):
+        chosen("ray")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--gpus-per-trial", "half", "gpus-per-trial: 'half' is not allowed; must be a number from 0"),
+        ("--gpus-per-trial", "-1", "gpus-per-trial: '-1' is not allowed"),
+        ("--checkpoint-every", "often", "checkpoint-every: 'often' is not allowed; must be a number above 0 with s"),
+        ("--storage", "nowhere://runs", "storage: 'nowhere://runs' is not allowed"),
+        ("--ray-address", "127.0.0.1:1", "ray-address: no Ray cluster answers at '127.0.0.1:1'"),
+    ],
+)
+def test_an_option_of_ray_is_refused(store, tmp_path, capsys, option, value, message):
+    code, _, err = rollcall(capsys, "run", write(tmp_path), f"{option}={value}")
+    assert code != 0
+    assert message in err
+    assert not list(store.glob("*/*/"))
+
+
+def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(store, tmp_path, capsys):
+    file = write(tmp_path)
+    script = (
+        "import sys, importlib.util, importlib.abc\n"
+        "class Absent(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "import rollcall.cli.run, rollcall.benchmark.sweep.pool\n"
+        "rollcall.benchmark.sweep.pool.find_spec = rollcall.cli.run.find_spec = lambda name: None\n"
+        f"sys.argv = ['rollcall', 'run', {file!r}]\n"
+        "from rollcall.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Ray is not installed: trials run one after another. For parallel trials: pip install" in done.stderr
+    assert "4 run now" in done.stdout
+    assert "MLflow is not installed: results are in the run folders only" in done.stdout
+    assert not (store / "mlflow.db").exists()
+    assert rollcall(capsys, "sync")[:2] == (0, "tiny: 4 run folders\n")
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    assert [row["seeds"] for row in rows] == [2, 2]
+    # Once more changes nothing: a run is known by its trial.
+    assert rollcall(capsys, "sync", "tiny")[1] == "tiny: 4 run folders\n"
+    assert json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"] == rows

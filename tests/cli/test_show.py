@@ -1,0 +1,156 @@
+"""`rollcall list` and `rollcall show`."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from command import TINY, rollcall, write
+
+from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.sweep import estimate
+from rollcall.cli.show import shortened
+
+
+def test_list(store, tmp_path, capsys, monkeypatch):
+    listed = json.loads(rollcall(capsys, "list", "--json")[1])
+    assert {"bias", "quickstart", "mnist", "cifar10"} <= set(listed["experiment"])
+    assert set(listed["algorithm"]) == set(ALGORITHMS)
+    assert {"full", "bernoulli", "minimum_separation", "trace"} <= set(listed["participation"])
+    assert all(summary for things in listed.values() for summary in things.values())
+    (tmp_path / "jones").mkdir()
+    write(tmp_path, "alone", title="Alone")
+    write(tmp_path / "jones", "fig1", title="First", source="[J] Fig. 1")
+    write(tmp_path / "jones", "table2", title="Second", source="[J] Table II")
+    monkeypatch.setattr("rollcall.benchmark.config.experiment.LIBRARY", tmp_path)
+    lines = [line.split() for line in rollcall(capsys, "list")[1].splitlines()]
+    assert ["experiment", "others", "1,", "jones", "2"] in lines
+    assert ["algorithm", "The", "federated", "method.", "The", "key", "`algorithm`", "of", "a", "trial."] in lines
+    rows = [line.split("  ") for line in rollcall(capsys, "list", "experiment")[1].splitlines() if line.strip()]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
+        ["alone", "Alone"], ["jones/fig1", "First ([J] Fig. 1)"], ["jones/table2", "Second ([J] Table II)"]
+    ]  # fmt: skip
+
+
+def test_a_kind_is_listed_with_names_papers_and_a_sentence(capsys):
+    out = " ".join(rollcall(capsys, "list", "algorithm")[1].split())
+    assert "fedavg_known FedAvg, known p; Xiang et al., 2024 (FedPBC) FedAvg with known probabilities: updates" in out
+    code, out, err = rollcall(capsys, "list", "methods")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: kind: 'methods' is not allowed; must be one of experiment, task, ")
+
+
+def test_a_reason_of_several_overrides_stands_once(store, tmp_path, capsys):
+    overrides = [
+        {"when": {"algorithm": name}, "set": {"local.lr": 0.1}, "found": "by a search"} for name in ("fedavg", "fedpbc")
+    ]
+    grid = {"algorithm": ["fedavg", "fedpbc"]}
+    out = rollcall(capsys, "show", write(tmp_path, overrides=overrides, grid=grid))[1]
+    assert out.count("by a search") == 1
+    assert "as for algorithm fedavg" in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [("show", "fedpbc/table1"), ("show", "ca_fed/fig1"), ("list",), ("list", "algorithm")]
+)
+def test_no_word_is_broken_at_80_columns(arguments, store, capsys, monkeypatch):
+    narrow = rollcall(capsys, *arguments)[1]
+    monkeypatch.setenv("COLUMNS", "500")
+    assert {*narrow.split()} <= {*rollcall(capsys, *arguments)[1].split()}
+    assert all(len(line) <= 80 for line in narrow.splitlines() if str(store) not in line)
+
+
+def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
+    targets = [[float(i)] for i in range(30)]
+    claim = {"tag": "ours", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}}
+    file = write(
+        tmp_path,
+        source="[J] Fig. 1",
+        about="Thirty clients.",
+        trial=TINY["trial"] | {"task": {"name": "quadratic", "targets": targets}},
+        grid={"seed": [0, 1], "algorithm": ["fedavg", "fedpbc"], "participation.probability": {"low": 0.1, "high": 0.9}},
+        panels={"short": {"title": "A look"}, "long": {"title": "To the end", "trial": {"rounds": 60}}},
+        overrides=[{"when": {"algorithm": "fedpbc"}, "set": {"local.lr": 0.05}, "found": "by hand"}],
+        choices={"local.steps": "the paper is silent"},
+        variants={"as_released": {"about": "As its code does.", "claims": [claim | {"says": "As released it does not.", "least": 0}]}},
+        claims=[claim | {"says": "FedPBC ends nearer.", "most": 0}],
+    )  # fmt: skip
+    code, out, err = rollcall(capsys, "show", file)
+    assert (code, err) == (0, "")
+    rows = [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in out.splitlines()]
+    for row in (
+        ["Source: [J] Fig. 1"],
+        ["task.targets", "30 x 1 numbers from 0 to 29"],
+        ["panel short: A look"],
+        ["participation.probability", "low, high"],
+        ["8 trials of 20 rounds"],
+        ["panel long: To the end"],
+        ["rounds", "60"],
+        ["8 trials of 60 rounds"],
+        ["algorithm fedpbc", "local.lr 0.05", "by hand"],
+        ["local.steps", "the paper is silent"],
+        ["as_released", "As its code does."],
+        ["1", "FedPBC ends nearer."],
+        ["train/distance ↓; mean of the last 10 rounds"],
+        [f"8 trials, 480 rounds in all; 0 finished in {store}/tiny"],  # a run of 60 rounds has the first 20
+    ):
+        assert row in rows, row
+    # One number for all panels, which then are the same trials.
+    out = rollcall(capsys, "show", file, "--rounds", "7")[1]
+    assert out.count("8 trials of 7 rounds") == 2
+    assert "8 trials, 56 rounds in all" in out
+    # A variant has claims of its own.
+    out = rollcall(capsys, "show", file, "--variant", "as_released")[1]
+    assert "As released it does not." in out
+    assert "FedPBC ends nearer." not in out
+
+
+def test_an_analysis_is_shown_with_all_axes_that_vary_it(capsys):
+    out = rollcall(capsys, "show", "fedpbc/statements")[1]
+    panel = out[out.index("panel limit:") : out.index("panel mixing:")]
+    assert re.search(r"case +equal p = 0\.05, equal p = 0\.3, .*\s9 analyses", panel, re.DOTALL)
+
+
+def test_long_vectors_are_shortened():
+    value = [{"a": list(range(6)), "p": np.arange(9.0)}, "word"]
+    assert shortened(value) == [{"a": [0, 1, 2, 3, 4, 5], "p": "9 numbers from 0 to 8"}, "word"]
+
+
+def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(estimate.os, "cpu_count", lambda: 2)
+    # 0.5 s a round, 2.5 s an evaluation: 10 + 3 x 2.5 (after 0, 10 and 20 rounds), four times.
+    monkeypatch.setattr(estimate, "probe", lambda *_: estimate.Pace(loop=0.5, client=0.0, batch=2.5))
+    out = rollcall(capsys, "show", write(tmp_path), "--estimate")[1]
+    assert "about 35 s with 2 at once on this machine, 70 s one after another (estimated from short probes)" in out
+    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
+    out = rollcall(capsys, "show", "mnist", "--estimate")[1]
+    assert "No estimate without mnist. To download: rollcall data fetch mnist" in out
+    assert not (tmp_path / "empty").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "kept"),
+    [
+        ("sun/fig2", "", "; 440 in the kept results"),
+        ("fedpbc/table1", "", r"; 0 in the kept results, \d+ with fewer rounds"),
+        ("quickstart", "15 trials, 4,500 rounds in all; ", ""),
+    ],
+)
+def test_finished_and_kept_trials_are_counted(name, counts, kept, tmp_path, capsys):
+    out = rollcall(capsys, "show", name, "--store", str(tmp_path))[1]
+    (line,) = [line for line in out.splitlines() if "finished in" in line]
+    assert line.startswith(counts)
+    assert re.search(f"0 finished in {re.escape(str(tmp_path / name))}{kept}$", line)
+
+
+def test_markup_of_rich_in_texts_is_printed_as_it_is(store, tmp_path, capsys):
+    """`[/]` is an error in rich's markup, `[red]` a colour and `:smile:` a picture."""
+    grid = {"algorithm": {"[/]a": "fedavg", "b[red]": "mifa"}}
+    file = write(tmp_path, name="m[red]x", title="A [/] title :smile:", grid=grid)
+    assert "A [/] title :smile:" in rollcall(capsys, "show", file)[1]
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    assert "m[red]x" in rollcall(capsys, "status")[1]
+    code, table, _ = rollcall(capsys, "leaderboard", file)
+    assert code == 0
+    assert "[/]a" in table
+    assert "b[red]" in table

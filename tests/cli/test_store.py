@@ -1,0 +1,206 @@
+"""The commands about the run folders in a store: `rollcall status`, `clean`, `sync` and `export`; see also test_ends.py."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from command import rollcall, write
+from filelock import FileLock
+from torch import nn
+
+import rollcall as package
+from rollcall import SettingError, simulate
+from rollcall.benchmark.sweep.mlflow_runs import Runs
+from rollcall.cli.plan import claim
+
+
+def write_status(folder, state, done=20, rounds=20):
+    folder.mkdir(parents=True, exist_ok=True)
+    status = {"state": state, "round": done, "rounds": rounds, "seconds": 2.5}
+    (folder / "status.json").write_text(json.dumps(status))
+
+
+@pytest.fixture
+def folders(store):
+    """Six trials of two experiments; the process of one that says `running` is alive, that of another has died."""
+    write_status(store / "tiny" / "a", "finished")
+    for name in "bc":
+        write_status(store / "tiny" / name, "running", 5)
+    for name, state in {"d": "failed", "e": "diverged"}.items():
+        write_status(store / "paper" / "fig" / name, state, 3, 9)
+    rows = [{"round": 0, "test/accuracy": 0.1}, {"round": 5, "train/loss": 3, "test/accuracy": 0.2512345}]
+    (store / "tiny" / "b" / "metrics.jsonl").write_text("\n".join([*map(json.dumps, rows), "{"]))
+    (store / "tiny" / "f").mkdir()
+    (store / "tiny" / "f" / "status.json").write_text("{")
+    with FileLock(store / "tiny" / "b" / "lock"):
+        yield
+
+
+def test_states_rates_and_time_left(folders, store, capsys):
+    code, out, _ = rollcall(capsys, "status", "--json")
+    entries = {entry["name"]: entry for entry in json.loads(out)}
+    assert code == 0
+    assert {name: entry["state"] for name, entry in entries.items()} == {
+        "a": "finished",
+        "b": "running",
+        "c": "interrupted",
+        "d": "failed",
+        "e": "diverged",
+        "f": "damaged",
+    }
+    assert (entries["b"]["rate"], entries["b"]["seconds_left"]) == (2.0, 7.5)
+    lines = [line.split() for line in rollcall(capsys, "status")[1].splitlines()]
+    assert ["paper/fig", "-", "-", "-", "1", "1", "-"] in lines
+    assert ["tiny", "1", "1", "1", "-", "-", "1"] in lines
+    assert ["b", "running", "5", "of", "20", "test/accuracy", "0.2512", "2.0", "0:00:08"] in lines
+    assert "tiny" not in rollcall(capsys, "status", "paper/fig")[1]
+
+
+def test_an_empty_store(store, capsys):
+    assert rollcall(capsys, "status") == (0, f"No run folders in {store}.\n", "")
+
+
+def test_a_file_in_another_folder_and_a_file_with_a_base(store, tmp_path, capsys):
+    """`run` puts the runs of mine/tiny.yaml into tiny, and those of a file with a base into the folder of the base."""
+    (tmp_path / "mine").mkdir()
+    file = write(tmp_path / "mine")
+    based = tmp_path / "mine" / "faster.yaml"
+    based.write_text(f"{{title: One seed, base: {file}, grid: {{algorithm: [fedavg], seed: [2]}}}}")
+    for one in (file, str(based)):
+        assert rollcall(capsys, "run", one, "--executor", "inline")[0] == 0
+        entries = json.loads(rollcall(capsys, "status", one, "--json")[1])
+        assert {(entry["experiment"], entry["state"]) for entry in entries} == {("tiny", "finished")}
+        assert len(entries) == {file: 4, str(based): 5}[one]
+    write_status(store / "fedpbc" / "table1" / "a", "finished")  # Table II reads the runs of Table I
+    (entry,) = json.loads(rollcall(capsys, "status", "fedpbc/table2", "--json")[1])
+    assert entry["experiment"] == "fedpbc/table1"
+
+
+def test_stale_and_failed_trials_are_deleted_when_told(store, tmp_path, capsys):
+    file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
+    run = ("run", file, "--executor", "inline")
+    rollcall(capsys, *run)
+    rollcall(capsys, *run, "--set", "local.lr=0.2,0.3", "--seeds", "0")
+    home = store / "tiny"
+    before = {path.name for path in home.iterdir() if path.is_dir()}
+    failed = next(path for path in home.iterdir() if "seed1" in path.name)
+    status = json.loads((failed / "status.json").read_text())
+    (failed / "status.json").write_text(json.dumps(status | {"state": "failed"}))
+    code, out, _ = rollcall(capsys, "clean", file)
+    assert code == 0
+    assert out.count("not in the experiment file") == 2
+    assert [line.split()[1] for line in out.splitlines() if line.startswith(failed.name)] == ["failed"]
+    assert "1 run folder to delete with --yes; 2 more with --unlisted" in out
+    assert {path.name for path in home.iterdir() if path.is_dir()} == before  # listed only
+    kept = rollcall(capsys, "clean", file, "--set", "local.lr=0.2")[1]
+    assert kept.count("not in the experiment file") == 1
+    with FileLock(failed / "lock"):  # it is running again
+        assert "0 run folders deleted" in rollcall(capsys, "clean", file, "--yes")[1]
+        assert {path.name for path in home.iterdir() if path.is_dir()} == before  # results of --set and --seeds stay
+        assert "2 run folders deleted" in rollcall(capsys, "clean", file, "--unlisted", "--yes")[1]
+    assert failed.exists()
+    assert "1 run folder deleted" in rollcall(capsys, "clean", file, "--yes")[1]
+    (left,) = [path for path in home.iterdir() if path.is_dir()]
+    assert left.name.startswith("fedavg-seed0-")
+    assert "Nothing to delete" in rollcall(capsys, "clean", file)[1]
+
+
+def test_trials_with_tuned_settings_stay_if_the_file_is_named(store, tmp_path, capsys):
+    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
+    search = ("--space", "local.lr=choice(0.2,0.3)", "--metric", "train/loss", "--executor", "inline")
+    assert rollcall(capsys, "tune", file, *search, "--no-figures")[0] == 0
+    tuned = ("--tuned", str(store / "tiny" / "tuned.yaml"))
+    assert rollcall(capsys, "run", file, "--executor", "inline", *tuned)[0] == 0
+    assert rollcall(capsys, "clean", file)[1].count("not in the experiment file") == 1
+    assert "Nothing to delete" in rollcall(capsys, "clean", file, *tuned)[1]
+
+
+def test_a_sweep_and_a_sync_keep_the_table(store, tmp_path, capsys):
+    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    runs = Runs(store, "tiny")
+    names = {artifact.path for artifact in runs.client.list_artifacts(runs.parent, "tiny")}
+    assert {"tiny/leaderboard.md", "tiny/leaderboard.csv", "tiny/leaderboard.png"} <= names
+    kept = Path(runs.client.download_artifacts(runs.parent, "tiny/leaderboard.csv")).read_text()
+    assert kept == rollcall(capsys, "leaderboard", file, "--format", "csv")[1]
+    other = tmp_path / "other"
+    shutil.copytree(store / "tiny", other / "tiny")
+    assert rollcall(capsys, "sync", "--store", str(other))[1] == "tiny: 1 run folder\n"
+    runs = Runs(other, "tiny")
+    assert Path(runs.client.download_artifacts(runs.parent, "tiny/leaderboard.csv")).read_text() == kept
+
+
+def test_another_file_with_other_content_is_refused(tmp_path):
+    one, two, home = tmp_path / "d1" / "exp.yaml", tmp_path / "d2" / "exp.yaml", tmp_path / "runs" / "exp"
+    for file in (one, two):
+        file.parent.mkdir()
+        file.write_text("title: A")
+    claim(home, one)
+    claim(home, two)  # a copy
+    one.write_text("title: B")
+    claim(home, two)  # its own
+    with pytest.raises(SettingError, match=r"d1/exp.yaml: .*runs/exp has the runs of .*d2/exp.yaml. Write another"):
+        claim(home, one)
+    two.unlink()  # it has moved
+    claim(home, one)
+    one.write_text("title: C")  # it was edited
+    claim(home, one)
+    assert json.loads((home / "experiment.json").read_text())["file"] == str(one)
+
+
+TRIAL = {
+    "task": {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"},
+    "algorithm": "fedavg",
+    "rounds": 2,
+}
+
+
+def test_an_exported_model_is_loaded_by_the_printed_lines(capsys, tmp_path):
+    result = simulate(TRIAL, folder=tmp_path / "run")
+    file = tmp_path / "new" / "model.pt"
+    code, out, _ = rollcall(capsys, "export", str(tmp_path / "run"), "--to", str(file))
+    assert code == 0
+    assert f"Wrote {file}: 2 tensors, 650 numbers." in out
+    names = {"torch": torch, "rollcall": package, "network": nn.Sequential(nn.Flatten(), nn.Linear(64, 10))}
+    for line in out.splitlines():
+        if line.startswith("  "):
+            exec(line.strip(), names)
+    expected = torch.from_numpy(result.model)
+    for module in (names["module"], names["network"]):
+        assert torch.equal(torch.cat([parameter.detach().flatten() for parameter in module.parameters()]), expected)
+    code, _, err = rollcall(capsys, "export", str(tmp_path / "run"), "--to", str(tmp_path / "new"))
+    assert (code, err) == (2, f"error: {tmp_path}/new: cannot be read or written (Is a directory)\n")
+
+
+def test_a_folder_without_a_model_is_not_exported(capsys, tmp_path):
+    code, _, err = rollcall(capsys, "export", str(tmp_path))
+    assert (code, "is not a run folder" in err) == (2, True)
+    experiment = tmp_path / "weights.yaml"
+    experiment.write_text(
+        "title: Weights\npanels: {a: {analysis: {name: rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted}}}\n"
+    )
+    rollcall(capsys, "run", str(experiment), "--executor", "inline", "--store", str(tmp_path))
+    (folder,) = (file.parent for file in (tmp_path / "weights").glob("*/trial.yaml"))
+    code, _, err = rollcall(capsys, "export", str(folder))
+    assert code == 2
+    assert err == f"error: {folder} is the run folder of an analysis, which trains no model; see its metrics.jsonl\n"
+
+
+READING = ["list", "status", "doctor", "leaderboard FILE", "clean FILE", "archive FILE", "sync", "show FILE"]
+
+
+@pytest.mark.parametrize("line", [*READING, "export RUN"])
+def test_a_command_that_reads_runs_no_code_of_the_user(line, store, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = "from rollcall.algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n"
+    Path("mine.py").write_text(code)
+    file = write(tmp_path, source="[X] Fig. 1", grid={"seed": [0], "algorithm": ["mine.py:Mine"]})
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    (run,) = store.glob("tiny/*-seed0-*")
+    for copy in (Path("mine.py"), run / "source" / "mine.py"):
+        copy.write_text("open('ran', 'w')\n" + code)
+    _, _, err = rollcall(capsys, *line.replace("FILE", file).replace("RUN", str(run)).split())
+    assert not Path("ran").exists()
+    assert ("names code that is not the suite's" in err) == line.startswith("export")

@@ -1,0 +1,185 @@
+"""`rollcall tune`: its options, its output, and running side by side with Ray."""
+
+import json
+import shlex
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+import yaml
+from command import rollcall, write
+from filelock import FileLock
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.search import api
+from rollcall.benchmark.sweep import pool
+from rollcall.benchmark.sweep.pool import Pool, RayOptions
+from rollcall.cli import tune
+
+ARGUMENTS = ["--metric", "train/distance", "--no-figures", "--samples", "2"]
+
+
+@pytest.fixture(autouse=True)
+def _no_mlflow(monkeypatch):
+    # Creating a database takes seconds.
+    monkeypatch.setattr(pool, "find_spec", lambda name: None if name == "mlflow" else find_spec(name))
+
+
+def test_the_answer_as_json_and_as_a_table(tmp_path, store, capsys):
+    file = write(tmp_path)
+    options = ["--space", "local.lr=loguniform(1e-3,0.3)", "--only", "algorithm=fedavg", "--rounds", "2"]
+    arguments = ["tune", file, *options, *ARGUMENTS, "--executor", "inline"]
+    code, output, _ = rollcall(capsys, *arguments, "--json")
+    best = json.loads(output)["best"]
+    assert (code, list(best)) == (0, ["fedavg"])
+    assert {"settings", "score", "samples", "at_edge"} <= set(best["fedavg"])
+    assert best["fedavg"]["samples"] == 2
+    code, output, _ = rollcall(capsys, *arguments)
+    assert code == 0
+    assert f"local.lr={best['fedavg']['settings']['local.lr']}" in output
+    assert f"rollcall run {file} --tuned {store / 'tiny' / 'tuned.yaml'}" in output
+
+
+def test_settings_of_the_answer_are_not_broken(monkeypatch, capsys):
+    """In a terminal of 80 columns; a rate in two pieces cannot be copied."""
+    monkeypatch.setenv("COLUMNS", "80")
+    settings = {"local.lr": 0.01866, "server.momentum": 0.1234}
+    answer = {"settings": settings, "score": 0.7456, "spread": 0.012, "samples": 30, "gradients": 3.45e6}
+    cells = {name: SimpleNamespace(**answer) for name in ("fedavg", "fedavg_known")}
+    samples = pd.DataFrame({"cell": list(cells), "seconds": [4.0, 400.0]})
+    found = {"found": "best of 30", "how": SimpleNamespace(seeds=(1000, 1001)), "tuned": SimpleNamespace(best=cells)}
+    tune._tell(SimpleNamespace(**found, samples=samples, file="tuned.yaml"), "rollcall run")
+    words = capsys.readouterr().out.split()
+    assert [words.count(word) for word in ("local.lr=0.01866", "server.momentum=0.1234")] == [2, 2]
+
+
+def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypatch):
+    """With the user's own method, settings and store."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path)
+    (tmp_path / "mine.py").write_text("from rollcall.algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    options = [
+        *["--algorithm", "mine.py:Mine", "--only", "algorithm=Mine", "--set", "local.steps=3", "--store"],
+        "my runs",
+    ]
+    arguments = ["tune", "tiny.yaml", "--space", "local.lr=0.1", "--rounds", "2", "--executor", "inline"]
+    _, output, _ = rollcall(capsys, *arguments, *ARGUMENTS, *options)
+    next_step = output.partition("Final table: ")[2].strip()
+    assert next_step.startswith("rollcall run tiny.yaml --tuned 'my runs/tiny/tuned.yaml' --algorithm mine.py:Mine")
+    code, output, _ = rollcall(capsys, *shlex.split(next_step)[1:], "--executor", "inline", "--rounds", "2")
+    assert code == 0
+    assert "2 trials" in output
+    assert "in my runs/tiny" in output
+
+
+def test_a_variant_has_files_of_its_own_and_the_experiment_file_stays(tmp_path, store, capsys):
+    """The answer of one would replace that of another: 5 steps against 2."""
+    file = write(tmp_path, variants={"more": {"about": "More steps.", "trial": {"local": {"steps": 5}}}})
+    text = (tmp_path / "tiny.yaml").read_text()
+    options = ["--space", "local.lr=0.1", "--only", "algorithm=fedavg", "--rounds", "2", "--executor", "inline"]
+    arguments = ["tune", file, *options, "--metric", "train/distance"]
+    scores = {}
+    for variant in ("", "more"):
+        chosen = ["--variant", variant] if variant else []
+        code, output, _ = rollcall(capsys, *arguments, *chosen)
+        suffix = f"-{variant}" if variant else ""
+        file_of_answer = store / "tiny" / f"tuned{suffix}.yaml"
+        words = " ".join(["rollcall run", file, *chosen, "--tuned", str(file_of_answer)])
+        assert (code, words in output) == (0, True)
+        answer = yaml.safe_load(file_of_answer.read_text())
+        (sample,) = json.loads((store / "tiny" / "search" / f"samples{suffix}.json").read_text())
+        assert (answer["variant"], answer["best"]["fedavg"]["score"]) == (variant, pytest.approx(sample["score"]))
+        scores[variant] = sample["score"]
+        pictures = {path.name for path in (store / "tiny" / "search").glob("*.svg")}
+        assert {f"{name}{suffix}.svg" for name in ("settings", "progress", "budget")} <= pictures
+    assert scores[""] > scores["more"]
+    first = yaml.safe_load((store / "tiny" / "tuned.yaml").read_text())
+    assert first["best"]["fedavg"]["score"] == pytest.approx(scores[""])
+    assert (tmp_path / "tiny.yaml").read_text() == text
+    run = ["run", file, "--tuned", str(file_of_answer), "--executor", "inline", "--rounds", "2"]
+    code, _, error = rollcall(capsys, *run)
+    assert (code, error) == (2, "error: tuned: the file is of tiny --variant more; must be of tiny\n")
+    assert rollcall(capsys, *run, "--variant", "more", "--only", "algorithm=fedavg", "--seeds", "1")[0] == 0
+
+
+def test_a_search_without_an_answer_says_so(tmp_path, store, capsys):
+    space = ["--space", "local.lr=1e30,1e31", "--metric", "train/distance", "--executor", "inline"]
+    arguments = ["tune", write(tmp_path), *space, "--only", "algorithm=fedavg"]
+    code, output, error = rollcall(capsys, *arguments)
+    warning, line = error.splitlines()[-2:]
+    assert (code, output) == (1, "")
+    assert line == f"No answer: all 2 samples failed. Their errors: {store / 'tiny' / 'search' / 'samples.json'}"
+    assert warning.startswith("Warning: fedavg: all samples failed; there is no answer. The first: diverged")
+    assert not list(store.rglob("*.svg"))
+    code, output, _ = rollcall(capsys, *arguments, "--json")
+    assert (code, json.loads(output)) == (1, {"best": {}})
+
+
+def test_python_chooses_the_executor_as_the_command_does(tmp_path, monkeypatch):
+    """With Ray installed."""
+    monkeypatch.setattr(pool, "find_spec", lambda name: object())
+    chosen = []
+    monkeypatch.setattr(Pool, "__enter__", lambda self: chosen.append(self.executor) or pytest.fail("stop"))
+    options = {"metric": "train/distance", "store": tmp_path}
+    with pytest.raises(pytest.fail.Exception, match="stop"):
+        api.tune(write(tmp_path), {"local.lr": [0.1]}, **options)
+    assert chosen == ["ray"]
+    with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --ray-address; must be ray$"):
+        api.tune(write(tmp_path), {"local.lr": [0.1]}, executor="inline", ray=RayOptions(address="auto"), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--samples", "5", "--grid"], "--samples is not allowed with --grid, which tries all combinations; must be"),
+        (["--search", "optuna", "--grid"], "--search optuna is not allowed with --grid; must be left out"),
+        (["--retries", "2", "--executor", "inline"], "--executor inline is not allowed with --retries; must be ray"),
+        (["--gpus-per-trial", "half"], "gpus-per-trial: 'half' is not allowed; must be a numb"),
+        (["--space", "local.lr=normal(0,1)"], "space: local.lr: 'normal(0,1)' is not allowed; must be uniform(a,b)"),
+        (["--seeds", "0"], "seeds: 0 is not allowed in a search; the "),
+    ],
+)
+def test_a_wrong_option_is_refused_with_one_line(options, complaint, tmp_path, store, capsys):
+    executor = [] if "--executor" in options else ["--executor", "inline"]
+    code, _, error = rollcall(capsys, "tune", write(tmp_path), "--space", "local.lr=0.1", *executor, *options)
+    assert (code, error.count("\n"), error.startswith(f"error: {complaint}")) == (2, 1, True), error
+
+
+def test_a_trial_that_another_process_runs_ends_the_search(tmp_path, store, capsys):
+    """Its sample must not count as failed: the answer would leave out what may be the best."""
+    options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "2", "--executor", "inline"]
+    arguments = ["tune", write(tmp_path), *options, *ARGUMENTS]
+    assert rollcall(capsys, *arguments)[0] == 0
+    answer = store / "tiny" / "tuned.yaml"
+    before = answer.read_bytes()
+    status = next(store.rglob("status.json"))
+    status.write_text(json.dumps(json.loads(status.read_text()) | {"state": "running", "finished": 0, "round": 1}))
+    with FileLock(status.parent / "lock"):  # as the process that runs the trial
+        code, output, error = rollcall(capsys, *arguments)
+    line = "Interrupted. Another process runs 1 of the trials. Rerun the command when it has ended."
+    assert (code, output, error.splitlines()[-1]) == (130, "", line)
+    assert answer.read_bytes() == before
+    assert rollcall(capsys, *arguments)[0] == 0
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_ray_with_a_storage_finds_the_same_as_inline(tmp_path, store, capsys):
+    pytest.importorskip("ray")
+    file = write(tmp_path)
+    options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "9"]
+    options += ["--scheduler", "asha"]  # the runs grow: a later sweep resumes them
+    arguments = ["tune", file, *options, *ARGUMENTS, "--json"]
+    how = {"ray": ["--storage", str(tmp_path / "storage")], "inline": ["--executor", "inline"]}
+    answers = [
+        rollcall(capsys, *arguments, *options, "--store", str(tmp_path / executor)) for executor, options in how.items()
+    ]
+    assert [code for code, _, _ in answers] == [0, 0]
+    assert answers[0][1] == answers[1][1]
+    rounds = {
+        executor: sorted(RunFolder(file.parent).status["round"] for file in (tmp_path / executor).rglob("status.json"))
+        for executor in how
+    }
+    assert rounds["ray"] == rounds["inline"] == [1, 9]
+    assert not list((tmp_path / "storage").iterdir())

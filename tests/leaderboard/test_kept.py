@@ -1,0 +1,89 @@
+"""`rollcall check FILE.json`: a kept file passes; each alteration of it is answered in one line."""
+
+import json
+
+import pytest
+from command import rollcall
+
+from rollcall.leaderboard.kept import problems
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+from rollcall.leaderboard.runs import PACKAGE
+
+TRIAL = "1fc64f36ae"  # MIFA, 1,800 rounds, seed 0
+
+
+OTHER = "577c74a8e1"  # FedAvg
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Two trials of the kept results of Table I."""
+    folder, kept = tmp_path / "fedpbc", (TRIAL, OTHER)
+    folder.mkdir()
+    data = json.loads((PACKAGE / "fedpbc/table1.json").read_text())
+    data["trials"] = {digest: data["trials"][digest] for digest in kept}
+    (folder / "table1.json").write_text(json.dumps(data, indent=1))
+    lines = (PACKAGE / "fedpbc/table1.csv").read_text().splitlines(keepends=True)
+    (folder / "table1.csv").write_text("".join([lines[0], *(line for line in lines if line.startswith(kept))]))
+    return folder / "table1.json"
+
+
+def change(file, part, name, value, trial=TRIAL):
+    data = json.loads(file.read_text())
+    own = data["trials"][trial][part] if trial else data["common"][part]
+    own[name] = value
+    if value is None:
+        del own[name]
+    file.write_text(json.dumps(data))
+
+
+def edit(old, new, end=".json"):
+    return lambda file: file.with_suffix(end).write_text(file.with_suffix(end).read_text().replace(old, new, 1))
+
+
+ALTERATIONS = {
+    "commit": (lambda file: change(file, "tags", "commit", "none"), "the tag commit is none; must be that of the run"),
+    "machine": (
+        lambda file: change(file, "tags", "machine", None, ""),
+        f"2 trials ({TRIAL}): the tag machine is missing",
+    ),
+    "versions": (lambda file: change(file, "tags", "version", None, ""), "the tag version is missing; must be that"),
+    "setting": (lambda file: change(file, "settings", "local.lr", "0.06"), "local.lr is 0.06; 0.05 gives this digest"),
+    "more": (lambda file: change(file, "settings", "local.momentum", "0.9"), "local.momentum is 0.9; nothing gives"),
+    "seed": (lambda file: change(file, "settings", "seed", "1"), "the seed is not that of the digest, 0"),
+    "rounds": (lambda file: change(file, "settings", "rounds", "20000"), "20000 rounds; the experiment plans 10000"),
+    "fewer": (lambda file: change(file, "settings", "rounds", "1650"), "round 1560: the CSV file must have the rounds"),
+    "digest": (edit(f'"{TRIAL}": {{', '"0123456789": {'), "the experiment has no trial of this digest"),
+    "name": (lambda file: change(file, "tags", "rollcall.trial", "0"), "the tag rollcall.trial is 0; must be that of"),
+    "experiment": (lambda file: change(file, "tags", "experiment", "sun/fig1", ""), "the tag experiment is sun/fig1"),
+    "twice": (edit('"trials": {', f'"trials": {{ "{TRIAL}": {{}},'), f"{TRIAL} is there twice"),
+    "row": (edit(f"{TRIAL},150,", f"{TRIAL},0,", ".csv"), "the CSV file has a round twice"),
+    "no row": (edit(f"{TRIAL},150,", f"{TRIAL},151,", ".csv"), "round 150: the CSV file must have the rounds"),
+    "infinite": (edit(f"{TRIAL},150,0.3702", f"{TRIAL},150,inf", ".csv"), "a value is infinite"),
+    "text": (edit(f"{TRIAL},150,0.3702", f"{TRIAL},150,much", ".csv"), "column test/accuracy: must hold numbers"),
+    "orphan": (edit(f"{TRIAL},150,", "0123456789,150,", ".csv"), "1 trial (0123456789): is in the CSV file alone"),
+    "json": (edit("{", ""), "cannot be read (JSONDecodeError"),
+    "csv": (lambda file: file.with_suffix(".csv").unlink(), "cannot be read (FileNotFoundError"),
+    "schema": (edit('"trials"', '"runs"'), "cannot be read (KeyError: 'trials')"),
+}
+
+
+def test_kept_results_pass_and_each_alteration_is_answered(kept, monkeypatch):
+    released = PaperExperiment.read("fedpbc/table2").as_("as_released")  # which shares its runs: 63 of 2,079 places
+    monkeypatch.setattr("rollcall.leaderboard.kept.papers", lambda: [released])
+    assert problems(kept) == []
+    copies = {end: kept.with_suffix(end).read_text() for end in (".json", ".csv")}
+    for name, (alter, answer) in ALTERATIONS.items():
+        alter(kept)
+        lines = problems(kept)
+        assert any(answer in line for line in lines), (name, lines)
+        assert all("\n" not in line for line in lines), name
+        for end, text in copies.items():
+            kept.with_suffix(end).write_text(text)
+
+
+def test_the_command_ends_with_code_1(kept, capsys):
+    assert rollcall(capsys, "check", str(kept)) == (0, f"{kept}: passes\n", "")
+    change(kept, "tags", "commit", "none")
+    line = f"{kept}: 1 trial ({TRIAL}): the tag commit is none; must be that of the run\n"
+    assert rollcall(capsys, "check", str(kept)) == (1, line, "")

@@ -1,0 +1,56 @@
+"""Every kept result is found by its digest: from its experiment, and from the settings that are kept with it."""
+
+import hashlib
+import json
+from functools import cache
+
+import pytest
+
+from rollcall.benchmark.config.digest import digest
+from rollcall.benchmark.config.experiment import names, places
+from rollcall.benchmark.config.text import parsed
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+from rollcall.leaderboard.runs import PACKAGE
+
+FILES = sorted(PACKAGE.rglob("*.json"))
+
+value = cache(parsed)
+
+
+@pytest.fixture(scope="module")
+def plans():
+    """The digests of all places of all experiments and their variants, by the experiment that holds the runs."""
+    found = {}
+    for one in map(PaperExperiment.read, names()):
+        for version in (one, *map(one.as_, one.variants)):
+            found.setdefault(one.home, set()).update(digest(place.spec) for place in places(version))
+    return found
+
+
+def by_hand(texts):
+    """The digest of kept settings, by dotted name, from the words of `digest` alone."""
+    tree = {}
+    for path, text in sorted(texts.items()):  # a choice comes before its options
+        *above, last = path.split(".")
+        inner = tree
+        for key in above:
+            if not isinstance(inner.setdefault(key, {}), dict):
+                inner[key] = {"name": inner[key]}
+            inner = inner[key]
+        inner[last] = value(text)
+    numerics = {key: one for key, one in tree.get("numerics", {}).items() if key == "dtype"}
+    written = [1, {"seed": 0} | tree | {"rounds": None, "numerics": numerics}]
+    return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()[:10]
+
+
+@pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(PACKAGE).with_suffix("")) for file in FILES])
+def test_a_kept_result_has_the_digest_of_its_settings(file, plans):
+    kept = json.loads(file.read_text())
+    planned = plans[str(file.relative_to(PACKAGE).with_suffix(""))]
+    assert kept["trials"]
+    for trial, own in kept["trials"].items():
+        tags, settings = (kept["common"][part] | own[part] for part in ("tags", "settings"))
+        assert tags["rollcall.trial"] == trial
+        assert trial in planned
+        if not any(text.endswith((".npy", ".npz")) for text in settings.values()):  # else the files' content counts
+            assert by_hand({"seed": tags["seed"]} | settings) == trial, settings
