@@ -15,7 +15,7 @@ LINKED = ("algorithms", "benchmark", "leaderboard", "participation", "tasks")
 
 def test_all_modules_are_of_this_checkout_and_are_imported_once():
     files = {
-        name: Path(module.__file__ or ROOT)
+        name: Path(module.__file__ or next(iter(module.__path__)))  # the latter of a folder of data with modules
         for name, module in sys.modules.items()
         if name.partition(".")[0] == "rollcall"
     }
