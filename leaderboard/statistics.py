@@ -16,8 +16,8 @@ from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
+import scipy
 from jaxtyping import Bool, Float
-from scipy import stats
 
 from rollcall.leaderboard.paper.quantities import FEWEST
 
@@ -86,7 +86,7 @@ def alike(ranks: Float[np.ndarray, "methods"], width: float) -> list[list[int]]:
 
 def interquartile_mean(*tasks: Array) -> Array:
     """The mean of the middle half of all runs of all tasks (Agarwal et al. 2021: a trimmed mean, 25 % off each end)."""
-    return np.asarray(stats.trim_mean(np.concatenate(tasks), 0.25))
+    return np.asarray(scipy.stats.trim_mean(np.concatenate(tasks), 0.25))
 
 
 def improvement(*tasks: Array) -> Array:
@@ -137,7 +137,7 @@ def interval(
     with np.errstate(invalid="ignore"):  # infinite scores
         deviations = without - without.mean(axis=0)
     error = np.sqrt((deviations**2).sum(axis=0) * (len(seeds) - 1) / len(seeds))
-    half = stats.t.ppf((1 + level) / 2, len(seeds) - 1) * error
+    half = scipy.stats.t.ppf((1 + level) / 2, len(seeds) - 1) * error
     return value, value - half, value + half
 
 
@@ -153,7 +153,7 @@ def median_round(rounds: Float[np.ndarray, "runs"], reached: Bool[np.ndarray, "r
     """
     if not reached.any():
         return np.inf, np.nan, np.nan
-    curve = stats.ecdf(stats.CensoredData(rounds[reached], right=rounds[~reached])).sf
+    curve = scipy.stats.ecdf(scipy.stats.CensoredData(rounds[reached], right=rounds[~reached])).sf
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the band is not defined where no run is left
         band = curve.confidence_interval(0.95, method="log-log")

@@ -58,13 +58,19 @@ STATEMENTS = Path(__file__).parents[1] / "statements.yaml"
 
 SETTLED: tuple[Verdict, ...] = (*DECIDED, "erratum", "not testable")
 
+WORDED: dict[Verdict, str] = {verdict: f"are {verdict}" for verdict in VERDICTS} | {
+    "holds": "hold",
+    "no difference that matters": "show no difference that matters",
+}
+"""Verdicts after a number."""
+
 WORDS = 25
 """Most words of the reason of a core message."""
 
 PAPERS = {"PBC": "FedPBC", "SUN": "Debiased FedAvg", "FOC": "FOCUS", "CAF": "CA-Fed", "HAR": "Spatial correlation"}
 """The papers by the first part of their statements' ids."""
 
-FOLDERS = dict(zip(("fedpbc", "sun", "focus", "ca_fed", "harrak"), PAPERS, strict=True))
+FOLDERS = {"fedpbc": "PBC", "sun": "SUN", "focus": "FOC", "ca_fed": "CAF", "harrak": "HAR"}
 """The first parts by the papers' folders of experiments."""
 
 PAGES = Environment(
@@ -75,6 +81,12 @@ PAGES = Environment(
     keep_trailing_newline=True,
 )
 PAGES.filters["line"] = lambda text: " ".join(text.split())
+
+
+def _paper(prefix: str) -> str:
+    if prefix not in PAPERS:
+        raise ValueError(f"must be one of {', '.join(PAPERS)}")
+    return prefix
 
 
 def _short(text: str) -> str:
@@ -90,7 +102,7 @@ class Message(Settings):
     `reading` one of its readings (by default the first), and `what` says what the numbers are.
     """
 
-    paper: Literal["PBC", "SUN", "FOC", "CAF", "HAR"]
+    paper: Annotated[str, AfterValidator(_paper)]
     message: str
     statements: tuple[str, ...]
     why: Annotated[str, AfterValidator(_short)]
@@ -232,8 +244,11 @@ def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
         of = [verdict for name, verdict in decided.items() if name.startswith(prefix)]
         settled = sum(verdict in SETTLED for verdict in of)
         coverage.append([title, sum(one.id.startswith(prefix) for one, _ in every), settled, *tally_of_verdicts(of)])
+    told_messages = messages(told)
+    among = Counter(one.verdict for one in told_messages)
     front = PAGES.get_template("front.md").render(
-        messages=messages(told), coverage=coverage, counts=claim_counts(told), experiments=all_judged,
+        messages=told_messages, message_counts={one: among[one] for one in VERDICTS if among[one]}, words=WORDED,
+        coverage=coverage, counts=claim_counts(told), experiments=all_judged,
         papers=PAPERS, verdicts=VERDICTS, order=ORDER, picture=PICTURE, folder=FOLDER,
         reworded=reworded(told), by_chance=by_chance(told),
     )  # fmt: skip
