@@ -9,7 +9,7 @@ from typing import Any
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
-from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult, PlaceResult, Verdict
+from rollcall.leaderboard.paper.claims import DECIDED, UNDECIDED, VERDICTS, ClaimResult, PlaceResult, Verdict
 from rollcall.leaderboard.paper.experiment import Cause, Claim
 from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, Quantity
 from rollcall.leaderboard.render import finite
@@ -152,7 +152,7 @@ def _details(result: ClaimResult) -> list[str]:
         details.append(
             f"intervals of {100 * result.level:.3g} %, as the verdicts were looked at while seeds were added"
         )
-    if result.verdict != "contradicted" and any(place.verdict == "contradicted" for place in result.places):
+    if result.verdict in UNDECIDED and any(place.verdict == "contradicted" for place in result.places):
         details.append(
             f"no place contradicts it with intervals of {100 * result.strict:.3g} %, which so many comparisons need"
         )
@@ -187,6 +187,9 @@ def _readings(result: ClaimResult) -> list[str]:
         told = f": {_places(known, unit_of(one), one.level)}" if known else ""
         other = "; its data miss the printed number that identifies the paper's" if name in result.misses else ""
         lines.append(f"reading {name or 'of the table'} ({kind}): {one.verdict}{told}{other}")
+    decided = {one.verdict for one in result.readings.values() if one.verdict in DECIDED}
+    if result.verdict == "not testable" and len(decided) == 1:
+        lines.append(f"every reading that is decided says: {decided.pop()}")
     return lines
 
 

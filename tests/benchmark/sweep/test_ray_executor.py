@@ -58,13 +58,13 @@ def nodes(tmp_path, one_ray):
     cluster.shutdown()
 
 
+def slower(t):
+    return 1 / (1 + t)
+
+
 def trials(folder: Path, **settings) -> list[Trial]:
     file = folder / "mine.py"
     file.write_text(FILE.replace("FOLDER", str(folder)))
-
-    def slower(t):
-        return 1 / (1 + t)
-
     common = {
         "task": {"name": "quadratic", "targets": [0.0, 1.0, 4.0]},
         "participation": {"name": "bernoulli", "probability": 0.5},

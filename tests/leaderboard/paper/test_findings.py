@@ -10,7 +10,7 @@ import pytest
 from rollcall import leaderboard
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.config.experiment import LIBRARY
+from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.leaderboard.paper.experiment import PaperExperiment
@@ -31,7 +31,7 @@ def all_judged():
 
 def test_the_committed_page_is_that_of_the_committed_results(all_judged):
     assert (FOLDER / NAME).read_text(encoding="utf-8") == page(all_judged)
-    assert len(all_judged) == len(list((LIBRARY / "findings").glob("*.yaml")))
+    assert len(all_judged) == len(names("findings"))
 
 
 def test_the_committed_pictures_are_those_of_the_committed_results(all_judged):

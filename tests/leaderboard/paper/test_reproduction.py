@@ -6,17 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
-from rollcall import leaderboard
+from rollcall import SettingError, leaderboard
+from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.kept import papers
+from rollcall.leaderboard.paper import reproduction as module
 from rollcall.leaderboard.paper.claims import VERDICTS
 from rollcall.leaderboard.paper.reproduction import (
     MESSAGES,
     NAME,
     Judged,
+    Message,
     agreement,
+    messages,
     printed_beside,
     reproduction,
     statements,
@@ -100,7 +105,9 @@ def pages(experiment, *folders):
 def test_reproduction_tells_what_was_found(tmp_path, numbers):
     nothing = pages(PAPERS, tmp_path)
     assert re.search(r"- <a id=\"PBC-31\"></a>PBC-31 \(VII-B\) .*: \*\*not run\*\*\n   - \[paper/fig\]", nothing[PBC])
-    assert "| [FedPBC](reproduction/statements/PBC.md) | 54 | 0 |  |  |  | 1 |  |  |  | 1 |  |" in nothing[NAME]
+    assert (
+        "| [FedPBC](reproduction/statements/PBC.md) | 54 | 1 |  |  |  | 1 |  |  |  | 1 |  |" in nothing[NAME]
+    )  # PBC-29
     archive(runs(COMPARED, ends), "paper/fig", ["test/accuracy"], tmp_path)
     raw = COMPARED.as_("as_released").only({"algorithm": ["mifa"]})
     archive(runs(raw, lambda labels, seed: 0.6 + 0.1 * seed), "paper/fig", ["test/accuracy"], tmp_path)
@@ -114,7 +121,8 @@ def test_reproduction_tells_what_was_found(tmp_path, numbers):
     assert "| FedPBC | 1 |" in front
     assert "| all of the papers | 1 |" in front
     message = "| FedPBC | FedPBC is the most accurate method without memory on images. | **holds** |"
-    assert f"{message}  | 20.0 [20.0, 20.0] points | 3 seeds |" in front
+    assert f"{message}  |  | accuracy, FedPBC less FedAvg" in front  # its number is of a claim that is not here
+    assert re.search(r"Of \d+ core messages 1 hold, \d+ are not run\.", front)
     assert "   - [paper/fig](../paper/fig.md#1) **holds**: mifa leads (PBC-31, VII)" in made[PBC]
     assert '1. <a id="1"></a>**holds**: mifa leads' in text
     assert "   - test/accuracy %, difference, at least 10.0: often: 20.0; seldom: 20.0" in text
@@ -126,6 +134,24 @@ def test_reproduction_tells_what_was_found(tmp_path, numbers):
     short = pages(PAPERS.varied({"rounds": [1000]}), tmp_path)
     assert "**too short**: mifa leads" in short[PBC]
     assert "1 not judged (fewer rounds or seeds" in short["reproduction/paper/fig.md"]
+
+
+def test_a_core_message_has_the_numbers_of_the_place_that_it_names(tmp_path, monkeypatch):
+    """Mifa is 0.2 above FedAvg in every seed; the paper prints 0.25."""
+    message = {"paper": "PBC", "message": "Mifa leads.", "statements": ["PBC-31"], "why": "so", "number": "PBC-31"}
+    place = {"participation": "seldom"}
+    (tmp_path / "messages.yaml").write_text(
+        yaml.safe_dump([message | {"place": place}, message | {"number": "PBC-32"}])
+    )
+    monkeypatch.setattr(module, "MESSAGES", tmp_path / "messages.yaml")
+    made = PAPERS.model_copy(update={"claims": tuple(c.model_copy(update={"printed": 0.25}) for c in PAPERS.claims)})
+    told = Judged(made, runs(made, ends, rounds=100)).told
+    one, other = messages(told)
+    assert (one.verdict, one.printed, one.size) == ("holds", "25.0 points", "3 seeds")
+    assert one.measured == "20.0 points"
+    assert (other.verdict, other.printed, other.measured) == ("holds", "", "")
+    with pytest.raises(SettingError, match=r"why: .* has 26 words; must have at most 25"):
+        validated(Message, message | {"why": "so " * 26})
 
 
 def test_own_checks_are_counted_apart(tmp_path, numbers):
