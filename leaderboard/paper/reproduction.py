@@ -45,7 +45,7 @@ from rollcall.leaderboard.paper.counts import (
 from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment
 from rollcall.leaderboard.paper.quantities import FEWEST, Quantity, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
-from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, unit_of
+from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, tally_of, unit_of
 from rollcall.leaderboard.render import Column, Entry, Table, markdown
 from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.leaderboard.tables import paper_table
@@ -57,12 +57,6 @@ MESSAGES = Path(__file__).parents[1] / "core_messages.yaml"
 STATEMENTS = Path(__file__).parents[1] / "statements.yaml"
 
 SETTLED: tuple[Verdict, ...] = (*DECIDED, "erratum", "not testable")
-
-WORDED: dict[Verdict, str] = {verdict: f"are {verdict}" for verdict in VERDICTS} | {
-    "holds": "hold",
-    "no difference that matters": "show no difference that matters",
-}
-"""Verdicts after a number."""
 
 WORDS = 25
 """Most words of the reason of a core message."""
@@ -245,9 +239,8 @@ def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
         settled = sum(verdict in SETTLED for verdict in of)
         coverage.append([title, sum(one.id.startswith(prefix) for one, _ in every), settled, *tally_of_verdicts(of)])
     told_messages = messages(told)
-    among = Counter(one.verdict for one in told_messages)
     front = PAGES.get_template("front.md").render(
-        messages=told_messages, message_counts={one: among[one] for one in VERDICTS if among[one]}, words=WORDED,
+        messages=told_messages, message_counts=tally_of(one.verdict for one in told_messages),
         coverage=coverage, counts=claim_counts(told), experiments=all_judged,
         papers=PAPERS, verdicts=VERDICTS, order=ORDER, picture=PICTURE, folder=FOLDER,
         reworded=reworded(told), by_chance=by_chance(told),

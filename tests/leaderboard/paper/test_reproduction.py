@@ -122,7 +122,7 @@ def test_reproduction_tells_what_was_found(tmp_path, numbers):
     assert "| all of the papers | 1 |" in front
     message = "| FedPBC | FedPBC is the most accurate method without memory on images. | **holds** |"
     assert f"{message}  |  | accuracy, FedPBC less FedAvg" in front  # its number is of a claim that is not here
-    assert re.search(r"Of \d+ core messages 1 hold, \d+ are not run\.", front)
+    assert re.search(r"\d+ core messages: 1 holds, \d+ not run\.", front)
     assert "   - [paper/fig](../paper/fig.md#1) **holds**: mifa leads (PBC-31, VII)" in made[PBC]
     assert '1. <a id="1"></a>**holds**: mifa leads' in text
     assert "   - test/accuracy %, difference, at least 10.0: often: 20.0; seldom: 20.0" in text
