@@ -59,10 +59,12 @@ def claims_lines(results: Sequence[ClaimResult], width: int) -> list[str]:
     """A line of this width for each claim: number, verdict, statement (cut to what fits), measured, printed."""
     rows = [["", "verdict", "claim (--why: whole, with evidence)", "measured", "printed"]]
     for number, result in enumerate(results, 1):
-        holding = sum(place.verdict == "holds" for place in result.places)
         measured, printed = numbers(result)
         measured = re.sub(r" [\[(].*?[\])]", "", measured)  # without its interval
-        measured = measured if len(result.places) == 1 else f"{holding} of {len(result.places)} hold"
+        if len(result.readings) > 1:
+            measured = f"{_holding(result.readings.values())} of {len(result.readings)} readings"
+        elif len(result.places) != 1:
+            measured = f"{_holding(result.places)} of {len(result.places)} hold" if result.places else ""
         verdict = result.verdict.removesuffix(" that matters")
         rows.append([f"{number}", verdict, result.claim.says.removesuffix("."), measured, printed.partition(" (")[0]])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -71,6 +73,10 @@ def claims_lines(results: Sequence[ClaimResult], width: int) -> list[str]:
         row[2] = textwrap.shorten(row[2], widths[2], placeholder="…")
     sides = [f"{side}{space}" for side, space in zip("><<>>", widths, strict=True)]
     return ["  ".join(map(format, row, sides)) for row in rows]
+
+
+def _holding(results: Iterable[ClaimResult | PlaceResult]) -> int:
+    return sum(one.verdict == "holds" for one in results)
 
 
 def claims_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from rollcall.benchmark.config.base import validated
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim, weakest
 from rollcall.leaderboard.paper.experiment import Claim
-from rollcall.leaderboard.paper.sentences import claims_list
+from rollcall.leaderboard.paper.sentences import claims_lines, claims_list
 from tests.support.results import experiment, runs
 
 
@@ -94,6 +94,9 @@ def test_two_readings_that_disagree_are_not_testable():
         ("often", pytest.approx(0.1)),
         ("seldom", pytest.approx(-0.1)),
     ]
+    assert claims_lines([result], 90)[1].split()[-4:] == ["1", "of", "2", "readings"]
+    (_, *why) = claims_list([result], why=True)
+    assert why[0] == "   - reading often (clients are often there): holds: 10.0"
 
 
 def test_readings_that_agree_decide():
