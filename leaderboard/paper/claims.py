@@ -217,7 +217,8 @@ def check_claim(
     readings: dict[str, ClaimResult] = {}
     for name, reading in {**claim.of_paper, **claim.readings}.items():
         own, its_cells = variant(reading.variant) if reading.variant and variant else (experiment, cells)
-        readings[name] = _decide(claim.model_copy(update={"where": claim.where | reading.where}), own, its_cells)
+        under = claim.model_copy(update={"where": claim.where | reading.where, "erratum": ""})
+        readings[name] = _decide(under, own, its_cells)
     by_number = readings if claim.identifies else identified.readings if identified else {}
     misses = {name for name, result in by_number.items() if name in readings and _misses(result)}
     places = [replace(place, reading=name) for name, result in readings.items() for place in result.places]

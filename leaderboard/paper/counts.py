@@ -1,6 +1,7 @@
 """How many claims there are by verdict. README, REPRODUCTION.md and the site count with these functions alone."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from typing import Literal
 
 from rollcall.leaderboard.paper.claims import DECIDED, VERDICTS, ClaimResult, Verdict
@@ -42,14 +43,10 @@ def is_trained(experiment: PaperExperiment, claim: Claim) -> bool:
     return any(experiment.panels[name].analysis is None for name in chosen)
 
 
-def tally(results: Iterable[ClaimResult]) -> list[int | str]:
-    """The number of results with each verdict, in the order of `VERDICTS`; empty instead of 0."""
-    return tally_of_verdicts([result.verdict for result in results])
-
-
-def tally_of_verdicts(verdicts: Sequence[Verdict]) -> list[int | str]:
+def tally(verdicts: Iterable[Verdict]) -> list[int | str]:
     """The number of each verdict, in the order of `VERDICTS`; empty instead of 0."""
-    return [verdicts.count(verdict) or "" for verdict in VERDICTS]
+    counts = Counter(verdicts)
+    return [counts[verdict] or "" for verdict in VERDICTS]
 
 
 def reworded(told: Iterable[Told]) -> tuple[int, int]:

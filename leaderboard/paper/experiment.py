@@ -62,8 +62,8 @@ class Reading(Settings):
     )
     rates: bool = Field(
         False,
-        description="not a reading, but other rates that the search cannot tell from the best ones; if the verdict "
-        "differs at them, the claim is undecided",
+        description="not a reading, but other rates that the search cannot tell from the best ones; a claim that is "
+        "contradicted at one of the two only is undecided",
     )
 
 

@@ -3,6 +3,7 @@
 All pages follow from kept results alone.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +41,6 @@ from rollcall.leaderboard.paper.counts import (
     of_papers,
     reworded,
     tally,
-    tally_of_verdicts,
 )
 from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment
 from rollcall.leaderboard.paper.quantities import FEWEST, Quantity, estimate
@@ -171,14 +171,15 @@ class Judged:
         return check_claim(claim, self.experiment, self.cells, variant, self._identified(claim.data))
 
     def _identified(self, data: str) -> ClaimResult | None:
-        """The result of the claim of an experiment whose printed number identifies the paper's data.
-
-        Of another experiment than this one it is judged by the kept results alone.
-        """
+        """The `identifying` result of an experiment; of another one than this it is judged by kept results alone."""
         if not data:
             return None
-        other = self if data == self.experiment.name else kept(data)
-        return next((other._result(claim) for claim in other.experiment.claims if claim.identifies), None)
+        return (self if data == self.experiment.name else kept(data)).identifying
+
+    @cached_property
+    def identifying(self) -> ClaimResult | None:
+        """The result of the claim whose printed number identifies the paper's data; None if there is none."""
+        return next((self._result(claim) for claim in self.experiment.claims if claim.identifies), None)
 
     @cached_property
     def variants(self) -> dict[str, "Judged"]:
@@ -237,7 +238,7 @@ def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
     for prefix, title in {**titles, "": "all"}.items():
         of = [verdict for name, verdict in decided.items() if name.startswith(prefix)]
         settled = sum(verdict in SETTLED for verdict in of)
-        coverage.append([title, sum(one.id.startswith(prefix) for one, _ in every), settled, *tally_of_verdicts(of)])
+        coverage.append([title, sum(one.id.startswith(prefix) for one, _ in every), settled, *tally(of)])
     told_messages = messages(told)
     front = PAGES.get_template("front.md").render(
         messages=told_messages, message_counts=tally_of(one.verdict for one in told_messages),
@@ -271,7 +272,7 @@ def claim_counts(told: Sequence[Told]) -> list[list[int | str]]:
     rows["- theory"] = [one for one in own if not is_trained(one[0], one[2].claim)]
     for kind in get_args(Kind)[1:]:
         rows[kind] = [one for one in told if kind_of(one[1], one[2].claim) == kind]
-    return [[title, *tally(result for _, _, result in listed)] for title, listed in rows.items()]
+    return [[title, *tally(result.verdict for _, _, result in listed)] for title, listed in rows.items()]
 
 
 def statements() -> list[Statement]:
@@ -427,10 +428,17 @@ def overrides(experiment: PaperExperiment) -> dict[str, str]:
 
 
 def changes(one: Judged, name: str) -> Table:
-    """A row for each cell of a variant with runs of its own, over the seeds that both have."""
+    """A row for each cell of a variant with runs of its own, over the seeds and the rounds that both have.
+
+    Two cells whose equal rounds end where one of them was not evaluated have no row.
+    """
     metric, last_rounds = one.experiment.report.metrics[0], one.experiment.report.last_rounds
     rows: list[list[Entry]] = []
-    both = pairs(versions({"paper": one.cells, name: one.variants[name].cells}), name, "paper")
+    both = [
+        pair
+        for pair in pairs(versions({"paper": one.cells, name: one.variants[name].cells}), name, "paper")
+        if all(cell.diverged or not math.isnan(cell.mean(metric, last_rounds)) for cell in pair)
+    ]
     for after, before in both:
         compared = Comparison(after, before, metric, last_rounds).difference
         difference = change(compared, metric) if compared else ""

@@ -163,6 +163,11 @@ def test_a_formula_that_is_false_as_printed_is_an_erratum():
     paper = {"tag": "paper", "section": "III", "statement": "PBC-04", "erratum": "it remains true that"}
     assert decide(ABOVE | {"least": 0.2} | paper, scattered).verdict == "erratum"
     assert decide(ABOVE | {"where": {"participation": "often"}} | paper, scattered).verdict == "holds"
+    false = {
+        "readings": {"often": OFTEN, "seldom": SELDOM}
+    }  # a reading is contradicted or not; the claim is the erratum
+    assert under(false["readings"], least=0.2, **paper).verdict == "erratum"
+    assert under(false["readings"], **paper).verdict == "not testable"
     with pytest.raises(SettingError, match="erratum"):
         claimed(ABOVE | {"erratum": "it remains true that"})
 

@@ -54,6 +54,7 @@ def test_rows_of_claims_by_verdict(told):
     assert counted["own checks"] == counted["about released code"] == {"holds": 1}
     assert counted["CA-Fed"] == {}
     assert tally([]) == [""] * len(VERDICTS)
+    assert tally(["holds", "erratum", "holds"])[:3] == [2, "", 1]
 
 
 def test_how_many_were_reworded_and_may_be_false(told):
