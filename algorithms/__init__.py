@@ -12,8 +12,8 @@ from rollcall.algorithms.base import Memoryless as Memoryless
 from rollcall.algorithms.base import Nothing as Nothing
 from rollcall.algorithms.base import Properties as Properties
 from rollcall.algorithms.base import Round as Round
-from rollcall.algorithms.base import Setting as Setting
 from rollcall.algorithms.base import Traffic as Traffic
+from rollcall.algorithms.base import TrainingSetup as TrainingSetup
 from rollcall.algorithms.base import local_steps as local_steps
 from rollcall.algorithms.ca_fed import CAFed as CAFed
 from rollcall.algorithms.f3ast import F3AST as F3AST

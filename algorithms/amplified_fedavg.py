@@ -30,7 +30,7 @@ from typing import ClassVar
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, Setting, Vector
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, TrainingSetup, Vector
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class AmplifiedFedAvg(Algorithm[Interval]):
 
     properties: ClassVar[Properties] = Properties(limit="elsewhere")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_no_server_optimizer("amplified_fedavg")
 
     def init(self, x: Vector, clients: int) -> Interval:

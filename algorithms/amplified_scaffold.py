@@ -44,7 +44,17 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, Setting, Traffic, Vector
+from rollcall.algorithms.base import (
+    Algorithm,
+    Count,
+    LocalWork,
+    Positive,
+    Properties,
+    Round,
+    Traffic,
+    TrainingSetup,
+    Vector,
+)
 from rollcall.algorithms.rows import Rows
 
 
@@ -77,9 +87,9 @@ class AmplifiedScaffold(Algorithm[Period]):
     gamma: Positive = 1.5
     P: Count = 50
 
-    properties: ClassVar[Properties] = Properties(limit="optimum", ages=("c_i", "G", "n"))
+    properties: ClassVar[Properties] = Properties(limit="optimum", changes_while_inactive=("c_i", "G", "n"))
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_no_server_optimizer("amplified_scaffold")
         setting.need_plain_sgd("amplified_scaffold")
 

@@ -40,7 +40,7 @@ Vector: TypeAlias = Float[Tensor, "d"]
 
 
 @dataclass(frozen=True)
-class Setting:
+class TrainingSetup:
     """Settings that are the same in all rounds of a run, for `Algorithm.check`.
 
     Its methods raise ValueError if the method called `name` does not allow a setting.
@@ -245,7 +245,7 @@ class Properties:
             rounds. `shares`: on average to the optimum of sum_i c_i F_i with c_i = E[1{i in A} / a]. `probabilities`:
             on average to the optimum of sum_i p_i F_i. `elsewhere`: no claim.
         asks_all: whether inactive clients compute too.
-        ages: fields of the state in which the row of an inactive client changes too.
+        changes_while_inactive: fields of the state in which the row of an inactive client changes too.
         step: the first round with full participation and K = 1, as a step of gradient descent on F: of size eta
             (`mean`), of size m eta (`sum`), another (`some`), or of a size for each coordinate (`coordinates`).
         linear: whether it only adds, scales and stores the clients' vectors, which `evaluation.weights` needs. Not
@@ -254,7 +254,7 @@ class Properties:
 
     limit: Limit = "optimum on average"
     asks_all: bool = False
-    ages: tuple[str, ...] = ()
+    changes_while_inactive: tuple[str, ...] = ()
     step: Step = "mean"
     linear: bool = True
 
@@ -264,8 +264,10 @@ class Properties:
             value = getattr(self, name)
             if value not in allowed:
                 raise ValueError(f"Properties.{name}: {value!r} is not allowed; must be one of {', '.join(allowed)}")
-        if isinstance(self.ages, str):
-            raise ValueError(f"Properties.ages: {self.ages!r} is not allowed; must be a tuple of names")
+        if isinstance(self.changes_while_inactive, str):
+            raise ValueError(
+                f"Properties.changes_while_inactive: {self.changes_while_inactive!r} is not allowed; must be a tuple of names"
+            )
 
 
 State = TypeVar("State")
@@ -289,8 +291,8 @@ class Algorithm(ABC, Generic[State]):
         """Oracle knowledge that the method needs: names out of `KNOWLEDGE`."""
         return ()
 
-    def check(self, setting: Setting) -> None:
-        """Raise for settings that the method does not allow, before the run starts; see `Setting`.
+    def check(self, setting: TrainingSetup) -> None:
+        """Raise for settings that the method does not allow, before the run starts; see `TrainingSetup`.
 
         Raises:
             ValueError: in the form `field: value is not allowed with ...; must be ...`.

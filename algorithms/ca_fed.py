@@ -113,7 +113,11 @@ class CAFed(AvailabilityAware[Losses]):
 
     @property
     def properties(self) -> Properties:
-        return Properties(limit="elsewhere", step="mean" if self.oracle else "some", ages=("Fh", "least", "q", "seen"))
+        return Properties(
+            limit="elsewhere",
+            step="mean" if self.oracle else "some",
+            changes_while_inactive=("Fh", "least", "q", "seen"),
+        )
 
     def init(self, x: Vector, clients: int) -> Losses:
         unknown = x.new_full((clients,), inf)

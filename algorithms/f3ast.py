@@ -62,7 +62,7 @@ class F3AST(Algorithm[Rates]):
     selection: Literal["paper", "released"] = "paper"
     oracle: bool = False
 
-    properties: ClassVar[Properties] = Properties(limit="elsewhere", ages=("r",))
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", changes_while_inactive=("r",))
 
     @property
     def requires(self) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class FedAU(Algorithm[Intervals]):
     intervals: Literal["before", "with_current"] = "before"
     divisor: Literal["clients", "weights"] = "clients"
 
-    properties: ClassVar[Properties] = Properties(ages=("length", "closed", "total"))
+    properties: ClassVar[Properties] = Properties(changes_while_inactive=("length", "closed", "total"))
 
     def init(self, x: Vector, clients: int) -> Intervals:
         none = torch.zeros(clients, dtype=torch.int64, device=x.device)

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, Decay, LocalWork, Positive, Properties, Round, Setting, Vector
+from rollcall.algorithms.base import Algorithm, Decay, LocalWork, Positive, Properties, Round, TrainingSetup, Vector
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FedAvgM(Algorithm[Velocity]):
 
     properties: ClassVar[Properties] = Properties(limit="shares")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_no_server_optimizer("fedavgm")
 
     def init(self, x: Vector, clients: int) -> Velocity:

@@ -33,7 +33,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, Vector
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, TrainingSetup, Vector
 from rollcall.algorithms.rows import Rows
 
 
@@ -61,7 +61,7 @@ class FedAWE(Algorithm[StaleModels]):
     def properties(self) -> Properties:
         return Properties(limit="elsewhere", linear=self.clip is None)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_shared_model("fedawe")
 
     def init(self, x: Vector, clients: int) -> StaleModels:

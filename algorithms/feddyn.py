@@ -36,7 +36,16 @@ from typing import ClassVar
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Setting, Vector, local_steps
+from rollcall.algorithms.base import (
+    Algorithm,
+    LocalWork,
+    Positive,
+    Properties,
+    Round,
+    TrainingSetup,
+    Vector,
+    local_steps,
+)
 from rollcall.algorithms.rows import Rows
 
 
@@ -62,7 +71,7 @@ class FedDyn(Algorithm[Duals]):
     # It ends at the optimum, but only after several times 1 / (alpha eta) rounds of the client that is seldom there.
     properties: ClassVar[Properties] = Properties(limit="elsewhere", step="some")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_plain_sgd("feddyn")
         setting.need_no_server_optimizer("feddyn")
 

@@ -37,7 +37,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Decay, LocalWork, Memoryless, Nothing, Properties, Round, Setting, Vector
+from rollcall.algorithms.base import Decay, LocalWork, Memoryless, Nothing, Properties, Round, TrainingSetup, Vector
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class FedNova(Memoryless):
 
     properties: ClassVar[Properties] = Properties(limit="shares")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         if setting.keep_momentum:
             raise ValueError(
                 "local.keep_momentum: true is not allowed with fednova, whose weights count momentum that starts at "

@@ -35,7 +35,7 @@ from typing import ClassVar
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, Decay, LocalWork, Positive, Properties, Round, Setting, Vector
+from rollcall.algorithms.base import Algorithm, Decay, LocalWork, Positive, Properties, Round, TrainingSetup, Vector
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class FedOpt(Algorithm[Moments]):
 
     properties: ClassVar[Properties] = Properties(limit="elsewhere", step="coordinates", linear=False)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_no_server_optimizer(type(self).__name__.lower())
 
     def init(self, x: Vector, clients: int) -> Moments:

@@ -34,7 +34,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Vector
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, TrainingSetup, Vector
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class FedPBC(Algorithm[LocalModels]):
 
     eta_g: float = 1.0
 
-    properties: ClassVar[Properties] = Properties(limit="elsewhere", asks_all=True, ages=("models",))
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", asks_all=True, changes_while_inactive=("models",))
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_shared_model("fedpbc")
 
     def init(self, x: Vector, clients: int) -> LocalModels:

@@ -31,7 +31,7 @@ from rollcall.algorithms.base import (
     Nothing,
     Properties,
     Round,
-    Setting,
+    TrainingSetup,
     Vector,
     local_steps,
 )
@@ -49,7 +49,7 @@ class FedProx(Memoryless):
 
     properties: ClassVar[Properties] = Properties(limit="shares")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_plain_sgd("fedprox")
 
     def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:

@@ -22,7 +22,7 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Setting, Vector
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, TrainingSetup, Vector
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class FedSGD(Memoryless):
 
     properties: ClassVar[Properties] = Properties(limit="shares")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_one_step("fedsgd")
         setting.need_plain_sgd("fedsgd")
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, NonNegative, Nothing, Round, Setting, Vector
+from rollcall.algorithms.base import Algorithm, LocalWork, NonNegative, Nothing, Round, TrainingSetup, Vector
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
     def requires(self) -> tuple[str, ...]:
         return ("share",) if self.oracle else ()
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_one_step("fedsgd_iw")
         setting.need_plain_sgd("fedsgd_iw")
 

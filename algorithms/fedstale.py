@@ -69,7 +69,7 @@ class FedStale(AvailabilityAware[Stale]):
     def properties(self) -> Properties:
         """With beta = 1, stale updates cancel the noise of the fresh ones at the optimum."""
         limit: Limit = "optimum" if self.beta == 1 else "optimum on average"
-        return Properties(limit=limit, step="mean" if self.oracle else "some", ages=("seen",))
+        return Properties(limit=limit, step="mean" if self.oracle else "some", changes_while_inactive=("seen",))
 
     def init(self, x: Vector, clients: int) -> Stale:
         return Stale(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x), self.counts(x, clients))

@@ -37,7 +37,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Vector, local_steps
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, TrainingSetup, Vector, local_steps
 from rollcall.algorithms.rows import Rows
 
 
@@ -61,7 +61,7 @@ class Focus(Algorithm[Tracking]):
 
     properties: ClassVar[Properties] = Properties(limit="optimum", step="sum")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_plain_sgd("focus")
 
     def init(self, x: Vector, clients: int) -> Tracking:

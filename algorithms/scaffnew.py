@@ -38,7 +38,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Vector, local_steps
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, TrainingSetup, Vector, local_steps
 from rollcall.algorithms.rows import Rows
 
 
@@ -73,7 +73,7 @@ class Scaffnew(Algorithm[Shifts]):
 
     properties: ClassVar[Properties] = Properties(limit="elsewhere")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_shared_model("scaffnew")
         setting.need_plain_sgd("scaffnew")
 

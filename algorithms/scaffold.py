@@ -34,7 +34,16 @@ from typing import ClassVar, Literal
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Setting, Traffic, Vector, local_steps
+from rollcall.algorithms.base import (
+    Algorithm,
+    LocalWork,
+    Properties,
+    Round,
+    Traffic,
+    TrainingSetup,
+    Vector,
+    local_steps,
+)
 from rollcall.algorithms.rows import Rows
 
 
@@ -58,7 +67,7 @@ class Scaffold(Algorithm[Controls]):
 
     properties: ClassVar[Properties] = Properties(limit="optimum")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, setting: TrainingSetup) -> None:
         setting.need_plain_sgd("scaffold")
 
     def init(self, x: Vector, clients: int) -> Controls:

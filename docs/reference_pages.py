@@ -42,7 +42,7 @@ API = {
     "Runs": "rollcall:simulate rollcall:Result rollcall:load rollcall:tune rollcall:RayOptions rollcall:SettingError",
     "Algorithms": "rollcall.algorithms:Algorithm rollcall.algorithms:Memoryless rollcall.algorithms:Round "
     "rollcall.algorithms:LocalWork rollcall.algorithms:local_steps rollcall.algorithms:Rows "
-    "rollcall.algorithms:Properties rollcall.algorithms:Setting rollcall.algorithms:Traffic",
+    "rollcall.algorithms:Properties rollcall.algorithms:TrainingSetup rollcall.algorithms:Traffic",
     "Participation": "rollcall.participation:Participation rollcall.participation:Population "
     "rollcall.participation:Chain",
     "Tasks": "rollcall.tasks:supervised rollcall.tasks:Task rollcall.tasks:ClientData",

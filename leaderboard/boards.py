@@ -119,7 +119,11 @@ def ranking_board(
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     if any(run.source == "kept" for run in runs):
         made = cells(experiment, runs)
-        inside = {run.tags["rollcall.trial"] for cell in made for run in (*cell.runs.values(), *cell.beside.values())}
+        inside = {
+            run.tags["rollcall.trial"]
+            for cell in made
+            for run in (*cell.runs.values(), *cell.shorter_own_runs.values())
+        }
         others = [run for run in runs if run.source == "own" and run.tags["rollcall.trial"] not in inside]
         runs = [*(run for cell in made if not cell.is_analysis for run in cell.runs.values()), *others]
     if not runs:
@@ -212,7 +216,7 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
     if not any(run.has(metric) for run in runs for metric in metrics):
         raise _not_measured(metrics, runs)
     notes = [_sources(runs, store)]
-    beside = [replace(cell, runs=cell.beside) for cell in one.cells if cell.beside]
+    beside = [replace(cell, runs=cell.shorter_own_runs) for cell in one.cells if cell.shorter_own_runs]
     if beside:
         notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")
     if len(one.ran) < len(one.cells):

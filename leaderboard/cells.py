@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rollcall.benchmark.config.digest import digest, serialised
-from rollcall.benchmark.config.experiment import Experiment, Place, places
+from rollcall.benchmark.config.experiment import Experiment, GridPoint, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.render import Number, number
 from rollcall.leaderboard.runs import Run, first_round, unarchive
@@ -28,7 +28,7 @@ class Cell:
         labels: by axis; the panel is an axis too.
         rounds, seeds: numbers that the experiment's file asks for; in a ranking, the number of seeds that were run.
         runs: by seed, of one source and equally long; the longest one if a seed was run several times.
-        beside: by seed, the user's own runs, where they are shorter or fewer than the kept ones and so do not count.
+        shorter_own_runs: by seed, the user's own runs, where they are shorter or fewer than the kept ones and so do not count.
         searched: the experiment in which a search found some of its settings, as learning rates; empty if none did.
     """
 
@@ -36,7 +36,7 @@ class Cell:
     rounds: int
     seeds: int
     runs: dict[str, Run] = field(default_factory=dict)
-    beside: dict[str, Run] = field(default_factory=dict)
+    shorter_own_runs: dict[str, Run] = field(default_factory=dict)
     searched: str = ""
 
     @property
@@ -181,13 +181,13 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     grid = places(_with_own_methods(experiment, runs))
     # of equally long ones the later
     longest = {(run.source, run.digest): run for run in sorted(runs, key=lambda run: run.rounds)}
-    by_labels: dict[Labels, list[Place]] = {}
+    by_labels: dict[Labels, list[GridPoint]] = {}
     rounds: dict[str, int] = {}
     for place in grid:
         by_labels.setdefault(tuple(place.labels.items()), []).append(place)
         rounds[place.digest] = max(place.rounds, rounds.get(place.digest, 0))
 
-    def cell_of(same: Sequence[Place]) -> Cell:
+    def cell_of(same: Sequence[GridPoint]) -> Cell:
         """The cell of places that differ in their seeds."""
         found: dict[Literal["own", "kept"], dict[str, Run]] = {"own": {}, "kept": {}}
         for place in same:
@@ -201,7 +201,7 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         lengths = [{run.rounds for run in cell.runs.values()} for cell in both]
         own, kept = (cell.until(min(of)) if len(of) > 1 else cell for cell, of in zip(both, lengths, strict=True))
         replaced = own.rounds_run >= kept.rounds_run and len(own.runs) >= len(kept.runs)
-        return own if replaced else replace(kept, beside=own.runs)
+        return own if replaced else replace(kept, shorter_own_runs=own.runs)
 
     return [cell_of(same) for same in by_labels.values()]
 

@@ -12,7 +12,7 @@ from pandas.api.types import is_numeric_dtype
 
 from rollcall.benchmark.config.digest import FREE
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Place, names, places
+from rollcall.benchmark.config.experiment import GridPoint, names, places
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run, archived
@@ -36,9 +36,9 @@ def papers(chosen: list[str] | None = None) -> list[PaperExperiment]:
     return [experiment for experiment in experiments if experiment.source]
 
 
-def planned(experiments: Iterable[PaperExperiment]) -> dict[str, list[Place]]:
+def planned(experiments: Iterable[PaperExperiment]) -> dict[str, list[GridPoint]]:
     """The places of experiments and of their variants by the digests of their trials."""
-    found: dict[str, list[Place]] = {}
+    found: dict[str, list[GridPoint]] = {}
     for one in experiments:
         for variant in ("", *one.variants):
             for place in places(one.as_(variant) if variant else one):
@@ -77,7 +77,7 @@ def _problems(file: Path) -> Iterator[tuple[str, str]]:
         yield from ((digest, problem) for problem in _of_run(digest, run, of_digest.get(digest, [])))
 
 
-def _of_run(digest: str, run: Run, of: list[Place]) -> Iterator[str]:
+def _of_run(digest: str, run: Run, of: list[GridPoint]) -> Iterator[str]:
     """Problems of a trial, which an experiment has at these places."""
     for name, pattern in (PROVENANCE | {"rollcall.trial": digest}).items():
         if not re.fullmatch(pattern, run.tags.get(name, "")):

@@ -196,7 +196,7 @@ def rank(
         runs: at least one, oldest first. The later one of two runs of a seed counts.
         metrics: at least one; the first one ranks.
         last_rounds: a final value is the mean over the evaluations of this many last rounds.
-        axes: of the experiment's grid, see `distinctions`.
+        axes: of the experiment's grid, see `row_labels`.
         planned: the number of rounds that the file asks for; 0 if panels ask for different ones.
         cost: rank at equal costs, see `Run.spent`, instead of equal rounds: within each group at the largest cost that
             all runs have spent, by the last evaluation until then.
@@ -206,7 +206,7 @@ def rank(
     by_settings: dict[Settings, dict[str, Run]] = {}
     for run in runs:
         by_settings.setdefault(run.settings_without(*free), {})[run.tags["seed"]] = run
-    differences = distinctions([dict(settings) for settings in by_settings], axes)
+    differences = row_labels([dict(settings) for settings in by_settings], axes)
     groups: dict[Settings, list[Cell]] = {}
     for (method, labels), (settings, by_seed) in zip(differences, by_settings.items(), strict=True):
         rounds = next(iter(by_seed.values())).rounds
@@ -244,7 +244,7 @@ def _at_equal_cost(group: Sequence[Cell], cost: str, metric: Metric) -> list[Cel
     return [cell.within(cost, min(spent), metric) for cell in group]
 
 
-def distinctions(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tuple[str, dict[str, str]]]:
+def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tuple[str, dict[str, str]]]:
     """For each cell its method, and the labels or settings in which cells differ, by axis or dotted setting.
 
     Args:

@@ -238,7 +238,7 @@ class Spec(Settings):
 
     @property
     def portable(self) -> dict[str, Any]:
-        """The settings as written, for `landed` in another process: objects by their address where one leads there."""
+        """The settings as written, for `unpack` in another process: objects by their address where one leads there."""
         return mapped(self._written, lambda leaf: portable(leaf) if _is_object(leaf) else leaf)
 
     def save(self, folder: Path) -> None:
@@ -249,7 +249,7 @@ class Spec(Settings):
             (folder / "source" / name).write_text(source.text, encoding="utf-8")
 
 
-def landed(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def unpack(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """`Spec.portable` settings in another process: data files are written into a folder."""
     return mapped(spec, lambda leaf: str(folder / _beside(folder, leaf)) if isinstance(leaf, DataFile) else leaf)
 

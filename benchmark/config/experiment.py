@@ -388,7 +388,7 @@ def names(of: str = "") -> list[str]:
 
 
 @dataclass(frozen=True)
-class Place:
+class GridPoint:
     """A run in the grid of an experiment. Its settings are not validated, and no part is imported, before `trial`.
 
     Attributes:
@@ -441,19 +441,19 @@ class Place:
             raise SettingError(f"panel {panel}: {error}" if panel else str(error)) from None
 
 
-def places(experiment: Experiment) -> list[Place]:
+def places(experiment: Experiment) -> list[GridPoint]:
     """All places of an experiment, panel by panel; the last axis of a grid varies fastest."""
     return [place for name, panel in experiment.panels.items() for place in _of_panel(experiment, name, panel)]
 
 
 def trials(experiment: Experiment) -> list[Trial | Analysis]:
     """The trials and analyses of an experiment, each once."""
-    return [place.trial for place in longest(places(experiment))]
+    return [place.trial for place in unique_runs(places(experiment))]
 
 
-def longest(places: Iterable[Place]) -> list[Place]:
+def unique_runs(places: Iterable[GridPoint]) -> list[GridPoint]:
     """Each run once, at a place that asks for the most rounds."""
-    kept: dict[str, Place] = {}
+    kept: dict[str, GridPoint] = {}
     for place in places:
         if place.rounds > kept.setdefault(place.digest, place).rounds:
             kept[place.digest] = place
@@ -479,7 +479,7 @@ def read_trial(spec: dict[str, Any]) -> Trial | Analysis:
     return Analysis.read(spec) if "analysis" in spec else Trial.read(spec)
 
 
-def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[Place]:
+def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[GridPoint]:
     grid = {**experiment.grid, **panel.grid}
     common = merged(experiment.trial, panel.trial)
     if panel.analysis is not None:
@@ -495,7 +495,7 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[Place
             if all(shown.get(axis) in names for axis, names in override.when.items()):
                 spec = put_all(spec, override.set)
                 searches |= dict.fromkeys(override.set, override.searched)  # a later value may be of no search
-        yield Place(shown, spec, next(filter(None, searches.values()), ""))
+        yield GridPoint(shown, spec, next(filter(None, searches.values()), ""))
 
 
 def _settings(axis: str, value: Any) -> Mapping[str, Any]:

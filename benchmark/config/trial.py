@@ -118,13 +118,13 @@ class Trial(Spec):
 
     @model_validator(mode="after")
     def _algorithm_fits(self) -> "Trial":
-        from rollcall.algorithms import Setting  # here, because `rollcall show` prints before torch is imported
+        from rollcall.algorithms import TrainingSetup  # here, because `rollcall show` prints before torch is imported
 
         with at("algorithm"):
             method = self.algorithm.build()
         local, server = self.local, self.server
         try:
-            method.check(Setting(local.common_steps, server.plain, local.momentum, local.keep_momentum))
+            method.check(TrainingSetup(local.common_steps, server.plain, local.momentum, local.keep_momentum))
         except ValueError as error:
             raise SettingError(str(error)) from None
         if self.evaluation.weights:  # the model must be a weighted sum of the client updates

@@ -166,11 +166,11 @@ def own_steps(subject: Subject) -> None:
 
 
 def inactive_clients_stay(subject: Subject) -> None:
-    """the state of inactive clients does not change (unless named in properties.ages)"""
+    """the state of inactive clients does not change (unless named in properties.changes_while_inactive)"""
     for step in subject.rounds():
         after = by_client(step.after)
         for name, was in by_client(step.before).items():
-            if name.partition(".")[0] in step.method.properties.ages:
+            if name.partition(".")[0] in step.method.properties.changes_while_inactive:
                 continue
             for i in set(range(len(U))) - set(step.call.active.tolist()):
                 expect(
@@ -186,7 +186,7 @@ def state_is_kept(subject: Subject) -> None:
     for step in subject.rounds(np.tile(MASK, (6, 1))):  # a state may change once in a period
         after, A = by_client(step.after), step.call.active
         for name, was in by_client(step.before).items():
-            rows = slice(None) if name.partition(".")[0] in step.method.properties.ages else A
+            rows = slice(None) if name.partition(".")[0] in step.method.properties.changes_while_inactive else A
             changed[name] = changed.get(name, False) or not torch.equal(was[rows], after[name][rows])
         if all(changed.values()):
             return

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from rollcall.algorithms import Algorithm, Round, Rows, Setting
+from rollcall.algorithms import Algorithm, Round, Rows, TrainingSetup
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.checked import check_init, check_round
@@ -113,7 +113,7 @@ class Subject:
         """With the number of local steps that the algorithm accepts."""
         for steps in (3, 1):
             try:
-                choice.build().check(Setting(steps))
+                choice.build().check(TrainingSetup(steps))
                 return cls(choice, steps)
             except ValueError as error:
                 refusal = error

@@ -39,7 +39,7 @@ class LocalTraining:
         return self.steps[np.asarray(clients, dtype=np.int64)].tolist()
 
 
-class Moving(NamedTuple):
+class LocalState(NamedTuple):
     """Clients that take local steps, one row each.
 
     Attributes:
@@ -54,11 +54,11 @@ class Moving(NamedTuple):
     correct: Float[Tensor, "n d"] | None
     velocity: Float[Tensor, "n d"] | None
 
-    def each(self, function: Callable[[Tensor], Tensor]) -> "Moving":
+    def each(self, function: Callable[[Tensor], Tensor]) -> "LocalState":
         """A function of each of the tensors."""
-        return Moving(*(None if rows is None else function(rows) for rows in self))  # type: ignore[arg-type]
+        return LocalState(*(None if rows is None else function(rows) for rows in self))  # type: ignore[arg-type]
 
-    def write(self, other: "Moving", rows: slice | Int[Tensor, "n"]) -> None:
+    def write(self, other: "LocalState", rows: slice | Int[Tensor, "n"]) -> None:
         """Copy another's models and velocities into these rows."""
         self.y[rows] = other.y
         if self.velocity is not None and other.velocity is not None:
@@ -160,7 +160,7 @@ class Work(ABC):
         velocity = None
         if self.local.momentum:
             velocity = torch.zeros_like(y) if self._momentum_before is None else self._momentum_before[clients]
-        self.train(clients, Moving(y, scale, correct, velocity))
+        self.train(clients, LocalState(y, scale, correct, velocity))
         if self.momentum is not None and velocity is not None:
             self.momentum = self.momentum.put(clients, velocity)
         return y
@@ -178,7 +178,7 @@ class Work(ABC):
         """Minibatch gradients and losses at x, without weight decay; new tensors."""
 
     @abstractmethod
-    def train(self, clients: Int[Tensor, "a"], moving: Moving) -> None:
+    def train(self, clients: Int[Tensor, "a"], moving: LocalState) -> None:
         """The K_i local steps of each client."""
 
     @abstractmethod

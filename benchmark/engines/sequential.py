@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from rollcall.algorithms import Rows
-from rollcall.benchmark.engines.base import LocalTraining, Moving, Work
+from rollcall.benchmark.engines.base import LocalState, LocalTraining, Work
 from rollcall.benchmark.engines.feed import Feed
 from rollcall.benchmark.engines.flat_task import Buffers, FlatTask, accepts_channels_last, in_channels_last, thread_pool
 from rollcall.tasks import Samples
@@ -102,7 +102,7 @@ class SequentialWork(Work):
         self._for_each(clients, work)
         return gradients, losses
 
-    def train(self, clients: Int[Tensor, "a"], moving: Moving) -> None:
+    def train(self, clients: Int[Tensor, "a"], moving: LocalState) -> None:
         y, scale, correct, velocity = moving
         lrs = [self.lr] * len(clients) if scale is None else (self.lr * scale).tolist()
 

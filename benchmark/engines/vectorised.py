@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rollcall.algorithms import Rows
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.engines.base import LocalTraining, Moving, Work
+from rollcall.benchmark.engines.base import LocalState, LocalTraining, Work
 from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import FlatTask
 from rollcall.benchmark.engines.loss import (
@@ -160,7 +160,7 @@ class VectorisedWork(Work):
             torch.cat([piece.flatten(1) for piece in pieces], dim=1, out=gradients[chunk])
         return gradients, losses
 
-    def train(self, clients: Int[Tensor, "a"], moving: Moving) -> None:
+    def train(self, clients: Int[Tensor, "a"], moving: LocalState) -> None:
         K = np.array(self.local.of(self.ids(clients)))
         if not K.size:
             return
@@ -194,7 +194,7 @@ class VectorisedWork(Work):
 class Descent:
     """The local steps of the clients of a chunk, those with the most steps first."""
 
-    def __init__(self, work: VectorisedWork, clients: Int[Tensor, "n"], ids: list[int], moving: Moving) -> None:
+    def __init__(self, work: VectorisedWork, clients: Int[Tensor, "n"], ids: list[int], moving: LocalState) -> None:
         self.work = work
         self.engine = work.engine
         self.local = work.local
@@ -244,7 +244,7 @@ class Descent:
 
         return gradients_at
 
-    def _step(self, gradients: list[Tensor], lrs: Float[Tensor, "n 1"], moving: Moving) -> None:
+    def _step(self, gradients: list[Tensor], lrs: Float[Tensor, "n 1"], moving: LocalState) -> None:
         """One step; models and velocities are changed in place."""
         y, _, correct, velocity = moving
         decay = self.local.weight_decay

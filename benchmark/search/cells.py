@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import Experiment, Place, label_of, places, put
+from rollcall.benchmark.config.experiment import Experiment, GridPoint, label_of, places, put
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.search.space import Domain, Space
@@ -112,7 +112,7 @@ def cells_of(
         if axis not in axes:
             raise SettingError(f"per: {axis!r} is not allowed; must be one of {listed(axes, axis)}")
     chosen = [axis for axis in axes if (axis in per if per else axis not in space.settings)]
-    groups: dict[tuple[tuple[str, str], ...], list[Place]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[GridPoint]] = {}
     for place in grid:
         if "analysis" not in place.spec:
             labels = tuple((axis, place.labels[axis]) for axis in chosen if place.labels.get(axis))

@@ -178,7 +178,7 @@ def columns(federation: Federation) -> tuple[list[str], list[str]]:
     return [*names, *weights, *federation.costs.named(memory=0)], whole
 
 
-def conduct(analysis: Analysis, run: RunFolder) -> None:
+def run_analysis(analysis: Analysis, run: RunFolder) -> None:
     """Compute an analysis and write its run folder. `round` in its history is the variable of the analysis."""
     if run.finished:
         return
@@ -189,14 +189,14 @@ def conduct(analysis: Analysis, run: RunFolder) -> None:
 
 
 @free_cycles()  # Lightning's trainer is part of cycles that hold the models of all clients
-def carry_out(
+def run_job(
     trial: Trial | Analysis, folder: Path, stop: Callable[[], bool], checkpoint_every: timedelta = CHECKPOINT_EVERY
 ) -> Outcome:
     """Run a trial, or compute an analysis, in its run folder. `stop` is called after every round: whether to stop."""
     run = RunFolder(folder)
     try:
         if isinstance(trial, Analysis):
-            conduct(trial, run)
+            run_analysis(trial, run)
         else:
             result = simulate(trial, folder=folder, stop=stop, checkpoint_every=checkpoint_every)
             if result.diverged is not None:
@@ -232,7 +232,7 @@ def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVE
             if requested():
                 break
             try:
-                outcomes[job.trial.name] = carry_out(job.trial, job.folder.path, requested, checkpoint_every)
+                outcomes[job.trial.name] = run_job(job.trial, job.folder.path, requested, checkpoint_every)
             except KeyboardInterrupt:  # a second signal
                 lost = "Stopped at once. Rounds after the last checkpoint are lost. Rerun the command to resume."
                 raise Interrupted(lost) from None

@@ -31,14 +31,14 @@ from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 
 from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from rollcall.benchmark.config.analysis import Analysis
-from rollcall.benchmark.config.digest import landed
+from rollcall.benchmark.config.digest import unpack
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import read_trial
 from rollcall.benchmark.config.source import supply
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.interruption import stop_requests
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
-from rollcall.benchmark.sweep.jobs import Job, Outcome, carry_out
+from rollcall.benchmark.sweep.jobs import Job, Outcome, run_job
 from rollcall.tasks.datasets import root
 
 if TYPE_CHECKING:
@@ -183,13 +183,13 @@ def _trainable(config: dict[str, int], sweep: dict[str, Any]) -> None:
     try:
         supply(sweep["sources"])  # another machine may not have the user's files
         with TemporaryDirectory(prefix="rollcall-data-") as scratch:  # nor their data files
-            trial = read_trial(landed(sweep["specs"][job], Path(scratch)))
+            trial = read_trial(unpack(sweep["specs"][job], Path(scratch)))
     except Exception as error:  # not the death of a process, so it is not retried
         outcome = Outcome("failed", f"{type(error).__name__}: {error}")
     else:
         folder, every = Path(sweep["folders"][job]), sweep["checkpoint_every"]
         if sweep["shared_disk"]:
-            outcome = carry_out(trial, folder, requested, every)
+            outcome = run_job(trial, folder, requested, every)
         else:
             _carry_out_on_own_disk(trial, folder.name, sweep["begun"][job], requested, every)
             return
@@ -218,7 +218,7 @@ def _carry_out_on_own_disk(
                 tune.report({"status": run.status}, checkpoint=checkpoint)
             return requested()
 
-        outcome = carry_out(trial, run.path, tell_and_ask, every)
+        outcome = run_job(trial, run.path, tell_and_ask, every)
         tune.report(asdict(outcome), checkpoint=Checkpoint.from_directory(run.path))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Place, file_of, longest, names, places, trials
+from rollcall.benchmark.config.experiment import GridPoint, file_of, names, places, trials, unique_runs
 from rollcall.benchmark.config.text import parse_all, parse_part, parse_values
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
@@ -41,9 +41,9 @@ class Plan:
     file: Path | None = None
 
     @cached_property
-    def runs(self) -> list[Place]:
+    def runs(self) -> list[GridPoint]:
         """Each run once, with the most rounds that a place asks for."""
-        return longest(places(self.experiment))
+        return unique_runs(places(self.experiment))
 
     @property
     def trials(self) -> list[Trial | Analysis]:

@@ -10,7 +10,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.plots.curves import ranking_figure
-from rollcall.leaderboard.ranking import Axis, axes, best_settings, distinctions, metric_of, only, rank
+from rollcall.leaderboard.ranking import Axis, axes, best_settings, metric_of, only, rank, row_labels
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, ranking_table
 from tests.support.results import experiment
@@ -133,9 +133,9 @@ def test_an_option_is_shown_if_rows_of_that_choice_differ_in_it():
         {"algorithm": "a", "participation": "bernoulli", "participation.delta": "0.1"},
         {"algorithm": "a", "participation": "cyclic", "participation.length": "100"},
     ]
-    assert distinctions(cells, []) == [("a", {"participation": "bernoulli"}), ("a", {"participation": "cyclic"})]
+    assert row_labels(cells, []) == [("a", {"participation": "bernoulli"}), ("a", {"participation": "cyclic"})]
     cells.append(cells[0] | {"participation.delta": "0.2"})
-    shown = [settings for _, settings in distinctions(cells, [])]
+    shown = [settings for _, settings in row_labels(cells, [])]
     assert shown == [
         {"participation": "bernoulli", "participation.delta": "0.1"},
         {"participation": "cyclic", "participation.delta": ""},
@@ -149,15 +149,15 @@ def test_labels_stand_for_the_settings_behind_them():
     night = (("participation", "cyclic"), ("participation.p", "0.1"))
     axis = Axis("participation", paths, {often: "often", night: "night"})
     cells = [{"algorithm": "a", "local.lr": lr, **dict(where)} for where in (often, night) for lr in ("1", "2")]
-    assert [settings for _, settings in distinctions(cells, [axis])] == [
+    assert [settings for _, settings in row_labels(cells, [axis])] == [
         {"participation": "often", "local.lr": "1"},
         {"participation": "often", "local.lr": "2"},
         {"participation": "night", "local.lr": "1"},
         {"participation": "night", "local.lr": "2"},
     ]
-    assert [settings for _, settings in distinctions(cells[:2], [axis])] == [{"local.lr": "1"}, {"local.lr": "2"}]
+    assert [settings for _, settings in row_labels(cells[:2], [axis])] == [{"local.lr": "1"}, {"local.lr": "2"}]
     cells[0]["participation.p"] = "0.5"  # off the axis
-    shown = [settings for _, settings in distinctions(cells, [axis])]
+    shown = [settings for _, settings in row_labels(cells, [axis])]
     assert shown[0] == {"local.lr": "1", "participation": "bernoulli", "participation.p": "0.5"}
     assert shown[1] == {"local.lr": "2", "participation": "bernoulli", "participation.p": "0.9"}
 
@@ -166,25 +166,25 @@ def test_an_axis_with_one_label_hides_no_setting():
     """As the panel of a file without panels: overrides give its methods rates of their own."""
     cells = [{"algorithm": name, "local.lr": lr} for name, lr in (("a", "1"), ("b", "3"))]
     panel = Axis("panel", frozenset({"algorithm", "local"}), {tuple(sorted(cell.items())): "" for cell in cells})
-    assert distinctions(cells, [panel]) == [("a", {"local.lr": "1"}), ("b", {"local.lr": "3"})]
+    assert row_labels(cells, [panel]) == [("a", {"local.lr": "1"}), ("b", {"local.lr": "3"})]
 
 
 def test_methods_show_their_options_unless_the_file_names_them():
     cells = [{"algorithm": "fedau", "algorithm.cutoff": cutoff} for cutoff in ("5", "50")]
     parts = [tuple(sorted(cell.items())) for cell in cells]
     in_list = Axis("algorithm", frozenset({"algorithm"}), dict(zip(parts, ("fedau", "fedau#2"), strict=True)))
-    assert [method for method, _ in distinctions(cells, [in_list])] == ["fedau cutoff=5", "fedau cutoff=50"]
+    assert [method for method, _ in row_labels(cells, [in_list])] == ["fedau cutoff=5", "fedau cutoff=50"]
     named = Axis("algorithm", frozenset({"algorithm"}), dict(zip(parts, ("short", "long"), strict=True)))
-    assert distinctions(cells, [named]) == [("short", {}), ("long", {})]
+    assert row_labels(cells, [named]) == [("short", {}), ("long", {})]
 
 
 def test_two_methods_of_one_class_name_show_their_files():
     cells = [{"algorithm": name} for name in ("one.py:Half", "two.py:Half", "one.py:Whole", "fedavg")]
-    assert [method for method, _ in distinctions(cells, [])] == ["one.py:Half", "two.py:Half", "Whole", "fedavg"]
+    assert [method for method, _ in row_labels(cells, [])] == ["one.py:Half", "two.py:Half", "Whole", "fedavg"]
 
 
 def test_rounds_do_not_tell_rows_apart():
-    assert distinctions([{"algorithm": "a", "rounds": rounds} for rounds in ("10", "20")], []) == [("a", {})] * 2
+    assert row_labels([{"algorithm": "a", "rounds": rounds} for rounds in ("10", "20")], []) == [("a", {})] * 2
 
 
 METRICS = (Metric("test/accuracy", "max"), Metric("train/loss", "min"))

@@ -11,13 +11,13 @@ from rollcall.benchmark.config.experiment import (
     Experiment,
     label_of,
     labelled,
-    longest,
     merged,
     names,
     places,
     put,
     selected,
     trials,
+    unique_runs,
 )
 
 BASE = {
@@ -56,7 +56,7 @@ def test_places_are_the_product_of_the_grid_and_of_equal_trials_the_longest_is_r
     ]
     assert [
         (trial.seed, trial.algorithm.name, trial.rounds, trial.local.lr)
-        for trial in (place.trial for place in longest(found))
+        for trial in (place.trial for place in unique_runs(found))
     ] == [
         (0, "fedavg", 5, 0.1),
         (0, "mifa", 3, 0.1),
@@ -65,7 +65,7 @@ def test_places_are_the_product_of_the_grid_and_of_equal_trials_the_longest_is_r
         (0, "mifa", 5, 0.5),
         (1, "mifa", 5, 0.5),
     ]
-    assert longest(found)[1].trial.algorithm.options["wait_for_all"] is True
+    assert unique_runs(found)[1].trial.algorithm.options["wait_for_all"] is True
 
 
 def test_settings_can_be_varied_also_below_an_axis():

@@ -19,7 +19,7 @@ from rollcall.benchmark.federation import run_folder
 from rollcall.benchmark.federation.doctor import examine
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders, set_aside
-from rollcall.benchmark.sweep.jobs import carry_out
+from rollcall.benchmark.sweep.jobs import run_job
 from rollcall.leaderboard.runs import own
 
 
@@ -151,7 +151,7 @@ def full(*_, **__):
 
 
 def carried_out(folder, rounds=20):
-    return carry_out(Trial.read(TRIAL | {"rounds": rounds}), folder, lambda: False)
+    return run_job(Trial.read(TRIAL | {"rounds": rounds}), folder, lambda: False)
 
 
 def test_a_full_disk_during_a_run(tmp_path, monkeypatch):
@@ -283,7 +283,7 @@ def test_a_checkpoint_that_names_code_is_damaged(tmp_path):
 
 def test_a_folder_in_the_place_of_the_lock_is_found(tmp_path):
     (tmp_path / "lock").mkdir()
-    assert carry_out(Trial.read(TRIAL), tmp_path, lambda: False).state == "failed"
+    assert run_job(Trial.read(TRIAL), tmp_path, lambda: False).state == "failed"
     (finding,) = examine(tmp_path)
     set_aside(finding.path)
     assert is_whole(tmp_path)

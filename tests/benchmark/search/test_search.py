@@ -19,7 +19,7 @@ from rollcall.benchmark.search.api import notes
 from rollcall.benchmark.search.cells import cells_of
 from rollcall.benchmark.search.space import Space
 from rollcall.benchmark.sweep import jobs
-from rollcall.benchmark.sweep.jobs import carry_out
+from rollcall.benchmark.sweep.jobs import run_job
 from rollcall.tasks.base import Batches
 
 QUIET = {"executor": "inline", "mlflow": False}
@@ -123,9 +123,9 @@ def test_a_killed_search_ends_with_the_same_samples_and_answer(options, tmp_path
         if next(calls) == 3:
             raise KeyboardInterrupt
         ran.append(trial)
-        return carry_out(trial, *more)
+        return run_job(trial, *more)
 
-    monkeypatch.setattr(jobs, "carry_out", dying)
+    monkeypatch.setattr(jobs, "run_job", dying)
     with pytest.raises(Interrupted):
         tune(tmp_path / "killed", experiment, space, **options)
     again = tune(tmp_path / "killed", experiment, space, **options)

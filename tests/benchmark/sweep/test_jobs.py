@@ -12,14 +12,14 @@ from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
 from rollcall.benchmark.sweep import jobs
-from rollcall.benchmark.sweep.jobs import Outcome, carry_out
+from rollcall.benchmark.sweep.jobs import Outcome, run_job
 from rollcall.benchmark.sweep.mlflow_runs import Runs
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 3})
 
 
 def tried(folder):
-    return carry_out(TRIAL, folder.path, lambda: False)
+    return run_job(TRIAL, folder.path, lambda: False)
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_an_analysis_that_returns_something_else_than_numbers_by_round_fails(nam
     (tmp_path / "own.py").write_text(ANALYSES)
     wrong, right = (Analysis.read({"analysis": f"{tmp_path}/own.py:{one}"}) for one in (name, "squares"))
     folder = RunFolder(store / "own")
-    outcome = carry_out(wrong, folder.path, lambda: False)
+    outcome = run_job(wrong, folder.path, lambda: False)
     assert (outcome.state, folder.state) == ("failed", "failed")
     assert f"own.py:{said}" in outcome.error
     assert not folder.metrics.exists()
-    assert carry_out(right, folder.path, lambda: False) == Outcome("finished")
+    assert run_job(right, folder.path, lambda: False) == Outcome("finished")
     assert folder.history().to_dict("list") == {"round": [0, 2], "value": [0.0, 4.0]}
 
 
@@ -106,12 +106,12 @@ def test_fewer_rounds_than_are_saved_leave_the_folder_as_it_is(damaged, store):
     """Five rounds are saved, and two are asked for. Then the run goes on. A damaged checkpoint has one before it."""
     rounds = iter(range(1, 100))
     folder = RunFolder(store / "tiny" / TRIAL.name)
-    stopped = carry_out(TRIAL, folder.path, lambda: next(rounds) == 5, timedelta(0))
+    stopped = run_job(TRIAL, folder.path, lambda: next(rounds) == 5, timedelta(0))
     assert stopped == Outcome("interrupted")
     if damaged:
         folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:100])
     files = {file.name: file.read_bytes() for file in folder.path.iterdir()}
-    shorter = carry_out(TRIAL.model_copy(update={"rounds": 2}), folder.path, lambda: False)
+    shorter = run_job(TRIAL.model_copy(update={"rounds": 2}), folder.path, lambda: False)
     assert shorter == Outcome(
         "failed", f"rounds: 2 is not allowed; must be at least {4 if damaged else 5}, already done"
     )
