@@ -264,10 +264,8 @@ class Properties:
             value = getattr(self, name)
             if value not in allowed:
                 raise ValueError(f"Properties.{name}: {value!r} is not allowed; must be one of {', '.join(allowed)}")
-        if isinstance(self.changes_while_inactive, str):
-            raise ValueError(
-                f"Properties.changes_while_inactive: {self.changes_while_inactive!r} is not allowed; must be a tuple of names"
-            )
+        if isinstance(names := self.changes_while_inactive, str):
+            raise ValueError(f"Properties.changes_while_inactive: {names!r} is not allowed; must be a tuple of names")
 
 
 State = TypeVar("State")

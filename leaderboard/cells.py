@@ -28,7 +28,7 @@ class Cell:
         labels: by axis; the panel is an axis too.
         rounds, seeds: numbers that the experiment's file asks for; in a ranking, the number of seeds that were run.
         runs: by seed, of one source and equally long; the longest one if a seed was run several times.
-        shorter_own_runs: by seed, the user's own runs, where they are shorter or fewer than the kept ones and so do not count.
+        shorter_own_runs: by seed, own runs that are shorter or fewer than the kept ones and so do not count.
         searched: the experiment in which a search found some of its settings, as learning rates; empty if none did.
     """
 
