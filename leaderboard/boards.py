@@ -119,7 +119,8 @@ def ranking_board(
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     if any(run.source == "kept" for run in runs):
         made = cells(experiment, runs)
-        inside = {run.tags["rollcall.trial"] for cell in made for run in (cell.runs | cell.shorter_own_runs).values()}
+        of_cells = [run for cell in made for of in (cell.runs, cell.shorter_own_runs) for run in of.values()]
+        inside = {run.tags["rollcall.trial"] for run in of_cells}
         others = [run for run in runs if run.source == "own" and run.tags["rollcall.trial"] not in inside]
         runs = [*(run for cell in made if not cell.is_analysis for run in cell.runs.values()), *others]
     if not runs:
