@@ -19,6 +19,7 @@ from rollcall.benchmark.config.digest import digest, flatten, run_name, serialis
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.metric import OVER, Metric
 from rollcall.benchmark.config.report import Labels, Report
+from rollcall.benchmark.config.search import Search
 from rollcall.benchmark.config.trial import Trial
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
@@ -169,6 +170,7 @@ class Experiment(Settings):
     overrides: tuple[Override, ...] = Field((), description="settings for a part of the grid")
     variants: Mapping[FileName, Variant] = Field({}, description="named variants, such as `as_released`")
     report: Report = Field(Report(), description="what the table and the figure show")
+    search: Search | None = Field(None, description="what `rollcall tune` searches, and how")
     _variant: str = PrivateAttr("")
 
     @model_validator(mode="after")

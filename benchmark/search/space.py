@@ -16,7 +16,7 @@ from zlib import crc32
 from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import parse_values
-from rollcall.tasks.streams import stream
+from rollcall.participation.streams import stream
 
 EDGE = 0.05
 """The share of a range, at each end, that counts as its edge."""
@@ -202,6 +202,38 @@ def sample(domains: Mapping[str, Domain], seed: int, cell: str, index: int) -> d
         path: domain.at(stream(seed, "search", crc32(cell.encode()), index, crc32(path.encode())).random())
         for path, domain in domains.items()
     }
+
+
+def draw_points(space: Mapping[str, Any], samples: int, seed: int) -> list[dict[str, Any]]:
+    """Random points of a space, none twice; fewer than `samples` if the space has fewer.
+
+    Draw number s of a setting is a function of (seed, setting, s) alone. So all methods draw the same values of the
+    settings that they share, and 30 points begin with the same 10 points as a search with 10. The values of a list
+    come in random order, each once, then in another order.
+
+    Args:
+        space: domains by dotted setting, or what `domain` reads as one.
+        samples: how many points to draw.
+        seed: of the draws.
+    """
+    each = {path: one if isinstance(one, Range | Options) else domain(path, one) for path, one in space.items()}
+    points: list[dict[str, Any]] = []
+    for number in range(100 * samples):  # a space of few points repeats them
+        point = {path: _draw(one, seed, path, number) for path, one in each.items()}
+        if point not in points:
+            points.append(point)
+        if len(points) == samples:
+            break
+    return points
+
+
+def _draw(domain: Domain, seed: int, path: str, number: int) -> Any:
+    key = crc32(path.encode())
+    values = domain.values
+    if values is None or len(values) > MOST:
+        return domain.at(stream(seed, "search", key, number).random())
+    cycle, place = divmod(number, len(values))
+    return values[stream(seed, "search", key, cycle).permutation(len(values))[place]]
 
 
 def grid(domains: Mapping[str, Domain]) -> list[dict[str, Any]]:

@@ -3,11 +3,12 @@
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+import pandas as pd
 import torch
 
 from rollcall.benchmark.allocator import free_cycles
@@ -26,11 +27,12 @@ from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, Refused, 
 
 @dataclass(frozen=True)
 class Job:
-    """A trial or an analysis of an experiment, and its run folder."""
+    """A trial or an analysis of an experiment, its run folder, and its labels by axis of the grid."""
 
     trial: Trial | Analysis
     experiment: str
     store: Path
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def folder(self) -> RunFolder:
@@ -72,6 +74,7 @@ class Ends:
     Attributes:
         failed: the error of each failed job, by name.
         diverged: the reason of each job that diverged, by name, those of earlier sweeps included.
+        jobs: all jobs of the sweep.
         finished, interrupted, elsewhere, waiting: how many finished now, were interrupted, are run by another process,
             and were not started.
     """
@@ -79,10 +82,24 @@ class Ends:
     def __init__(self, jobs: Sequence[Job], outcomes: Mapping[str, Outcome]) -> None:
         self.failed = {name: outcome.error for name, outcome in outcomes.items() if outcome.state == "failed"}
         self.diverged = {job.trial.name: job.folder.status.get("reason", "diverged") for job in jobs if job.diverged}
+        self.jobs = jobs
         states = Counter(outcome.state for outcome in outcomes.values())
         self.finished, self.interrupted = states["finished"], states["interrupted"]
         self.elsewhere = states["elsewhere"]
         self.waiting = sum(job.trial.name not in outcomes and not job.ended for job in jobs)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each run, those that ended before included: labels, seed, run, state, folder, last evaluation."""
+        rows = []
+        for job in self.jobs:
+            history = job.folder.history()
+            rows.append(
+                {**job.labels, "seed": job.trial.seed, "run": job.trial.name, "state": job.folder.state_now}
+                | {"folder": str(job.folder.path)}
+                | ({} if history.empty else history.iloc[-1].to_dict())
+            )
+        return pd.DataFrame(rows)
 
     @property
     def stopped(self) -> bool:
@@ -121,9 +138,9 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
         sweeps: the trials that will run; then further trials of the experiment, which are not run now.
     """
     unknown: dict[str, str] = {}
-    for field, metrics_named in metrics.items():
+    for setting, metrics_named in metrics.items():
         for metric in metrics_named:
-            unknown.setdefault(metric.column, field)
+            unknown.setdefault(metric.column, setting)
     recorded: dict[str, None] = {}
     seen = set()
     for sweep, trials in enumerate(sweeps):
@@ -145,9 +162,9 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Tri
             groups = tuple(f"{name}/" for name in whole)
             for column in [one for one in unknown if one in (*names, *whole) or one.startswith(groups)]:
                 del unknown[column]
-    for column, field in unknown.items():
+    for column, setting in unknown.items():
         raise SettingError(
-            f"{field}: {column!r} is not allowed; no trial records it. Recorded: {listed(recorded, column)}"
+            f"{setting}: {column!r} is not allowed; no trial records it. Recorded: {listed(recorded, column)}"
         )
 
 

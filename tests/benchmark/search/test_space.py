@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.search.space import Options, Range, Space, assignments, domain, grid, random_samples, sample
+from rollcall.benchmark.search.space import (
+    Options,
+    Range,
+    Space,
+    assignments,
+    domain,
+    draw_points,
+    grid,
+    random_samples,
+    sample,
+)
 
 
 @pytest.mark.parametrize(
@@ -147,3 +157,14 @@ def test_a_grid_lists_all_combinations():
     assert points == [{"a": 1, "b": 5}, {"a": 1, "b": 6}, {"a": 2, "b": 5}, {"a": 2, "b": 6}]
     with pytest.raises(SettingError, match=r"^space: a: a range is not allowed in a grid"):
         grid({"a": Range(0, 1)})
+
+
+def test_points_agree_in_the_settings_that_methods_share_and_none_is_drawn_twice():
+    rate, steps = {"local.lr": "loguniform(1e-3,1)"}, {"local.steps": [1, 2, 3], "algorithm.a": ["x", "y"]}
+    points = draw_points(rate | steps, 12, seed=7)
+    assert [{"local.lr": one["local.lr"]} for one in points] == draw_points(rate, 12, seed=7)
+    assert draw_points(rate | steps, 5, seed=7) == points[:5]
+    assert draw_points(rate, 12, seed=8) != draw_points(rate, 12, seed=7)
+    few = draw_points(steps, 99, seed=7)
+    assert sorted((one["local.steps"], one["algorithm.a"]) for one in few) == [(a, b) for a in (1, 2, 3) for b in "xy"]
+    assert sorted(one["local.steps"] for one in points) == sorted([1, 2, 3] * 4)
