@@ -1,6 +1,7 @@
 """Kept results: which experiments have some, and what a file of them must fulfil before it is added to the suite's."""
 
 import json
+import lzma
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,25 +16,16 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import GridPoint, names, places
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.runs import Run, archived
+from rollcall.leaderboard.runs import SETTINGS, TABLE, Run, archived
 
 PROVENANCE = dict.fromkeys(("seed", "version", "device", "machine"), ".+") | {"commit": "[0-9a-f]{7}.*"}
 """The tags that every trial has, and what they match."""
 
 
 def papers(chosen: list[str] | None = None) -> list[PaperExperiment]:
-    """Experiments by name; by default all that reproduce a table or figure of a paper.
-
-    Raises:
-        SettingError: a chosen one names no paper.
-    """
+    """Experiments by name; by default all that reproduce a table or figure of a paper."""
     experiments = [PaperExperiment.read(name) for name in chosen or names()]
-    for experiment in experiments if chosen else ():
-        if not experiment.source:
-            raise SettingError(
-                f"experiment: {experiment.name!r} is not allowed; must have `source: PAPER AND FIGURE` in its file"
-            )
-    return [experiment for experiment in experiments if experiment.source]
+    return [experiment for experiment in experiments if chosen or experiment.source]
 
 
 def planned(experiments: Iterable[PaperExperiment]) -> dict[str, list[GridPoint]]:
@@ -47,14 +39,14 @@ def planned(experiments: Iterable[PaperExperiment]) -> dict[str, list[GridPoint]
 
 
 def problems(file: Path) -> list[str]:
-    """What is wrong with a file that `rollcall archive` wrote, and with its CSV file: a line for each problem."""
+    """What is wrong with the settings and the table that `rollcall archive` wrote: a line for each problem."""
     trials: dict[str, list[str]] = {}
     try:
         for digest, problem in _problems(file):
             trials.setdefault(problem, []).append(digest)
     except SettingError as error:
         return [f"{file}: {error}"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, lzma.LZMAError, ValueError, KeyError, TypeError, AttributeError) as error:
         return [f"{file}: cannot be read ({type(error).__name__}: {error}); must be as `rollcall archive` writes it"]
     where = {problem: f"{counted(len(of), 'trial')} ({of[0]}): " for problem, of in trials.items() if of[0]}
     return [f"{file}: {where.get(problem, '')}{problem}" for problem in trials]
@@ -62,11 +54,12 @@ def problems(file: Path) -> list[str]:
 
 def _problems(file: Path) -> Iterator[tuple[str, str]]:
     """Problems, each with the digest of its trial; without one, it is about the file."""
-    digests = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_unique)["trials"]
-    table = pd.read_csv(file.with_suffix(".csv"), dtype={"trial": str})
-    runs = dict(zip(digests, archived(file.with_suffix(".csv")), strict=True))
+    digests = json.loads(lzma.decompress(file.read_bytes()), object_pairs_hook=_unique)["trials"]
+    csv = file.with_name(file.name.removesuffix(SETTINGS) + TABLE)
+    table = pd.read_csv(csv, dtype={"trial": str})
+    runs = dict(zip(digests, archived(csv), strict=True))
     named = sorted({run.tags.get("experiment", "") for run in runs.values()})
-    if len(named) != 1 or not file.resolve().as_posix().endswith(f"/{named[0]}.json"):
+    if len(named) != 1 or not file.resolve().as_posix().endswith(f"/{named[0]}{SETTINGS}"):
         yield "", f"the tag experiment is {', '.join(named)}; must be one, and the end of the file's path"
         return
     texts = [name for name in table.columns[1:] if not is_numeric_dtype(table[name])]

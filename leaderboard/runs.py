@@ -1,6 +1,7 @@
 """Finished runs: of the user, from run folders and MLflow; and kept ones, small files in an archive folder."""
 
 import json
+import lzma
 import math
 import os
 import sys
@@ -34,6 +35,9 @@ PACKAGE = Path(__file__).parent / "results"
 
 HERE = Path("leaderboard/results")
 """Archive in the working directory, in which `rollcall archive` keeps results."""
+
+TABLE, SETTINGS = ".csv.xz", ".json.xz"
+"""The ends of an archive's two files of an experiment."""
 
 
 @dataclass(frozen=True)
@@ -258,11 +262,11 @@ def load(
 def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder: Path) -> Path:
     """Add runs to an archive. A run replaces an archived run of the same trial that has no more rounds.
 
-    A CSV file, whose path is returned, holds the evaluations of these metrics with six digits. A JSON file of the same
-    name holds settings and tags.
+    A compressed CSV file, whose path is returned, has the evaluations of these metrics with six digits. A JSON file of
+    the same name has settings and tags.
     """
     kept = dict(sorted(_longest([*unarchive(experiment, folder), *runs]).items()))
-    table = folder / f"{experiment}.csv"
+    table = folder / f"{experiment}{TABLE}"
     table.parent.mkdir(parents=True, exist_ok=True)
     rows = []
     for digest, run in kept.items():
@@ -270,9 +274,19 @@ def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder
         rows.append(run.history[columns].dropna(how="all").rename_axis("round").reset_index().assign(trial=digest))
     whole = pd.concat(rows, ignore_index=True)
     whole = whole[["trial", "round", *(metric for metric in metrics if metric in whole)]]
-    whole.to_csv(table, index=False, float_format="%.6g", lineterminator="\n")
-    table.with_suffix(".json").write_text(json.dumps(_origins(kept), indent=1) + "\n")
+    _compress(table, whole.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    _compress(settings_file(table), json.dumps(_origins(kept), indent=1) + "\n")
     return table
+
+
+def settings_file(table: Path) -> Path:
+    """The file of settings and tags beside an archive's table."""
+    return table.with_name(table.name.removesuffix(TABLE) + SETTINGS)
+
+
+def _compress(file: Path, text: str) -> None:
+    """Write a text; equal texts give equal files."""
+    file.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
 def unarchive(experiment: str, *folders: Path) -> list[Run]:
@@ -281,7 +295,7 @@ def unarchive(experiment: str, *folders: Path) -> list[Run]:
     If several archives have a trial, the run with the most rounds counts; of equal ones that of the later folder.
     """
     distinct = dict.fromkeys(folder.resolve() for folder in folders or (PACKAGE,))
-    return list(_longest(run for folder in distinct for run in archived(folder / f"{experiment}.csv")).values())
+    return list(_longest(run for folder in distinct for run in archived(folder / f"{experiment}{TABLE}")).values())
 
 
 def _rounds(tags: Mapping[str, str]) -> int | None:
@@ -360,10 +374,10 @@ def _longest(runs: Iterable[Run]) -> dict[str, Run]:
 
 
 def archived(table: Path) -> list[Run]:
-    """The runs of an archive's CSV file; none without the file."""
+    """The runs of an archive's table; none without the file."""
     if not table.exists():
         return []
-    origins = json.loads(table.with_suffix(".json").read_text())
+    origins = json.loads(lzma.decompress(settings_file(table).read_bytes()))
     common = origins["common"]
     rows = pd.read_csv(table, dtype={"trial": str})  # a digest may look like a number
     rows = rows.sort_values("trial", kind="stable")

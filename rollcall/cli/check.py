@@ -24,7 +24,7 @@ def check(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names, FILE.py:NAME, mappings, or kept results (FILE.json). Default: all methods.", metavar="PART"
+            help="Names, FILE.py:NAME, mappings, or kept results (FILE.json.xz). Default: all methods.", metavar="PART"
         ),
     ] = None,
     kind: Annotated[str, typer.Option(help="Kind of the parts, such as partition. Default: by base class.")] = "",
@@ -34,7 +34,7 @@ def check(
 
     Of kept results, a file of `rollcall archive`, it checks provenance, settings and values before you share them.
     """
-    if files := [Path(text) for text in parts or () if text.endswith(".json")]:
+    if files := [Path(text) for text in parts or () if text.endswith(".json.xz")]:
         _check_kept(files, parts or [], as_json)
     values = {text: parse_part("part", text) for text in parts or KINDS["algorithm"].known}
     from rollcall.benchmark.conformance import conform  # imports torch, which takes seconds
@@ -55,7 +55,7 @@ def check(
 def _check_kept(files: list[Path], parts: list[str], as_json: bool) -> NoReturn:
     """Check kept results, and leave."""
     if len(files) < len(parts):
-        raise SettingError("PART: FILE.json is not allowed beside other parts; check them one after the other")
+        raise SettingError("PART: FILE.json.xz is not allowed beside other parts; check them one after the other")
     from rollcall.leaderboard.kept import problems  # imports pandas
 
     found = {str(file): problems(file) for file in files}

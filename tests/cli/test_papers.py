@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from rollcall.benchmark.config.errors import SettingError
 from rollcall.cli.papers import FOLDER, RESULTS, archive, report
 from rollcall.leaderboard.kept import papers
 from rollcall.leaderboard.paper.experiment import PaperExperiment
@@ -48,12 +47,9 @@ def test_what_is_kept_serves_all_experiments_that_share_the_runs(named, metric, 
 def test_results_of_an_experiment_of_ones_own_are_kept(tmp_path, asked):
     file = tmp_path / "mine.yaml"
     text = "title: Mine\ntrial: {task: digits, rounds: 3}\ngrid: {algorithm: [fedavg]}\nreport: {metrics: {test/loss: min}}\n"
-    file.write_text(f"source: me\n{text}")
+    file.write_text(text)
     archive([str(file)])
     assert asked == {"mine": ["test/loss"]}
-    file.write_text(text)
-    with pytest.raises(SettingError, match="experiment: 'mine' is not allowed; must have `source"):
-        archive([str(file)])
 
 
 def test_the_working_directory_is_written_and_not_the_package_and_other_settings_are_left_out(

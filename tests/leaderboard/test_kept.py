@@ -1,13 +1,14 @@
-"""`rollcall check FILE.json`: a kept file passes; each alteration of it is answered in one line."""
+"""`rollcall check FILE.json.xz`: a kept file passes; each alteration of it is answered in one line."""
 
 import json
+import lzma
 
 import pytest
 from command import rollcall
 
 from rollcall.leaderboard.kept import problems
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.runs import PACKAGE
+from rollcall.leaderboard.runs import PACKAGE, SETTINGS, TABLE
 
 TRIAL = "1fc64f36ae"  # MIFA, 1,800 rounds, seed 0
 
@@ -20,25 +21,38 @@ def kept(tmp_path):
     """Two trials of the kept results of Table I."""
     folder, kept = tmp_path / "fedpbc", (TRIAL, OTHER)
     folder.mkdir()
-    data = json.loads((PACKAGE / "fedpbc/table1.json").read_text())
+    file = folder / f"table1{SETTINGS}"
+    data = json.loads(text_of(PACKAGE / "fedpbc" / file.name))
     data["trials"] = {digest: data["trials"][digest] for digest in kept}
-    (folder / "table1.json").write_text(json.dumps(data, indent=1))
-    lines = (PACKAGE / "fedpbc/table1.csv").read_text().splitlines(keepends=True)
-    (folder / "table1.csv").write_text("".join([lines[0], *(line for line in lines if line.startswith(kept))]))
-    return folder / "table1.json"
+    write(file, json.dumps(data, indent=1))
+    lines = text_of(table_of(PACKAGE / "fedpbc" / file.name)).splitlines(keepends=True)
+    write(table_of(file), "".join([lines[0], *(line for line in lines if line.startswith(kept))]))
+    return file
+
+
+def text_of(file):
+    return lzma.decompress(file.read_bytes()).decode()
+
+
+def write(file, text):
+    file.write_bytes(lzma.compress(text.encode()))
+
+
+def table_of(file):
+    return file.with_name(file.name.replace(SETTINGS, TABLE))
 
 
 def change(file, part, name, value, trial=TRIAL):
-    data = json.loads(file.read_text())
+    data = json.loads(text_of(file))
     own = data["trials"][trial][part] if trial else data["common"][part]
     own[name] = value
     if value is None:
         del own[name]
-    file.write_text(json.dumps(data))
+    write(file, json.dumps(data))
 
 
-def edit(old, new, end=".json"):
-    return lambda file: file.with_suffix(end).write_text(file.with_suffix(end).read_text().replace(old, new, 1))
+def edit(old, new, of=lambda file: file):
+    return lambda file: write(of(file), text_of(of(file)).replace(old, new, 1))
 
 
 ALTERATIONS = {
@@ -57,13 +71,14 @@ ALTERATIONS = {
     "name": (lambda file: change(file, "tags", "rollcall.trial", "0"), "the tag rollcall.trial is 0; must be that of"),
     "experiment": (lambda file: change(file, "tags", "experiment", "sun/fig1", ""), "the tag experiment is sun/fig1"),
     "twice": (edit('"trials": {', f'"trials": {{ "{TRIAL}": {{}},'), f"{TRIAL} is there twice"),
-    "row": (edit(f"{TRIAL},150,", f"{TRIAL},0,", ".csv"), "the CSV file has a round twice"),
-    "no row": (edit(f"{TRIAL},150,", f"{TRIAL},151,", ".csv"), "round 150: the CSV file must have the rounds"),
-    "infinite": (edit(f"{TRIAL},150,0.3702", f"{TRIAL},150,inf", ".csv"), "a value is infinite"),
-    "text": (edit(f"{TRIAL},150,0.3702", f"{TRIAL},150,much", ".csv"), "column test/accuracy: must hold numbers"),
-    "orphan": (edit(f"{TRIAL},150,", "0123456789,150,", ".csv"), "1 trial (0123456789): is in the CSV file alone"),
+    "row": (edit(f"{TRIAL},150,", f"{TRIAL},0,", table_of), "the CSV file has a round twice"),
+    "no row": (edit(f"{TRIAL},150,", f"{TRIAL},151,", table_of), "round 150: the CSV file must have the rounds"),
+    "infinite": (edit(f"{TRIAL},150,0.3702", f"{TRIAL},150,inf", table_of), "a value is infinite"),
+    "text": (edit(f"{TRIAL},150,0.3702", f"{TRIAL},150,much", table_of), "column test/accuracy: must hold numbers"),
+    "orphan": (edit(f"{TRIAL},150,", "0123456789,150,", table_of), "1 trial (0123456789): is in the CSV file alone"),
     "json": (edit("{", ""), "cannot be read (JSONDecodeError"),
-    "csv": (lambda file: file.with_suffix(".csv").unlink(), "cannot be read (FileNotFoundError"),
+    "csv": (lambda file: table_of(file).unlink(), "cannot be read (FileNotFoundError"),
+    "compression": (lambda file: file.write_bytes(b"{}"), "cannot be read (LZMAError"),
     "schema": (edit('"trials"', '"runs"'), "cannot be read (KeyError: 'trials')"),
 }
 
@@ -72,14 +87,14 @@ def test_kept_results_pass_and_each_alteration_is_answered(kept, monkeypatch):
     released = PaperExperiment.read("fedpbc/table2").as_("as_released")  # which shares its runs: 63 of 2,079 places
     monkeypatch.setattr("rollcall.leaderboard.kept.papers", lambda: [released])
     assert problems(kept) == []
-    copies = {end: kept.with_suffix(end).read_text() for end in (".json", ".csv")}
+    copies = {file: file.read_bytes() for file in (kept, table_of(kept))}
     for name, (alter, answer) in ALTERATIONS.items():
         alter(kept)
         lines = problems(kept)
         assert any(answer in line for line in lines), (name, lines)
         assert all("\n" not in line for line in lines), name
-        for end, text in copies.items():
-            kept.with_suffix(end).write_text(text)
+        for file, content in copies.items():
+            file.write_bytes(content)
 
 
 def test_the_command_ends_with_code_1(kept, capsys):

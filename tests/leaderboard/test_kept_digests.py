@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import lzma
 from functools import cache
 
 import pytest
@@ -10,9 +11,9 @@ from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.experiment import names, places
 from rollcall.benchmark.config.text import parsed
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.runs import PACKAGE
+from rollcall.leaderboard.runs import PACKAGE, SETTINGS
 
-FILES = sorted(PACKAGE.rglob("*.json"))
+FILES = {str(file.relative_to(PACKAGE)).removesuffix(SETTINGS): file for file in sorted(PACKAGE.rglob(f"*{SETTINGS}"))}
 
 value = cache(parsed)
 
@@ -43,10 +44,9 @@ def by_hand(texts):
     return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()[:10]
 
 
-@pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(PACKAGE).with_suffix("")) for file in FILES])
-def test_a_kept_result_has_the_digest_of_its_settings(file, plans):
-    kept = json.loads(file.read_text())
-    planned = plans[str(file.relative_to(PACKAGE).with_suffix(""))]
+@pytest.mark.parametrize("name", FILES)
+def test_a_kept_result_has_the_digest_of_its_settings(name, plans):
+    kept, planned = json.loads(lzma.decompress(FILES[name].read_bytes())), plans[name]
     assert kept["trials"]
     for trial, own in kept["trials"].items():
         tags, settings = (kept["common"][part] | own[part] for part in ("tags", "settings"))

@@ -271,9 +271,9 @@ def test_results_are_kept_and_read_again(tmp_path):
         kept = again[run.tags["rollcall.trial"]]
         assert (kept.settings, kept.tags) == (run.settings, run.tags)
         pd.testing.assert_series_equal(kept.history["test/accuracy"], run.history["test/accuracy"], check_names=False)
-    before = file.read_text()
+    before = file.read_bytes()
     archive(made[:1], "paper/fig", ["test/accuracy"], tmp_path)  # the others stay
-    assert file.read_text() == before
+    assert file.read_bytes() == before
     assert unarchive("paper/other", tmp_path) == []
 
 
