@@ -20,12 +20,14 @@ class Population:
         classes: [m, C], nu, the class distribution that each client's data were drawn from; None if there are no
             classes.
         histogram: [m, C], number of samples of each class that each client holds; None if there are no classes.
+        names: of the clients in the data, such as hospitals; None if they have none.
     """
 
     clients: int
     seed: int = 0
     classes: Float[np.ndarray, "m C"] | None = None
     histogram: Int[np.ndarray, "m C"] | None = None
+    names: tuple[str, ...] | None = None
 
     def pooled(self, unit: Int[np.ndarray, "m"], count: int) -> "Population":
         """The population of `count` units of clients: mean class distributions and summed histograms of their members.
@@ -37,7 +39,7 @@ class Population:
         units = [unit == u for u in range(count)]
         classes = None if self.classes is None else np.stack([self.classes[mine].mean(axis=0) for mine in units])
         histogram = None if self.histogram is None else np.stack([self.histogram[mine].sum(axis=0) for mine in units])
-        return replace(self, clients=count, classes=classes, histogram=histogram)
+        return replace(self, clients=count, classes=classes, histogram=histogram, names=None)
 
 
 class Participation(ABC):

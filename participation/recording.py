@@ -1,13 +1,15 @@
 """Recorded roll calls as files.
 
 - `.npy`, `.npz`: a mask [T, m].
-- `.csv`, `.parquet`: a table with the columns `round,client`, a row for each round in which a client was active (a row
-  without a client stands for an empty round); or `client,start,end`, a row for each interval in which it was available,
-  in seconds, Unix times or dates.
+- a table that pandas reads, compressed or not (see `READERS`), with the columns `round,client`, a row for each round in
+  which a client was active (a row without a client stands for an empty round); `client,start,end`, a row for each
+  interval in which it was available, in seconds, Unix times, dates or durations; or a mask, a row of 0 and 1 for each
+  round, whose header may name the clients.
 """
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,18 +17,31 @@ from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool
+from jaxtyping import Bool, Shaped
 
 from rollcall.participation.base import Participation
 
-VISITS = np.dtype([("round", np.int64), ("client", np.int64)])
-INTERVALS = np.dtype([("client", np.int64), ("start", np.float64), ("end", np.float64)])
-NO_CLIENT = -1
-MOST_CELLS = 10**10
+VISITS, INTERVALS = ("round", "client"), ("client", "start", "end")
+"""The columns of a table. Clients are numbers, or texts if one of them is no whole number from 0."""
+DECLARED = -1
+"""The round of a row that says that a client exists."""
+MOST_CELLS = 2 * 10**9
 UNIX = 1e8
 """Times from here on, in seconds, are Unix times: the recording starts after March 1973."""
-NAMED = {"phones": "5cfd9388455c42eef04dea9cc67796a99357b729b00a81ab0252efbfe0b78346"}
-"""Recordings that have a name, with the SHA-256 of their file: the name stands for the content in settings."""
+UNITS = {1e17: 1e9, 1e14: 1e6, 1e11: 1e3}
+"""Units in a second of Unix times, by the least number that is one after March 1973: ns, us and ms."""
+NAMED = {"phones": ("5cfd9388455c42eef04dea9cc67796a99357b729b00a81ab0252efbfe0b78346", 300)}
+"""Recordings that have a name, which stands for the content in settings: SHA-256 of the file, number of devices."""
+READERS: dict[str, Callable[..., pd.DataFrame]] = {
+    ".parquet": pd.read_parquet,
+    ".feather": pd.read_feather,
+    ".xlsx": pd.read_excel,
+    ".json": pd.read_json,
+} | dict.fromkeys((".csv", ".tsv", ".txt"), pd.read_csv)
+"""Readers of tables by ending. A table of text may be compressed: `.csv.gz`, also bz2, xz, zst and zip."""
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+ZONED = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$", re.IGNORECASE)
+"""A date with a time zone."""
 
 
 def record(model: Participation, rounds: int) -> Bool[np.ndarray, "T m"]:
@@ -52,7 +67,7 @@ def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
         table = table.sort_values(["round", "client"], kind="stable")
         (table.to_csv if path.suffix == ".csv" else table.to_parquet)(path, index=False)
     else:
-        raise _unknown(path)
+        raise ValueError(f"{str(path)!r} is not allowed; must be a .npy, .npz, .csv or .parquet file")
 
 
 def named(name: str | Path) -> Path | None:
@@ -67,12 +82,14 @@ def load(path: str | Path) -> np.ndarray:
         path: a file in one of the forms above, or one of the names in `NAMED`.
 
     Returns:
-        A mask [T, m], or the rows of a table as an array of dtype `VISITS` or `INTERVALS`.
+        A mask [T, m], or the rows of a table as an array with the fields `VISITS` or `INTERVALS`. Times are seconds;
+        dates without a zone stay dates, and an open end is nan. A `VISITS` row of round `DECLARED` names a client that
+        may never be active.
 
     Raises:
         ValueError: no such file, not the file of this name, another ending, other columns, or a row with a wrong value.
-            The error names the row by its line in a CSV file (the header is line 1), and by its number from 1 in a
-            Parquet file.
+            The error names the row by its line in a file of text (the header is line 1), and by its number from 1 in
+            others.
     """
     name, path = str(path), named(path) or Path(path)
     if not path.is_file():
@@ -82,33 +99,17 @@ def load(path: str | Path) -> np.ndarray:
             else f". With a name: {', '.join(NAMED)}"
         )
         raise ValueError(f"{name!r} is not allowed; there is no file {path}{how}")
-    if name in NAMED and hashlib.sha256(path.read_bytes()).hexdigest() != NAMED[name]:
-        raise ValueError(f"{path}: is not the file of {name}; its SHA-256 must be {NAMED[name]}")
     if path.suffix in (".npy", ".npz"):
         return array(path)
-    if path.suffix == ".csv":
-        # As text and with blank lines, so that the line of each row is known.
-        table = pd.read_csv(path, dtype=str, skip_blank_lines=False, keep_default_na=False, skipinitialspace=True)
-        return _rows(table, lambda row: f"line {row + 2}", path)
-    if path.suffix == ".parquet":
-        return _rows(pd.read_parquet(path), lambda row: f"row {row + 1}", path)
-    raise _unknown(path)
-
-
-def left_out(rows: np.ndarray) -> list[str]:
-    """What a mask loses of intervals that `load` has read, a line for each kind."""
-    if rows.dtype != INTERVALS or not len(rows):
-        return []
-    by_client = np.sort(rows[rows["end"] > rows["start"]], order=["client", "start"])
-    client, ends = by_client["client"], by_client["end"]
-    # A client's intervals come together, so the largest end so far is its own after a shift by client.
-    shift = client * (ends.max(initial=0) - by_client["start"].min(initial=0) + 1)
-    overlapping = (by_client["start"] + shift)[1:] < np.maximum.accumulate(ends + shift)[:-1]
-    numbers = {
-        "devices without an interval: never active": len(np.setdiff1d(np.arange(rows["client"].max() + 1), client)),
-        "intervals overlap an earlier one of their device: merged": int(overlapping.sum()),
-    }
-    return [f"{number:,} {what}" for what, number in numbers.items() if number]
+    rows = _rows(path)
+    if name in NAMED:
+        digest, devices = NAMED[name]
+        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            raise ValueError(f"{path}: is not the file of {name}; its SHA-256 must be {digest}")
+        never = np.setdiff1d(np.arange(devices), rows["client"])
+        first = rows["start"].min()
+        rows = np.concatenate([rows, np.array([(i, first, first) for i in never], rows.dtype)])
+    return rows
 
 
 def array(path: Path) -> np.ndarray:
@@ -126,58 +127,82 @@ def array(path: Path) -> np.ndarray:
     raise ValueError(f"{str(path)!r} is not allowed; must hold one array, not {len(names)}")
 
 
+def devices(table: np.ndarray) -> Shaped[np.ndarray, "n"]:
+    """The ids that occur in a table that `load` has read, ascending."""
+    ids = np.unique(table["client"])
+    return ids[ids != _nobody(ids)]
+
+
 def mask_of(
-    table: np.ndarray, clients: int, round_length: float | None, time_zone: str = "UTC"
-) -> Bool[np.ndarray, "T m"]:
-    """The mask [T, m] of a table that `load` has read.
+    table: np.ndarray, ids: Shaped[np.ndarray, "m"], round_length: float | None, time_zone: str = "UTC"
+) -> tuple[Bool[np.ndarray, "T m"], list[str]]:
+    """The mask of these devices [m] in a table that `load` has read, and notes that count what it loses.
 
     A client is active in round t if one of its intervals covers the start of the round: start <= t * round_length <
-    end. Intervals may overlap and be in any order.
+    end. Intervals may overlap and be in any order. An open end is the last time in the table.
 
     Args:
-        table: of dtype `VISITS` or `INTERVALS`.
-        clients: m.
+        table: with the fields `VISITS` or `INTERVALS`.
+        ids: the device of each client; one that does not occur is never active.
         round_length: in seconds, for intervals.
-        time_zone: of the midnight at which round 0 starts, for intervals whose times are Unix times.
+        time_zone: of dates without a zone, and of the midnight at which round 0 starts if times are Unix or dates.
 
     Raises:
-        ValueError: a client outside the population, a missing or wrong round length, or no round at all.
+        ValueError: a missing or wrong round length or time zone, or no round at all.
     """
-    high = np.flatnonzero(table["client"] >= clients)
-    if len(high):
-        raise ValueError(
-            f"mask: client {table['client'][high[0]]} (line {high[0] + 2} of a CSV file) is not allowed; "
-            f"must be in [0, {clients - 1}]; `devices` or `shuffle` choose among more devices than clients"
-        )
-    if table.dtype == VISITS:
+    place = {device: column for column, device in enumerate(ids.tolist())}
+    if table.dtype.names == VISITS:
         if round_length is not None:
             raise ValueError(f"round_length: {round_length:g} is not allowed with rounds; must be null")
-        mask = np.zeros((_affordable(int(table["round"].max(initial=-1)) + 1, clients, "mask"), clients), dtype=bool)
-        active = table[table["client"] != NO_CLIENT]
-        mask[active["round"], active["client"]] = True
-        return mask
+        mask = _empty(int(table["round"].max(initial=-1)) + 1, len(ids), "mask")
+        for t, device in table.tolist():
+            if t != DECLARED and device in place:
+                mask[t, place[device]] = True
+        return mask, []
     if round_length is None or not 0 < round_length < np.inf:
         raise ValueError(f"round_length: {round_length} is not allowed with intervals; must be seconds above 0")
-    zero = midnight(table, time_zone)
-    first = _rounds_before(table["start"] - zero, round_length)
-    past = _rounds_before(table["end"] - zero, round_length)
-    T = _affordable(int(past.max(initial=0)), clients, "round_length")
-    # The number of starts minus ends up to a round is the number of intervals that cover it.
-    change = np.zeros((T + 1, clients), dtype=np.int32)
-    np.add.at(change, (first, table["client"]), 1)
-    np.add.at(change, (past, table["client"]), -1)
-    return np.cumsum(change, axis=0)[:T] > 0
+    start, end = (_universal(table[name], time_zone) for name in ("start", "end"))
+    still_on = np.isnan(end)
+    end = np.where(still_on, np.fmax(np.nanmax(end, initial=-np.inf), start.max(initial=-np.inf)), end)
+    zero = midnight(start, time_zone)
+    first, past = (_rounds_before(times - zero, round_length) for times in (start, end))
+    mask = _empty(int(past.max(initial=0)), len(ids), "round_length")
+    for device, begin, until in zip(table["client"].tolist(), first.tolist(), past.tolist(), strict=True):
+        if device in place:
+            mask[begin:until, place[device]] = True
+    rows = pd.DataFrame({"client": table["client"], "start": start, "end": end, "lost": first == past})
+    rows = rows[rows["client"].isin(ids) & (end > start)].sort_values("start", kind="stable")
+    latest = rows.groupby("client")["end"].cummax().groupby(rows["client"]).shift()
+    numbers = {
+        f"of {len(rows):,} intervals cover no start of a round of {round_length:g} s: lost": rows["lost"].sum(),
+        "intervals overlap an earlier one of their device: merged": (rows["start"] < latest).sum(),
+        "intervals have no end: until the last time of the recording": still_on.sum(),
+    }
+    return mask, [f"{number:,} {what}" for what, number in numbers.items() if number]
 
 
-def midnight(table: np.ndarray, time_zone: str) -> float:
-    """When round 0 starts, in the seconds of a table of intervals: 0, or the midnight before Unix times."""
-    first = float(table["start"].min(initial=np.inf))
+def midnight(start: Shaped[np.ndarray, "n"], time_zone: str) -> float:
+    """When round 0 starts, in the seconds of the starts of intervals: 0, or the midnight before Unix times."""
+    first = float(start.min(initial=np.inf))
     if not UNIX < first < np.inf:
         return 0.0
+    return _in_zone(pd.Timestamp(first, unit="s", tz="UTC").tz_convert, time_zone).normalize().timestamp()
+
+
+def _in_zone(convert: Callable[..., Any], time_zone: str, **options: Any) -> Any:
     try:
-        return pd.Timestamp(first, unit="s", tz="UTC").tz_convert(time_zone).normalize().timestamp()
+        return convert(time_zone, **options)
     except KeyError:  # ZoneInfoNotFoundError
         raise ValueError(f"time_zone: {time_zone!r} is not allowed; must be a name such as Europe/Berlin") from None
+
+
+def _universal(times: np.ndarray, time_zone: str) -> np.ndarray:
+    """Seconds; of dates without a zone, Unix times by the clocks of this zone, whose double hour is the first."""
+    if times.dtype.kind != "M":
+        return times
+    dates = pd.Series(times)
+    zoned = _in_zone(dates.dt.tz_localize, time_zone, ambiguous=np.ones(len(times), bool), nonexistent="shift_forward")
+    return (zoned - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy()
 
 
 def _rounds_before(seconds: np.ndarray, length: float) -> np.ndarray:
@@ -191,51 +216,122 @@ def _rounds_before(seconds: np.ndarray, length: float) -> np.ndarray:
     return count.astype(np.int64)
 
 
-def _affordable(rounds: int, clients: int, option: str) -> int:
-    """The number of rounds, if a mask of them is not empty and not too large."""
+def _empty(rounds: int, clients: int, option: str) -> Bool[np.ndarray, "T m"]:
+    """A mask of nobody, if it has a round and is not too large."""
     if rounds * clients > MOST_CELLS:
         raise ValueError(
             f"{option}: {rounds} rounds of {clients} clients are not allowed; must be at most {MOST_CELLS:,} cells"
         )
     if rounds == 0:
         raise ValueError(f"{option}: a recording without any round is not allowed; must have at least one")
-    return rounds
+    return np.zeros((rounds, clients), dtype=bool)
 
 
-def _rows(table: pd.DataFrame, place: Callable[[int], str], path: Path) -> np.ndarray:
-    """The checked rows of a table; `place` names a row for errors."""
-    names = tuple(str(column).strip() for column in table.columns)
-    if names not in (VISITS.names, INTERVALS.names):
-        columns, must = ",".join(map(str, table.columns)), "must be round,client or client,start,end"
-        raise ValueError(f"the columns {columns} of {str(path)!r} are not allowed; {must}")
-    rows = np.empty(len(table), dtype=VISITS if names == VISITS.names else INTERVALS)
-    for name, (_, column) in zip(names, table.items(), strict=True):
-        values = _numbers(column)
-        if name in ("start", "end") and np.isnan(values).all():
-            dates = pd.to_datetime(column, utc=True, errors="coerce", format="ISO8601")
-            values = _numbers((dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds())
-        right, must = np.isfinite(values), "a number of seconds"
-        if name in ("round", "client"):
-            right, must = right & (values >= 0) & (values == np.floor(values)), "a whole number from 0"
-        if names == VISITS.names and name == "client":
-            blank = (column.isna() | (column.astype(str).str.strip() == "")).to_numpy()
-            values, right = np.where(blank, NO_CLIENT, values), right | blank
-        if name == "end":
-            right, must = right & ~(values < rows["start"]), f"{must}, not before its start"
+def _rows(path: Path) -> np.ndarray:
+    """The checked rows of a table in a file."""
+    ending = path.with_suffix("").suffix if path.suffix in COMPRESSED else path.suffix
+    read, text = READERS.get(ending), READERS.get(ending) is pd.read_csv
+    if read is None or (path.suffix in COMPRESSED and not text):
+        must = f"must be a .npy or .npz file, or a table: {', '.join(READERS)}, of text also {', '.join(COMPRESSED)}"
+        raise ValueError(f"{str(path)!r} is not allowed; {must}")
+    try:
+        if text:  # as text and with blank lines, so that the line of each row is known
+            options = {"dtype": str, "skip_blank_lines": False, "keep_default_na": False, "skipinitialspace": True}
+            table = read(path, header=None, **options)
+            if table.shape[1] == 1:  # not separated by commas
+                table = read(path, header=None, sep=None, engine="python", **options)
+            bits = table.iloc[0].isin(["0", "1"]).all()  # the first round of a mask
+            table = table if bits else table[1:].set_axis(table.iloc[0].str.strip(), axis=1)
+        else:
+            table = read(path)
+    except (OSError, ValueError, ImportError, IndexError) as error:
+        raise ValueError(f"{str(path)!r} is not allowed; must be a readable table: {error}") from None
+    table = table.set_axis([str(name).strip() for name in table.columns], axis=1).reset_index(drop=True)
+    shift, unit = (1 if bits else 2, "line") if text else (1, "row")
+
+    def need(name: str, right: np.ndarray, must: str) -> None:
         if not right.all():
             row = int(np.flatnonzero(~right)[0])
-            where = f"{place(row)} of {str(path)!r}"
-            raise ValueError(f"{name} {str(column.iloc[row])!r} ({where}) is not allowed; must be {must}")
-        rows[name] = values
+            where = f"{unit} {row + shift} of {str(path)!r}"
+            raise ValueError(f"{name} {str(table[name].iloc[row])!r} ({where}) is not allowed; must be {must}")
+
+    fields = next((one for one in (INTERVALS, VISITS) if set(one) <= set(table.columns)), None)
+    if fields is None:
+        return _visits_of_mask(table.drop(columns=[c for c in ("", "round") if c in table]), path)
+    client = _ids(table["client"])
+    if fields == VISITS:
+        t = pd.to_numeric(table["round"], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        need("round", (t >= 0) & (t == np.floor(t)) & (t < MOST_CELLS), "a whole number from 0")
+        columns = [t.astype(np.int64), client]
+    else:
+        need("client", client != _nobody(client), "a name or a number")
+        start, end = (_times(table[name]) for name in ("start", "end"))
+        if start.dtype.kind == "f":
+            unit_ = next((size for least, size in UNITS.items() if start.min(initial=np.inf) >= least), 1.0)
+            start, end = start / unit_, end / unit_ if end.dtype.kind == "f" else end
+        must = "a number of seconds, a date such as 2020-01-31T20:30, or a duration such as 00:10:00"
+        open_end = (table["end"].isna() | (table["end"].astype(str).str.strip() == "")).to_numpy()
+        if open_end.all():
+            end = np.full(len(start), np.nan).astype(start.dtype)
+        need("start", (start < min(UNITS)) if start.dtype.kind == "f" else ~np.isnat(start), must)
+        must += ", as its start, and not before it"
+        need("end", np.full(len(end), start.dtype == end.dtype), must)
+        latest = (end < min(UNITS)) if end.dtype.kind == "f" else ~np.isnat(end)
+        need("end", open_end | (latest & (end >= start)), must)
+        columns = [client, start, end]
+    rows = np.empty(len(table), [(name, column.dtype) for name, column in zip(fields, columns, strict=True)])
+    for name, column in zip(fields, columns, strict=True):
+        rows[name] = column
     return rows
 
 
-def _numbers(column: "pd.Series[Any]") -> np.ndarray:
-    """A column as numbers, nan where it has none; dates are no numbers."""
+def _ids(column: "pd.Series[Any]") -> np.ndarray:
+    """Whole numbers from 0 as numbers, else all ids as texts; see `_nobody` for rows without one."""
+    text = column.astype("string").fillna("").str.strip().str.replace(r"^(\d+)\.0$", r"\1", regex=True)
+    if text.str.fullmatch(r"|0|[1-9]\d{0,17}").all():
+        return text.replace("", "-1").astype(np.int64).to_numpy()
+    return text.to_numpy(dtype=str)
+
+
+def _nobody(ids: np.ndarray) -> Any:
+    """The id of rows without a client."""
+    return "" if ids.dtype.kind == "U" else -1
+
+
+def _times(column: "pd.Series[Any]") -> np.ndarray:
+    """Seconds, or dates if they have no zone; nan where a value is neither a number, a date nor a duration."""
     if column.dtype.kind == "M":
-        return np.full(len(column), np.nan)
-    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        zoned = getattr(column.dt, "tz", None) is not None
+        dates = column
+    elif column.dtype.kind == "m":
+        return column.dt.total_seconds().to_numpy()
+    else:
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        if not np.isnan(numbers).all():
+            return numbers
+        text = column.astype("string").str.strip()
+        zones = text[text != ""].str.contains(ZONED)
+        zoned = bool(zones.all())
+        dates = pd.to_datetime(text.where(text != ""), utc=True, errors="coerce", format="ISO8601")
+        if dates.isna().all():
+            return pd.to_timedelta(text, errors="coerce").dt.total_seconds().to_numpy()
+        if not zoned:  # of mixed ones, those with a zone are wrong
+            dates = dates.dt.tz_localize(None).where(~text.str.contains(ZONED).fillna(False))
+    if zoned:
+        return (dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy()
+    return dates.to_numpy(dtype="datetime64[us]")
 
 
-def _unknown(path: Path) -> ValueError:
-    return ValueError(f"{str(path)!r} is not allowed; must be a .npy, .npz, .csv or .parquet file")
+def _visits_of_mask(table: pd.DataFrame, path: Path) -> np.ndarray:
+    """The rows of a mask: a column for each client, a row of 0 and 1 for each round."""
+    bits = table.astype(str).isin(["1", "1.0", "True", "true"]).to_numpy()
+    if not table.shape[1] or not (bits | table.astype(str).isin(["0", "0.0", "False", "false"]).to_numpy()).all():
+        columns = ",".join(map(str, table.columns))
+        must = "must be round,client or client,start,end, or one for each client with 0 and 1 in every row"
+        raise ValueError(f"the columns {columns} of {str(path)!r} are not allowed; {must}")
+    ids = _ids(pd.Series(table.columns))
+    t, column = np.nonzero(bits)
+    rows = np.empty(len(ids) + len(t) + 1, [("round", np.int64), ("client", ids.dtype)])
+    rows["round"] = np.concatenate([np.full(len(ids), DECLARED), t, [len(bits) - 1]])
+    rows["client"] = np.concatenate([ids, ids[column], [_nobody(ids)]])
+    return rows

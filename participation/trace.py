@@ -1,32 +1,37 @@
 """Replay of a recorded roll call."""
 
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
+from rollcall.participation import recording
 from rollcall.participation.base import Participation, Population
-from rollcall.participation.recording import load, mask_of
 from rollcall.participation.streams import stream
 
 
 class Trace(Participation):
     """Replays the rounds of a recording.
 
-    If the recording has intervals in seconds, client i is active in round t if one of its intervals covers the start of
-    the round: start <= t * round_length < end. Intervals may overlap and be in any order. Round 0 starts at 0 seconds,
-    or, if the times are Unix times or dates, at the midnight before the first interval. The recording ends with the
-    last interval.
+    If the recording has intervals, client i is active in round t if one of its intervals covers the start of the round:
+    start <= t * round_length < end. Intervals may overlap and be in any order. Round 0 starts at 0 seconds, or, if the
+    times are Unix times or dates, at the midnight before the first interval. The recording ends with the last interval.
+
+    The devices of a table are those that occur in it, in the order of their numbers or names. If the data name their
+    clients and the recording has one of the names, they are joined by name. Else client i replays device number i, or,
+    if the devices have names or larger numbers and are as many as the clients, the i-th one.
 
     Args:
         mask: [T, m], true (or 1) if client i is active in round t; or the path of a recording in a form of
             `rollcall.participation.recording`, such as a .npy or .csv file; or a name in its `NAMED`, such as phones;
             or the rows of a table, as its `load` returns them.
         round_length: length of a round in seconds, for intervals.
-        time_zone: whose midnight it is, for intervals in Unix times or dates.
-        devices: numbers of the recorded devices that clients 0, 1, ... replay. Default: client i replays device i, and
-            the recording has no other device.
+        time_zone: whose midnight it is, and whose dates without a zone are.
+        devices: the recorded devices, by number or name, that clients 0, 1, ... replay. Default: see above.
         shuffle: draw the device of each client by the seed, without replacement, from `devices` or from all.
+        unknown: the device whose active rounds are gaps of the logger. They are left out of the recording.
         random_start: draw the recorded round that is round 0 by the seed.
         constant_probability: tell an oracle the stationary pi_i as p_i^t of every round.
         probability: p_i^t for an oracle, [m] for all rounds or [T, m]. Default: unknown.
@@ -35,6 +40,9 @@ class Trace(Participation):
             first round following the last, and 0 for clients that never change.
         share: c [m] for an oracle, in [0, 1]. Default: each client's mean of 1{i in A} / |A| in the recording.
         wrap: start again at round 0 after round T - 1; otherwise no client is active after that.
+
+    Attributes:
+        notes: what was assumed about the recording, and what is lost of it, with counts.
     """
 
     def __init__(
@@ -44,8 +52,9 @@ class Trace(Participation):
         mask: np.ndarray | str | Path,
         round_length: float | None = None,
         time_zone: str = "UTC",
-        devices: np.ndarray | None = None,
+        devices: np.ndarray | Sequence[int | str] | None = None,
         shuffle: bool = False,
+        unknown: int | str | None = None,
         random_start: bool = False,
         constant_probability: bool = False,
         probability: np.ndarray | None = None,
@@ -58,18 +67,29 @@ class Trace(Participation):
         m = self.clients
         if isinstance(mask, str | Path):
             try:
-                mask = load(mask)
+                mask = recording.load(mask)
             except ValueError as error:
                 raise ValueError(f"mask: {error}") from None
         mask = np.asarray(mask)
-        chosen = devices is not None or shuffle
-        if mask.dtype.names:
-            recorded = int(mask["client"].max(initial=0)) + 1
-            mask = mask_of(mask, max(m, recorded) if chosen else m, round_length, time_zone)
-        elif round_length is not None:
+        self.notes: list[str] = []
+        table = mask.dtype.names is not None
+        if round_length is not None and not table:
             raise ValueError(f"round_length: {round_length:g} is not allowed with a mask; must be null")
-        if chosen and mask.ndim == 2:
-            mask = mask[:, _devices(population, mask.shape[1], devices, shuffle)]
+        if table or (mask.ndim == 2 and (devices is not None or shuffle or unknown is not None)):
+            recorded = recording.devices(mask) if table else np.arange(mask.shape[1])
+            gaps = _named("unknown", [] if unknown is None else [unknown], recorded)
+            recorded = recorded[~np.isin(recorded, gaps)]
+            if devices is not None or shuffle:
+                chosen = _drawn(population, recorded, devices, shuffle)
+            else:
+                chosen = _joined(population, recorded, self.notes) if table else recorded
+            every = np.concatenate([chosen, gaps])
+            mask, lost = recording.mask_of(mask, every, round_length, time_zone) if table else (mask[:, every], [])
+            self.notes += lost
+            if unknown is not None:
+                known = ~mask[:, -1].astype(bool)
+                self.notes.append(f"{np.sum(~known):,} of {len(mask):,} rounds are gaps of the logger: left out")
+                mask = mask[known, :-1]
         if mask.ndim != 2 or mask.shape[1] != m or len(mask) == 0:
             must = f"must be [rounds, {m}], one column for each client"
             raise ValueError(f"mask: shape {mask.shape} is not allowed; {must}")
@@ -77,6 +97,8 @@ class Trace(Participation):
             raise ValueError("mask: values other than 0 and 1 are not allowed; must be 1 where the uplink is on")
         T = len(mask)
         self.mask = mask.astype(bool)
+        if table:
+            self._look_for_losses()
         self.wrap = wrap
         self.round_length = round_length
         # Keys of two numbers: (0,) is the key of round 0.
@@ -91,6 +113,19 @@ class Trace(Participation):
         self._stationary = checked("stationary", stationary, [(m,)], 0, 1)
         self._correlation = checked("correlation", correlation, [(m,)], -1, 1)
         self._share = checked("share", share, [(m,)], 0, 1)
+
+    def _look_for_losses(self) -> None:
+        """Refuse a table in which nobody is ever active, and note long times without anybody."""
+        on = np.flatnonzero(self.mask.any(axis=1))
+        if not len(on):
+            lost = f" ({'; '.join(self.notes)})" if self.notes else ""
+            raise ValueError(f"mask: no client is active in any round{lost}; must be one, such as by shorter rounds")
+        empty = int(np.diff(on).max(initial=1)) - 1
+        if empty > max(100, len(self.mask) / 4):
+            self.notes.append(
+                f"{empty:,} of {len(self.mask):,} rounds in a row have no client: if the logger was off, write a device"
+                " for this time and name it as `unknown`"
+            )
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         if t + self.start >= len(self.mask) and not self.wrap:
@@ -117,16 +152,62 @@ class Trace(Participation):
         return (self.mask / np.maximum(a, 1)).mean(axis=0)
 
 
-def _devices(population: Population, recorded: int, devices: np.ndarray | None, shuffle: bool) -> Int[np.ndarray, "m"]:
-    """The device of each client."""
-    pool = np.arange(recorded) if devices is None else np.asarray(devices)
-    if pool.dtype.kind not in "iu" or pool.ndim != 1 or not ((pool >= 0) & (pool < recorded)).all():
-        raise ValueError(f"devices: {pool.tolist()} is not allowed; must be numbers from 0 to {recorded - 1}")
+def _drawn(
+    population: Population,
+    recorded: Shaped[np.ndarray, "n"],
+    devices: np.ndarray | Sequence[int | str] | None,
+    shuffle: bool,
+) -> Shaped[np.ndarray, "m"]:
+    """The device of each client, out of chosen ones."""
+    pool = recorded if devices is None else _named("devices", devices, recorded)
     if len(pool) < population.clients:
         must = f"must be at least {population.clients}, one for each client"
         raise ValueError(f"devices: {len(pool)} recorded devices are not allowed; {must}")
     pool = stream(population.seed, "participation", 0, 2).permutation(pool) if shuffle else pool
     return pool[: population.clients]
+
+
+def _named(
+    option: str, names: np.ndarray | Sequence[int | str], recorded: Shaped[np.ndarray, "n"]
+) -> Shaped[np.ndarray, "k"]:
+    """The devices of these numbers or names."""
+    place = {text: device for device, text in enumerate(recorded.astype(str).tolist())}
+    names = np.asarray(names).astype(str)
+    for name in names.tolist():
+        if name not in place:
+            raise ValueError(f"{option}: {name!r} is not allowed; must be recorded devices: {_some(recorded)}")
+    return recorded[np.array([place[name] for name in names.tolist()], dtype=np.int64)]
+
+
+def _joined(population: Population, recorded: Shaped[np.ndarray, "n"], notes: list[str]) -> Shaped[np.ndarray, "m"]:
+    """The device of each client by name, number or order."""
+    m, n, names = population.clients, len(recorded), population.names
+    numbered = recorded.dtype.kind != "U"
+    texts = recorded.astype(str)
+    joined = names is not None and np.isin(names, texts).any()
+    if joined:
+        ids = np.array(names)
+        ids = np.where(np.isin(ids, texts), ids, "-2").astype(np.int64) if numbered else ids  # -2: no device
+    elif numbered and recorded.max(initial=0) < m:
+        ids = np.arange(m)
+    elif n == m and names is None:
+        ids = recorded
+        notes.append(f"client 0 replays device {ids[0]}, and so on in the order of numbers or names")
+    else:
+        by_name = "" if names is None else f", and none has the name of one of the clients of the data: {_some(names)}"
+        must = f"must be {m} for {m} clients; `devices` or `shuffle` choose among more"
+        raise ValueError(f"mask: {n} recorded devices ({_some(recorded)}) are not allowed{by_name}; {must}")
+    absent, others = (~np.isin(ids, recorded)).sum(), (~np.isin(recorded, ids)).sum()
+    notes += [f"{absent:,} clients are not in the recording: never active"] if absent else []
+    notes += [f"{others:,} devices are no client of the data: left out"] if others else []
+    if 2 * absent > m:
+        warnings.warn(f"mask: {absent} of {m} clients are not in the recording and are never active", stacklevel=4)
+    return ids
+
+
+def _some(names: Sequence[str] | Shaped[np.ndarray, "n"]) -> str:
+    """The first names in words."""
+    return ", ".join(map(str, names[:4])) + (f", ... ({len(names):,})" if len(names) > 4 else "")
 
 
 def lag_one(mask: Bool[np.ndarray, "T m"]) -> Float[np.ndarray, "m"]:

@@ -218,6 +218,7 @@ class ClientData(LightningDataModule):
         owners: dict[str, Int[np.ndarray, "_"]] | None = None,
         classes: Float[np.ndarray, "m C"] | None = None,
         histogram: Int[np.ndarray, "m C"] | None = None,
+        names: tuple[str, ...] | None = None,
         seed: int = 0,
         batch_size: int = 64,
         evaluation_batch: int = 1000,
@@ -228,6 +229,7 @@ class ClientData(LightningDataModule):
         self.owners = owners or {}
         self.classes = classes
         self.histogram = histogram
+        self.names = names
         self.seed = seed
         self.batch_size = batch_size
         self.evaluation_batch = evaluation_batch

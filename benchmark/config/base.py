@@ -12,7 +12,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from rollcall.benchmark.config.errors import SettingError, from_pydantic, in_yaml, listed
 from rollcall.benchmark.config.text import parsed
 
-DATA_FILES = (".npy", ".npz", ".csv", ".parquet")
+TABLES = tuple(
+    ending + packed for ending in (".csv", ".tsv", ".txt") for packed in ("", ".gz", ".bz2", ".xz", ".zst", ".zip")
+)
+DATA_FILES = (".npy", ".npz", ".parquet", ".feather", ".xlsx", ".json", *TABLES)
 """The endings of data files that an experiment file may name."""
 
 

@@ -9,7 +9,7 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
@@ -511,7 +511,8 @@ def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
         numbers = np.asarray(value)
     except ValueError:
         raise ValueError("must be numbers in rows of equal length") from None
-    if numbers.dtype.kind not in "biuf":
+    names = numbers.dtype.kind == "U" and any(typing.get_origin(member) is Sequence for member in members)
+    if numbers.dtype.kind not in "biuf" and not names:
         raise ValueError("must be numbers, or the path of a .npy or .npz file")
     return numbers
 

@@ -298,7 +298,8 @@ def _content(file: str, changed: int) -> np.ndarray | DataFile:
         if file.endswith(".npy"):
             return np.load(file)
     content = Path(file).read_bytes()
-    return DataFile(f"{hashlib.sha256(content).hexdigest()[:10]}{Path(file).suffix}", content)
+    ending = next(ending for ending in sorted(DATA_FILES, key=len, reverse=True) if file.endswith(ending))
+    return DataFile(f"{hashlib.sha256(content).hexdigest()[:10]}{ending}", content)
 
 
 def _hashable(leaf: Any) -> Any:

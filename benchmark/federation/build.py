@@ -43,7 +43,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     with at("task"):
         task, data = trial.task.build(trial.seed)
     with at("participation"):
-        population = Population(data.clients, trial.seed, data.classes, data.histogram)
+        population = Population(data.clients, trial.seed, data.classes, data.histogram, data.names)
         participation = trial.participation.build(population)
     with at("algorithm"):
         algorithm = trial.algorithm.build()

@@ -107,7 +107,7 @@ def load(
     Raises:
         SettingError: the model does not exist, one of its options is not allowed, or its data set is not here.
     """
-    from rollcall.participation import Population, recording
+    from rollcall.participation import Population, Trace, recording
     from rollcall.participation.probabilities import class_shares
 
     if spec.endswith(DATA_FILES) or recording.named(spec):
@@ -121,7 +121,10 @@ def load(
         file = validated(RollCall, content)
         nu = class_shares(file.seed, file.clients, file.classes.count, file.classes.alpha)
         with at("participation"):
-            return file.participation.build(Population(file.clients, file.seed, nu)), ""
+            model = file.participation.build(Population(file.clients, file.seed, nu))
+        for line in model.notes if isinstance(model, Trace) else ():
+            note(line)
+        return model, ""
     name, _, wanted = spec.partition(":")
     experiment = Experiment.read(name).only(only or {})
     models = _models(experiment)
@@ -148,17 +151,19 @@ def _recorded(spec: str, note: Callable[[str], None]) -> "Participation":
 
     try:
         mask = recording.load(spec)
-        for line in recording.left_out(mask):
-            note(line)
-        clients, length = mask.shape[-1], None
+        clients, length, options = mask.shape[-1], None, {}
         if mask.dtype.names:
-            clients = int(mask["client"].max(initial=0)) + 1
-            length = ROUND_LENGTH if mask.dtype == recording.INTERVALS else None
+            devices = recording.devices(mask)
+            clients, options = len(devices), {"devices": devices.tolist()}
+            length = ROUND_LENGTH if mask.dtype.names == recording.INTERVALS else None
             told = f"rounds of {length:g} s and " if length else ""
-            note(f"{told}{counted(clients, 'client')}, the largest number + 1; a YAML file sets others")
-        return Trace(Population(clients), mask=mask, round_length=length)
+            note(f"{told}{counted(clients, 'client')}, the devices that occur; a YAML file sets others")
+        trace = Trace(Population(clients), mask=mask, round_length=length, **options)
     except ValueError as error:
         raise SettingError(str(error)) from None
+    for line in trace.notes:
+        note(line)
+    return trace
 
 
 def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:

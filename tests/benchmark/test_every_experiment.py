@@ -16,7 +16,7 @@ from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.experiment import names, places
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.participation import recording, trace
+from rollcall.participation import recording
 from rollcall.tasks import Batches, datasets
 from rollcall.tasks.base import ClientData
 
@@ -32,7 +32,10 @@ SIZES = {
 }
 
 
-PHONES = np.array([(k, 3600.0 * (k % 24), 5e5 - 1000 * k) for k in range(300)], dtype=recording.INTERVALS)
+PHONES = np.array(
+    [(k, 3600.0 * (k % 24), 5e5 - 1000 * k) for k in range(300)],
+    dtype=[("client", np.int64), ("start", float), ("end", float)],
+)
 """In the place of the recording, whose file does not come with the suite."""
 
 
@@ -57,7 +60,7 @@ def seen():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "splits", lambda source: stand_in(source) if source.name in SIZES else genuine(source))
         patch.setattr(ClientData, "evaluation", eight)
-        patch.setattr(trace, "load", lambda mask: PHONES)
+        patch.setattr(recording, "load", lambda mask: PHONES)
         for loader in loaders:
             loader.cache_clear()
         yield {}

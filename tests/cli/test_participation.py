@@ -80,18 +80,18 @@ def test_a_recorded_roll_call_replays(spec, tmp_path, capsys):
 def test_a_recording_alone(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(fits, "COMPARED", 500)
     file = tmp_path / "calls.csv"
-    # Rounds of 600 s: client 0 in 0 and 1, client 2 in 1 and 3; client 1 has no interval.
+    # Rounds of 600 s: device 0 in 0 and 1, device 2 in 1 and 3; there is no device 1.
     file.write_text("client,start,end\n0,0,700\n2,500,1100\n0,100,200\n2,1800,1900\n")
     code, out, _ = rollcall(capsys, "participation", str(file))
     out = " ".join(out.split())
     assert code == 0
     for told in (
-        "rounds of 600 s and 3 clients, the largest number + 1",
-        "1 devices without an interval: never active",
+        "rounds of 600 s and 2 clients, the devices that occur",
+        "1 of 4 intervals cover no start of a round of 600 s: lost",
         "1 intervals overlap an earlier one of their device: merged",
-        "3 clients, 4 rounds",
+        "2 clients, 4 rounds",
         "1.0 on average, 0 to 2",
-        "never available │ 1 client",
+        "never available │ 0 clients",
         "keeps the feature within a quarter",
     ):
         assert told in out

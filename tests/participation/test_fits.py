@@ -6,7 +6,6 @@ from scipy.stats import multivariate_normal, norm
 
 from rollcall.participation import Bernoulli, Population, Trace, fits, matched
 from rollcall.participation.fits import FITS, compare
-from rollcall.participation.recording import INTERVALS
 
 MASK = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=bool)
 
@@ -72,7 +71,7 @@ def test_features_of_a_trace_by_hand(monkeypatch):
     assert list(table) == ["trace", *FITS]
     assert "day" not in table["trace"]  # a mask has no length of a round
     rows = np.array([(t * 3600.0, (t + 1) * 3600.0, i) for t, i in np.argwhere(mask)])
-    intervals = np.empty(len(rows), dtype=INTERVALS)
+    intervals = np.empty(len(rows), dtype=[("client", int), ("start", float), ("end", float)])
     intervals["start"], intervals["end"], intervals["client"] = rows.T
     table = compare(Trace(Population(3), mask=intervals, round_length=3600))
     on = mask.sum(axis=1)[: int(np.flatnonzero(mask.any(axis=1))[-1]) + 1]

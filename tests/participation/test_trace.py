@@ -1,12 +1,25 @@
-"""Recordings in every format, replayed; and the statistics of a recording, by hand."""
+"""Recordings in every format, replayed; small files, with rounds computed by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rollcall.participation import MODELS, Population, Trace
 from rollcall.participation.recording import load, record, write
 
 RECORDED = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]])
+
+
+@pytest.fixture
+def replayed(tmp_path):
+    """The rounds in which each client is active, of a file with this text, and the notes."""
+
+    def replay(text, clients, name="calls.csv", names=None, **options):
+        (tmp_path / name).write_text(text)
+        model = Trace(Population(clients, names=names), mask=str(tmp_path / name), **options)
+        return [np.flatnonzero(column).tolist() for column in model.mask.T], model.notes
+
+    return replay
 
 
 def test_a_trace_replays_its_mask_and_wraps():
@@ -19,16 +32,12 @@ def test_a_trace_replays_its_mask_and_wraps():
     assert model.stationary == pytest.approx([1 / 3] * 3)
     assert model.correlation == pytest.approx([-1 / 2] * 3)
     assert model.share == pytest.approx([1 / 6, 1 / 3, 1 / 6])
-
-
-def test_oracle_knowledge_of_a_trace_may_be_given():
     p = np.array([[0.5, 0.25], [1.0, 0.125]])
     told = {"probability": p, "stationary": p[0], "correlation": np.array([-1.0, 1.0]), "share": p[1]}
     model = Trace(Population(2), mask=np.ones((2, 2)), **told)
     assert model.probability(1).tolist() == model.probability(3).tolist() == [1.0, 0.125]
-    assert model.stationary.tolist() == [0.5, 0.25]
+    assert [model.stationary.tolist(), model.share.tolist()] == p.tolist()
     assert model.correlation.tolist() == [-1, 1]
-    assert model.share.tolist() == [1, 0.125]
 
 
 @pytest.mark.parametrize(
@@ -37,10 +46,12 @@ def test_oracle_knowledge_of_a_trace_may_be_given():
         ({"mask": np.ones((4, 2))}, r"mask: shape \(4, 2\).*\[rounds, 3\]"),
         ({"mask": np.ones((0, 3))}, "mask: shape"),
         ({"mask": np.full((4, 3), 0.5)}, "mask: values other than 0 and 1"),
+        ({"mask": np.ones((4, 3)), "round_length": 1.0}, "round_length: 1 is not allowed with a mask"),
+        ({"mask": np.ones((4, 2)), "shuffle": True}, "devices: 2 recorded devices are not allowed; must be at least 3"),
+        ({"mask": np.ones((4, 3)), "devices": [0, 4, 1]}, "devices: '4' is not allowed; must be recorded .*: 0, 1, 2"),
         ({"mask": np.ones((4, 3)), "probability": np.ones(2)}, r"probability: shape \(2,\).*\[3\] or \[4, 3\]"),
         ({"mask": np.ones((4, 3)), "probability": np.array([1, 1, 1.5])}, r"probability: 1.5 .*\[0, 1\]"),
         ({"mask": np.ones((4, 3)), "probability": np.array([1, 0, 1.0])}, r"probability: 0 \(client 1\)"),
-        ({"mask": np.ones((4, 3)), "stationary": np.array([1, 1, np.nan])}, "stationary: nan"),
         ({"mask": np.ones((4, 3)), "correlation": np.array([0, 0, -1.5])}, r"correlation: -1.5 .*\[-1, 1\]"),
     ],
 )
@@ -58,11 +69,6 @@ def test_clients_replay_chosen_devices():
     columns = {tuple(column) for column in mask.T}
     assert all({tuple(column) for column in one.T} <= columns and len(set(map(tuple, one.T))) == 3 for one in drawn)
     assert len({one.tobytes() for one in drawn}) > 10
-    assert np.array_equal(Trace(Population(3, 4), mask=mask, shuffle=True).mask, drawn[4])
-    with pytest.raises(ValueError, match="devices: 4 recorded devices are not allowed; must be at least 5"):
-        Trace(Population(5), mask=mask, shuffle=True)
-    with pytest.raises(ValueError, match=r"devices: .*must be numbers from 0 to 3"):
-        Trace(Population(2), mask=mask, devices=np.array([0, 4]))
 
 
 def test_a_random_start_shifts_rounds_and_what_an_oracle_knows():
@@ -77,29 +83,139 @@ def test_a_random_start_shifts_rounds_and_what_an_oracle_knows():
             assert model.active(t).tolist() == ([] if past else np.flatnonzero(mask[t + model.start]).tolist())
             assert np.array_equal(model.probability(t), p[(t + model.start) % 3])
     assert starts == {0, 1, 2}
-    told = Trace(Population(2), mask=mask, constant_probability=True)
-    assert told.probability(5) == pytest.approx([2 / 3, 2 / 3])
+    assert Trace(Population(2), mask=mask, constant_probability=True).probability(5) == pytest.approx([2 / 3, 2 / 3])
 
 
-def test_unix_times_start_at_the_midnight_of_their_zone(tmp_path):
-    # 2020-01-31 00:30 UTC is 08:30 in Shanghai: round 17 of half hours; in UTC round 1.
-    (tmp_path / "calls.csv").write_text("client,start,end\n0,1580430600,1580432400\n")
-    for zone, round_ in (("UTC", 1), ("Asia/Shanghai", 17)):
-        model = Trace(Population(1), mask=str(tmp_path / "calls.csv"), round_length=1800, time_zone=zone)
-        assert np.flatnonzero(model.mask).tolist() == [round_]
+ORDER = "client 0 replays device {}, and so on in the order of numbers or names"
+LOST = "{} of {} intervals cover no start of a round of 600 s: lost"
+OCTOBER = "0,2020-10-25 02:00,2020-10-25 04:00"  # in Berlin 02:00 is 00:00 UTC, and 04:00 is 03:00 UTC
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "on", "notes"),
+    [
+        ("17,0,600\n523,600,1200\n900001,0,1200", {}, [[0], [1], [0, 1]], [ORDER.format(17)]),
+        ("17,0,600\n523,600,900\n9,0,1200", {"devices": [523, 9]}, [[1], [0, 1]], []),
+        ("1000000000000000000,0,600\n7,0,1200", {}, [[0], [0, 1]], [ORDER.format(10**18)]),
+        ("NA,0,600\nnull,0,1200\n007,600,700", {"devices": ["null", "007", "NA"]}, [[0, 1], [1], [0]], []),
+        ("2,0,600\n0,0,1200", {"clients": 3}, [[0, 1], [], [0]], ["1 clients are not in the recording: never active"]),
+        ("0,0,600\n1,10,590\n1,610,1190", {"clients": 2}, [[0], []], [LOST.format(2, 3)]),
+        # Three intervals of client 0 overlap; its fourth only touches the third.
+        ("0,0,10\n0,2,4\n0,3,12\n0,12,700\n1,4,4", {}, [[0, 1], []], [LOST.format(2, 4), "2 intervals overlap an earlier one of their device: merged"]),
+        ("0,0,\n1,0,1300", {}, [[0, 1, 2]] * 2, ["1 intervals have no end: until the last time of the recording"]),
+        ("a,0,600\noff,600,6000\na,6000,6600\nb,0,1", {"unknown": "off"}, [[0, 1], [0]], [ORDER.format("a"), "9 of 11 rounds are gaps of the logger: left out"]),
+        ("0,0,600\n0,6000000,6000600", {}, [[0, 10000]], ["9,999 of 10,001 rounds in a row have no client: if the logger was off, write a device for this time and name it as `unknown`"]),
+        ("0,1580428800000,1580430000000", {}, [[0, 1]], []),  # 2020-01-31 00:00 UTC in ms
+        ("0,1580428800000000,1580430000000000", {}, [[0, 1]], []),
+        ("0,1580428800000000000,1580430000000000000", {}, [[0, 1]], []),
+        ("0,1580430600,1580431200", {}, [[3]], []),
+        ("0,1580430600,1580431200", {"time_zone": "Asia/Shanghai"}, [[51]], []),
+        ("0,2020-01-31T20:30:00+00:00,2020-01-31T20:40Z\n1,2020-02-01 05:00+08:00,2020-01-31T21:10Z", {}, [[123], [126]], []),
+        ("0,2020-01-31 00:30,2020-01-31 00:40", {"time_zone": "America/Los_Angeles"}, [[3]], []),
+        (OCTOBER, {"time_zone": "Europe/Berlin"}, [list(range(12, 30))], []),
+        (OCTOBER, {}, [list(range(12, 24))], []),
+        ("0,0:00:00,0:10:00\n1,0 days,1 days 00:10:00", {}, [[0], list(range(145))], []),
+    ],
+)  # fmt: skip
+def test_intervals(text, options, on, notes, replayed):
+    clients = options.pop("clients", len(on))
+    assert replayed("client,start,end\n" + text, clients, round_length=600, **options) == (on, notes)
+    separated = ("client;start;end\n" + text).replace(",", ";")
+    assert replayed(separated, clients, "calls.tsv", round_length=600, **options)[0] == on
+
+
+def test_rounds_of_a_tenth(replayed):
+    # Round t starts at 0.1 t. Client 1: [0.05, 0.2) and, overlapping it and written later, [0, 0.15): rounds 0 and 1.
+    text = "client,start,end\n1,0.05,0.2\n0,1.1,1.15\n1,0,0.15\n2,-3,0.05\n2,0.31,0.39\n0,0.3,0.3\n"
+    assert replayed(text, 3, round_length=0.1)[0] == [[11], [0, 1], [0]]
+
+
+@pytest.mark.parametrize(
+    ("names", "on"),
+    [
+        (("Ash", "Birch"), [[0], []]),  # Birch is not in the log, and the log has a device without data
+        (("2", "Ash"), [[1], [0]]),
+        (("Oak", "Elm"), "2 recorded devices .2, Ash. are not allowed, and none has the name .* of the data: Oak, Elm"),
+        (("a", "b", "c"), "2 recorded devices .* must be 3 for 3 clients; `devices` or `shuffle` choose"),
+    ],
+)
+def test_clients_of_the_data_are_joined_by_name(names, on, replayed):
+    text = "client,start,end\nAsh,0,600\n2,600,1200\n"
+    if isinstance(on, str):
+        with pytest.raises(ValueError, match=on):
+            replayed(text, len(names), names=names, round_length=600)
+    else:
+        assert replayed(text, len(names), names=names, round_length=600)[0] == on
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "on"),
+    [
+        ("1,0,1\n0,0,1\n", None, [[0], [], [0, 1]]),
+        ("0,1,2\n0,1,0\n", None, [[], [0], []]),
+        ("round,b,a,c\n0,1,0,0\n1,0,0,1\n2,0,0,0\n", ("a", "b", "c"), [[], [0], [1]]),
+        ("b\ta\tc\nTrue\tFalse\tFalse\n", ("a", "b", "c"), [[], [0], []]),
+    ],
+)
+def test_masks_as_text(text, names, on, replayed):
+    assert replayed(text, 3, names=names)[0] == on
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "csv", "parquet", "csv.gz", "feather", "json"])
+def test_a_written_mask_is_replayed(tmp_path, ending):
+    model = MODELS["markov"](Population(5, 3), probability=np.array([0.1, 0.2, 0.1, 0.3, 0.0]))
+    mask = record(model, 60)
+    mask[-2:] = False  # empty rounds at the end must not get lost
+    file = tmp_path / f"calls.{ending}"
+    if ending in ("npy", "npz", "csv", "parquet"):
+        write(mask, file)
+    else:
+        table = pd.DataFrame(mask.astype(int)).rename(columns=str)
+        {"csv.gz": table.to_csv, "feather": table.to_feather, "json": table.to_json}[ending](file)
+    for path in (file, str(file)):
+        assert np.array_equal(record(Trace(Population(5), mask=path), 120), np.tile(mask, (2, 1)))
+
+
+@pytest.mark.parametrize("kind", ["timedelta64[s]", "timedelta64[ms]", "timedelta64[us]"])
+def test_times_of_any_unit_in_parquet(kind, tmp_path):
+    times = {name: pd.to_timedelta([second], unit="s").astype(kind) for name, second in (("start", 0), ("end", 700))}
+    pd.DataFrame({"client": ["a"], **times}).to_parquet(tmp_path / "calls.parquet")
+    assert load(tmp_path / "calls.parquet").tolist() == [("a", 0.0, 700.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("round,client\n0,1\n\n2,1\n", "round '' .line 3 "),
+        ("round,client\n0,1\n-1,1\n", "round '-1' .line 3 "),
+        ("round,client\n0,0\n0,3\n", r"2 recorded devices \(0, 3\) are not allowed; must be 3 for 3 clients"),
+        ("client,start,end\n0,1,2\n,5,6\n", "client '' .line 3 .*must be a name"),
+        ("client,start,end\n0,1,2\n0,5,4\n", "end '4' .line 3 .*not before it"),
+        ("client,start,end\n0,1,inf\n", "end 'inf' .line 2 "),
+        ("client,start,end\n0,1580428800,1580430000000\n", "end '1580430000000' .line 2 "),
+        ("client,start,end\n0,31.01.2020,01.02.2020\n", "start '31.01.2020' .line 2 .*a date such as 2020-01-31"),
+        ("client,start,end\n0,2020-01-31 10:00Z,2020-01-31 11:00\n", "end '2020-01-31 11:00' .line 2 .* as its start"),
+        ("client,start,end\n0,0,2\n1,0,2\n2,0,2\n", "round_length: None"),
+        ("who,when\n0,3\n", "columns who,when"),
+        ("round,client\n", "without any round"),
+    ],
+)
+def test_bad_rows_are_named_by_their_line(tmp_path, text, complaint):
+    (tmp_path / "calls.csv").write_text(text)
+    with pytest.raises(ValueError, match=complaint):
+        Trace(Population(3), mask=str(tmp_path / "calls.csv"))
+
+
+def test_nobody_in_any_round_and_other_refusals(tmp_path, replayed, monkeypatch):
+    with pytest.raises(ValueError, match=r"no client is active in any round \(1 of 1 intervals .* lost\); must be one"):
+        replayed("client,start,end\n0,10,50\n", 1, round_length=600)
     with pytest.raises(ValueError, match="time_zone: 'Mars' is not allowed"):
-        Trace(Population(1), mask=str(tmp_path / "calls.csv"), round_length=1800, time_zone="Mars")
-
-
-def test_the_phones(phones):
-    model = Trace(Population(300), mask="phones", round_length=600)
-    assert model.mask.shape == (894, 300)  # 6.2 days
-    assert (model.stationary == 0).sum() == 4
-    assert model.mask.sum() / 894 == pytest.approx(47.2, abs=0.05)
-    assert np.median(model.stationary) == pytest.approx(0.124, abs=5e-4)
-
-
-def test_a_recording_with_a_name_must_be_the_file_of_this_name(tmp_path, monkeypatch):
+        replayed("client,start,end\n0,1580430600,1580432400\n", 1, round_length=1800, time_zone="Mars")
+    with pytest.raises(ValueError, match="round_length: 3000000 rounds of 1000 clients are not allowed"):
+        replayed("client,start,end\n0,0,3000000\n", 1000, round_length=1)
+    (tmp_path / "mask.npz").write_text("hello")
+    with pytest.raises(ValueError, match=f"^'{tmp_path}/mask.npz' is not allowed; must be a .npz file of numbers$"):
+        load(tmp_path / "mask.npz")
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
     file = tmp_path / "traces" / "phones.csv"
     with pytest.raises(ValueError, match=rf"there is no file {file}; docs/howto/recordings.md says how to get phones"):
@@ -112,49 +228,9 @@ def test_a_recording_with_a_name_must_be_the_file_of_this_name(tmp_path, monkeyp
         load("laptops")
 
 
-@pytest.mark.parametrize("ending", ["npy", "npz", "csv", "parquet"])
-def test_a_written_mask_is_replayed(tmp_path, ending):
-    model = MODELS["markov"](Population(5, 3), probability=np.array([0.1, 0.2, 0.1, 0.3, 0.0]))
-    mask = record(model, 60)
-    mask[-2:] = False  # empty rounds at the end must not get lost
-    file = tmp_path / f"calls.{ending}"
-    write(mask, file)
-    for path in (file, str(file)):
-        assert np.array_equal(record(Trace(Population(5), mask=path), 120), np.tile(mask, (2, 1)))
-
-
-def test_intervals_in_seconds(tmp_path):
-    file = tmp_path / "calls.csv"
-    # Round t starts at 0.1 t. Client 1: [0.05, 0.2) and, overlapping it and written later, [0, 0.15): rounds 0 and 1.
-    file.write_text("client,start,end\n1,0.05,0.2\n0,1.1,1.15\n1,0,0.15\n2,-3,0.05\n2,0.31,0.39\n0,0.3,0.3\n")
-    mask = record(Trace(Population(3), mask=str(file), round_length=0.1), 12)
-    on = {(int(t), int(i)) for t, i in np.argwhere(mask)}
-    assert on == {(0, 1), (1, 1), (11, 0), (0, 2)}
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("round,client\n0,1\n1,x\n", "client 'x' .line 3 "),
-        ("round,client\n0,1\n\n2,1\n", "round '' .line 3 "),
-        ("round,client\n0,1\n-1,1\n", "round '-1' .line 3 "),
-        ("round,client\n0,1.5\n", "client '1.5' .line 2 "),
-        ("round,client\n0,0\n0,3\n", "client 3 .line 3 "),
-        ("client,start,end\n0,1,2\n0,5,4\n", "end '4' .line 3 .*not before its start"),
-        ("client,start,end\n0,1,inf\n", "end 'inf' .line 2 "),
-        ("client,start,end\n0,1,2\n", "round_length: None"),
-        ("who,when\n0,1\n", "columns who,when"),
-        ("round,client\n", "without any round"),
-    ],
-)
-def test_bad_rows_are_named_by_their_line(tmp_path, text, complaint):
-    (tmp_path / "calls.csv").write_text(text)
-    with pytest.raises(ValueError, match=complaint):
-        Trace(Population(3), mask=str(tmp_path / "calls.csv"))
-
-
-def test_a_file_without_an_array(tmp_path):
-    file = tmp_path / "mask.npz"
-    file.write_text("hello")
-    with pytest.raises(ValueError, match=f"^'{file}' is not allowed; must be a .npz file of numbers$"):
-        load(file)
+def test_the_phones(phones):
+    model = Trace(Population(300), mask="phones", round_length=600)
+    assert model.mask.shape == (894, 300)  # 6.2 days
+    assert (model.stationary == 0).sum() == 4  # three of which have no interval
+    assert model.mask.sum() / 894 == pytest.approx(47.2, abs=0.05)
+    assert np.median(model.stationary) == pytest.approx(0.124, abs=5e-4)
