@@ -100,6 +100,20 @@ class FromFunction(FromObject):
         _ = self.probability(0), self.stationary, self.correlation, self.share  # refused before the first round
 
 
+def checked_model(model: Any, population: Population) -> Any:
+    """A user's participation model; one without the base class as a `FromObject`.
+
+    Raises:
+        ValueError: it is made for another number of clients.
+    """
+    if not isinstance(model, Participation) and not callable(getattr(model, "active", None)):
+        return model
+    clients = getattr(model, "clients", population.clients)
+    if clients != population.clients:
+        raise ValueError(f"its attribute `clients` is {clients}; must be {population.clients}, as in the task")
+    return model if isinstance(model, Participation) else FromObject(population, model)
+
+
 def is_draw(value: Any) -> bool:
     """Whether a value is a function of (t, rng): it needs two parameters, and the first is not a population."""
     if isinstance(value, type) or not callable(value):

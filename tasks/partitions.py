@@ -53,6 +53,18 @@ class Parts:
         return ""
 
 
+def checked_parts(parts: Any, labels: Num[np.ndarray, "n"], clients: int, seed: int) -> Any:
+    """The parts that a user's partition made, also from a list of the samples of each client.
+
+    Raises:
+        ValueError: `Parts.fault`.
+    """
+    made = parts_of(parts, labels) if isinstance(parts, list | tuple) else parts
+    if isinstance(made, Parts) and (fault := made.fault(len(labels), clients)):
+        raise ValueError(fault)
+    return made
+
+
 Partition: TypeAlias = Callable[[Num[np.ndarray, "n"], int, int], Parts]
 """From the targets [n] of the training samples, the number of clients and the seed to the parts. Targets are labels
 (whole numbers from 0), or real numbers for regression."""

@@ -314,8 +314,10 @@ def _check_test(train: Samples, test: Samples, classes: int | None) -> None:
         raise ValueError(f"test: labels are not allowed that train does not have; must be in [0, {classes - 1}]")
 
 
-def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None:
-    """Raise ValueError unless a network gives C logits for images of a shape; or the error of the network."""
+def checked_model(module: Any, shape: tuple[int, ...], classes: int) -> Any:
+    """A user's network. Raise ValueError unless it gives C logits for images of a shape; or its own error."""
+    if not isinstance(module, nn.Module):
+        return module
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         try:
@@ -324,6 +326,7 @@ def check_model(module: nn.Module, shape: tuple[int, ...], classes: int) -> None
             error.args = (f"for images of shape {list(shape)}: {one_line(error)}",)
             raise
     _check_predictions(logits, torch.arange(2) % classes, classes)
+    return module
 
 
 def _check_task(task: SupervisedTask, batch: Samples) -> None:

@@ -1,15 +1,14 @@
 """The base of all settings, and reading YAML files."""
 
-import types
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar
 
+import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from rollcall.benchmark.config.errors import SettingError, from_pydantic, in_yaml, listed
+from rollcall.benchmark.config.errors import SettingError, from_pydantic, listed
 from rollcall.benchmark.config.text import parsed
 
 TABLES = tuple(
@@ -25,16 +24,14 @@ class Settings(BaseModel):
     A number must be written as a number, and a truth value as `true` or `false`.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True, allow_inf_nan=False
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _known(cls, data: Any) -> Any:
-        for key, value in data.items() if isinstance(data, dict) else ():
-            if key not in cls.model_fields:
-                raise SettingError(f"{key}: is not a setting; allowed: {listed(cls.model_fields, key)}")
-            check_kind(cls, key, value)
-        return data
+        return for_pydantic(data, cls, "a setting") if isinstance(data, dict) else data
 
 
 S = TypeVar("S", bound=Settings)
@@ -74,41 +71,24 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
     return mapped(content, beside)
 
 
-def check_kind(model: type[BaseModel], key: str, value: Any) -> None:
-    """Check the value of a field as it is written, before pydantic converts `true` or a text to a number.
+def for_pydantic(settings: Mapping[str, Any], model: type[BaseModel], what: str) -> dict[str, Any]:
+    """Settings in the types that pydantic's strict mode takes: lists as tuples, and whole numbers without a point.
 
     Raises:
-        SettingError: names the field, the value and what is allowed.
+        SettingError: the model has no such field.
     """
-    kinds = _kinds(model)[key]
-    wants_number, wants_bool = bool(kinds & {int, float}), bool in kinds
-    for item in value if isinstance(value, list | tuple) else (value,):
-        if isinstance(item, bool) and wants_number and not wants_bool:
-            allowed = "a number"
-        elif isinstance(item, str) and str not in kinds and (wants_number or wants_bool):
-            allowed = "a number" if wants_number else "true or false"
-        elif isinstance(item, int | float) and wants_bool and not (wants_number or isinstance(item, bool)):
-            allowed = "true or false"
-        else:
-            continue
-        raise SettingError(f"{key}: {in_yaml(item)} is not allowed; must be {allowed}")
+    for key in settings:
+        if key not in model.model_fields:
+            raise SettingError(f"{key}: is not {what}; allowed: {listed(model.model_fields, key)}")
+    return {key: _strict(value) for key, value in settings.items()}
 
 
-@cache
-def _kinds(model: type[BaseModel]) -> dict[str, frozenset[Any]]:
-    """The types in the annotation of each field; none of a mapping."""
-    return {name: frozenset(_leaves(field.annotation)) for name, field in model.model_fields.items()}
-
-
-def _leaves(annotation: Any) -> set[Any]:
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _leaves(arguments[0])
-    if origin is Literal:
-        return {type(value) for value in arguments}
-    if origin in (Union, types.UnionType, tuple, list):
-        return set().union(*(_leaves(argument) for argument in arguments))
-    return set() if origin is not None else {annotation}
+def _strict(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_strict, value))
+    if isinstance(value, np.generic):
+        value = value.item()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def mapped(settings: Any, leaf: Callable[[Any], Any]) -> Any:

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
-from rollcall.benchmark.config.base import DATA_FILES, check_kind
+from rollcall.benchmark.config.base import DATA_FILES, for_pydantic
 from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml, listed
 from rollcall.benchmark.config.source import (
     SUITE,
@@ -53,12 +53,12 @@ class Kind:
         address: of the dictionary that lists the suite's choices; imported when a choice is read, which takes long.
         about: what is chosen, and by which key.
         parameters: the names of those that the suite supplies.
-        returns: address of the class of its results; empty if they are numbers or arrays.
+        returns: address of the class of its results; several for the entries of a tuple, none for numbers or arrays.
         returned: the results in words; by default the class.
         subclass: whether a choice must be a subclass of `returns`.
-        entries: addresses of the classes of the entries, if results are tuples.
         method: name of a method; a result that has it needs no base class.
-        also: other forms of a choice, in words.
+        adapts: address of a function of a user's result and of what the suite supplied. It gives the result in the form
+            that the suite takes, and raises ValueError where it is wrong.
     """
 
     address: str
@@ -67,9 +67,8 @@ class Kind:
     returns: str = ""
     returned: str = ""
     subclass: bool = False
-    entries: tuple[str, ...] = ()
     method: str = ""
-    also: str = ""
+    adapts: str = ""
 
     @property
     def supplied(self) -> int:
@@ -86,25 +85,27 @@ class Kind:
         """The results in words."""
         return self.returned or f"a {self.returns.replace(':', '.')}"
 
-    @property
-    def result(self) -> Any:
-        """The class of the results; None if they are numbers or arrays."""
-        return resolve_name(self.returns) if self.returns else None
+    @cached_property
+    def results(self) -> tuple[Any, ...]:
+        """The class of the results, or those of the entries of a tuple; empty if they are numbers or arrays."""
+        return tuple(map(resolve_name, self.returns.split()))
 
     def fits(self, value: Any) -> bool:
         """Whether a value may be a result; numbers and arrays are not examined."""
-        if self.result is None or (self.method and callable(getattr(value, self.method, None))):
+        if not self.results or (self.method and callable(getattr(value, self.method, None))):
             return True
-        if not isinstance(value, self.result):
-            return False
-        classes = [resolve_name(address) for address in self.entries]
-        return not classes or (len(value) == len(classes) and all(map(isinstance, value, classes)))
+        entries = value if len(self.results) > 1 and isinstance(value, tuple) else (value,)
+        return len(entries) == len(self.results) and all(map(isinstance, entries, self.results))
 
     def makes(self, cls: type) -> bool:
         """Whether instances of a class may be results; those of a protocol need no base class."""
-        if self.result is None or getattr(self.result, "_is_protocol", False) or issubclass(cls, self.result):
+        if not self.results or (self.method and callable(getattr(cls, self.method, None))):
             return True
-        return bool(self.method) and callable(getattr(cls, self.method, None))
+        return len(self.results) == 1 and (_is_protocol(self.results[0]) or issubclass(cls, self.results[0]))
+
+
+def _is_protocol(cls: type) -> bool:
+    return getattr(cls, "_is_protocol", False)
 
 
 KINDS = {
@@ -112,16 +113,16 @@ KINDS = {
         "rollcall.tasks:TASKS",
         "Data, model and partition of the samples among clients. The key `task` of a trial.",
         "seed",
-        "builtins:tuple",
-        "(rollcall.tasks.Task, rollcall.tasks.ClientData)",
-        entries=("rollcall.tasks:Task", "rollcall.tasks:ClientData"),
-        also="; rollcall.tasks.supervised(train, test, network) makes one, also from a LightningModule",
+        "rollcall.tasks:Task rollcall.tasks:ClientData",
+        "(rollcall.tasks.Task, rollcall.tasks.ClientData); rollcall.tasks.supervised(train, test, network) makes one, "
+        "also from a LightningModule",
     ),
     "model": Kind(
         "rollcall.tasks.models:MODELS",
         "The network. An option of the image tasks.",
         "shape, classes",
         "torch.nn:Module",
+        adapts="rollcall.tasks.supervised:checked_model",
     ),
     "partition": Kind(
         "rollcall.tasks.partitions:PARTITIONS",
@@ -129,6 +130,7 @@ KINDS = {
         "labels, clients, seed",
         "rollcall.tasks.partitions:Parts",
         "rollcall.tasks.partitions.Parts, or a list of the samples' numbers for each client",
+        adapts="rollcall.tasks.partitions:checked_parts",
     ),
     "augmentation": Kind(
         "rollcall.tasks.augmentation:AUGMENTATIONS",
@@ -141,9 +143,10 @@ KINDS = {
         "Which clients are available in each round. The key `participation` of a trial.",
         "population",
         "rollcall.participation:Participation",
-        "a rollcall.participation.Participation or another object with active(t)",
+        "a rollcall.participation.Participation or another object with active(t); or a function of (t, rng) that "
+        "returns a mask or ids of clients; or a mask",
         method="active",
-        also="; or a function of (t, rng) that returns a mask or ids of clients; or a mask",
+        adapts="rollcall.participation.function:checked_model",
     ),
     "probability": Kind(
         "rollcall.participation.probabilities:PROBABILITIES",
@@ -170,7 +173,7 @@ KINDS = {
         subclass=True,
     ),
     "schedule": Kind(
-        "rollcall.benchmark.config.schedules:SCHEDULES",
+        "rollcall.benchmark.config.optimization:SCHEDULES",
         "How the local learning rate changes over rounds. The key `schedule` of `local`.",
         "t",
         returned="a number",
@@ -266,11 +269,7 @@ def read(kind: str, value: Any) -> Choice:
     chosen = _named(kind, name) if isinstance(name, str) else _from_object(kind, name)
     settings = chosen.options | settings
     model = _model(chosen.factory, 1 if isinstance(chosen.factory, Constant) else KINDS[kind].supplied)
-    for key, option in settings.items():
-        if key not in model.model_fields:
-            allowed = listed(model.model_fields, key)
-            raise SettingError(f"{key}: is not an option of {chosen.name}; allowed: {allowed}")
-        check_kind(model, key, option)
+    settings = for_pydantic(settings, model, f"an option of {chosen.name}")
     try:
         return dataclasses.replace(chosen, options=dict(model.model_validate(settings)))
     except ValidationError as error:
@@ -289,8 +288,7 @@ def kind_of(name: str) -> str:
         kinds = ["participation"] if mask else _by_class(thing if isinstance(thing, type) else type(thing))
     else:
         kinds = [kind for kind, entry in KINDS.items() if name in entry.known or name in installed(kind)]
-    if "algorithm" in kinds or not (kinds or ":" in name):
-        return "algorithm"
+        kinds = ["algorithm"] if "algorithm" in kinds or not kinds else kinds
     if len(kinds) != 1:
         several = f"may be of the kinds {', '.join(kinds)}; say which with --kind"
         unclear = f"its kind is not clear from a base class; say it with --kind ({', '.join(KINDS)})"
@@ -302,11 +300,8 @@ def _by_class(cls: type) -> list[str]:
     """The kinds that a base class tells, or a method that stands for one."""
     if issubclass(cls, resolve_name("rollcall.tasks:Task")):  # a torch module too, but no model
         return ["task"]
-    kinds = [
-        kind
-        for kind, entry in KINDS.items()
-        if entry.result not in (None, tuple) and not getattr(entry.result, "_is_protocol", False) and entry.makes(cls)
-    ]
+    told_by = {kind: entry for kind, entry in KINDS.items() if len(entry.results) == 1}
+    kinds = [kind for kind, entry in told_by.items() if entry.makes(cls) and not _is_protocol(entry.results[0])]
     return ["metric"] if "metric" in kinds else kinds  # torchmetrics' metrics are torch modules
 
 
@@ -357,7 +352,7 @@ def _of_suite(kind: str, factory: Any) -> Choice | None:
 
 def _from_object(kind: str, value: Any) -> Choice:
     """A class, a function or an instance as a choice."""
-    if KINDS[kind].subclass and isinstance(value, KINDS[kind].result) and dataclasses.is_dataclass(value):
+    if KINDS[kind].subclass and isinstance(value, KINDS[kind].results) and dataclasses.is_dataclass(value):
         return dataclasses.replace(_from_object(kind, type(value)), options=fields_of(value))
     if (known := _of_suite(kind, value)) is not None:
         return known
@@ -368,7 +363,7 @@ def _from_object(kind: str, value: Any) -> Choice:
 def as_written(value: Any) -> Any:
     """An object as a file of settings has it: the suite's by its name, a method by its class and its fields."""
     loaded_kinds = [kind for kind in KINDS.values() if kind.address.partition(":")[0] in sys.modules]
-    if any(kind.subclass and isinstance(value, kind.result) for kind in loaded_kinds if kind.result):
+    if any(kind.subclass and isinstance(value, kind.results) for kind in loaded_kinds):
         return {"name": type(value)} | fields_of(value)
     known = (named for kind in loaded_kinds for named in kind.known.items())
     return next((name for name, one in known if one is value), value)
@@ -388,12 +383,12 @@ def _own(kind: str, name: str, thing: Any, source: Source | None) -> Choice:
         SettingError: it cannot be of this kind.
     """
     entry, label, factory = KINDS[kind], name.rpartition("/")[2], thing
-    needs = f"a function of ({entry.parameters}) that returns {entry.described}{entry.also}"
+    needs = f"a function of ({entry.parameters}) that returns {entry.described}"
     if entry.subclass:
         needs = f"a subclass of {entry.returns.replace(':', '.')}"
     refusal = f"name: {label!r} is not allowed; must be {needs}; it "
     is_class = isinstance(thing, type)
-    if entry.result is not None and not is_class and entry.fits(thing):
+    if entry.results and not is_class and entry.fits(thing):
         factory = Constant(thing)
     elif not (entry.makes(thing) if is_class else callable(thing) and not entry.subclass):
         raise SettingError(f"{refusal}is {in_words(thing)}")
@@ -452,7 +447,7 @@ def options(factory: Callable[..., Any], supplied: int) -> dict[str, inspect.Par
 @cache
 def _model(factory: Callable[..., Any], supplied: int) -> type[BaseModel]:
     """A pydantic model with the options of a choice as fields."""
-    settings = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    settings = ConfigDict(strict=True, arbitrary_types_allowed=True)
     types: dict[str, Any] = {}
     for key, parameter in options(factory, supplied).items():
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
@@ -529,47 +524,25 @@ def _array_of_file(file: Path) -> np.ndarray:
 
 
 def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **options: Any) -> Any:
-    """What a user's callable makes, checked.
+    """What a user's callable makes, checked, in the form that the suite takes.
 
     Raises:
         SourceError: it raised an error or made something else; with the file and the line.
     """
+    entry = KINDS[kind]
     try:
         result = factory(*supplied, **options)
     except Exception as error:
         if isinstance(error, SourceError) or (isinstance(error, ValueError) and REFUSAL.match(str(error))):
             raise
         raise _located(factory, error) from error
-    entry, wrong = KINDS[kind], ""
-    if kind == "partition":
-        from rollcall.tasks.partitions import Parts, parts_of
-
-        result = parts_of(result, supplied[0]) if isinstance(result, list | tuple) else result
-        wrong = result.fault(len(supplied[0]), supplied[1]) if isinstance(result, Parts) else ""
-    if not entry.fits(result):
-        wrong = f"must return {entry.described}; returned {in_words(result)}"
-    elif kind == "participation":
-        from rollcall.participation import FromObject, Participation
-
-        clients, m = getattr(result, "clients", None), supplied[0].clients
-        if clients is None and not isinstance(result, Participation):
-            clients = m
-        if clients != m:
-            wrong = f"its attribute `clients` is {clients}; must be {m}, as in the task"
-    if wrong:
-        raise SourceError(f"{_place(factory)}{wrong}")
     try:
-        if kind == "model":
-            from rollcall.tasks.supervised import check_model
-
-            check_model(result, *supplied)
-        if kind == "participation" and not isinstance(result, Participation):
-            return FromObject(supplied[0], result)
+        adapted = resolve_name(entry.adapts)(result, *supplied) if entry.adapts else result
     except Exception as error:
-        if kind == "model" and isinstance(error, ValueError):  # of the check
-            raise SourceError(f"{_place(factory)}{error}") from None
         raise _located(factory, error) from error
-    return result
+    if not entry.fits(adapted):
+        raise SourceError(f"{_place(factory)}must return {entry.described}; returned {in_words(result)}")
+    return adapted
 
 
 def _place(factory: Callable[..., Any]) -> str:
@@ -579,5 +552,6 @@ def _place(factory: Callable[..., Any]) -> str:
 
 def _located(factory: Callable[..., Any], error: Exception) -> SourceError:
     """An error of a user's code with its file and line; an error that names a setting keeps its own words."""
-    said = str(error) if REFUSAL.match(str(error)) else told(error)
-    return SourceError(f"{contributed_line(error) or _place(factory)}{said}")
+    line = contributed_line(error)
+    own_words = REFUSAL.match(str(error)) or (isinstance(error, ValueError) and not line)  # of a check of the suite
+    return SourceError(f"{line or _place(factory)}{error if own_words else told(error)}")

@@ -82,7 +82,7 @@ def _allowed(error: ErrorDetails) -> str:
 
 
 def in_yaml(value: Any) -> str:
-    """A value in an error, as an experiment file has it where that differs from Python: `null`, `true`, `false`."""
+    """A value in an error, as an experiment file has it where that differs from Python: `null`, `true`, `false`, lists."""
     if value is None:
         return "null"
-    return str(value).lower() if isinstance(value, bool) else repr(value)
+    return str(value).lower() if isinstance(value, bool) else repr(list(value) if isinstance(value, tuple) else value)

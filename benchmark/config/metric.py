@@ -173,7 +173,7 @@ def direction_of(name: str, declared: Iterable[Metric] = ()) -> Direction | None
 
 
 def _metrics(value: Any) -> Any:
-    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+    if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
         value = {name: direction_of(name) for name in value}
         for name in [name for name, direction in value.items() if direction is None]:
             raise SettingError(f"{name}: which end is better is not known; write a mapping, such as {{{name}: max}}")

@@ -1,22 +1,36 @@
-"""Optimizers: the local training of the clients, and how the server applies an update."""
+"""Optimizers: the local training of the clients with its schedules, and how the server applies an update."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from math import sqrt
 from typing import Annotated, Any, Literal, TypeAlias
 
+from annotated_types import Gt
 from pydantic import Field, NonNegativeFloat, PlainValidator, PositiveFloat, PositiveInt, model_validator
 
 from rollcall.benchmark.config.base import Settings
 from rollcall.benchmark.config.choice import Choice, read
 from rollcall.benchmark.config.errors import SettingError
 
+
+def constant(t: int) -> float:
+    """1 in every round."""
+    return 1.0
+
+
+def inverse_sqrt(t: int, *, period: Annotated[float, Gt(0)] = 10.0) -> float:
+    """1 / sqrt(t / period + 1), with t in rounds. The FedPBC paper uses it with a period of 10."""
+    return 1 / sqrt(t / period + 1)
+
+
+SCHEDULES: dict[str, Callable[..., float]] = {"constant": constant, "inverse_sqrt": inverse_sqrt}
+"""The factors of the local learning rate in round t."""
+
 ScheduleChoice = Annotated[Choice, PlainValidator(partial(read, "schedule"))]
 
 
 def _batch_size(value: Any) -> int | str:
-    if value == "full":
-        return "full"
-    if isinstance(value, int) and value >= 1:
+    if value == "full" or (type(value) is int and value >= 1):
         return value
     raise ValueError("must be a whole number above 0, or full")
 

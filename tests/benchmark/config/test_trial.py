@@ -8,7 +8,7 @@ import pytest
 from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import digest
-from rollcall.benchmark.config.schedules import constant, inverse_sqrt
+from rollcall.benchmark.config.optimization import constant, inverse_sqrt
 
 TARGETS = np.arange(6.0).reshape(3, 2)
 SPEC = {
@@ -126,10 +126,10 @@ def test_arrays_may_come_from_files_beside(tmp_path):
         ({"local": {"lr": float("inf")}}, "local.lr: inf is not allowed; must be a finite number"),
         ({"local": {"keep_momentum": None}}, "local.keep_momentum: null is not allowed; must be true or false"),
         ({"server": {"betas": 3}}, "server.betas: 3 is not allowed; must be a list"),
-        ({"server": {"betas": [0.9, True]}}, "server.betas: true is not allowed; must be a number"),
-        ({"local": {"steps": True}}, "local.steps: true is not allowed; must be a number"),
-        ({"local": {"steps": "3"}}, "local.steps: '3' is not allowed; must be a number"),
-        ({"local": {"batch_size": True}}, "local.batch_size: true is not allowed; must be a number"),
+        ({"server": {"betas": [0.9, True]}}, "server.betas.1: true is not allowed; must be a number"),
+        ({"local": {"steps": True}}, "local.steps: true is not allowed; must be a whole number"),
+        ({"local": {"steps": "3"}}, "local.steps: '3' is not allowed; must be a whole number"),
+        ({"local": {"batch_size": True}}, "local.batch_size: true is not allowed; must be a whole number above 0, or full"),
         ({"local": {"keep_momentum": 1}}, "local.keep_momentum: 1 is not allowed; must be true or false"),
         ({"local": {"keep_momentum": "yes"}}, "local.keep_momentum: 'yes' is not allowed; must be true or false"),
         ({"server": {"betas": [0, 0, 0]}}, r"server.betas: \[0, 0, 0\] is not allowed; must have 2 or fewer values"),
