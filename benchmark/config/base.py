@@ -55,20 +55,21 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
     Raises:
         SettingError: the file does not exist, is not YAML, or is refused by `parsed`.
     """
-    try:
-        content = parsed(edited(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise SettingError(f"{path}: cannot be read ({error.strerror})") from None
-    except SettingError as error:
-        raise SettingError(f"{path}: {error}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
 
     def beside(leaf: Any) -> Any:
         is_file = isinstance(leaf, str) and leaf.endswith(DATA_FILES) and ":" not in leaf  # else PACKAGE:PATH
         return str(path.parent / leaf) if is_file else leaf
 
-    return mapped(content, beside)
+    try:
+        return mapped(parsed(edited(path.read_text(encoding="utf-8"))), beside)
+    except OSError as error:
+        raise SettingError(f"{path}: cannot be read ({error.strerror})") from None
+    except SettingError as error:
+        raise SettingError(f"{path}: {error}") from None
+    except RecursionError:
+        raise SettingError(f"{path}: is nested too deeply, or an alias holds itself") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
 
 
 def for_pydantic(settings: Mapping[str, Any], model: type[BaseModel], what: str) -> dict[str, Any]:

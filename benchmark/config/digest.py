@@ -22,7 +22,7 @@ from rollcall.benchmark.config.source import (
     address_of,
     identity,
     identity_of_name,
-    portable,
+    is_reachable,
     suite_code,
 )
 from rollcall.benchmark.config.text import dumped, parsed
@@ -239,7 +239,11 @@ class Spec(Settings):
     @property
     def portable(self) -> dict[str, Any]:
         """The settings as written, for `unpack` in another process: objects by their address where one leads there."""
-        return mapped(self._written, lambda leaf: portable(leaf) if _is_object(leaf) else leaf)
+
+        def short(leaf: Any) -> Any:
+            return address_of(leaf) if _is_object(leaf) and is_reachable(leaf) else leaf
+
+        return mapped(self._written, short)
 
     def save(self, folder: Path) -> None:
         """Write trial.yaml, which `Trial.read` reads. Arrays go beside it as .npy files, the user's code to source/."""

@@ -82,7 +82,7 @@ def _allowed(error: ErrorDetails) -> str:
 
 
 def in_yaml(value: Any) -> str:
-    """A value in an error, as an experiment file has it where that differs from Python: `null`, `true`, `false`, lists."""
+    """A value in an error, as an experiment file has it: `null`, `true` and `false`, and a list in brackets."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else repr(list(value) if isinstance(value, tuple) else value)

@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import inspect
+import marshal
 import re
 import sys
 import traceback
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -113,11 +115,10 @@ def _imported(address: str) -> Any:
     except (Exception, SystemExit) as error:
         files = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
         raise SourceError(f"{address}: {contributed_line(error, files)}{told(error)}") from None
-    for part in attribute.split("."):
-        if not hasattr(value, part):
-            raise SettingError(f"name: {address!r} is not allowed; {module_name} does not define {part}")
-        value = getattr(value, part)
-    return value
+    try:
+        return attrgetter(attribute)(value)
+    except AttributeError as error:
+        raise SettingError(f"name: {address!r} is not allowed; {module_name} does not define {error.name}") from None
 
 
 def source_of(value: Any) -> Source:
@@ -146,11 +147,6 @@ def is_reachable(value: Any) -> bool:
     """Whether another process finds an object by its address."""
     thing = plain(value)
     return thing is value and thing.__module__ != "__main__" and ".py:" in address_of(value)
-
-
-def portable(value: Any) -> Any:
-    """An object for another process: its address, or the object itself if no address leads to it."""
-    return address_of(value) if is_reachable(value) else value
 
 
 def refuse_local(value: Any) -> None:
@@ -316,12 +312,7 @@ def _parts_of(value: Any) -> list[Any]:
         return [value.func, value.args, value.keywords]
     if isinstance(value, type):
         return [value.__module__, value.__qualname__]
-    code = getattr(value, "__code__", None)
-    if code is not None:
-        cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
-        return [value.__qualname__, code.co_code, code.co_names, _constants(code), value.__defaults__, cells]
+    if inspect.isfunction(value):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        return [marshal.dumps(value.__code__, 2), value.__defaults__, cells]  # 2: without marks that vary
     return [vars(value)] if hasattr(value, "__dict__") else [type(value).__qualname__]
-
-
-def _constants(code: Any) -> list[Any]:
-    return [_constants(one) if hasattr(one, "co_code") else one for one in code.co_consts]

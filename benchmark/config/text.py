@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 else:
     FastLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-NODES, DEPTH = 1_000_000, 100
-"""The most values that a document may have with its aliases expanded, and the deepest nesting."""
-
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters besides tab and newline. A terminal would obey them."""
 
@@ -32,14 +29,15 @@ EXPONENT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
 
 
 class _Loader(FastLoader):
-    """Refuses a mapping that has a key twice, of which plain YAML would take the last value, and hostile documents."""
+    """Refuses a mapping that has a key twice, of which plain YAML would take the last value, and control characters."""
 
-    def get_single_node(self) -> yaml.Node | None:
-        node = super().get_single_node()
-        sizes: dict[int, float] = {}
-        if node is not None and _size(node, sizes) > max(NODES, len(sizes)):
-            raise SettingError(f"its aliases expand to more than {NODES:,} values, or to themselves; remove them")
-        return node
+    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+        if found := CONTROL.search(node.value):
+            line = node.start_mark.line + 1
+            raise SettingError(
+                f"line {line}: the control character {found[0]!r} is not allowed; must be printable text"
+            )
+        return super().construct_scalar(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         lines: dict[Any, int] = {}
@@ -51,26 +49,6 @@ class _Loader(FastLoader):
                 raise SettingError(f"line {line}: {key!r} is already set in line {lines[key]}; remove one of the two")
             lines[key] = line
         return super().construct_mapping(node, deep)
-
-
-def _size(node: yaml.Node, sizes: dict[int, float], depth: int = 0) -> float:
-    """The number of values below a node with aliases expanded; infinite if it holds itself. Sizes are by node.
-
-    Raises:
-        SettingError: too deep nesting, or a control character; names the line.
-    """
-    if id(node) in sizes:
-        return sizes[id(node)]
-    line = f"line {node.start_mark.line + 1}"
-    if depth > DEPTH:
-        raise SettingError(f"{line}: is nested too deeply; must have at most {DEPTH} levels")
-    if isinstance(node, yaml.ScalarNode) and (found := CONTROL.search(node.value)):
-        raise SettingError(f"{line}: the control character {found[0]!r} is not allowed; must be printable text")
-    sizes[id(node)] = math.inf
-    below = () if isinstance(node, yaml.ScalarNode) else node.value
-    parts = (part for entry in below for part in (entry if isinstance(entry, tuple) else (entry,)))
-    sizes[id(node)] = 1 + sum(_size(part, sizes, depth + 1) for part in parts)
-    return sizes[id(node)]
 
 
 class _Dumper(yaml.SafeDumper):
@@ -86,7 +64,7 @@ def parsed(text: str) -> Any:
 
     Raises:
         yaml.YAMLError: it is not YAML.
-        SettingError: a mapping has a key twice; control characters; aliases that expand without bound.
+        SettingError: a mapping has a key twice, or a control character.
     """
     return yaml.load(text, _Loader)
 

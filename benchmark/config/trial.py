@@ -17,7 +17,6 @@ ParticipationChoice = Annotated[Choice, PlainValidator(partial(read, "participat
 AlgorithmChoice = Annotated[Choice, PlainValidator(partial(read, "algorithm"))]
 MetricChoice = Annotated[Choice, PlainValidator(partial(read, "metric"))]
 
-
 By: TypeAlias = Literal["class", "client", "availability"]
 """What defines the groups of samples that are measured."""
 
@@ -58,9 +57,7 @@ class Evaluation(Settings):
 
     def splits_at(self, t: int, rounds: int) -> tuple[str, ...] | None:
         """The splits that are measured after t rounds; None for all."""
-        if self.last is not None and self.last.splits is not None and self.among_last(t, rounds):
-            return self.last.splits
-        return self.splits
+        return (self.last.splits if self.last and self.among_last(t, rounds) else None) or self.splits
 
     def among_last(self, t: int, rounds: int) -> bool:
         """Whether round t is one of the last rounds."""
@@ -73,9 +70,8 @@ class Evaluation(Settings):
 
     def due(self, t: int, rounds: int) -> bool:
         """Whether the model is measured after t rounds."""
-        if t in (0, rounds) or t in self.at or t % self.every == 0:
-            return True
-        return self.last is not None and self.among_last(t, rounds) and t % self.last.every == 0
+        every = self.step if self.among_last(t, rounds) else self.every
+        return t in (0, rounds) or t in self.at or t % self.every == 0 or t % every == 0
 
 
 class Numerics(Settings):
