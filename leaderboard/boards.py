@@ -16,20 +16,20 @@ from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import cells, key_of, planned_rounds, searches
 from rollcall.leaderboard.comparison import against as differences
 from rollcall.leaderboard.comparison import overall as over_conditions
-from rollcall.leaderboard.comparison import overall_table
+from rollcall.leaderboard.comparison import overall_table, versions
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
-from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure
+from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, variants_figure
 from rollcall.leaderboard.plots.figure import FORMATS, Figure
 from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run, own
-from rollcall.leaderboard.tables import long_rows, ranking_table
+from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,9 @@ class Board:
 
     Attributes:
         experiment: that it shows.
-        title: of the table.
-        table: of the experiment.
+        title, table, figure: of the experiment.
         claims: of its experiment; none for a ranking.
-        data: rows, claims and provenance, for `--json`.
-        figure: of the experiment.
+        data: rows, claims (those of variants too) and provenance, for `--json`.
         stem: of the names of the files.
     """
 
@@ -182,9 +180,8 @@ def _sources(runs: Sequence[Run], store: Path) -> str:
 class NoRuns(SettingError):
     """An experiment has no finished run in a store."""
 
-    def __init__(self, experiment: PaperExperiment, store: Path, variants: Sequence[str] = ()) -> None:
-        of_variants = f" (of its variants: {', '.join(f'--variant {name}' for name in variants)})" if variants else ""
-        super().__init__(f"experiment: {experiment.name!r} has no finished run in {store}{of_variants}")
+    def __init__(self, experiment: PaperExperiment, store: Path) -> None:
+        super().__init__(f"experiment: {experiment.name!r} has no finished run in {store}")
 
 
 def _not_measured(metrics: Sequence[Metric], runs: Sequence[Run]) -> SettingError:
@@ -199,33 +196,40 @@ def _provenance(experiment: PaperExperiment, runs: Sequence[Run]) -> dict[str, A
 
 
 def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: str | None = None) -> Board:
-    """The paper's table and claims.
+    """The paper's table and claims; the table of its variants, named, if only these were run.
 
     Own runs that are shorter or fewer than the kept ones are not part of the table; the notes count them.
 
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
-    one, metrics = Judged(experiment, runs), experiment.report.metrics
-    runs = [run for cell in one.ran for run in cell.runs.values()]
+    one, metrics, numbers = Judged(experiment, runs), experiment.report.metrics, printed(experiment)
+    of_variants = {name: variant.ran for name, variant in one.variants.items() if variant.ran}
+    ran = one.ran or versions(of_variants)
+    runs = [run for cell in ran for run in cell.runs.values()]
     if not runs:
-        raise NoRuns(experiment, store, [name for name, variant in one.variants.items() if variant.ran])
+        raise NoRuns(experiment, store)
     if not any(run.has(metric) for run in runs for metric in metrics):
         raise _not_measured(metrics, runs)
+    table = one.table if one.ran else paper_table(experiment, ran, numbers)
     notes = [_sources(runs, store)]
     beside = [replace(cell, runs=cell.shorter_own_runs) for cell in one.cells if cell.shorter_own_runs]
     if beside:
         notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")
-    if len(one.ran) < len(one.cells):
-        shared = set.intersection(*({*cell.labels.values()} for cell in one.ran)) - {""}
-        of = f", all of {', '.join(sorted(shared))}" if shared else ""
-        notes.append(f"{len(one.ran)} of {counted(len(one.cells), 'cell')} run{of}")
-    rows = long_rows([*one.cells, *beside], metrics, experiment.report.last_rounds, printed(experiment))
+    if not one.ran:
+        notes.append(f"no run with the paper's settings; shown: variants {', '.join(of_variants)}")
+    elif len(ran) < len(one.cells):
+        notes.append(f"{len(ran)} of {counted(len(one.cells), 'cell')} run")
+    figure = paper_figure(experiment, ran, x or "") if one.ran else variants_figure(experiment, of_variants)
     return Board(
         experiment=experiment,
         title=f"{experiment.title} ({experiment.source})",
-        table=replace(one.table, caption="; ".join([one.table.caption, *notes])),
+        table=replace(table, caption="; ".join([table.caption, *notes])),
         claims=one.claims,
-        data={"rows": rows, "claims": claims_json(one.claims), "provenance": _provenance(experiment, runs)},
-        figure=paper_figure(experiment, one.ran, x or ""),
+        data={
+            "rows": long_rows([*ran, *beside], metrics, experiment.report.last_rounds, numbers),
+            "claims": claims_json(one.told),
+            "provenance": _provenance(experiment, runs),
+        },
+        figure=figure,
     )

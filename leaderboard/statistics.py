@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import scipy
 from jaxtyping import Bool, Float
+from scipy.special import stdtrit
 
 from rollcall.leaderboard.paper.quantities import FEWEST
 
@@ -137,7 +138,7 @@ def interval(
     with np.errstate(invalid="ignore"):  # infinite scores
         deviations = without - without.mean(axis=0)
     error = np.sqrt((deviations**2).sum(axis=0) * (len(seeds) - 1) / len(seeds))
-    half = scipy.stats.t.ppf((1 + level) / 2, len(seeds) - 1) * error
+    half = stdtrit(len(seeds) - 1, (1 + level) / 2) * error
     return value, value - half, value + half
 
 

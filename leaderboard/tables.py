@@ -76,7 +76,8 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     """The table as the paper lays it out: the report's `columns` across, the other axes that vary down the side.
 
     If the paper prints a number, it stands beside the measured one, with the difference where the runs have all rounds.
-    A metric that the paper prints for other cells only is left out. There is at least one cell.
+    A metric that the paper prints for other cells only is left out. There is at least one cell. Of an axis of the
+    experiment on which all cells have one label, the caption says which.
     """
     report, last_rounds = experiment.report, experiment.report.last_rounds
     axes = dict.fromkeys(axis for cell in cells for axis in cell.labels)
@@ -109,11 +110,14 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         names = [label_name(axis, label) for axis, label in zip(across, head, strict=True) if label]
         measured = Column(" ".join([*filter(None, head), metric.head]), group=f"{head} {metric.name}")
         measured = replace(measured, named=" ".join([*names, metric.head]))
-        beside = ("paper", "diff") if metric in compared else ()
+        beside = ("printed", "less printed") if metric in compared else ()
         columns += [measured, *(replace(measured, title=title, named="") for title in beside)]
     columns += [Column("seeds", group=SIZE), Column("rounds", group=SIZE)]
     columns += [Column("runs", words=True, group=SIZE)] if mixed else []
     parts = [*_how(cells, metrics, last_rounds), "seeds and rounds: done of planned"]
+    several = [axis for axis, labels in experiment.shown.items() if len(labels) > 1 and axis not in varying]
+    single = [label_name(axis, label) for axis in several if (label := cells[0].labels.get(axis))]
+    parts += [f"all rows: {', '.join(single)}"] if single else []
     among = {one.among for one in numbers if one.metric in metrics and any(one.of(cell.labels) for cell in cells)}
     parts += [
         f"*: one number for {' and '.join(labels)} in our copy; whose it is, is not known"

@@ -51,8 +51,7 @@ class PlaceResult:
         labels: of the place, without those that all places of the claim share.
         quantity: the claim's quantity; None if a cell was not run, diverged or does not cover the window.
         verdict: on the direction that the statement says.
-        size: on the number that the paper prints.
-        printed: this number; None if there is none.
+        size: on the number that the paper prints, `printed`.
         diverged: number of runs of the cells that diverged.
         seeds: number of seeds of both cells.
         reached: rounds of both cells, and how many are planned.
@@ -99,8 +98,14 @@ class ClaimResult:
     @property
     def verdict(self) -> Verdict:
         """The verdict over all readings, or over all places; of a false formula `erratum`."""
-        found = self._over_readings if self.readings else self._over_places
+        found = self._over_readings if self.readings else self._over(self.places)
         return "erratum" if self.claim.erratum and found == "contradicted" else found
+
+    @property
+    def word(self) -> str:
+        """The verdict as lists show it: of a claim whose places were run in part, what these say, `, partly run`."""
+        ran = [place for place in self.places if place.verdict not in OPEN]
+        return f"{self._over(ran)}, partly run" if ran and not self.readings and self.verdict in OPEN else self.verdict
 
     @property
     def _over_readings(self) -> Verdict:
@@ -123,15 +128,14 @@ class ClaimResult:
         is_open = any(verdict not in DECIDED for verdict in of_paper.values())
         return "undecided" if differ or is_open else weakest(decided)
 
-    @property
-    def _over_places(self) -> Verdict:
-        """The verdict over all places whose data exist.
+    def _over(self, places: Sequence[PlaceResult]) -> Verdict:
+        """The verdict over places, of those whose data exist.
 
         Of k places one is more likely to be contradicted by chance. So for this their intervals have a higher level,
         1 - (1 - level) / k instead of `level` (Bonferroni).
         """
-        verdicts = [place.verdict for place in self.places]
-        contradicted = [place.quantity for place in self.places if place.verdict == "contradicted"]
+        verdicts = [place.verdict for place in places]
+        contradicted = [place.quantity for place in places if place.verdict == "contradicted"]
         if any(quantity and within(self.claim, quantity, self.strict) == "contradicted" for quantity in contradicted):
             return "contradicted"
         return weakest("undecided" if verdict == "contradicted" else verdict for verdict in verdicts)
@@ -150,24 +154,24 @@ class ClaimResult:
         """
         if self.readings or self.verdict != "undecided" or any(place.diverged for place in self.places):
             return None
-        quantities = [place.quantity for place in self.places if isinstance(place.quantity, Estimate)]
-        least, most = self.claim.least, self.claim.most
-        against = [(quantity, least) for quantity in quantities if least is not None and quantity.mean < least]
-        against += [(quantity, most) for quantity in quantities if most is not None and quantity.mean > most]
+        estimates = [(place, place.quantity) for place in self.places if isinstance(place.quantity, Estimate)]
+        bounds = [(bound, sign) for bound, sign in ((self.claim.least, 1), (self.claim.most, -1)) if bound is not None]
+        against = [(of, bound) for _, of in estimates for bound, sign in bounds if sign * of.mean < sign * bound]
         if against:
-            counts = [quantity.seeds_to_exclude(bound, level=self.strict) for quantity, bound in against]
+            counts = [of.seeds_to_exclude(bound, level=self.strict) for of, bound in against]
             return min((count for count in counts if count is not None), default=None)
-        open_places = [place.quantity for place in self.places if place.verdict in UNDECIDED]
-        undecided = [quantity for quantity in open_places if isinstance(quantity, Estimate)]
+        undecided = [of for place, of in estimates if place.verdict in UNDECIDED]
         power = 0.8 ** (1 / max(1, len(undecided)))  # of each place
-        bounds = [bound for bound in (least, most) if bound is not None]
-        counts = [quantity.seeds_to_exclude(bound, power, self.level) for quantity in undecided for bound in bounds]
+        counts = [of.seeds_to_exclude(bound, power, self.level) for of in undecided for bound, _ in bounds]
         return None if None in counts else max((count for count in counts if count is not None), default=None)
 
 
 UNDECIDED: tuple[Verdict, ...] = ("undecided", "no difference that matters")
 
 DECIDED: tuple[Verdict, ...] = ("holds", "contradicted", "no difference that matters")
+
+OPEN: tuple[Verdict, ...] = ("too short", "not run", "data missing")
+"""Verdicts on places for which runs are missing."""
 
 ORDER: tuple[Verdict, ...] = (
     "erratum",
@@ -202,12 +206,10 @@ def check_claim(
     variant: Callable[[str], Results] | None = None,
     identified: ClaimResult | None = None,
 ) -> ClaimResult:
-    """Decide a claim, under each of its readings if it has some.
+    """Decide a claim of an experiment, or of its variant, by its cells, under each of its readings if it has some.
 
     Args:
-        claim: of an experiment, or of its variant.
-        experiment: for the default metric, the last rounds and the size that decides.
-        cells: of the experiment.
+        claim, experiment, cells: the experiment has the default metric, the last rounds and the size that decides.
         variant: gives a variant of the experiment by name; needed if a reading names one.
         identified: the result of the claim whose printed number identifies the paper's data; without it no reading is
             known to have other data. A claim with `identifies` is this claim itself.
@@ -220,16 +222,12 @@ def check_claim(
         under = claim.model_copy(update={"where": claim.where | reading.where, "erratum": ""})
         readings[name] = _decide(under, own, its_cells)
     by_number = readings if claim.identifies else identified.readings if identified else {}
-    misses = {name for name, result in by_number.items() if name in readings and _misses(result)}
+    differs = {name for name, of in by_number.items() if any(place.size == "differs" for place in of.places)}
     places = [replace(place, reading=name) for name, result in readings.items() for place in result.places]
     first = next(iter(readings.values()))
     unmeasured = tuple(dict.fromkeys(metric for result in readings.values() for metric in result.unmeasured))
-    return ClaimResult(claim, first.metric, tuple(places), first.level, unmeasured, readings, frozenset(misses))
-
-
-def _misses(result: ClaimResult) -> bool:
-    """Whether a printed number was judged, and is outside the interval of the measured one somewhere."""
-    return any(place.size == "differs" for place in result.places)
+    misses = frozenset(differs & readings.keys())  # their printed number is outside the interval somewhere
+    return ClaimResult(claim, first.metric, tuple(places), first.level, unmeasured, readings, misses)
 
 
 def _decide(claim: Claim, experiment: PaperExperiment, cells: Sequence[Cell]) -> ClaimResult:

@@ -1,17 +1,16 @@
-"""What reproduced: a front page, a page of every testable statement for each paper, and a page for each experiment.
+"""Experiments judged by their results, the papers' statements and core messages, REPRODUCTION.md and FINDINGS.md.
 
-All pages follow from kept results alone.
+Both pages follow from kept results alone. The pages of single experiments and statements are on the site.
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import AfterValidator, Field
@@ -21,6 +20,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.comparison import VERSION, Comparison, pairs, versions
+from rollcall.leaderboard.names import label_name
 from rollcall.leaderboard.paper.claims import (
     DECIDED,
     ORDER,
@@ -32,40 +32,23 @@ from rollcall.leaderboard.paper.claims import (
     round_reached,
     weakest,
 )
-from rollcall.leaderboard.paper.counts import (
-    Kind,
-    Told,
-    by_chance,
-    is_trained,
-    kind_of,
-    of_papers,
-    reworded,
-    tally,
-)
+from rollcall.leaderboard.paper.counts import PAPERS, Told, claim_counts, decided, of_papers, tally
 from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment
 from rollcall.leaderboard.paper.quantities import FEWEST, Quantity, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
-from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, tally_of, unit_of
-from rollcall.leaderboard.render import Column, Entry, Table, markdown
+from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, tally_of, unit_of, words
+from rollcall.leaderboard.render import Column, Entry, Table
 from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.leaderboard.tables import paper_table
 
-NAME = "REPRODUCTION.md"
-FOLDER = "reproduction"
-PICTURE = "figures/printed.svg"
-MESSAGES = Path(__file__).parents[1] / "core_messages.yaml"
-STATEMENTS = Path(__file__).parents[1] / "statements.yaml"
+HERE = Path(__file__).parents[1]
+NAME, FINDINGS, PICTURE = "REPRODUCTION.md", "FINDINGS.md", "figures/printed.svg"
+MESSAGES, STATEMENTS = HERE / "core_messages.yaml", HERE / "statements.yaml"
+
+SITE = ""
+"""The address of the published site, with a slash at its end. While it is empty, Markdown names pages instead."""
 
 SETTLED: tuple[Verdict, ...] = (*DECIDED, "erratum", "not testable")
-
-WORDS = 25
-"""Most words of the reason of a core message."""
-
-PAPERS = {"PBC": "FedPBC", "SUN": "Debiased FedAvg", "FOC": "FOCUS", "CAF": "CA-Fed", "HAR": "Spatial correlation"}
-"""The papers by the first part of their statements' ids."""
-
-FOLDERS = {"fedpbc": "PBC", "sun": "SUN", "focus": "FOC", "ca_fed": "CAF", "harrak": "HAR"}
-"""The first parts by the papers' folders of experiments."""
 
 PAGES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -74,7 +57,6 @@ PAGES = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-PAGES.filters["line"] = lambda text: " ".join(text.split())
 
 
 def _paper(prefix: str) -> str:
@@ -84,8 +66,8 @@ def _paper(prefix: str) -> str:
 
 
 def _short(text: str) -> str:
-    if len(text.split()) > WORDS:
-        raise ValueError(f"has {len(text.split())} words; must have at most {WORDS}")
+    if len(text.split()) > 25:
+        raise ValueError(f"has {len(text.split())} words; must have at most 25")
     return text
 
 
@@ -119,16 +101,43 @@ class Statement(Settings):
     verdict: Literal["not testable"] | None = None
 
 
+class Sentence(Settings):
+    """A sentence of `findings.yaml`, and the verdicts that it rests on: by experiment, by the number of the claim."""
+
+    says: str
+    rests: dict[str, dict[int, Verdict]] = Field({})
+
+
+class Finding(Sentence):
+    """The main sentence of an experiment, and what its rates were searched with; empty if they were not."""
+
+    search: str = ""
+
+
+class Advice(Sentence):
+    """What to use (`says`) if the clients are like this, and on which task, or by which theory, that was shown."""
+
+    clients: str
+    basis: str
+
+
+class Findings(Settings):
+    """The content of `findings.yaml`: findings by experiment, checks by another route, the guide and its limits."""
+
+    findings: dict[str, Finding]
+    checks: tuple[Sentence, ...]
+    guide: tuple[Advice, ...]
+    limits: tuple[Sentence, ...]
+
+    @classmethod
+    def read(cls) -> "Findings":
+        """The findings of the suite."""
+        return validated(cls, load_yaml(HERE / "findings.yaml"))
+
+
 @dataclass(frozen=True)
 class ToldMessage:
-    """A core message with its verdict and its numbers as text.
-
-    Attributes:
-        message: of a paper.
-        verdict: of its claims.
-        printed, measured: numbers of one place; empty if there is none.
-        size: seeds and rounds of the measured number; empty if there is none.
-    """
+    """A core message with its verdict and its numbers as text, empty if there are none; `size`: seeds and rounds."""
 
     message: Message
     verdict: Verdict
@@ -139,12 +148,7 @@ class ToldMessage:
 
 @dataclass(frozen=True)
 class Judged:
-    """An experiment, or a variant of one, judged by its results.
-
-    Attributes:
-        experiment: of a paper.
-        runs: those of its variants included.
-    """
+    """An experiment, or a variant of one, judged by its runs, which include those of its variants."""
 
     experiment: PaperExperiment
     runs: Sequence[Run]
@@ -168,13 +172,9 @@ class Judged:
         def variant(name: str) -> Results:
             return self.variants[name].experiment, self.variants[name].cells
 
-        return check_claim(claim, self.experiment, self.cells, variant, self._identified(claim.data))
-
-    def _identified(self, data: str) -> ClaimResult | None:
-        """The `identifying` result of an experiment; of another one than this it is judged by kept results alone."""
-        if not data:
-            return None
-        return (self if data == self.experiment.name else kept(data)).identifying
+        # The experiment that identifies the data, if it is another one than this, is judged by kept results alone.
+        of = self if claim.data == self.experiment.name else kept(claim.data) if claim.data else None
+        return check_claim(claim, self.experiment, self.cells, variant, of.identifying if of else None)
 
     @cached_property
     def identifying(self) -> ClaimResult | None:
@@ -194,25 +194,27 @@ class Judged:
 
     @cached_property
     def apart(self) -> dict[str, "Judged"]:
-        """The variants with runs of their own in cells of which the paper's version has no runs."""
+        """The variants with runs of their own that have no cell to compare in the paper's version."""
         of_paper = {digest for cell in self.ran for digest in cell.trials}
         own = {name: {digest for cell in one.ran for digest in cell.trials} for name, one in self.variants.items()}
-        return {
-            name: self.variants[name]
-            for name, digests in own.items()
-            if not digests <= of_paper and not self.changes[name].rows
-        }
+        alone = [name for name, digests in own.items() if not digests <= of_paper and not self.changes[name].rows]
+        return {name: self.variants[name] for name in alone}
 
     @property
-    def others(self) -> list[ClaimResult]:
-        """The results of its variants' claims."""
-        return [result for variant in self.variants.values() for result in variant.claims]
+    def variant_tables(self) -> dict[str, Table]:
+        """The table of each variant that was run: what it changes, or its own if there is nothing to compare with."""
+        tables = self.changes | {name: variant.table for name, variant in self.apart.items()}
+        return {name: table for name, table in tables.items() if table.rows}
 
     @property
     def told(self) -> list[Told]:
-        """All results, each with its experiment and its variant."""
-        of = {"": self, **self.variants}
-        return [(self.experiment, variant, result) for variant, one in of.items() for result in one.claims]
+        """All results, those of its variants last."""
+        of = {self.experiment.variant: self, **self.variants}
+        return [
+            Told(self.experiment, variant, number, result)
+            for variant, one in of.items()
+            for number, result in enumerate(one.claims, 1)
+        ]
 
     @cached_property
     def table(self) -> Table:
@@ -227,61 +229,63 @@ def kept(name: str) -> Judged:
     return Judged(experiment, unarchive(experiment.home))
 
 
-def reproduction(all_judged: Sequence[Judged]) -> dict[str, str]:
-    """The text of every page by its path: `REPRODUCTION.md`, one for each paper, and one for each experiment."""
-    told = [one for judged in all_judged for one in judged.told]
-    found = _by_statement(all_judged)
-    every = [(one, found.get(one.id, [])) for one in statements()]
-    decided = {one.id: verdict for one, own in every if (verdict := one.verdict or _verdict(own))}
-    titles = {prefix: f"[{paper}]({FOLDER}/statements/{prefix}.md)" for prefix, paper in PAPERS.items()}
-    coverage = []
-    for prefix, title in {**titles, "": "all"}.items():
-        of = [verdict for name, verdict in decided.items() if name.startswith(prefix)]
-        settled = sum(verdict in SETTLED for verdict in of)
-        coverage.append([title, sum(one.id.startswith(prefix) for one, _ in every), settled, *tally(of)])
-    told_messages = messages(told)
-    front = PAGES.get_template("front.md").render(
-        messages=told_messages, message_counts=tally_of(one.verdict for one in told_messages),
-        coverage=coverage, counts=claim_counts(told), experiments=all_judged,
-        papers=PAPERS, verdicts=VERDICTS, order=ORDER, picture=PICTURE, folder=FOLDER,
-        reworded=reworded(told), by_chance=by_chance(told),
-    )  # fmt: skip
-    page, pages = PAGES.get_template("statements.md"), {NAME: front}
-    judged = [(one, [line for _, line in own], decided.get(one.id)) for one, own in every]
-    for prefix, paper in PAPERS.items():
-        of_paper = [one for one in judged if one[0].id.startswith(prefix)]
-        pages[f"{FOLDER}/statements/{prefix}.md"] = page.render(paper=paper, statements=of_paper)
-    return pages | {f"{FOLDER}/{one.experiment.name}.md": _page(one) for one in all_judged}
-
-
-def _verdict(own: Sequence[tuple[Verdict | None, str]]) -> Verdict | None:
-    """The verdict of a statement over its claims; None if it has none of the paper."""
-    verdicts = [verdict for verdict, _ in own if verdict]
-    return weakest(verdicts) if verdicts else None
-
-
-def claim_counts(told: Sequence[Told]) -> list[list[int | str]]:
-    """Rows of claims by verdict: of each paper, of all, apart for trained figures and theory, and of other kinds."""
-    own = of_papers(told)
-    rows: dict[str, list[Told]] = {
-        paper: [one for one in own if (one[2].claim.statement or "").startswith(prefix)]
-        for prefix, paper in PAPERS.items()
-    }
-    rows["all of the papers"] = own
-    rows["- figures and tables with training"] = [one for one in own if is_trained(one[0], one[2].claim)]
-    rows["- theory"] = [one for one in own if not is_trained(one[0], one[2].claim)]
-    for kind in get_args(Kind)[1:]:
-        rows[kind] = [one for one in told if kind_of(one[1], one[2].claim) == kind]
-    return [[title, *tally(result.verdict for _, _, result in listed)] for title, listed in rows.items()]
-
-
 def statements() -> list[Statement]:
     """The testable statements of the papers."""
     return [validated(Statement, content) for content in load_yaml(STATEMENTS)]
 
 
+def stated(told: Sequence[Told]) -> list[tuple[Statement, list[Told], Verdict | None]]:
+    """Each statement with its claims and its verdict; None if it has neither claims of the paper nor a verdict."""
+    found = []
+    for one in statements():
+        own = [claim for claim in told if claim.result.claim.statement == one.id]
+        verdicts = [claim.result.verdict for claim in of_papers(own)]  # a sentence counts once
+        found.append((one, own, one.verdict or (weakest(verdicts) if verdicts else None)))
+    return found
+
+
+def coverage(told: Sequence[Told]) -> list[list[int | str]]:
+    """Rows of statements: of each paper and of all how many there are, how many are settled, and a count by verdict."""
+    every, rows = stated(told), []
+    for prefix, title in {**PAPERS, "": "all"}.items():
+        own = [verdict for one, _, verdict in every if one.id.startswith(prefix)]
+        known = [verdict for verdict in own if verdict]
+        rows.append([title, len(own), sum(verdict in SETTLED for verdict in known), *tally(known)])
+    return rows
+
+
+def reproduction(all_judged: Sequence[Judged]) -> str:
+    """The text of REPRODUCTION.md."""
+    told = [one for judged in all_judged for one in judged.told]
+    listed = messages(told)
+    return PAGES.get_template("front.md").render(
+        messages=listed, message_counts=tally_of(one.verdict for one in listed),
+        coverage=coverage(told), counts=claim_counts(told), decided=decided(told),
+        papers=PAPERS, verdicts=VERDICTS, order=ORDER, picture=PICTURE, site=SITE,
+    )  # fmt: skip
+
+
+def findings(all_judged: Sequence[Judged]) -> str:
+    """The text of FINDINGS.md."""
+    content, own = Findings.read(), {one.experiment.name: one for one in all_judged}
+
+    def rests(sentence: Sentence) -> str:
+        """The claims that a sentence rests on, as links where the site has an address."""
+        pairs = [(name, number) for name, numbers in sentence.rests.items() for number in numbers]
+        page = f"{SITE}experiments/findings/{{0}}.html#claim-{{1}}"
+        form = f"[{{0}} {{1}}]({page})" if SITE else "{0} {1}"
+        return ", ".join(form.format(*pair) for pair in pairs)
+
+    shown = [
+        (name, finding, one, claims_list(one.claims), [run for cell in one.ran for run in cell.runs.values()])
+        for name, finding in content.findings.items()
+        if (one := own.get(f"findings/{name}")) is not None
+    ]
+    return PAGES.get_template("findings.md").render(told=content, shown=shown, origin=origin, rests=rests)
+
+
 def agreement(experiment: PaperExperiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
-    """Lines: how many printed numbers agree with the measured ones, and those that differ.
+    """How many printed numbers agree with the measured ones, then a line for each that differs; empty without any.
 
     Only cells with all rounds and at least three seeds are judged. A number agrees if it is within the interval,
     widened by the paper's standard deviation.
@@ -298,11 +302,9 @@ def agreement(experiment: PaperExperiment, measured: Sequence[Cell], numbers: Se
         verdicts["agree" if agrees else "differ"] += 1
         if not agrees:
             text = interval(quantity, metric)
-            differing.append(f"- {cell.where}, {metric.name}: {text}, printed {metric.text(value)}")
-    if not verdicts:
-        return []
-    tally = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-    return [f"Printed numbers: {tally}.", "", *differing, *([""] if differing else [])]
+            differing.append(f"{cell.where}, {metric.name}: {text}, printed {metric.text(value)}")
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    return [f"Printed numbers: {counts}.", *differing] if verdicts else []
 
 
 def printed_beside(
@@ -320,87 +322,27 @@ def printed_beside(
             yield cell, metric, number, quantity
 
 
-def variant_tables(one: Judged) -> dict[str, Table]:
-    """The table of each variant that was run: what it changes, or its own table if there is nothing to compare with."""
-    tables = one.changes | {name: variant.table for name, variant in one.apart.items()}
-    return {name: table for name, table in tables.items() if table.rows}
-
-
-def variants(one: Judged) -> list[str]:
-    """Lines: for each variant that was run, what it changes and its claims."""
-    lines = []
-    for name, table in variant_tables(one).items():
-        lines += [f"`{name}`: {' '.join(one.experiment.variants[name].about.split())}", "", markdown(table)]
-        claims = one.variants[name].claims
-        lines += [*claims_list(claims, why=True), ""] if claims else []
-    return lines
-
-
 def messages(told: Sequence[Told]) -> list[ToldMessage]:
     """The core messages of the papers, each with the first verdict in `ORDER` of its claims, and with its numbers."""
-    listed = [validated(Message, content) for content in load_yaml(MESSAGES)]
-    own = [result for _, _, result in of_papers(told)]
-    return [_told(one, own) for one in listed]
+    own = [one.result for one in of_papers(told)]
+    return [_told(validated(Message, content), own) for content in load_yaml(MESSAGES)]
 
 
 def _told(message: Message, results: Sequence[ClaimResult]) -> ToldMessage:
     """A core message with the numbers of the first place of its `number` that has the labels and the reading."""
     verdict = weakest(result.verdict for result in results if result.claim.statement in message.statements)
-    places = (
-        (result, place)
-        for result in results
-        for place in result.places
-        if place.quantity is not None
-        and result.claim.statement == message.number
-        and (not message.reading or place.reading == message.reading)
-        and message.place.items() <= place.labels.items()
-    )
-    result, place = next(places, (None, None))
-    if result is None or place is None or place.quantity is None:
-        return ToldMessage(message, verdict)
-    unit = unit_of(result)
-    points = (" points" if result.claim.minus is not None else " %") if unit.percent else ""
-    rounds = f", {place.reached[0]:,} of {place.reached[1]:,} rounds" if place.reached[0] < place.reached[1] else ""
-    return ToldMessage(
-        message,
-        verdict,
-        "" if place.printed is None else f"{unit.text(place.printed)}{points}",
-        f"{interval(place.quantity, unit, result.level)}{points}{MARK * place.searched}",
-        f"{counted(place.seeds, 'seed')}{rounds}",
-    )
-
-
-def _by_statement(all_judged: Sequence[Judged]) -> dict[str, list[tuple[Verdict | None, str]]]:
-    """Verdicts and lines of the papers' claims; a line links to the claim's details.
-
-    The verdict is None for a claim that is judged again under released code: a sentence counts once.
-    """
-    found: dict[str, list[tuple[Verdict | None, str]]] = {}
-    for one in all_judged:
-        lines = [*claims_list(one.claims), *claims_list(one.others)]
-        for line, (_, variant, result) in zip(lines, one.told, strict=True):
-            number, text = line.split(". ", 1)
-            link = f"[{one.experiment.name}](../{one.experiment.name}.md{'' if variant else f'#{number}'})"
-            verdict = result.verdict if kind_of(variant, result.claim) == "of the papers" else None
-            under = "" if verdict else f"(by `{variant}`) "
-            found.setdefault(result.claim.statement or "", []).append((verdict, f"{link} {under}{text}"))
-    return found
-
-
-def _page(one: Judged) -> str:
-    """The page of one experiment: its claims, findings, table and figure, and the settings that need an explanation."""
-    experiment = one.experiment
-    text = PAGES.get_template("experiment.md").render(
-        one=one,
-        experiment=experiment,
-        claims=[re.sub(r"^(\d+)\. ", r'\1. <a id="\1"></a>', line) for line in claims_list(one.claims, why=True)],
-        table=markdown(one.table) if one.ran else "",
-        agreement=agreement(experiment, one.ran, printed(experiment)),
-        variants=variants(one),
-        origin=origin([run for cell in one.ran for run in cell.runs.values()]),
-        overrides=overrides(experiment),
-    )
-    return f"{text.rstrip()}\n"
+    for result in (one for one in results if one.claim.statement == message.number):
+        for place in result.places:
+            quantity, fits = place.quantity, message.place.items() <= place.labels.items()
+            if quantity is None or not fits or (message.reading and place.reading != message.reading):
+                continue
+            reached, planned = place.reached
+            rounds = f", {reached:,} of {planned:,} rounds" if reached < planned else ""
+            number = "" if place.printed is None else f"{unit_of(result).text(place.printed)}{words(result)}"
+            measured = interval(quantity, unit_of(result), result.level)
+            size = f"{counted(place.seeds, 'seed')}{rounds}"
+            return ToldMessage(message, verdict, number, f"{measured}{words(result)}{MARK * place.searched}", size)
+    return ToldMessage(message, verdict)
 
 
 def origin(runs: Sequence[Run]) -> str:
@@ -433,19 +375,20 @@ def changes(one: Judged, name: str) -> Table:
     Two cells whose equal rounds end where one of them was not evaluated have no row.
     """
     metric, last_rounds = one.experiment.report.metrics[0], one.experiment.report.last_rounds
-    rows: list[list[Entry]] = []
+    settings = "paper's settings"
     both = [
         pair
-        for pair in pairs(versions({"paper": one.cells, name: one.variants[name].cells}), name, "paper")
+        for pair in pairs(versions({settings: one.cells, name: one.variants[name].cells}), name, settings)
         if all(cell.diverged or not math.isnan(cell.mean(metric, last_rounds)) for cell in pair)
     ]
+    rows: list[list[Entry]] = []
     for after, before in both:
         compared = Comparison(after, before, metric, last_rounds).difference
         difference = change(compared, metric) if compared else ""
         means = [metric.text(cell.mean(metric, last_rounds)) for cell in (before, after)]
-        where = ", ".join(label for axis, label in before.labels.items() if label and axis != VERSION)
+        where = ", ".join(label_name(axis, label) for axis, label in before.labels.items() if label and axis != VERSION)
         rows.append([where, *means, difference, len(after.runs), f"{after.rounds_run:,}"])
-    columns = [Column("cell", words=True)]
-    columns += [Column(title) for title in ("paper", name, "change", "seeds", "rounds")]
+    columns = [Column("cell", words=True), *map(Column, (settings, name, "change", "seeds", "rounds"))]
     searched = f"; {SEARCHED}" if any(cell.searched for pair in both for cell in pair) else ""
-    return Table(columns, rows, f"{metric.name}; change: {name} minus paper, with its 95 % interval{searched}")
+    points = " in percentage points" if metric.percent else ""
+    return Table(columns, rows, f"{metric.head}; change: {name} minus {settings}{points}, 95 % interval{searched}")

@@ -4,15 +4,18 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.paper.claims import DECIDED, UNDECIDED, VERDICTS, ClaimResult, PlaceResult, Verdict
-from rollcall.leaderboard.paper.experiment import Cause, Claim
+from rollcall.leaderboard.paper.experiment import Cause
 from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, Quantity
 from rollcall.leaderboard.render import finite
+
+if TYPE_CHECKING:
+    from rollcall.leaderboard.paper.counts import Told
 
 RATIO = Metric("ratio")
 """The quantity of a claim with `over`: a number without a unit."""
@@ -42,7 +45,7 @@ def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
         heads = ("measured ", "printed ") if len(result.places) == 1 else ("", "")
         texts = [f"{head}{text}" for head, text in zip(heads, numbers(result), strict=True) if text]
         told = f": {', '.join(texts)}" if texts else ""
-        lines.append(f"{number}. **{result.verdict}**: {claim.says} ({origin}){told}")
+        lines.append(f"{number}. **{result.word}**: {claim.says} ({origin}){told}")
         if not why:
             continue
         details = _details(result)
@@ -56,7 +59,7 @@ def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
 
 
 def claims_lines(results: Sequence[ClaimResult], width: int) -> list[str]:
-    """A line of this width for each claim: number, verdict, statement (cut to what fits), measured, printed."""
+    """Rows of this width for the claims: number, verdict, statement (in at most two lines), measured, printed."""
     rows = [["", "verdict", "claim (--why: whole, with evidence)", "measured", "printed"]]
     for number, result in enumerate(results, 1):
         measured, printed = numbers(result)
@@ -64,31 +67,36 @@ def claims_lines(results: Sequence[ClaimResult], width: int) -> list[str]:
         if len(result.readings) > 1:
             measured = f"{_holding(result.readings.values())} of {len(result.readings)} readings"
         elif len(result.places) != 1:
-            measured = f"{_holding(result.places)} of {len(result.places)} hold" if result.places else ""
-        verdict = result.verdict.removesuffix(" that matters")
+            ran = [place for place in result.places if place.verdict not in ("not run", "data missing")]
+            measured = f"{_holding(ran)} of {len(ran)} hold" if ran else ""
+        verdict = result.word.removesuffix(" that matters").replace(", partly run", "…")
         rows.append([f"{number}", verdict, result.claim.says.removesuffix("."), measured, printed.partition(" (")[0]])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     widths[2] = max(10, width - sum(widths) + widths[2] - 8)
-    for row in rows:
-        row[2] = textwrap.shorten(row[2], widths[2], placeholder="…")
     sides = [f"{side}{space}" for side, space in zip("><<>>", widths, strict=True)]
-    return ["  ".join(map(format, row, sides)) for row in rows]
+    lines = []
+    for number_, verdict, says, *others in rows:
+        first, *more = textwrap.wrap(says, widths[2], max_lines=2, placeholder="…")
+        lines.append("  ".join(map(format, (number_, verdict, first, *others), sides)))
+        lines += [f"{' ' * (widths[0] + widths[1] + 4)}{line}" for line in more]
+    return lines
 
 
 def _holding(results: Iterable[ClaimResult | PlaceResult]) -> int:
     return sum(one.verdict == "holds" for one in results)
 
 
-def claims_json(results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
+def claims_json(told: "Sequence[Told]") -> list[dict[str, Any]]:
     """One entry for each place of each claim; a value that is not known or not finite is null."""
     entries = []
-    for number, result in enumerate(results, 1):
-        claim = result.claim
+    for one in told:
+        result, claim = one.result, one.result.claim
         for place in result.places:
             low, high = place.quantity.interval(result.level) if place.quantity else (math.nan, math.nan)
             entries.append(
                 {
-                    "claim": number,
+                    "claim": one.number,
+                    "variant": one.variant or None,
                     "statement": claim.statement,
                     "says": claim.says,
                     "section": claim.section,
@@ -117,18 +125,17 @@ def numbers(result: ClaimResult) -> tuple[str, str]:
 
     Of a claim with several readings, the verdicts of the readings.
     """
-    unit = unit_of(result)
     if len(result.readings) > 1:
         return f"{len(result.readings)} readings: {tally_of(one.verdict for one in result.readings.values())}", ""
     if len(result.places) != 1:
-        tally = tally_of(place.verdict for place in result.places)
-        return (tally if len({place.verdict for place in result.places}) > 1 else ""), ""
+        verdicts = [place.verdict for place in result.places]
+        return tally_of(verdicts) if len({*verdicts}) > 1 else "", ""
     (place,) = result.places
     measured = ""
     if place.quantity is not None:
-        measured = f"{interval(place.quantity, unit, result.level)}{unit.percent * ' %'}{MARK * place.searched}"
-    size = {"agrees": " (agrees)", "differs": " (differs)", "not judged": ""}[place.size]
-    return measured, "" if place.printed is None else f"{unit.text(place.printed)}{size}"
+        measured = f"{interval(place.quantity, unit_of(result), result.level)}{words(result)}{MARK * place.searched}"
+    size = "" if place.size == "not judged" else f" ({place.size})"
+    return measured, "" if place.printed is None else f"{unit_of(result).text(place.printed)}{size}"
 
 
 def unit_of(result: ClaimResult) -> Metric:
@@ -136,13 +143,25 @@ def unit_of(result: ClaimResult) -> Metric:
     return RATIO if result.claim.over is not None or result.claim.slope is not None else result.metric
 
 
+def words(result: ClaimResult) -> str:
+    """The unit after a claim's number: ` %`, ` points` (percentage points) of a difference, or nothing."""
+    is_difference = result.claim.minus is not None or result.claim.along is not None
+    return (" points" if is_difference else " %") if unit_of(result).percent else ""
+
+
 def _details(result: ClaimResult) -> list[str]:
     """The quantities behind a verdict, the reasons why it is open, and the history of its wording."""
-    claim, unit = result.claim, unit_of(result)
+    claim = result.claim
     details = [f"erratum; what remains true: {claim.erratum}"] if result.verdict == "erratum" else []
-    if any(result.readings):  # each has its own numbers
-        details += _readings(result)
-        return [*details, *_reworded(claim)]
+    details += _readings(result) if result.readings and any(result.readings) else _evidence(result)
+    if claim.since:
+        details.append(f"reworded on {claim.since}, after a result had been seen; before: {claim.before}")
+    return details
+
+
+def _evidence(result: ClaimResult) -> Iterator[str]:
+    """The quantities behind a verdict, and the reasons why it is open."""
+    claim, unit = result.claim, unit_of(result)
     known = [place for place in result.places if place.quantity is not None]
     if known:
         of_two = {", difference": claim.minus, ", ratio": claim.over, ", step": claim.along}
@@ -152,38 +171,34 @@ def _details(result: ClaimResult) -> list[str]:
         within = " and ".join(f"{text} {unit.text(one)}" for text, one in bounds.items() if one is not None)
         part = ", part of its own final value" if claim.share else ""
         over = "" if claim.quantity == "final" else f", {claim.quantity}"
-        quantity = f"{result.metric.name}{' %' if unit.percent else ''}{over}{part}{relation}, {within}"
-        details.append(f"{quantity}: {_places(known, unit, result.level)}")
+        in_unit = f" in{words(result).replace(' points', ' percentage points')}" if unit.percent else ""
+        quantity = f"{result.metric.name}{over}{part}{relation}{in_unit}, {within}"
+        yield f"{quantity}: {_places(known, unit, result.level)}"
     if result.level > 0.95:
-        details.append(
-            f"intervals of {100 * result.level:.3g} %, as the verdicts were looked at while seeds were added"
-        )
+        yield f"intervals of {100 * result.level:.3g} %, as the verdicts were looked at while seeds were added"
     if result.verdict in UNDECIDED and any(place.verdict == "contradicted" for place in result.places):
-        details.append(
-            f"no place contradicts it with intervals of {100 * result.strict:.3g} %, which so many comparisons need"
-        )
+        yield f"no place contradicts it with intervals of {100 * result.strict:.3g} %, which so many comparisons need"
     if result.misses:
-        details.append("the data miss the printed number that identifies the paper's")
+        yield "the data miss the printed number that identifies the paper's"
     if any(place.searched for place in known):
-        details.append(SEARCHED)
+        yield SEARCHED
     if claim.margin is not None:
-        details.append(f"no difference that matters: within {unit.text(claim.margin)} of the bound")
-    if result.seeds_to_decide is not None:
-        details.append(f"seeds that would decide it: {result.seeds_to_decide:,}")
-    details += [f"too short: {short}" for short in sorted({place.short for place in result.places} - {""})]
+        yield f"no difference that matters: within {unit.text(claim.margin)} of the bound"
+    needed, there = result.seeds_to_decide, min((place.seeds for place in known), default=0)
+    if needed is not None and needed > there:
+        yield f"seeds that would decide it: {needed:,}"
+    yield from (f"too short: {short}" for short in sorted({place.short for place in result.places} - {""}))
     shorter = {place.reached for place in known if place.verdict != "too short" and place.reached[0] < place.reached[1]}
-    details += [f"judged after {rounds:,} of {planned:,} rounds" for rounds, planned in sorted(shorter)]
+    yield from (f"judged after {rounds:,} of {planned:,} rounds" for rounds, planned in sorted(shorter))
     if result.unmeasured:
-        details.append(f"no run measured {' and '.join(metric.column for metric in result.unmeasured)}")
+        yield f"no run measured {' and '.join(metric.column for metric in result.unmeasured)}"
     diverged = sum(place.diverged for place in result.places)
     if diverged:
-        details.append(f"diverged runs, whose cells have no mean: {diverged}")
-    return [*details, *_reworded(claim)]
+        yield f"diverged runs, whose cells have no mean: {diverged}"
 
 
-def _readings(result: ClaimResult) -> list[str]:
+def _readings(result: ClaimResult) -> Iterator[str]:
     """A line for each reading: what is read, the verdict under it, and its numbers."""
-    lines = []
     for name, one in result.readings.items():
         reading = result.claim.readings.get(name)
         kind = "the experiment as it is" if reading is None else reading.says
@@ -192,27 +207,32 @@ def _readings(result: ClaimResult) -> list[str]:
         known = [place for place in one.places if place.quantity is not None]
         told = f": {_places(known, unit_of(one), one.level)}" if known else ""
         other = "; its data miss the printed number that identifies the paper's" if name in result.misses else ""
-        lines.append(f"reading {name or 'of the table'} ({kind}): {one.verdict}{told}{other}")
+        yield f"reading {name or 'of the table'} ({kind}): {one.verdict}{told}{other}"
     decided = {one.verdict for one in result.readings.values() if one.verdict in DECIDED}
     if result.verdict == "not testable" and len(decided) == 1:
-        lines.append(f"every reading that is decided says: {decided.pop()}")
-    return lines
+        yield f"every reading that is decided says: {decided.pop()}"
 
 
-def _reworded(claim: Claim) -> list[str]:
-    """The history of its wording."""
-    return [f"reworded on {claim.since}, after a result had been seen; before: {claim.before}"] if claim.since else []
+def _places(places: Sequence[PlaceResult], unit: Metric, level: float) -> str:
+    """The quantity at each place, those against the claim first, and the printed number where there is one."""
+    order: Sequence[Verdict] = ("contradicted", "undecided", "no difference that matters", "too short", "holds")
+    against_first = sorted(places, key=lambda place: order.index(place.verdict) if place.verdict in order else 0)
+    texts = []
+    for place in against_first[:MOST_PLACES]:
+        where = ", ".join(place.labels.values())
+        assert place.quantity is not None
+        printed = f" (printed {unit.text(place.printed)}: {place.size})" if place.printed is not None else ""
+        texts.append(f"{f'{where}: ' if where else ''}{interval(place.quantity, unit, level)}{printed}")
+    return "; ".join([*texts, *(["..."] if len(places) > MOST_PLACES else [])])
 
 
 def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
     """A mean and its interval, printed as values of the metric are."""
     low, high = quantity.interval(level)
-    wide = isinstance(quantity, Estimate) and quantity.wide
-    half = 0.0 if wide else _half(low, high)
+    half = 0.0 if isinstance(quantity, Estimate) and quantity.wide else _half(low, high)
     mean = metric.text(quantity.mean, half)
     if math.isinf(low) and math.isinf(high):
-        few = quantity.seeds < FEWEST
-        return f"{mean} ({counted(quantity.seeds, 'seed')})" if few else mean
+        return f"{mean} ({counted(quantity.seeds, 'seed')})" if quantity.seeds < FEWEST else mean
     if math.isclose(low, high, rel_tol=1e-9) or math.isnan(low):
         return mean
     if math.isfinite(high - low):
@@ -249,16 +269,3 @@ def tally_of(verdicts: Iterable[Verdict]) -> str:
     found = Counter(verdicts)
     words = {verdict: "hold" if verdict == "holds" and found[verdict] > 1 else verdict for verdict in VERDICTS}
     return ", ".join(f"{found[verdict]} {word}" for verdict, word in words.items() if found[verdict])
-
-
-def _places(places: Sequence[PlaceResult], unit: Metric, level: float) -> str:
-    """The quantity at each place, those against the claim first, and the printed number where there is one."""
-    order: Sequence[Verdict] = ("contradicted", "undecided", "no difference that matters", "too short", "holds")
-    against_first = sorted(places, key=lambda place: order.index(place.verdict) if place.verdict in order else 0)
-    texts = []
-    for place in against_first[:MOST_PLACES]:
-        where = ", ".join(place.labels.values())
-        assert place.quantity is not None
-        printed = f" (printed {unit.text(place.printed)}: {place.size})" if place.printed is not None else ""
-        texts.append(f"{f'{where}: ' if where else ''}{interval(place.quantity, unit, level)}{printed}")
-    return "; ".join([*texts, *(["..."] if len(places) > MOST_PLACES else [])])

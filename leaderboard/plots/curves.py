@@ -457,6 +457,18 @@ def _spent(cells: Sequence[Cell], metric: Metric, over: str) -> pd.Series:
     return pd.DataFrame(dict(enumerate(costs))).mean(axis=1) if len(costs) == len(runs) else pd.Series(dtype=float)
 
 
+def over_costs(experiment: PaperExperiment, cells: Sequence[Cell], figure: Figure) -> dict[str, list[float | None]]:
+    """By cost that a line has, what replaces the rounds of the points of `paper_figure` on the x axis."""
+    found: dict[str, list[float | None]] = {}
+    made = [] if experiment.report.x != "round" or experiment.report.against else subplots(experiment, cells)
+    lines = {(number, line): (one, own) for number, one in enumerate(made) for line, own in one.lines.items()}
+    for name in set(OVER) - {"round"} if made else ():
+        spent = {key: _spent(own, one.metric_of(key[1]), name) for key, (one, own) in lines.items()}
+        if any(len(series) for series in spent.values()):
+            found[name] = [spent[row["plot"], row["line"]].get(row["x"]) for row in figure.spec["datasets"]["long"]]
+    return found
+
+
 def _row(ranking: Ranking, group: Sequence[Cell], cell: Cell) -> str:
     """The name of a row: its method, with the settings that tell it from other rows of the method in a group."""
     labels = cell.labels

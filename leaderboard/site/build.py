@@ -4,12 +4,12 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,18 @@ from markupsafe import Markup
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of
-from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, model_name, paper_of
 from rollcall.leaderboard.paper import reproduction
-from rollcall.leaderboard.paper.claims import VERDICTS, ClaimResult
-from rollcall.leaderboard.paper.counts import kind_of, of_papers
+from rollcall.leaderboard.paper.claims import VERDICTS
+from rollcall.leaderboard.paper.counts import PAPERS, Told, claim_counts, of_papers
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.paper.findings import Findings
-from rollcall.leaderboard.paper.reported import printed
+from rollcall.leaderboard.paper.quantities import FEWEST, half_width
+from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
-from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, variants_figure
+from rollcall.leaderboard.plots.curves import over_costs, paper_figure, ranking_figure, variants_figure
 from rollcall.leaderboard.plots.figure import Figure
 from rollcall.leaderboard.plots.participation import uplinks
 from rollcall.leaderboard.plots.printed import beside, beside_figure
@@ -70,11 +69,6 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-ABOUT = (
-    "A benchmark of federated learning when not every client answers: what five papers say, and what their experiments "
-    "give when they are run again."
-)
-
 
 @dataclass(frozen=True)
 class Shown:
@@ -84,10 +78,11 @@ class Shown:
         experiment: of a paper or of the user's own.
         name: of the experiment, or the path of its file.
         cells: that were run.
+        printed: the tables as the paper has them: a title, methods, and rows; see `_as_printed`.
         tables: a title, the table, and the cells of it that were not run; without a table if none of them was.
-        claims: its claims and those of its variants, by the name of the variant.
+        told: the results of its claims and of those of its variants.
         variants: for each that was run, its name, what it changes, and its table.
-        figures: with titles, and for each cost what replaces the rounds of the first data set on the x axis.
+        figures: with titles, and for each cost what replaces the rounds on the x axis.
         rows: as `--json` has them.
         agreement: how many printed numbers agree, and those that differ.
     """
@@ -95,8 +90,9 @@ class Shown:
     experiment: PaperExperiment
     name: str
     cells: Sequence[Cell]
+    printed: Sequence[tuple[str, list[str], list[tuple[str, list[dict[str, str]]]]]] = ()
     tables: Sequence[tuple[str, Table | None, int]] = ()
-    claims: Sequence[tuple[str, ClaimResult]] = ()
+    told: Sequence[Told] = ()
     variants: Sequence[tuple[str, str, Table]] = ()
     figures: Sequence[tuple[str, Figure, dict[str, Any]]] = ()
     rows: Sequence[dict[str, Any]] = ()
@@ -106,6 +102,11 @@ class Shown:
     def runs(self) -> list[Run]:
         """The runs of its cells."""
         return [run for cell in self.cells for run in cell.runs.values()]
+
+    @property
+    def page(self) -> str:
+        """The path of its page."""
+        return f"experiments/{self.experiment.name}.html"
 
 
 def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Shown:
@@ -122,42 +123,83 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Show
         if not complete:
             return Shown(experiment, name, [])
         ranking = rank(complete, metrics, last_rounds, axes(experiment), planned_rounds(experiment))
-        rows = long_rows(ranking.cells, metrics, last_rounds)
-        drawn = _with_costs(partial(ranking_figure, ranking), True)
-        return Shown(experiment, name, ranking.cells, [("", ranking_table(ranking), 0)], figures=drawn, rows=rows)
+        rows, figures_ = long_rows(ranking.cells, metrics, last_rounds), []
+        with suppress(SettingError):  # nothing was measured
+            figures_ = [("Curves", ranking_figure(ranking), {})]
+        tables = [("", ranking_table(ranking), 0)]
+        return Shown(experiment, name, ranking.cells, tables=tables, figures=figures_, rows=rows)
     one = reproduction.Judged(experiment, runs)
     ran, known = one.ran, printed(experiment)
-    tables = []
+    tables, as_printed = [], []
     for panel, settings in experiment.panels.items():
-        here = [cell for cell in ran if cell.labels["panel"] == panel]
-        table = paper_table(experiment, here, known) if here else None
-        planned = sum(cell.labels["panel"] == panel for cell in one.cells)
-        tables.append((settings.title or panel, table, planned - len(here)))
-    drawn = _with_costs(partial(paper_figure, experiment, ran), experiment.report.x == "round") if ran else []
-    for metric in metrics:
+        of_panel = [cell for cell in one.cells if cell.labels["panel"] == panel]
+        here = [cell for cell in of_panel if cell.runs]
+        title = settings.title or panel
+        tables.append((title, paper_table(experiment, here, known) if here else None, len(of_panel) - len(here)))
+        as_printed += _as_printed(title, experiment, of_panel, known) if known else []
+    return Shown(
+        experiment,
+        name,
+        ran,
+        as_printed,
+        tables,
+        one.told,
+        [(variant, experiment.variants[variant].about, table) for variant, table in one.variant_tables.items()],
+        _figures(one),
+        long_rows(one.cells, metrics, last_rounds, known),
+        reproduction.agreement(experiment, ran, known),
+    )
+
+
+def _figures(one: reproduction.Judged) -> list[tuple[str, Figure, dict[str, Any]]]:
+    """The figures of a paper's experiment: curves, printed numbers beside measured ones, and variants."""
+    experiment, ran, drawn = one.experiment, one.ran, []
+    with suppress(SettingError):  # nothing was measured
+        figure = paper_figure(experiment, ran)
+        drawn = [("Curves", figure, over_costs(experiment, ran, figure))]
+    for metric in experiment.report.metrics:
         rows = [
             row
-            for cell, own, number, quantity in reproduction.printed_beside(ran, known, last_rounds)
+            for cell, own, number, quantity in reproduction.printed_beside(
+                ran, printed(experiment), experiment.report.last_rounds
+            )
             if own == metric and quantity and number.value is not None and math.isfinite(number.value)
             for row in beside(_setting(cell.labels), quantity, number.value, metric.scale)
         ]
         if rows:
             alt = f"{len(rows) // 2} printed numbers beside the measured means and 95 % intervals."
             drawn.append((f"Printed and measured: {metric.head}", beside_figure(rows, metric.head, alt), {}))
-    variants = reproduction.variant_tables(one).items()
     if one.apart:
         drawn.append(("Variants", variants_figure(experiment, {name: own.ran for name, own in one.apart.items()}), {}))
-    return Shown(
-        experiment,
-        name,
-        ran,
-        tables,
-        [(variant, result) for variant, of in {"": one, **one.variants}.items() for result in of.claims],
-        [(variant, experiment.variants[variant].about, table) for variant, table in variants],
-        drawn,
-        long_rows(one.cells, metrics, last_rounds, known),
-        [line for line in reproduction.agreement(experiment, ran, known) if line],
-    )
+    return drawn
+
+
+def _as_printed(
+    title: str, experiment: PaperExperiment, cells: Sequence[Cell], numbers: Sequence[Printed]
+) -> list[tuple[str, list[str], list[tuple[str, list[dict[str, str]]]]]]:
+    """Tables of a panel as the paper has them, one for each metric with printed numbers: conditions x methods.
+
+    A row is the conditions, and for each method the measured number, the printed one and the size of the runs; empty
+    texts for what is not known.
+    """
+    made = []
+    methods = list(dict.fromkeys(cell.labels.get(METHOD, "") for cell in cells))
+    for metric in dict.fromkeys(number.metric for number in numbers):
+        rows: dict[str, dict[str, dict[str, str]]] = {}
+        for cell in cells:
+            others = {axis: label for axis, label in cell.labels.items() if axis not in (METHOD, "panel")}
+            known, value = printed_for(cell.labels, metric, numbers), cell.number(metric, experiment.report.last_rounds)
+            if known is None and value is None:
+                continue
+            paper = "" if known is None else f"({known.shared})*" if known.value is None else metric.text(known.value)
+            paper += f" ± {metric.text(known.sd)}" if known and known.value is not None and known.sd is not None else ""
+            size = f"{counted(len(cell.runs), 'seed')}, {cell.rounds_run:,} of {cell.rounds:,} rounds" if value else ""
+            entry = {"measured": str(value or ""), "printed": paper, "size": size}
+            rows.setdefault(_setting(others), {})[cell.labels.get(METHOD, "")] = entry
+        if any(entry["printed"] for row in rows.values() for entry in row.values()):
+            lines = [(where, [row.get(method, {}) for method in methods]) for where, row in rows.items()]
+            made.append((", ".join(filter(None, (title, metric.head))), methods, lines))
+    return made
 
 
 def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
@@ -178,7 +220,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
 
     count = 0
 
-    def write(path: str, template: str, content: dict[str, Any]) -> None:
+    def write(path: str, template: str, **content: Any) -> None:
         """Render a page, with the way back to the folder as `root`."""
         nonlocal count
         root = "../" * path.count("/")
@@ -190,34 +232,38 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     claims = [claim for one in shown for claim in _claims(one)]
     records = [record for one in shown for record in _records(one)]
     methods |= {one["id"]: parts.own_part(one["id"]) for one in records if one["id"] not in methods}
-    every = [(one.experiment, *claim) for one in shown for claim in one.claims]
-    told = reproduction.messages(every) if len(shown) > 1 else []
-    counts = Counter(result.verdict for *_, result in of_papers(every))
-    home = {"messages": told, "counts": {one: counts[one] for one in VERDICTS if counts[one]}, "about": ABOUT}
-    write("index.html", "home", home | {"shown": shown, "methods": methods, "models": models})
-    write("claims.html", "claims", {"claims": claims})
-    compared = [{key: value for key, value in one.items() if key != "labels"} for one in records]
-    write("compare.html", "compare", {"records": compared})
-    write("findings.html", "findings", {"told": Findings.read(), "by": {one.experiment.name: one for one in shown}})
-    write("verdicts.html", "verdicts", {"verdicts": VERDICTS})
+    told = [result for one in shown for result in one.told]
+    found, whole = Counter(one.result.verdict for one in of_papers(told)), len(shown) > 1
+    counts = {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
+    messages = reproduction.messages(told) if whole else []
+    write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models)
+    write("claims.html", "claims", claims=claims, verdicts=VERDICTS, rows=claim_counts(told) if whole else [])
+    unused = {"title", "labels", "first", "id", "model", "planned", "penalty", "place", "leader"}
+    compared = [{key: value for key, value in one.items() if key not in unused} for one in records]
+    write("compare.html", "compare", records=compared)
+    by_name = {one.experiment.name: one for one in shown}
+    findings = reproduction.Findings.read()
+    write("findings.html", "findings", told=findings, by=by_name, origin=reproduction.origin)
+    stated = [(one, [of.experiment.name for of in own], verdict) for one, own, verdict in reproduction.stated(told)]
+    write("statements.html", "statements", stated=stated, prefixes=PAPERS)
+    write("verdicts.html", "verdicts", verdicts=VERDICTS)
     for one in shown:
-        write(f"experiments/{one.experiment.name}.html", "experiment", _experiment(one, claims, methods))
+        write(one.page, "experiment", **_experiment(one, claims, methods))
     for name, part in methods.items():
-        own = [record for record in records if record["id"] == name]
+        own = [record for record in records if record["id"] == name and record["first"]]
         pairs = [one for one in own if one["experiment"] == "fedpbc/fig2" and "p2" in one["labels"]]
         bias = figures.bias(part.limit, [(float(one["labels"]["p2"]), one["mean"]) for one in pairs])
-        about = {"part": part, "records": own, "limit": parts.LIMITS[part.limit], "bias": bias}
-        write(_place("methods", name), "method", about | {"paper": paper_of(METHOD, name)})
+        by = {pattern: [one for one in own if one["model"] == pattern] for pattern in sorted({r["model"] for r in own})}
+        about = {"limit": parts.LIMITS[part.limit], "bias": bias, "paper": paper_of(METHOD, name)}
+        write(_place("methods", name), "method", part=part, by=by, **about)
     for name, part in models.items():
-        own = [record for record in records if record["model"] == name]
-        write(_place("participation", name), "model", {"part": part, "records": own} | _example(name))
-    names = [
-        (f"{one.experiment.title} ({one.experiment.name})", f"experiments/{one.experiment.name}.html") for one in shown
-    ]
+        own = [record for record in records if record["model"] == name and record["first"]]
+        write(_place("participation", name), "model", part=part, records=own, **_example(name))
+    names = [(f"{one.experiment.title} ({one.experiment.name})", one.page) for one in shown]
     names += [(f"{method_name(name)} ({name})", _place("methods", name)) for name in methods]
     names += [(f"{model_name(name)} ({name})", _place("participation", name)) for name in models]
-    told_by = {one["claim"].statement: one["claim"].says for one in claims if one["claim"].statement}
-    names += [(f"{statement}: {says}", f"claims.html#q={statement}") for statement, says in told_by.items()]
+    said = {one.result.claim.statement: one.result.claim.says for one in told if one.result.claim.statement}
+    names += [(f"{statement}: {says}", f"claims.html#q={statement}") for statement, says in said.items()]
     _put(folder / "assets/pages.js", f"window.pages = {json.dumps(names)};\n")
     assets = {name: (TEMPLATES / name).read_text(encoding="utf-8") for name in ("site.css", "site.js", "LICENSES.txt")}
     for name, text in (assets | {"vega.js": vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")}).items():
@@ -274,91 +320,81 @@ PAGES = Environment(
 )
 PAGES.globals |= {"method_name": method_name, "model_name": model_name, "label_name": label_name, "place": _place}
 PAGES.globals |= {"is_number": lambda entry: isinstance(entry, Number), "version": version("rollcall-fl")}
-PAGES.globals |= {"counted": counted, "papers": reproduction.PAPERS}
+PAGES.globals |= {"counted": counted, "papers": PAPERS}
 PAGES.filters |= {"prose": parts.prose, "words": parts.words, "embedded": _embedded, "packed": _packed}
-
-
-def _with_costs(draw: Callable[..., Figure], by_round: bool) -> list[tuple[str, Figure, dict[str, Any]]]:
-    """The figure of curves, and what its points are at over gradients, floats and seconds, where these are known."""
-    try:
-        figure = draw()
-    except SettingError:  # nothing was measured
-        return []
-    over: dict[str, Any] = {}
-    for name in OVER if by_round else ():
-        with suppress(SettingError):
-            rows = draw(over=name).spec["datasets"]["long"]
-            if name != "round" and len(rows) == len(figure.spec["datasets"]["long"]):
-                over[name] = [row["x"] for row in rows]
-    return [("Curves", figure, over)]
 
 
 def _claims(one: Shown) -> list[dict[str, Any]]:
     """What the list of claims and the page of the experiment show of each claim."""
-    made, number = [], Counter[str]()
-    for variant, result in one.claims:
-        claim = result.claim
-        number[variant] += 1
-        prefix = reproduction.FOLDERS.get(one.experiment.name.partition("/")[0], "")
-        paper = reproduction.PAPERS.get((claim.statement or prefix)[:3], one.experiment.source)
+    made = []
+    for told in one.told:
+        result, claim = told.result, told.result.claim
         named = [*claim.of.get(METHOD, ()), *(claim.minus or {}).get(METHOD, ()), *(claim.over or {}).get(METHOD, ())]
-        measured, told = numbers(result)
+        measured, as_printed = numbers(result)
         _, *evidence = claims_list([result], why=True)
         made.append(
             {
-                "id": f"{f'{variant}-' if variant else ''}{number[variant]}",
+                "id": f"{f'{told.variant}-' if told.variant else ''}{told.number}",
                 "experiment": one.experiment,
-                "variant": variant,
+                "variant": told.variant,
                 "claim": claim,
                 "verdict": result.verdict,
-                "paper": paper,
-                "kind": kind_of(variant, claim),
+                "word": result.word,
+                "paper": told.paper or one.experiment.source,
+                "kind": told.kind,
                 "methods": list(dict.fromkeys(method_name(label) for label in named)),
                 "cause": claim.cause.kind if claim.cause else "",
-                "printed": told,
+                "printed": as_printed,
                 "measured": measured or tally_of(place.verdict for place in result.places),
                 "strip": figures.strip(result),
                 "places": len(result.places),
                 "evidence": [line.strip().removeprefix("- ") for line in evidence],
             }
-        )  # fmt: skip
+        )
     return made
 
 
 def _records(one: Shown) -> list[dict[str, Any]]:
     """A row for each cell with a method and each metric of the report: what is compared, and what its pages list."""
-    made = []
-    for cell in one.cells:
-        settings = next(iter(cell.runs.values())).settings
-        if METHOD not in settings:
+    made: list[dict[str, Any]] = []
+    last_rounds, metrics = one.experiment.report.last_rounds, one.experiment.report.metrics
+    for cell, metric in product(one.cells, metrics):
+        settings, value = next(iter(cell.runs.values())).settings, cell.number(metric, last_rounds)
+        if METHOD not in settings or value is None:
             continue
-        method = labelled(settings[METHOD], cell.labels.get(METHOD) or settings[METHOD])
         labels = {axis: label for axis, label in cell.labels.items() if label and axis != METHOD}
         rates = {key: settings[key] for key in ("local.lr", "server.lr") if key in settings}
         others = sorted((k, v) for k, v in settings.items() if not k.startswith((METHOD, "seed", "rounds", *rates)))
-        for metric in one.experiment.report.metrics:
-            value = cell.number(metric, one.experiment.report.last_rounds)
-            if value is None:
-                continue
-            made.append(
-                {
-                    "experiment": one.experiment.name,
-                    "labels": labels,
-                    "setting": _setting(labels),
-                    "metric": metric.head,
-                    "best": metric.direction,
-                    "id": settings[METHOD],
-                    "method": method,
-                    "model": settings.get("participation", ""),
-                    "mean": value.mean,
-                    "text": str(value),
-                    "seeds": ",".join(sorted(cell.runs, key=int)),
-                    "rounds": cell.rounds_run,
-                    "planned": cell.rounds,
-                    "rates": ", ".join(f"{key} {text}" for key, text in rates.items()),
-                    "same": sha256(repr(others).encode()).hexdigest()[:12],
-                }
-            )  # fmt: skip
+        values = cell.finals(metric, last_rounds).to_numpy()
+        known = metric.threshold is None and len(values) >= FEWEST and not cell.diverged
+        made.append(
+            {
+                "experiment": one.experiment.name,
+                "title": one.experiment.title,
+                "labels": labels,
+                "setting": _setting(labels),
+                "metric": metric.head,
+                "first": metric == metrics[0],
+                "best": metric.direction,
+                "id": settings[METHOD],
+                "method": labelled(settings[METHOD], cell.labels.get(METHOD) or settings[METHOD]),
+                "model": settings.get("participation", ""),
+                "mean": value.mean,
+                "half": float(half_width(values)) if known else None,
+                "text": str(value),
+                "seeds": ",".join(sorted(cell.runs, key=int)),
+                "rounds": cell.rounds_run,
+                "planned": cell.rounds,
+                "rates": ", ".join(f"{key} {text}" for key, text in rates.items()),
+                "same": sha256(repr(others).encode()).hexdigest()[:12],
+                "penalty": metric.penalty(value.mean),
+            }
+        )
+    for record in made:  # its place among those that ran alike
+        alike = [one for one in made if all(one[key] == record[key] for key in ("setting", "metric", "same", "rounds"))]
+        best = min(alike, key=lambda one: one["penalty"])
+        place = 1 + sum(one["penalty"] < record["penalty"] for one in alike)
+        record |= {"place": f"{place} of {len(alike)}", "leader": f"{best['method']}: {best['text']}"}
     return made
 
 

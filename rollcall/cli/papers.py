@@ -16,6 +16,9 @@ from rollcall.leaderboard.paper.experiment import PaperExperiment
 FOLDER = Path("leaderboard")
 """In the working directory: the results that `archive` keeps, and the report with its figures."""
 
+SHOWN = ("fedpbc/parity",)
+"""The experiments whose figures README shows."""
+
 RESULTS = "results"
 """The archive, a folder in `FOLDER`."""
 
@@ -65,33 +68,30 @@ def report(
         Path, typer.Option(metavar="DIR", help="Folder of the report; results in DIR/results count too.")
     ] = FOLDER,
 ) -> None:
-    """Write REPRODUCTION.md, FINDINGS.md, a page for each experiment, and figures.
+    """Write REPRODUCTION.md, FINDINGS.md and the figures that they and README show.
 
     They are made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
+    `rollcall site` writes the pages of single experiments, methods and statements.
     """
     from rollcall.leaderboard import runs as stored
     from rollcall.leaderboard.kept import papers
-    from rollcall.leaderboard.paper import findings
-    from rollcall.leaderboard.paper.reproduction import NAME, PICTURE, Judged, reproduction
-    from rollcall.leaderboard.plots.curves import paper_figure, variants_figure
+    from rollcall.leaderboard.paper import reproduction as pages
+    from rollcall.leaderboard.plots.curves import paper_figure
     from rollcall.leaderboard.plots.printed import printed_figure
 
     folders = (stored.PACKAGE, to / RESULTS)
-    all_judged = [Judged(one, stored.unarchive(one.home, *folders)) for one in _tracked(papers(), "claims")]
-    pages = reproduction(all_judged) | {findings.NAME: findings.page(all_judged)}
-    for path, text in pages.items():
-        (to / path).parent.mkdir(parents=True, exist_ok=True)
-        (to / path).write_text(text, encoding="utf-8")
-    for one in _tracked(all_judged, "figures"):
-        if one.ran:
+    all_judged = [pages.Judged(one, stored.unarchive(one.home, *folders)) for one in _tracked(papers(), "claims")]
+    texts = {pages.NAME: pages.reproduction(all_judged), pages.FINDINGS: pages.findings(all_judged)}
+    for name, text in texts.items():
+        to.mkdir(parents=True, exist_ok=True)
+        (to / name).write_text(text, encoding="utf-8")
+    for one in _tracked([one for one in all_judged if one.ran], "figures"):
+        if one.experiment.name in SHOWN or f"(figures/{one.experiment.name}.svg)" in texts[pages.FINDINGS]:
             paper_figure(one.experiment, one.ran).save(to / "figures" / f"{one.experiment.name}.svg")
-        if one.apart:
-            apart = {name: variant.ran for name, variant in one.apart.items()}
-            variants_figure(one.experiment, apart).save(to / "figures" / f"{one.experiment.name}.variants.svg")
     compared = printed_figure(all_judged)
     if compared is not None:
-        compared.save(to / PICTURE)
-    say(f"{to / NAME}, {to / 'reproduction'} and {to / 'figures'}")
+        compared.save(to / pages.PICTURE)
+    say(f"{to / pages.NAME}, {to / pages.FINDINGS} and {to / 'figures'}")
 
 
 def site(

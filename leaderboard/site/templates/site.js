@@ -112,16 +112,18 @@
       const penalty = { max: (x) => -x, min: (x) => x, zero: Math.abs };
       const body = rows.map(({ one, of }) => {
         const values = chosen.map((name) => of[name][0]);
-        const best = Math.min(...values.filter((value) => value.mean !== null).map((value) => penalty[one.best](value.mean)));
+        const known = values.filter((value) => value.mean !== null);
+        const best = known.sort((a, b) => penalty[one.best](a.mean) - penalty[one.best](b.mean))[0];
+        const alike = (value) => value === best || (value.mean !== null && value.half !== null && best.half !== null &&
+          Math.abs(value.mean - best.mean) <= Math.hypot(value.half, best.half));
         const link = make("a", { href: `experiments/${encodeURI(one.experiment)}.html`, textContent: one.experiment });
         const cells = values.map((value) => {
-          const won = value.mean !== null && penalty[one.best](value.mean) === best;
-          const cell = make("td", { textContent: value.text, title: value.rates, className: won ? "best" : "" });
+          const cell = make("td", { textContent: value.text, title: value.rates, className: alike(value) ? "best" : "" });
           cell.dataset.value = value.mean ?? "nan";
           return cell;
         });
-        return make("tr", {}, make("td", { className: "text" }, link), make("td", { className: "text", textContent: one.setting }),
-          make("td", { className: "text", textContent: one.metric }), ...cells,
+        return make("tr", {}, make("td", { className: "text" }, link), make("td", { className: "text wrap", textContent: one.setting }),
+          make("td", { className: "text wrap", textContent: one.metric }), ...cells,
           make("td", { textContent: one.seeds.split(",").length }), make("td", { textContent: one.rounds }));
       });
       table.replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));

@@ -3,8 +3,8 @@
 import pytest
 
 from rollcall.leaderboard.paper.claims import VERDICTS
-from rollcall.leaderboard.paper.counts import by_chance, is_trained, kind_of, of_papers, reworded, tally
-from rollcall.leaderboard.paper.reproduction import Judged, claim_counts
+from rollcall.leaderboard.paper.counts import claim_counts, decided, is_trained, of_papers
+from rollcall.leaderboard.paper.reproduction import Judged
 from tests.support.results import experiment, runs
 
 PAPER = {"tag": "paper", "section": "VII, Table I", "statement": "PBC-31"}
@@ -32,15 +32,10 @@ def told():
 
 
 def test_a_sentence_counts_once(told):
-    kinds = [kind_of(variant, result.claim) for _, variant, result in told]
-    assert kinds == [
-        *3 * ["of the papers"],
-        "own checks",
-        "about released code",
-        "of the papers, by the released code",
-        "of the papers",
-    ]
-    assert [variant for _, variant, _ in of_papers(told)] == ["", "", "", "long"]
+    by_code, of_them = "of the papers, by the released code", "of the papers"
+    assert [one.kind for one in told] == [*3 * [of_them], "own checks", "about released code", by_code, of_them]
+    assert [(one.variant, one.number) for one in of_papers(told)] == [("", 1), ("", 2), ("", 3), ("long", 1)]
+    assert {one.paper for one in told} == {"FedPBC"}
 
 
 def test_rows_of_claims_by_verdict(told):
@@ -53,16 +48,12 @@ def test_rows_of_claims_by_verdict(told):
     assert counted["of the papers, by the released code"] == {"not run": 1}
     assert counted["own checks"] == counted["about released code"] == {"holds": 1}
     assert counted["CA-Fed"] == {}
-    assert tally([]) == [""] * len(VERDICTS)
-    assert tally(["holds", "erratum", "holds"])[:3] == [2, "", 1]
 
 
 def test_how_many_were_reworded_and_may_be_false(told):
-    assert reworded(told) == (1, 2)
-    assert by_chance(told) == (0.0, 0)  # the differences are equal in all seeds, so that no interval has a width
+    assert decided(told) == (2, 1, 0)  # the differences are equal in all seeds, so that no interval has a width
     noisy = Judged(MADE, runs(MADE, lambda labels, seed: 0.5 + (0.2 + 0.01 * seed) * (labels["algorithm"] == "mifa")))
-    false, decided = by_chance(noisy.told)
-    assert (false, decided) == (pytest.approx(0.1), 2)
+    assert decided(noisy.told) == (2, 1, 2)
 
 
 def test_an_analysis_is_theory():
