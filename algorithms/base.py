@@ -19,7 +19,7 @@ Notation in all files of this package::
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args, runtime_checkable
+from typing import Annotated, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 import torch
@@ -250,6 +250,7 @@ class Properties:
             (`mean`), of size m eta (`sum`), another (`some`), or of a size for each coordinate (`coordinates`).
         linear: whether it only adds, scales and stores the clients' vectors, which `evaluation.weights` needs. Not
             tested by `rollcall check`.
+        stores: who keeps a vector for each client between rounds: the server, the clients, or nobody. Not tested.
     """
 
     limit: Limit = "optimum on average"
@@ -257,6 +258,7 @@ class Properties:
     changes_while_inactive: tuple[str, ...] = ()
     step: Step = "mean"
     linear: bool = True
+    stores: Literal["", "server", "clients"] = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError for values that no check knows."""
@@ -277,7 +279,13 @@ class Algorithm(ABC, Generic[State]):
     Its state is a dataclass of tensors, or of such dataclasses. In per-client tensors the client is the first
     dimension. Vectors of clients are kept in `Rows`, which stores only those of clients that have participated. The
     training loop passes the state from round to round and saves it in checkpoints; it does not read it.
+
+    Attributes:
+        search_space: the option that a board searches besides the rates, at most one, with its domain, such as
+            `beta=uniform(0,1)`.
     """
+
+    search_space: ClassVar[str] = ""
 
     @property
     def properties(self) -> Properties:

@@ -106,6 +106,8 @@ class CAFed(AvailabilityAware[Losses]):
     least: Literal["running", "optimum", "zero"] = "running"
     watch: Rounds = 0
 
+    search_space = "kappa2=loguniform(0.01,10)"
+
     @property
     def requires(self) -> tuple[str, ...]:
         availability = ("stationary", "correlation") if self.oracle else ()

@@ -62,6 +62,8 @@ class F3AST(Algorithm[Rates]):
     selection: Literal["paper", "released"] = "paper"
     oracle: bool = False
 
+    search_space = "beta=loguniform(1e-3,0.1)"
+
     properties: ClassVar[Properties] = Properties(limit="elsewhere", changes_while_inactive=("r",))
 
     @property

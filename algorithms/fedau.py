@@ -65,6 +65,8 @@ class FedAU(Algorithm[Intervals]):
     intervals: Literal["before", "with_current"] = "before"
     divisor: Literal["clients", "weights"] = "clients"
 
+    search_space = "cutoff=randint(10,200)"
+
     properties: ClassVar[Properties] = Properties(changes_while_inactive=("length", "closed", "total"))
 
     def init(self, x: Vector, clients: int) -> Intervals:

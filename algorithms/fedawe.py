@@ -57,9 +57,11 @@ class FedAWE(Algorithm[StaleModels]):
     eta_g: float = 1.0
     clip: Positive | None = None
 
+    search_space = "eta_g=loguniform(0.1,3)"
+
     @property
     def properties(self) -> Properties:
-        return Properties(limit="elsewhere", linear=self.clip is None)
+        return Properties(limit="elsewhere", linear=self.clip is None, stores="clients")
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_shared_model("fedawe")

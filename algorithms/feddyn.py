@@ -68,8 +68,10 @@ class FedDyn(Algorithm[Duals]):
 
     alpha: Positive = 0.01
 
+    search_space = "alpha=loguniform(1e-2,1)"
+
     # It ends at the optimum, but only after several times 1 / (alpha eta) rounds of the client that is seldom there.
-    properties: ClassVar[Properties] = Properties(limit="elsewhere", step="some")
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", step="some", stores="clients")
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_plain_sgd("feddyn")

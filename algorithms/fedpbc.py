@@ -54,7 +54,9 @@ class FedPBC(Algorithm[LocalModels]):
 
     eta_g: float = 1.0
 
-    properties: ClassVar[Properties] = Properties(limit="elsewhere", asks_all=True, changes_while_inactive=("models",))
+    properties: ClassVar[Properties] = Properties(
+        limit="elsewhere", asks_all=True, changes_while_inactive=("models",), stores="clients"
+    )
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_shared_model("fedpbc")

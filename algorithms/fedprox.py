@@ -47,6 +47,8 @@ class FedProx(Memoryless):
 
     mu: NonNegative = 0.01
 
+    search_space = "mu=loguniform(1e-3,1)"
+
     properties: ClassVar[Properties] = Properties(limit="shares")
 
     def check(self, setting: TrainingSetup) -> None:

@@ -65,11 +65,15 @@ class FedStale(AvailabilityAware[Stale]):
     beta: Annotated[float, Ge(0), Le(1)] = 0.5
     empty: Literal["step", "skip"] = "step"
 
+    search_space = "beta=uniform(0,1)"
+
     @property
     def properties(self) -> Properties:
         """With beta = 1, stale updates cancel the noise of the fresh ones at the optimum."""
         limit: Limit = "optimum" if self.beta == 1 else "optimum on average"
-        return Properties(limit=limit, step="mean" if self.oracle else "some", changes_while_inactive=("seen",))
+        return Properties(
+            limit=limit, step="mean" if self.oracle else "some", changes_while_inactive=("seen",), stores="server"
+        )
 
     def init(self, x: Vector, clients: int) -> Stale:
         return Stale(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x), self.counts(x, clients))

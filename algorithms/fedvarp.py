@@ -50,7 +50,7 @@ class Updates:
 class FedVARP(Algorithm[Updates]):
     """FedVARP (Algorithm 1): last known updates as control variates at the server."""
 
-    properties: ClassVar[Properties] = Properties(limit="optimum")
+    properties: ClassVar[Properties] = Properties(limit="optimum", stores="server")
 
     def init(self, x: Vector, clients: int) -> Updates:
         return Updates(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x))

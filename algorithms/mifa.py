@@ -61,7 +61,7 @@ class MIFA(Algorithm[Memory]):
     wait_for_all: bool = False
     memory: Literal["gradients", "updates", "differences"] = "gradients"
 
-    properties: ClassVar[Properties] = Properties(limit="optimum")
+    properties: ClassVar[Properties] = Properties(limit="optimum", stores="server")
 
     def init(self, x: Vector, clients: int) -> Memory:
         zeros = Rows.begin(torch.zeros_like(x), clients)

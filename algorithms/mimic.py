@@ -46,7 +46,7 @@ class Corrections:
 class MimiC(Algorithm[Corrections]):
     """MimiC: updates corrected toward the server's step of the client's last round."""
 
-    properties: ClassVar[Properties] = Properties(limit="optimum")
+    properties: ClassVar[Properties] = Properties(limit="optimum", stores="server")
 
     def init(self, x: Vector, clients: int) -> Corrections:
         return Corrections(Rows.begin(torch.zeros_like(x), clients))

@@ -65,7 +65,7 @@ class Scaffold(Algorithm[Controls]):
 
     option: Literal["I", "II"] = "II"
 
-    properties: ClassVar[Properties] = Properties(limit="optimum")
+    properties: ClassVar[Properties] = Properties(limit="optimum", stores="clients")
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_plain_sgd("scaffold")

@@ -24,3 +24,8 @@ class Search(Settings):
     metric: MetricName = Field(Metric("validation/accuracy"), description="metric that judges samples")
     scheduler: Scheduler = Field("none", description="which of Tune's schedulers stops bad samples early")
     per: tuple[str, ...] = Field((), description="axes with a search of their own; by default all")
+    finals: PositiveInt | None = Field(
+        None,
+        description="makes the experiment a board: each of `seeds` is an independent search, and its answer runs with "
+        "so many further seeds of the grid",
+    )

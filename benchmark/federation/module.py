@@ -14,7 +14,7 @@ from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from torch import Tensor, nn
 
 from rollcall.algorithms import Algorithm, Round, Rows, Traffic
-from rollcall.benchmark.engines import ENGINES, Evaluator, Feed, FlatTask, LocalTraining, held_out_splits
+from rollcall.benchmark.engines import ENGINES, Engine, Evaluator, Feed, FlatTask, LocalTraining, held_out_splits
 from rollcall.benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
 from rollcall.benchmark.federation.client_weights import Classes, Weights
 from rollcall.benchmark.federation.evaluation import Costs, Groups, Metrics, Tally, named
@@ -95,9 +95,15 @@ class Federation(LightningModule):
         return models
 
     def on_fit_start(self) -> None:
-        samples = tuple(column.to(self.device) for column in self.data.splits["train"])
-        feed = Feed(self.model.task, samples, self.minibatches, held_out_splits(self.data, self.device))
-        self.engine = ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
+        self.begin()
+
+    def begin(self, engine: Engine | None = None) -> None:
+        """Make the engine, unless one is given, and the method's oracle knowledge."""
+        if engine is None:
+            samples = tuple(column.to(self.device) for column in self.data.splits["train"])
+            feed = Feed(self.model.task, samples, self.minibatches, held_out_splits(self.data, self.device))
+            engine = ENGINES[self.engine_name](self.model, feed, self.local, self.workers)
+        self.engine = engine
         self.known: dict[str, Tensor] = {"alpha": self._vector(self.alpha)}
         for name in self.algorithm.requires:
             if name == "least_loss":

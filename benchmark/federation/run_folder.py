@@ -210,7 +210,12 @@ class RunFolder:
 
     def end_as_diverged(self, t: int, reason: str) -> None:
         """Make `running` end with the state `diverged`, after t rounds, and its reason."""
-        self._end = {"state": "diverged", "diverged": t, "round": t, "reason": reason}
+        self._end |= {"state": "diverged", "diverged": t, "round": t, "reason": reason}
+        self._end.pop("finished", None)
+
+    def ends_after(self, seconds: float) -> None:
+        """Make `running` record so many seconds, of a run that shared its time with others."""
+        self._end["seconds"] = round(seconds, 3)
 
     def fail(self, error: str, trace: str, trial: "Spec | None" = None) -> None:
         """Record a failure: the error in the status, and the traceback in error.txt.
@@ -480,12 +485,17 @@ def identity(trial: "Spec") -> dict[str, Any]:
         "settings": trial.complete(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        "versions": {"rollcall": version("rollcall-fl")}
-        | {name: version(name) for name in ("torch", "lightning", "numpy")},
+        "versions": versions(),
         "commit": commit(),
         "code": code_of(trial),
         "sources": {name: source.digest[:10] for name, source in trial.copies.items()},
     }
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The versions of this suite and of what computes."""
+    return {"rollcall": version("rollcall-fl")} | {name: version(name) for name in ("torch", "lightning", "numpy")}
 
 
 def code_of(trial: "Spec") -> dict[str, str]:

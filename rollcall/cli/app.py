@@ -8,11 +8,11 @@ import typer
 from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.interruption import Interrupted
-from rollcall.cli import bench, check, compare, data, leaderboard, papers, participation, run, show, store, tune
+from rollcall.cli import bench, check, compare, data, enter, leaderboard, papers, participation, run, show, store, tune
 from rollcall.cli.options import INTERRUPTED
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
-    "Run": {"run": run.run, "tune": tune.tune, "status": store.status, "bench": bench.bench},
+    "Run": {"run": run.run, "tune": tune.tune, "enter": enter.enter, "status": store.status, "bench": bench.bench},
     "Look": {
         "list": show.list_,
         "show": show.show,

@@ -1,0 +1,175 @@
+"""A board: methods that are tuned alike, several times over, before they are compared.
+
+A board is an experiment whose `search` block has `finals`. Each seed of the block is an independent search: it draws
+`samples` points, the same for all methods in the settings that they share, and runs each with this seed, in all rounds,
+on data of which a fifth of the training samples is held out. The point with the best mean validation accuracy in the
+last rounds is run with `finals` seeds of the grid: search s with the seeds finals * s, finals * s + 1, and so on. All
+methods have the same draws and seeds, so all differences are paired by search.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.config.digest import RESULTS, digest
+from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.experiment import Experiment, names, places, put, put_all
+from rollcall.benchmark.config.search import Search
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.search.cells import VALIDATION
+from rollcall.benchmark.search.space import Options, Range, assignments, domain, draw_points
+
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board and its rule; see the module."""
+
+    experiment: Experiment
+
+    @classmethod
+    def read(cls, name: str) -> "Board":
+        """A board by its name, or by the path of its YAML file.
+
+        Raises:
+            SettingError: there is no such board.
+        """
+        experiment = Experiment.read(name)
+        if experiment.search is None or experiment.search.finals is None:
+            raise SettingError(f"board: {name!r} is not allowed; must be one of {listed(boards(), name)}")
+        return cls(experiment)
+
+    @property
+    def name(self) -> str:
+        return self.experiment.name
+
+    @property
+    def search(self) -> Search:
+        assert self.experiment.search is not None
+        return self.experiment.search
+
+    @cached_property
+    def rule(self) -> str:
+        """The digest of all that is the same for every method: settings, conditions, search, window of the mean."""
+        experiment = self.experiment
+        grid = {axis: values for axis, values in experiment.grid.items() if axis != "algorithm"}
+        search = self.search.model_dump(mode="json")
+        return digest({"trial": experiment.trial, "grid": grid, "search": search, "last": self.last, "is": RESULTS})
+
+    @property
+    def last(self) -> int:
+        """The number of last rounds over which scores and results are means."""
+        return self.experiment.report.last_rounds
+
+    @property
+    def methods(self) -> dict[str, Any]:
+        """The methods of the board by label, as an experiment file has them."""
+        return dict(self.experiment.axes["algorithm"])
+
+    @cached_property
+    def patterns(self) -> list[str]:
+        """The labels of all conditions, in the order of the file."""
+        return list(self.conditions(next(iter(self.methods))))
+
+    def conditions(self, label: str, method: Any = None) -> dict[str, Spec]:
+        """The settings of a method by condition. One that is not of the board has all conditions of the first panel."""
+        experiment = self.experiment
+        if label not in self.methods or method is not None:
+            first = next(iter(experiment.panels))
+            experiment = experiment.model_copy(
+                update={
+                    "panels": {first: experiment.panels[first]},
+                    "grid": experiment.grid | {"algorithm": {label: method}},
+                }
+            )
+        points = places(experiment.only({"algorithm": [label]}).varied({"seed": [0]}))
+        return {
+            "/".join(name for axis, name in point.labels.items() if axis not in ("panel", "algorithm")): point.spec
+            for point in points
+        }
+
+    def draws(self, space: Mapping[str, Any], search: int) -> list[dict[str, Any]]:
+        """The points of a search, by dotted setting."""
+        assert isinstance(self.search.samples, int)
+        return draw_points(space, self.search.samples, self.search.seeds[search])
+
+    def finals(self, search: int) -> list[int]:
+        """The seeds of the final runs of a search."""
+        count = self.search.finals or 0
+        return [int(seed) for seed in self.experiment.axes["seed"].values()][count * search : count * (search + 1)]
+
+    def sample(self, spec: Spec, point: Mapping[str, Any], search: int, seed: int | None = None) -> Trial:
+        """The trial of a sample: it evaluates held-out training data, in the last rounds alone."""
+        rounds, every = spec["rounds"], self.window(spec)
+        evaluation = {"every": rounds, "last": {"rounds": self.last, "every": every}, "splits": ["validation"]}
+        held = put(spec, "task.validation", VALIDATION)
+        return Trial.read(
+            put_all(held, point)
+            | {"seed": self.search.seeds[search] if seed is None else seed, "evaluation": evaluation}
+        )
+
+    def final(self, spec: Spec, point: Mapping[str, Any], seed: int) -> Trial:
+        """The trial of a final run."""
+        return Trial.read(put_all(spec, point) | {"seed": seed})
+
+    @staticmethod
+    def window(spec: Spec) -> int:
+        """Rounds between two evaluations in the last rounds."""
+        evaluation = spec.get("evaluation", {})
+        return int(evaluation.get("last", evaluation).get("every", 10))
+
+    def space(self, label: str, method: Any, text: str = "") -> dict[str, Any]:
+        """The space of a method: the shared settings that it allows, and at most one option of its own.
+
+        Args:
+            label: of the method.
+            method: as an experiment file has it.
+            text: its option and the domain, `OPTION=DOMAIN`; by default `search_space` of its class.
+
+        Raises:
+            SettingError: it has no such option, does not allow the values, or would search more than one.
+        """
+        spec = next(iter(self.conditions(label, method).values()))
+        allowed = {}
+        for path, one in self.search.space.items():
+            try:
+                self._check_domain(spec, path, one)
+            except SettingError:  # such as a server rate of a method with a server step of its own
+                continue
+            allowed[path] = one
+        text = text or getattr(read("algorithm", method).factory, "search_space", "")
+        own = {
+            path if path.startswith("algorithm.") else f"algorithm.{path}": one
+            for path, one in (assignments(text) if text else {}).items()
+        }
+        if len(own) > 1:
+            raise SettingError(f"space: {', '.join(own)} is not allowed; must be at most one option of the method")
+        for path, one in own.items():
+            if path.removeprefix("algorithm.") in self.search.space:
+                raise SettingError(
+                    f"space: {path.removeprefix('algorithm.')} is not allowed; the board sets it for all methods, "
+                    f"{self.search.space[path.removeprefix('algorithm.')]}"
+                )
+            self._check_domain(spec, path, one)
+        return allowed | own
+
+    @staticmethod
+    def _check_domain(spec: Spec, path: str, written: Any) -> None:
+        """Raise `SettingError` unless the ends of a domain, or all values of a list, are allowed."""
+        one: Range | Options = domain(path, written)
+        for value in one.examples:
+            Trial.read(put(spec, path, value))
+
+
+def boards() -> list[str]:
+    """The names of the suite's boards."""
+    return [name for name in names() if (search := Experiment.read(name).search) is not None and search.finals]
+
+
+def best(scores: Sequence[float | None]) -> int | None:
+    """The number of the best sample, of equal ones the first; None if all diverged."""
+    finite = [index for index, score in enumerate(scores) if score is not None]
+    return max(finite, key=lambda index: (scores[index], -index)) if finite else None

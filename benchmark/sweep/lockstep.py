@@ -1,0 +1,271 @@
+"""Many small trials at once, in one process: their clients' local steps are computed together.
+
+A small model's local step takes most of its time in Python. Trials that share data, minibatches and participation,
+such as the samples of a search, ask their engine for the same work, at different models and rates. Here each trial runs
+in a thread of its own, one thread at a time. Where its method calls the clients, it waits; when all wait, one call of
+the vectorised engine serves those of the earliest round. The results are those of `simulate` up to rounding.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from functools import cache
+from threading import Semaphore, Thread
+from time import monotonic
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from rollcall.algorithms import Rows
+from rollcall.benchmark.config.digest import digest
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.engines import Engine, Vectorised, Work, kernels_of_one_thread
+from rollcall.benchmark.engines.base import LocalState
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.interruption import stop_requests
+from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.federation.trainer import quiet
+from rollcall.benchmark.sweep.jobs import Job, Outcome, run_inline
+
+AT_ONCE = 96
+"""Trials that run side by side: enough that a call of the engine costs little for each."""
+
+
+def run_lockstep(jobs: Sequence[Job]) -> dict[str, Outcome]:
+    """Run jobs in groups that share their data; those that cannot, one after another. Outcomes are by name.
+
+    After SIGINT or SIGTERM the trials of the running group are given up, and no other starts.
+    """
+    groups: dict[str, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(shared(job.trial) if isinstance(job.trial, Trial) else "", []).append(job)
+    outcomes = run_inline(groups.pop("", []))
+    for group in groups.values():
+        for first in range(0, len(group), AT_ONCE):
+            with stop_requests() as requested:
+                outcomes |= run_group(group[first : first + AT_ONCE], requested)
+            if any(outcome.state == "interrupted" for outcome in outcomes.values()):
+                return outcomes
+    return outcomes
+
+
+def shared(trial: Trial) -> str:
+    """The digest of the settings that trials of a group have in common; empty for a trial that runs by itself."""
+    if trial.local.momentum or trial.evaluation.weights or trial.numerics.engine == "sequential":
+        return ""
+    local = trial.local.model_dump(mode="json", exclude={"lr", "schedule"}, fallback=str)
+    same = {"task": trial.task, "participation": trial.participation, "seed": trial.seed, "rounds": trial.rounds}
+    return digest(same | {"local": local, "dtype": trial.numerics.dtype})
+
+
+class Stopped(Exception):
+    """A trial of a group is given up."""
+
+
+class Seat:
+    """One trial of a group: its thread, and what it waits for.
+
+    Attributes:
+        request: what its method asked of the clients; None while it computes, and at its end.
+        outcome: how it ended.
+        seconds: that it has taken, with its share of the common work.
+    """
+
+    def __init__(self, job: Job, federation: Federation, engine: Engine) -> None:
+        self.job, self.federation, self.engine = job, federation, engine
+        self.go, self.back = Semaphore(0), Semaphore(0)
+        self.request: Request | None = None
+        self.outcome: Outcome | None = None
+        self.stop = False
+        self.seconds = 0.0
+        self.thread = Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def resume(self) -> None:
+        """Let it compute until it asks for something or ends."""
+        began = monotonic()
+        self.request = None
+        self.go.release()
+        self.back.acquire()
+        self.seconds += monotonic() - began
+
+    def wait(self, request: "Request") -> None:
+        """Called in its thread: hand over a request, and go on when it is served."""
+        self.request = request
+        self.back.release()
+        self.go.acquire()
+        if self.stop:
+            raise Stopped
+
+    def _run(self) -> None:
+        self.go.acquire()
+        try:
+            self.outcome = train(self, SharedEngine(self))
+        except Stopped:
+            self.outcome = Outcome("interrupted")
+        except Exception as error:
+            self.outcome = Outcome("failed", f"{type(error).__name__}: {error}")
+        self.request = None
+        self.back.release()
+
+
+class Request(SimpleNamespace):
+    """Local steps of clients (`moving`, changed in place), or with `step` their gradients at x.
+
+    Attributes:
+        t, lr: round and local rate.
+        clients: [a], ids.
+        step, x: of gradients; None for local steps.
+        moving: of local steps.
+        answer: gradients and losses.
+    """
+
+
+class SharedEngine:
+    """See `rollcall.benchmark.engines.Engine`: the work of one seat."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.seat = seat
+        self.model, self.feed, self.local = seat.engine.model, seat.engine.feed, seat.engine.local
+
+    def round(self, t: int, lr: float, momentum: Rows | None = None) -> "SharedWork":
+        return SharedWork(self, t, lr, momentum)
+
+
+class SharedWork(Work):
+    """See `rollcall.benchmark.engines.Work`: it asks for all computations together with the other seats."""
+
+    def __init__(self, engine: SharedEngine, t: int, lr: float, momentum: Rows | None) -> None:
+        super().__init__(engine, t, lr, momentum)
+        self.seat = engine.seat
+
+    def buffers(self, clients: Int[Tensor, "a"]) -> list[Tensor] | None:
+        return []
+
+    def train(self, clients: Int[Tensor, "a"], moving: LocalState) -> None:
+        if len(clients):
+            self.seat.wait(Request(t=self.t, lr=self.lr, clients=clients, step=None, moving=moving))
+
+    def differentiate(
+        self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
+    ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
+        request = Request(t=self.t, lr=self.lr, clients=clients, step=step, x=x, answer=None)
+        self.seat.wait(request)
+        answer: tuple[Tensor, Tensor] = request.answer
+        return answer
+
+
+def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False) -> dict[str, Outcome]:
+    """Run the trials of a group side by side. Outcomes are by name."""
+    with quiet(), kernels_of_one_thread(), torch.no_grad():
+        federations = [build(job.trial) for job in jobs if isinstance(job.trial, Trial)]
+        federations[0].begin()
+        active = cache(federations[0].participation.active)  # one roll call for all
+        for federation in federations:
+            federation.participation.__dict__ |= {"active": active}
+        engine = federations[0].engine
+        if not isinstance(engine, Vectorised) or federations[0].model.buffer_names:
+            return run_inline(jobs)
+        seats = [Seat(job, federation, engine) for job, federation in zip(jobs, federations, strict=True)]
+        ready = seats
+        while ready:
+            for seat in ready:
+                seat.resume()
+            waiting = [seat for seat in seats if seat.request is not None]
+            if requested():
+                for seat in waiting:
+                    seat.stop = True
+                ready = waiting
+                continue
+            earliest = min((seat.request.t for seat in waiting if seat.request), default=0)
+            ready = [seat for seat in waiting if seat.request and seat.request.t == earliest]
+            began = monotonic()
+            serve(engine, [seat.request for seat in ready if seat.request])
+            for seat in ready:
+                seat.seconds += (monotonic() - began) / len(ready)
+    return {seat.job.trial.name: seat.outcome or Outcome("interrupted") for seat in seats}
+
+
+def serve(engine: Engine, requests: Iterable[Request]) -> None:
+    """Compute requests of one round: those of one kind with one call of the engine."""
+    kinds: dict[Any, list[Request]] = {}
+    for one in requests:
+        kinds.setdefault((one.step, one.step is None and one.moving.correct is None), []).append(one)
+    for (step, _), alike in kinds.items():
+        work = engine.round(alike[0].t, 1.0)
+        clients, sizes = torch.cat([one.clients for one in alike]), [len(one.clients) for one in alike]
+        if step is not None:
+            gradients, losses = work.differentiate(clients, torch.cat([one.x for one in alike]), step)
+            for one, *answer in zip(alike, gradients.split(sizes), losses.split(sizes), strict=True):
+                one.answer = tuple(answer)
+            continue
+        y = torch.cat([one.moving.y for one in alike])
+        ones = y.new_ones(len(clients)).split(sizes)
+        rates = [
+            one.lr * (own if one.moving.scale is None else one.moving.scale)
+            for one, own in zip(alike, ones, strict=True)
+        ]
+        correct = [one.moving.correct for one in alike if one.moving.correct is not None]
+        work.train(clients, LocalState(y, torch.cat(rates), torch.cat(correct) if correct else None, None))
+        for one, own in zip(alike, y.split(sizes), strict=True):
+            one.moving.y.copy_(own)
+
+
+class Plain:
+    """SGD without momentum as torch computes it, without the cost of its hooks."""
+
+    def __init__(self, server: Tensor, lr: float) -> None:
+        self.server, self.lr = server, lr
+
+    def step(self) -> None:
+        if self.server.grad is not None:
+            self.server.add_(self.server.grad, alpha=-self.lr)
+
+
+def train(seat: Seat, engine: Any) -> Outcome:
+    """One trial from start to end into its run folder, as `simulate` does it with Lightning."""
+    trial, run, federation = seat.job.trial, seat.job.folder, seat.federation
+    assert isinstance(trial, Trial)
+    federation.begin(engine)
+    optimizer = federation.configure_optimizers()
+    if trial.server.model_copy(update={"lr": 1.0}).plain:
+        optimizer = Plain(federation.server, optimizer.param_groups[0]["lr"])
+    federation.__dict__ |= {"optimizers": lambda: optimizer}
+    federation.trainer = SimpleNamespace(callbacks=[], loggers=[])  # type: ignore[assignment, unused-ignore]
+    loaders = federation.val_dataloader()
+    with ExitStack() as stack, torch.no_grad():
+        stack.enter_context(run.running(trial, device="cpu", threads=1))
+        run.resume_at(-1)
+
+        def evaluate() -> str:
+            """Record an evaluation; returns what is not finite."""
+            federation.on_validation_epoch_start()
+            for index, loader in enumerate(loaders):
+                for number, batch in enumerate(loader):
+                    federation.validation_step(batch, number, index)
+            federation.on_validation_epoch_end()
+            wrong = [name for name, value in federation.measured.items() if not math.isfinite(value)]
+            if not wrong:
+                run.append({"round": federation.t, **federation.measured})
+            return f"{wrong[0]} is" if wrong else ""
+
+        wrong = evaluate()
+        while federation.t < trial.rounds and not wrong:
+            federation.training_step(federation.t, 0)
+            if not federation.server.sum().isfinite():
+                wrong = "parameters are"
+            elif trial.evaluation.due(federation.t, trial.rounds):
+                wrong = evaluate()
+        model, server = (
+            value.detach().cpu().numpy().copy() for value in (federation.eval_models[""], federation.server)
+        )
+        run.save_models(model, server, {})
+        run.ends_after(seat.seconds)
+        if wrong:
+            reason = f"diverged: {wrong} not finite after round {federation.t}"
+            run.end_as_diverged(federation.t, reason)
+            return Outcome("diverged", reason)
+    return Outcome("finished")
