@@ -130,7 +130,7 @@ class Metric:
         return {"max": -value, "min": value, "zero": abs(value)}[self.direction]
 
     def text(self, value: float, spread: float = 0.0) -> str:
-        """A value as people read it: with `decimals`, or down to the second digit of its spread, with five digits at most.
+        """A value as people read it: with `decimals`, or to the second digit of its spread, with five digits at most.
 
         As `1.23e5` from 100,000 on and below 0.001.
         """
