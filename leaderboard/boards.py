@@ -77,16 +77,15 @@ class Board:
         return ", ".join([files[0].name, *(file.suffix for file in (*files[1:], *figures))])
 
 
-def write_tables(experiment: PaperExperiment, store: Path, folder: Path) -> None:
-    """Write the table and figure of the user's own runs into FOLDER/EXPERIMENT; nothing if there is no finished run.
-
-    `rollcall run` and `rollcall sync` keep the files in MLflow.
-    """
-    with suppress(SettingError):
+def own_table(experiment: PaperExperiment, store: Path) -> str:
+    """The table of the user's own runs in Markdown, which MLflow shows; empty if there is no finished run."""
+    try:
         is_paper = bool(experiment.source)
         runs = own(store, experiment.home, experiment.metrics if is_paper else None)
         board = paper_board(experiment, runs, store) if is_paper else ranking_board(experiment, store, runs, {})
-        board.write(folder / experiment.name, board.texts())
+    except SettingError:
+        return ""
+    return board.texts()["md"]
 
 
 def with_report(experiment: PaperExperiment, metrics: Sequence[str], last_rounds: int | None) -> PaperExperiment:
@@ -172,9 +171,8 @@ def _searches(experiment: PaperExperiment, store: Path, runs: Sequence[Run]) -> 
 
 def _sources(runs: Sequence[Run], store: Path) -> str:
     """Where runs are from."""
-    texts = {"own": f"your own, in {store}", "kept": "kept results"}
-    among = {run.source for run in runs}
-    return "runs: " + " and ".join(text for source, text in texts.items() if source in among)
+    texts = [f"your own, in {run.server or store}" if run.source == "own" else "kept results" for run in runs]
+    return f"runs: {' and '.join(sorted({*texts}, reverse=True))}"
 
 
 class NoRuns(SettingError):

@@ -3,14 +3,12 @@
 import json
 import lzma
 import math
-import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,13 +17,9 @@ from yaml import YAMLError
 from rollcall.benchmark.config.digest import flatten, nested
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import Source
-from rollcall.benchmark.config.text import command, counted, parsed
+from rollcall.benchmark.config.text import command, counted
 from rollcall.benchmark.config.trial import Evaluation
-from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep.mlflow_runs import PARENT, tags
-
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
+from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
 
 Settings = tuple[tuple[str, str], ...]
 """Settings as text, sorted by dotted name."""
@@ -48,13 +42,15 @@ class Run:
         tags: its origin, such as experiment, seed, commit and version.
         spec: settings as they are written, with the rounds that it has.
         history: [evaluations], indexed by round, a column for each metric.
-        source: `own`: from a run folder or from the user's MLflow server; `kept`: from an archive.
+        source: `own`: from a run folder or an MLflow server; `kept`: from an archive.
+        server: the address of the MLflow server; empty for run folders and archives.
     """
 
     tags: dict[str, str]
     spec: dict[str, Any]
     history: pd.DataFrame
     source: Literal["own", "kept"] = "kept"
+    server: str = ""
 
     @property
     def digest(self) -> str:
@@ -198,7 +194,7 @@ def first_round(curve: pd.Series, metric: Metric) -> float:
 
 
 def finished(
-    experiment: str, store: Path | None, mine: bool = False, metrics: Collection[str] | None = None
+    experiment: str, store: Path | None, mine: bool = False, metrics: Collection[str] | None = None, mlflow: str = ""
 ) -> list[Run]:
     """The kept runs of an experiment, and then the user's own.
 
@@ -206,57 +202,58 @@ def finished(
         store: folder of the run folders; None: kept runs alone.
         mine: leave out kept runs.
         metrics: columns to read of the user's own; by default all.
+        mlflow: address of an MLflow server or database whose runs count instead of the run folders.
     """
     kept = [] if mine else unarchive(experiment, PACKAGE, HERE)
-    return kept + (own(store, experiment, metrics) if store is not None else [])
+    return kept + (own(store, experiment, metrics, mlflow) if store is not None else [])
 
 
-def own(store: Path, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
-    """The user's finished and diverged runs of an experiment, oldest first.
+def own(store: Path, experiment: str, metrics: Collection[str] | None = None, mlflow: str = "") -> list[Run]:
+    """The user's finished and diverged runs of an experiment, oldest first; for the arguments see `finished`.
 
-    They are those in the run folders, and those on the MLflow server that MLFLOW_TRACKING_URI names; of a trial that
-    both have, the folder counts. A server that does not answer is left out, with a warning. So are runs of another
-    version of the user's own files than the present one; where a file is gone, the last version that was run counts.
-    Of the metrics, these columns are read; by default all.
+    A folder that cannot be read is left out, with a warning. So are runs of another version of the user's own files
+    than the present one; where a file is gone, the last version that was run counts.
     """
-    runs = _of_folders(store, experiment, metrics)
-    if os.environ.get("MLFLOW_TRACKING_URI") and find_spec("mlflow"):
-        from rollcall.benchmark.sweep.mlflow_client import client
+    if mlflow:
+        from rollcall.leaderboard.mlflow_read import read  # takes seconds
 
-        here = {run.digest for run in runs}
+        return _of_one_version(read(mlflow, experiment, metrics))
+    dated: list[tuple[float, Run]] = []
+    for path in run_folders(store / experiment, below=False):
         try:
-            runs = load(client(store), experiment, metrics, without=here) + runs
-        except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
-            print(f"MLflow: {error}. Only the run folders in {store} are read.", file=sys.stderr)
-    return _of_one_version(runs)
+            run = _of_folder(RunFolder(path), experiment, metrics)
+            dated += [] if run is None else [(RunFolder(path).status["updated"], run)]
+        except (OSError, ValueError, KeyError, YAMLError) as error:
+            print(f"left out: {path}: {' '.join(str(error).split())}", file=sys.stderr)
+    return _of_one_version([run for _, run in sorted(dated, key=lambda pair: pair[0])])
 
 
-def load(
-    client: "MlflowClient", experiment: str, metrics: Collection[str] | None = None, without: Collection[str] = ()
-) -> list[Run]:
-    """The finished and the diverged runs of an experiment in MLflow, oldest first, with their histories.
+def _of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | None) -> Run | None:
+    """The run of a folder; None if it neither finished nor diverged."""
+    altered = folder.altered()
+    if altered:
+        file, fault = next(iter(altered.items()))
+        raise ValueError(f"{file.name}: {fault}; see {command('doctor', folder.path)}")
+    if not folder.finished and folder.status.get("diverged") is None:
+        return None
+    tags, spec = folder.origin(experiment)
+    history = folder.history().set_index("round").astype(float)
+    return ended(tags, spec, history if metrics is None else history.filter([*metrics]))
 
-    A finished run that is being continued counts with the rounds that it had finished. Digests in `without` are left
-    out. Of the metrics, these columns are read; by default all, which is slow if every client was measured.
+
+def ended(tags: dict[str, str], spec: dict[str, Any], history: pd.DataFrame, server: str = "") -> Run | None:
+    """The user's run; None if it neither finished nor diverged.
+
+    A finished run that is being continued counts with the rounds that it had finished, a diverged one with those that
+    were asked for.
     """
-    stored = client.get_experiment_by_name(experiment)
-    runs = []
-    token: str | None = ""
-    while stored is not None and token is not None:
-        page = client.search_runs([stored.experiment_id], order_by=["start_time"], page_token=token or None)
-        token = page.token or None
-        for entry in page:
-            tags = dict(entry.data.tags)
-            rounds = _rounds(tags)
-            if PARENT in tags or tags.get("rollcall.trial") in without or rounds is None:
-                continue
-            columns = {}
-            for metric in [one for one in entry.data.metrics if metrics is None or one in metrics]:
-                values = client.get_metric_history(entry.info.run_id, metric)
-                columns[metric] = pd.Series({value.step: value.value for value in values}, dtype=float)
-            history = pd.DataFrame(columns).sort_index().rename_axis("round")
-            runs.append(_of_rounds(rounds, tags, nested(entry.data.params), history))
-    return runs
+    rounds, diverged, asked = (tags.get(f"rollcall.{name}") for name in ("finished", "diverged", "rounds"))
+    if diverged is not None and asked is not None and int(diverged) <= int(asked):
+        rounds = asked
+    if rounds is None:
+        return None
+    run = Run(tags, spec, history, "own", server)
+    return run if "analysis" in spec else replace(run, spec=spec | {"rounds": int(rounds)}).until(int(rounds))
 
 
 def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder: Path) -> Path:
@@ -296,56 +293,6 @@ def unarchive(experiment: str, *folders: Path) -> list[Run]:
     """
     distinct = dict.fromkeys(folder.resolve() for folder in folders or (PACKAGE,))
     return list(_longest(run for folder in distinct for run in archived(folder / f"{experiment}{TABLE}")).values())
-
-
-def _rounds(tags: Mapping[str, str]) -> int | None:
-    """Rounds of a finished run; rounds that were asked for of a diverged one; None of any other."""
-    rounds, diverged, asked = (tags.get(f"rollcall.{name}") for name in ("finished", "diverged", "rounds"))
-    if diverged is not None and asked is not None and int(diverged) <= int(asked):
-        rounds = asked
-    return None if rounds is None else int(rounds)
-
-
-def _of_rounds(rounds: int, tags: dict[str, str], spec: dict[str, Any], history: pd.DataFrame) -> Run:
-    """The user's run, cut to these rounds; an analysis has none."""
-    run = Run(tags, spec, history, "own")
-    return run if "analysis" in spec else replace(run, spec=spec | {"rounds": rounds}).until(rounds)
-
-
-def _of_folders(store: Path, experiment: str, metrics: Collection[str] | None) -> list[Run]:
-    """The runs in run folders, oldest first; a folder that cannot be read is left out, with a warning."""
-    dated: list[tuple[float, Run]] = []
-    for file in (store / experiment).glob("*/status.json"):
-        folder = RunFolder(file.parent)
-        if ".damaged" in folder.path.name:  # set aside by `rollcall doctor`
-            continue
-        try:
-            run = _of_folder(folder, experiment, metrics)
-        except (OSError, ValueError, KeyError, YAMLError) as error:
-            print(f"left out: {folder.path}: {' '.join(str(error).split())}", file=sys.stderr)
-            continue
-        if run is not None:
-            dated.append((folder.status["updated"], run))
-    return [run for _, run in sorted(dated, key=lambda pair: pair[0])]
-
-
-def _of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | None) -> Run | None:
-    """The run of a folder, with the tags that it has in MLflow; None if it neither finished nor diverged."""
-    status, altered = folder.status, folder.altered()
-    if altered:
-        file, fault = next(iter(altered.items()))
-        raise ValueError(f"{file.name}: {fault}; see {command('doctor', folder.path)}")
-    last = {name: status.get(name) for name in ("rounds", "diverged", "round", "seconds", "state")}
-    last["finished"] = folder.finished or None
-    more = {f"rollcall.{name}": str(value) for name, value in last.items() if value is not None}
-    rounds = _rounds(more)
-    if rounds is None:
-        return None
-    spec = parsed(folder.settings.read_text(encoding="utf-8"))
-    history = folder.history().set_index("round")
-    if metrics is not None:
-        history = history[[metric for metric in history if metric in metrics]]
-    return _of_rounds(rounds, tags(experiment, flatten(spec), status) | more, spec, history.astype(float))
 
 
 def _of_one_version(runs: list[Run]) -> list[Run]:

@@ -10,7 +10,7 @@ import torch
 import typecheck  # before the modules that it watches
 from filelock import FileLock
 
-from rollcall.benchmark.sweep import mlflow_client
+from rollcall.benchmark.sweep import mlflow_copy
 
 FULL = (
     "algorithms/test_limits.py",
@@ -27,8 +27,8 @@ FULL = (
     "benchmark/federation/test_resuming.py::test_ctrl_c",
     "benchmark/federation/test_resuming.py::test_the_command_line",
     "benchmark/search/test_search.py::test_a_killed",
-    "benchmark/sweep/test_mlflow_database.py",
-    "benchmark/sweep/test_mlflow_server.py",
+    "benchmark/sweep/test_mlflow.py::test_a_server_is_stopped",
+    "benchmark/sweep/test_mlflow.py::test_two_processes",
     "benchmark/sweep/test_ray_executor.py",
     "benchmark/test_every_experiment.py",
     "benchmark/test_mistakes.py",
@@ -59,8 +59,8 @@ FAULTS = (
     "benchmark/federation/test_trained.py::test_code",
     "benchmark/federation/test_trained.py::test_foreign",
     "benchmark/search/test_search.py::test_a_killed",
-    "benchmark/sweep/test_mlflow_database.py",
-    "benchmark/sweep/test_mlflow_server.py",
+    "benchmark/sweep/test_mlflow.py::test_a_server_is_stopped",
+    "benchmark/sweep/test_mlflow.py::test_two_processes",
     "benchmark/sweep/test_ray_executor.py",
     "cli/test_leaderboard.py::test_a_link",
     "cli/test_leaderboard.py::test_a_table_is_printed",
@@ -120,16 +120,19 @@ def _memory():
 def _database(tmp_path_factory):
     # MLflow takes seconds to create its tables: new databases of this process are copies of one with empty tables.
     empty = tmp_path_factory.getbasetemp().parent / f"mlflow-{version('mlflow')}.db"
-    create = mlflow_client._create
+    connect = mlflow_copy.connect
 
-    def copied(database):
-        with FileLock(f"{empty}.lock"):
-            if not empty.exists():
-                create(empty)
-        shutil.copy(empty, database)
+    def copied(uri):
+        file = Path(uri.removeprefix("sqlite:///"))
+        if uri.startswith("sqlite:") and not file.exists():
+            with FileLock(f"{empty}.lock"):
+                if not empty.exists():
+                    connect(f"sqlite:///{empty}").search_experiments()
+            shutil.copy(empty, file)
+        return connect(uri)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mlflow_client, "_create", copied)
+        patch.setattr(mlflow_copy, "connect", copied)
         yield
 
 

@@ -34,9 +34,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from filelock import FileLock, Timeout
 
+from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.source import package_code
-from rollcall.benchmark.config.text import command
+from rollcall.benchmark.config.text import command, parsed
 from rollcall.benchmark.federation.interruption import Interrupted
 
 if TYPE_CHECKING:
@@ -134,6 +135,35 @@ class RunFolder:
     def finished(self) -> int:
         """Rounds of the longest run that finished here, or 0. It stays while the run is continued for more rounds."""
         return int(self.status.get("finished", 0))
+
+    def origin(self, experiment: str) -> tuple[dict[str, str], dict[str, Any]]:
+        """The run as MLflow and archives know it: tags to search by with its provenance, and its settings as written.
+
+        The tag `algorithm` of an analysis is the name of the analysis.
+        """
+        status, spec = self.status, parsed(self.settings.read_text(encoding="utf-8"))
+        settings = flatten(spec)
+        code, sources = (
+            " ".join(f"{name}={digest}" for name, digest in status.get(key, {}).items()) for key in ("code", "sources")
+        )
+        last = {name: status.get(name) for name in ("rounds", "diverged", "round", "seconds", "state")}
+        last["finished"] = self.finished or None
+        return {
+            "experiment": experiment,
+            "algorithm": settings.get("algorithm", settings.get("analysis", "")).rpartition(":")[2],
+            "participation": settings.get("participation", ""),
+            "task": settings.get("task", ""),
+            "seed": settings["seed"],
+            "commit": str(status["commit"]),
+            "version": status["versions"]["rollcall"],
+            "device": status["device"],
+            "threads": str(status["threads"]),
+            "machine": str(status.get("machine", "unknown")),
+            "rollcall.trial": status["digest"],
+            "rollcall.code": code,
+            "rollcall.sources": sources,
+            **{f"rollcall.{name}": str(value) for name, value in last.items() if value is not None},
+        }, spec
 
     def diverged_within(self, rounds: int) -> bool:
         """Whether the run diverged in one of these rounds. It would again."""

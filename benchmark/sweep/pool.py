@@ -3,13 +3,13 @@
 This module imports neither torch nor Ray before it runs a job.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Ends, Job
 
 INSTALL_RAY = "pip install '.[ray]'"
+
+INTERVAL = 10.0
+"""Seconds between two looks for runs that MLflow lacks."""
 
 Executor = Literal["ray", "inline"]
 
@@ -116,25 +119,26 @@ class Pool:
 
             ray_start.begin(self.options.address, trials=0 if self.options.gpus_per_trial else trials)
 
-    def __call__(self, jobs: Sequence["Job"], tables: Callable[[Path], None] | None = None) -> "Ends":
+    def __call__(self, jobs: Sequence["Job"], table: Callable[[], str] = str) -> "Ends":
         """Run those of all jobs of an experiment that have not ended. A job that fails does not stop the others.
 
-        At the end `tables` writes files into a folder; they become artifacts of the experiment in MLflow.
+        MLflow shows `table`, a text in Markdown, with the experiment.
         """
         from rollcall.benchmark.sweep.jobs import Ends, run_inline
         from rollcall.benchmark.sweep.progress import View
 
         todo = [job for job in jobs if not job.ended]
         with View(jobs, self.console) as view:
-            if not todo:
-                return Ends(jobs, {})
             mirror = None
-            copying: AbstractContextManager[None] = nullcontext()
-            if self.mlflow:
-                from rollcall.benchmark.sweep.mlflow_runs import INTERVAL, Mirror
+            if self.mlflow and (todo or (jobs and os.environ.get("MLFLOW_TRACKING_URI"))):
+                from rollcall.benchmark.sweep.mlflow_copy import Mirror
 
-                mirror = Mirror(todo[0].store, todo[0].experiment, [job.folder for job in todo])
-                copying = repeating(mirror.look, INTERVAL)
+                mirror = Mirror(jobs[0].store, jobs[0].experiment)
+            if not todo:
+                if mirror is not None:  # the server may lack runs that were made before its address was set
+                    mirror.look(table)
+                return Ends(jobs, {})
+            copying: AbstractContextManager[None] = repeating(mirror.look, INTERVAL) if mirror else nullcontext()
             with repeating(view.look, 1.0), copying:
                 if self.executor == "ray":
                     from rollcall.benchmark.sweep.ray_executor import run_ray
@@ -146,7 +150,7 @@ class Pool:
             view.end(outcomes)
             ends = Ends(jobs, outcomes)
             if mirror is not None:
-                mirror.end(ends.state, tables)
+                mirror.look(table)
         return ends
 
 

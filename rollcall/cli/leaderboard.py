@@ -43,14 +43,17 @@ def leaderboard(
         Path | None, typer.Option(metavar="DIR", help="Write pages for a browser into this folder.")
     ] = None,
     store: Store = STORE,
+    mlflow: Annotated[
+        str, typer.Option(metavar="URI", help="Read your runs from this MLflow server or database.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Print an experiment's table, and write it with a figure.
 
     For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
-    own runs, from the run folders in the store and the MLflow server if one is set, replace kept results of the same
-    cell if they have as many rounds and seeds. For other experiments it is a ranking of your own runs; with --best-by,
-    --against, --overall or --equal a ranking of all runs.
+    own runs, from the run folders in the store or an MLflow server, replace kept results of the same cell if they have
+    as many rounds and seeds. For other experiments it is a ranking of your own runs, or else of the kept ones; with
+    --best-by, --against, --overall or --equal a ranking of all runs.
     """
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
@@ -65,7 +68,9 @@ def leaderboard(
     conditions = parse_all("only", only or [])
     is_paper = bool(chosen.source) and not (best_by or against or overall or equal != "round")
     columns = [*chosen.metrics, *COSTS] if is_paper else None  # a ranking may need any of them
-    runs = finished(chosen.home, store, mine or not chosen.source, columns)
+    runs = finished(chosen.home, store, mine or not chosen.source, columns, mlflow)
+    if not (runs or mine or mlflow):
+        runs = finished(chosen.home, None)
     try:
         if is_paper:
             board = boards.paper_board(chosen.only(conditions), runs, store, x)
@@ -73,7 +78,8 @@ def leaderboard(
             board = boards.ranking_board(chosen, store, runs, conditions, best_by, x, against, overall, equal)
     except boards.NoRuns as error:
         first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
-        raise SettingError(f"{error}; first: {first}") from None
+        where = f"; read from {mlflow}" if mlflow else f"; first: {first}"
+        raise SettingError(f"{error}{where}") from None
     folder = to or store / chosen.name
     texts = board.texts(why)
     if as_json:

@@ -79,7 +79,7 @@ def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool) -> 
         SettingError: a setting is not allowed, or a run folder is damaged.
     """
     from rollcall.benchmark.sweep.jobs import check, check_folders
-    from rollcall.leaderboard.boards import write_tables
+    from rollcall.leaderboard.boards import own_table
 
     _tell_changed(jobs, redo)
     check_folders(jobs)
@@ -88,8 +88,7 @@ def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool) -> 
     if todo:
         plan.check_metrics()
         plan.claim(store)
-    tables = partial(write_tables, plan.experiment, store)
-    return todo, pool(jobs, tables)
+    return todo, pool(jobs, partial(own_table, plan.experiment, store))
 
 
 def _tell_changed(jobs: list["Job"], redo: bool) -> None:

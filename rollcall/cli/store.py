@@ -4,8 +4,8 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -17,9 +17,8 @@ from rich.table import Table as Grid
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import names, places
 from rollcall.benchmark.config.text import command, counted, strict_json
-from rollcall.benchmark.federation.doctor import Finding, examine
+from rollcall.benchmark.federation.doctor import examine
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
-from rollcall.benchmark.sweep.mlflow_client import address, fault_of_database, file_of
 from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, out, say
@@ -70,7 +69,7 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Rename damaged files and folders to NAME.damaged.")] = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Find damaged run folders and databases; --fix sets them aside.
+    """Find damaged run folders; --fix sets them aside.
 
     The exit code is 1 if damaged files are left. Nothing is deleted. Trials that run now are left alone.
     """
@@ -78,9 +77,6 @@ def doctor(
         raise SettingError(f"store: {str(store)!r} is not allowed; must be a folder")
     folders = run_folders(store, begun=False)
     findings = [finding for folder in folders for finding in examine(folder)]
-    database = file_of(address(store))
-    if database is not None and database.exists() and (fault := fault_of_database(database, whole=True)):
-        findings.append(Finding(database, fault, "rollcall sync makes it again from the run folders"))
     damaged = [finding.path for finding in findings if finding.aside]
     lines = [f"{finding.path}: {finding.problem}; {finding.advice}" for finding in findings]
     lines += [f"set aside: {set_aside(path)}" for path in damaged if fix]
@@ -160,27 +156,29 @@ def sync(
     ] = None,
     store: opt.Store = STORE,
 ) -> None:
-    """Copy run folders into MLflow that are not there yet."""
+    """Copy runs into MLflow that are not there yet."""
     if not find_spec("mlflow"):
         raise SettingError("this command needs MLflow: pip install '.[mlflow]'")
-    from rollcall.benchmark.sweep.mlflow_runs import reason
-    from rollcall.benchmark.sweep.mlflow_runs import sync as copy
-    from rollcall.leaderboard.boards import write_tables
+    from rollcall.benchmark.sweep.mlflow_copy import Mirror
+    from rollcall.leaderboard.boards import own_table
 
-    def tables(home: str, folder: Path) -> None:
-        with suppress(SettingError):  # the file of the experiment may be gone or changed
-            write_tables(PaperExperiment.read(claimed(store / home) or home), store, folder)
+    folders = Counter(str(path.parent.relative_to(store)) for path in run_folders(store))
+    unknown = [name for name in experiments or () if name not in folders]
+    if unknown:
+        listed = ", ".join(folders) or "no experiment"
+        raise SettingError(f"experiment: {unknown[0]!r} is not allowed; {store} has runs of {listed}")
 
-    try:
-        counts = copy(store, experiments or [], tables)
-    except SettingError:
-        raise
-    except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
-        raise SettingError(
-            f"MLflow cannot be updated ({reason(error)}). Start the server or correct MLFLOW_TRACKING_URI, then rerun"
-        ) from None
-    for name, count in counts.items():
-        print(f"{name}: {counted(count, 'run folder')}")
+    def table(name: str) -> str:
+        try:
+            return own_table(PaperExperiment.read(claimed(store / name) or name), store)
+        except SettingError:  # the file of the experiment may be gone or changed
+            return ""
+
+    for name in experiments or folders:
+        mirror = Mirror(store, name)
+        mirror.look(partial(table, name))
+        if mirror.down:
+            raise typer.Exit(2)
 
 
 def export(

@@ -1,15 +1,13 @@
 """`rollcall run` and trials that diverge, fail or die: exit code, summary, MLflow, tables."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command import TINY, rollcall, write
 
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep.mlflow_runs import Runs
+from rollcall.benchmark.sweep.mlflow_copy import Mirror
 
 METHOD = """
 import os
@@ -31,10 +29,11 @@ def method(folder: Path, body: str) -> str:
 
 
 def recorded(store):
-    """The trials in MLflow by name."""
-    runs = Runs(store, "tiny")
-    trials = runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")
-    return {run.info.run_name: run for run in trials}, runs.client
+    """The trials in MLflow by seed and method."""
+    mirror = Mirror(store, "tiny")
+    mirror.look()
+    runs = mirror.client.search_runs([mirror.id])
+    return {f"{run.data.tags['algorithm']}-seed{run.data.tags['seed']}": run for run in runs}, mirror.client
 
 
 def test_diverged_trials(store, tmp_path, capsys, monkeypatch):
@@ -99,7 +98,7 @@ def test_a_failed_trial_leaves_its_traceback(store, tmp_path, capsys):
     assert trace.endswith("ValueError: no such luck\n")
     runs, client = recorded(store)
     (run,) = runs.values()
-    assert (run.info.status, run.data.tags["rollcall.error"]) == ("FAILED", "ValueError: no such luck")
+    assert (run.info.status, run.data.tags["rollcall.state"]) == ("FAILED", "failed")
     artifact = client.download_artifacts(run.info.run_id, "error.txt")
     assert Path(artifact).read_text() == trace
 
@@ -141,13 +140,3 @@ def test_a_trial_whose_process_dies_is_started_again(store, tmp_path, capsys):
     )
     assert (survivor.state, victim.state) == ("finished", "failed")
     assert "process died" in victim.error_file.read_text()
-
-
-def test_two_processes_create_the_database_once(store):
-    code = "import sys; from pathlib import Path; from rollcall.benchmark.sweep.mlflow_runs import Runs; "
-    code += "print(Runs(Path(sys.argv[1]), 'tiny').id)"
-    command = [sys.executable, "-c", code, str(store)]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    ids = [process.communicate(timeout=120)[0].strip() for process in processes]
-    assert ids[0] == ids[1] != ""
-    assert [process.returncode for process in processes] == [0, 0]

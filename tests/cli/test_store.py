@@ -1,7 +1,6 @@
 """The commands about the run folders in a store: `rollcall status`, `clean`, `sync` and `export`; see also test_ends.py."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from torch import nn
 
 import rollcall as package
 from rollcall import SettingError, simulate
-from rollcall.benchmark.sweep.mlflow_runs import Runs
 from rollcall.cli.plan import claim
 
 
@@ -115,21 +113,6 @@ def test_trials_with_tuned_settings_stay_if_the_file_is_named(store, tmp_path, c
     assert rollcall(capsys, "run", file, "--executor", "inline", *tuned)[0] == 0
     assert rollcall(capsys, "clean", file)[1].count("not in the experiment file") == 1
     assert "Nothing to delete" in rollcall(capsys, "clean", file, *tuned)[1]
-
-
-def test_a_sweep_and_a_sync_keep_the_table(store, tmp_path, capsys):
-    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
-    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
-    runs = Runs(store, "tiny")
-    names = {artifact.path for artifact in runs.client.list_artifacts(runs.parent, "tiny")}
-    assert {"tiny/leaderboard.md", "tiny/leaderboard.csv", "tiny/leaderboard.png"} <= names
-    kept = Path(runs.client.download_artifacts(runs.parent, "tiny/leaderboard.csv")).read_text()
-    assert kept == rollcall(capsys, "leaderboard", file, "--format", "csv")[1]
-    other = tmp_path / "other"
-    shutil.copytree(store / "tiny", other / "tiny")
-    assert rollcall(capsys, "sync", "--store", str(other))[1] == "tiny: 1 run folder\n"
-    runs = Runs(other, "tiny")
-    assert Path(runs.client.download_artifacts(runs.parent, "tiny/leaderboard.csv")).read_text() == kept
 
 
 def test_another_file_with_other_content_is_refused(tmp_path):

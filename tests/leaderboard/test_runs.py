@@ -1,10 +1,7 @@
-"""Finished runs: final values by hand; run folders and MLflow; archives."""
+"""Finished runs: final values by hand; run folders; archives."""
 
 import math
-import socket
-import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -15,8 +12,7 @@ from rollcall import Trial, simulate
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep.mlflow_runs import Runs
-from rollcall.leaderboard.runs import Run, archive, load, own, unarchive
+from rollcall.leaderboard.runs import Run, archive, own, unarchive
 from tests.support.results import COMPARED, ends, runs
 
 HISTORY = {"a": [8.0, 4.0, 2.0, 1.0], "b": [0.0, 0.5, math.nan, 1.0], "cost/floats_up": [50.0, 100.0, 150.0, 200.0]}
@@ -97,31 +93,6 @@ def test_the_evaluation_of_the_untrained_model_is_never_part_of_a_mean():
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
 
 
-@pytest.fixture
-def silent(monkeypatch):
-    """MLFLOW_TRACKING_URI names a server that accepts connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{server.getsockname()[1]}")
-        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
-        yield
-
-
-def test_a_run_folder_and_mlflow_tell_the_same(store):
-    folder = RunFolder(store / "tiny" / TRIAL.name)
-    simulate(TRIAL, folder=folder.path)
-    runs = Runs(store, "tiny")
-    runs.begin()
-    runs.push(folder)
-    runs.end("finished")
-    (logged,), (read,) = load(runs.client, "tiny"), own(store, "tiny")
-    assert read.settings == logged.settings
-    assert read.source == logged.source == "own"
-    known = {key: value for key, value in logged.tags.items() if not key.startswith("mlflow.")}
-    assert {key: read.tags[key] for key in known} == known
-    pd.testing.assert_frame_equal(read.history, logged.history[list(read.history)], check_names=False)
-    assert list(own(store, "tiny", ["train/loss"])[0].history) == ["train/loss"]
-
-
 def test_a_run_that_is_continued_counts_with_the_rounds_that_it_had_finished(store):
     folder = RunFolder(store / "tiny" / TRIAL.name)
     simulate(TRIAL, folder=folder.path)
@@ -135,22 +106,21 @@ def test_a_run_that_is_continued_counts_with_the_rounds_that_it_had_finished(sto
 
 @pytest.mark.parametrize("last", [None, {"rounds": 4, "every": 2}])
 def test_a_run_that_was_continued_counts_as_one_run_of_all_rounds(last, store, tmp_path):
-    """Its folder and MLflow have evaluations after rounds 10 and 12 too, the last ones of the shorter run."""
+    """Its folder has evaluations after rounds 10 and 12 too, the last ones of the shorter run."""
     trial = TRIAL.model_copy(update={"evaluation": Evaluation.model_validate({"every": 7, "last": last})})
     folder = RunFolder(store / "tiny" / trial.name)
-    runs = Runs(store, "tiny")
     for rounds in (12, 20):
         simulate(trial.model_copy(update={"rounds": rounds}), folder=folder.path)
-        runs.push(folder)
     whole = simulate(trial.model_copy(update={"rounds": 20})).history.set_index("round").astype(float)
     assert set(folder.history()["round"]) > set(whole.index)
     metric = Metric("train/loss", "min")
     due = whole["train/loss"][whole.index > 10]
-    for run in (*own(store, "tiny"), *load(runs.client, "tiny")):
-        assert run.window(metric, 10).to_dict() == due.to_dict()
-        assert run.final(metric, 10) == due.mean()
-        if last is not None:  # the last evaluations of the shorter run serve a table of fewer rounds
-            assert run.until(12).window(metric, 4).index.tolist() == [10, 12]
+    (run,) = own(store, "tiny", ["train/loss"])
+    assert list(run.history) == ["train/loss"]
+    assert run.window(metric, 10).to_dict() == due.to_dict()
+    assert run.final(metric, 10) == due.mean()
+    if last is not None:  # the last evaluations of the shorter run serve a table of fewer rounds
+        assert run.until(12).window(metric, 4).index.tolist() == [10, 12]
 
 
 def test_a_folder_that_cannot_be_read_is_left_out_with_a_warning(store, capsys):
@@ -177,19 +147,6 @@ def test_no_mean_mixes_versions_of_the_users_code(store, tmp_path, capsys):
     assert [run.tags["seed"] for run in own(store, "tiny")] == ["3"]
     (tmp_path / "mine.py").unlink()
     assert [run.tags["seed"] for run in own(store, "tiny")] == ["0", "3"]
-
-
-def test_a_server_that_does_not_answer_costs_seconds(store, silent, tmp_path, capsys):
-    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
-    start = time.monotonic()
-    code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
-    assert (code, "1 trial: 1 run now" in out) == (0, True)
-    assert "after the sweep, run: rollcall sync" in err
-    code, out, err = rollcall(capsys, "leaderboard", file, "--format", "csv")
-    assert code == 0
-    assert out.splitlines()[1].startswith("fedavg,")
-    assert "MLflow: " in err
-    assert time.monotonic() - start < 30
 
 
 def test_a_leaderboard_needs_no_mlflow(store, tmp_path, capsys, monkeypatch):
@@ -305,36 +262,6 @@ def test_a_digest_may_look_like_a_number(tmp_path, digest):
     archive([replace(run, tags=run.tags | {"rollcall.trial": digest})], "paper/fig", ["test/accuracy"], tmp_path)
     (again,) = unarchive("paper/fig", tmp_path)
     assert again.history["test/accuracy"].tolist() == run.history["test/accuracy"].tolist()
-
-
-class Client:
-    """An MLflow client with three runs on two pages."""
-
-    def get_experiment_by_name(self, name):
-        return SimpleNamespace(experiment_id="7") if name == "known" else None
-
-    def search_runs(self, ids, order_by, page_token):
-        assert (ids, order_by) == (["7"], ["start_time"])
-        pages = {None: ("next", [self.run("a", {"rollcall.finished": "30"}), self.run("b", {"rollcall.rounds": "30"})])}
-        pages["next"] = (None, [self.run("c", {"rollcall.finished": "10"})])
-        token, entries = pages[page_token]
-        return type("Page", (list,), {"token": token})(entries)
-
-    def run(self, name, tags):
-        data = SimpleNamespace(params={"local.lr": "0.1"}, tags=tags, metrics={"test/loss": 0.0, "train/loss": 0.0})
-        return SimpleNamespace(data=data, info=SimpleNamespace(run_id=name))
-
-    def get_metric_history(self, run_id, metric):
-        return [SimpleNamespace(step=step, value=float(step)) for step in (30, 0, 10)]
-
-
-def test_finished_runs_of_mlflow():
-    whole, continued = load(Client(), "known", ["test/loss"])
-    assert whole.history["test/loss"].to_dict() == {0: 0.0, 10: 10.0, 30: 30.0}
-    assert list(whole.history) == ["test/loss"]
-    assert (continued.rounds, continued.history.index.tolist()) == (10, [0, 10])  # what it had finished
-    assert sorted(load(Client(), "known")[0].history) == ["test/loss", "train/loss"]
-    assert load(Client(), "unknown") == []
 
 
 @pytest.mark.parametrize("name", ["sun/fig2", "fedpbc/fig2"])

@@ -20,7 +20,7 @@ from runs import DIGITS, Asked, Count, rounds_in
 from rollcall import SettingError, load, simulate
 from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep.mlflow_runs import MLFLOW_STATES, Runs
+from rollcall.benchmark.sweep.mlflow_copy import Mirror
 
 MARKOV = DIGITS | {
     "participation": {"name": "markov_pi_lambda", "correlation": 0.3},
@@ -238,11 +238,11 @@ def test_ctrl_c_in_a_sweep(executor, store, tmp_path, capsys):
     states = {path.parent.name: json.loads(path.read_text()) for path in folders.glob("*/status.json")}
     assert "interrupted" in {status["state"] for status in states.values()} <= {"interrupted", "finished"}
     assert len(states) <= 2  # and no other trial began
-    runs = Runs(store, "tiny")
-    trials = runs.client.search_runs([runs.id], "tags.`rollcall.trial` != ''")
-    ends = {run.info.run_name: run.info.status for run in trials}
-    assert runs.client.get_run(runs.parent).info.status == "KILLED"
-    assert ends == {name: MLFLOW_STATES[status["state"]] for name, status in states.items()}
+    mirror = Mirror(store, "tiny")
+    mirror.look()
+    copied = {run.data.tags["rollcall.trial"]: run.info.status for run in mirror.client.search_runs([mirror.id])}
+    there = {"finished": "FINISHED", "interrupted": "KILLED"}
+    assert (mirror.written, copied) == (0, {one["digest"]: there[one["state"]] for one in states.values()})
     for name, status in states.items():
         saved = torch.load(folders / name / "last.ckpt", weights_only=True)["global_step"]
         assert saved == status["round"]

@@ -1,0 +1,198 @@
+"""Copies run folders to MLflow: when runs of a sweep end, and by `rollcall sync`.
+
+An experiment has the same name in MLflow, and a run for each trial. A run is written whole, once its trial has ended.
+"""
+
+import json
+import logging
+import os
+import posixpath
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+from yaml import YAMLError
+
+from rollcall.benchmark.config.digest import digest, flatten
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.text import command, counted
+from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+# MLflow reads these: the first when it is imported. Its own limits are minutes, and it prints two lines for each run.
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "5")
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+
+COMPLETE = "rollcall.complete"
+"""The tag that is written last: when the folder was last written. A copy that was cut off lacks it."""
+
+RENAMED = "rollcall.renamed"
+"""The tag with the names that MLflow does not take: a JSON object from the name there to the name in the folder."""
+
+CLIENTS, OF_CLIENT = "clients.json", re.compile(r"/client\d+(/|$)")
+"""The artifact with the metrics of single clients by round, and a tag with their number; how the names of these end."""
+
+
+def address(store: Path) -> str:
+    """The address in MLFLOW_TRACKING_URI; by default that of a SQLite file in the store."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{store.resolve() / 'mlflow.db'}".replace("%", "%25")
+
+
+def shown(uri: str) -> str:
+    """An address without its password."""
+    return re.sub(r"//[^@/]*@", "//", uri)
+
+
+def connect(uri: str) -> "MlflowClient":
+    """A client of the server or database. MLflow, SQLAlchemy and the network raise errors of many kinds."""
+    from mlflow import MlflowClient
+    from sqlalchemy import create_engine, inspect
+
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)  # it would log every table of a new database
+    if "sql" in uri.partition(":")[0]:
+        inspect(create_engine(uri)).get_table_names()  # of a database that is away MLflow asks for two minutes
+    return MlflowClient(uri)
+
+
+def runs_of(client: "MlflowClient", experiment_id: str, condition: str = "") -> "Iterator[Run]":
+    """The runs of an experiment, oldest first."""
+    token: str | None = ""
+    while token is not None:
+        page = client.search_runs([experiment_id], condition, order_by=["start_time"], page_token=token or None)
+        yield from page
+        token = page.token or None
+
+
+def allowed(names: Iterable[str]) -> dict[str, str]:
+    """The name in MLflow of each metric and setting: the same, but `_` for each sign that MLflow does not take."""
+    taken: dict[str, str] = {}
+    for name in names:
+        plain = posixpath.normpath(re.sub(r"[^\w\-. /]", "_", name)).lstrip("./") or "_"
+        while plain != name and plain in {*names, *taken.values()}:
+            plain += "_"
+        taken[name] = plain
+    return taken
+
+
+class Mirror:
+    """The copy of an experiment, whose run folders are in a folder of this name in the store."""
+
+    def __init__(self, store: Path, experiment: str) -> None:
+        self.store, self.experiment, self.written, self.down = store, experiment, 0, False
+        self.lock = FileLock(store / "mlflow.lock")  # two processes must neither create a database nor write a run
+        self.client: MlflowClient | None = None
+        self.lines: set[str] = set()
+
+    def look(self, table: Callable[[], str] | None = None) -> None:
+        """Copy the runs that have ended and are not there as they are now, and at the end a table in Markdown.
+
+        A server that does not answer costs a line, and is left alone afterwards.
+        """
+        if self.down:
+            return
+        try:
+            client = self.client = self.client or self._open()
+            for path in run_folders(self.store / self.experiment, below=False):
+                self._copy(RunFolder(path), client)
+            if table is not None:
+                client.set_experiment_tag(self.id, "mlflow.note.content", table()[:20_000])
+                self._tell(f"{self.experiment}: {counted(self.written, 'run')} copied to {shown(address(self.store))}")
+        except Exception as error:  # see `connect`
+            self.down = True
+            self._tell(
+                f"MLflow cannot be updated ({reason(error)}). Results are in the run folders. The next run of this "
+                f"experiment copies them, or: {command('sync', store=self.store)}"
+            )
+
+    def _tell(self, line: str) -> None:
+        if line not in self.lines:
+            print(line, file=sys.stderr)
+        self.lines.add(line)
+
+    def _open(self) -> "MlflowClient":
+        """Connect; read what is there, and the labels of trials, as far as the experiment's file says them."""
+        with self.lock:
+            client = connect(address(self.store))
+            known = client.get_experiment_by_name(self.experiment)
+            # A server has a place of its own for artifacts; those of a database are in the store.
+            of_database = "sql" in address(self.store).partition(":")[0]
+            artifacts = (self.store / "artifacts").resolve().as_uri() if of_database else None
+            self.id = known.experiment_id if known else client.create_experiment(self.experiment, artifacts)
+        tags = [run.data.tags for run in runs_of(client, self.id)]
+        self.there = {own["rollcall.trial"]: own[COMPLETE] for own in tags if COMPLETE in own}
+        self.labels: dict[str, dict[str, str]] = {}
+        with suppress(OSError, ValueError, KeyError, SettingError):  # the file may be gone or changed
+            file = json.loads((self.store / self.experiment / "experiment.json").read_text())["file"]
+            self.labels = {place.digest: dict(place.labels) for place in places(Experiment.read(file))}
+        return client
+
+    def _copy(self, folder: RunFolder, client: "MlflowClient") -> None:
+        """Copy a run folder if need be; tell the user of one that cannot be copied."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            trial, updated = folder.status["digest"], str(folder.status["updated"])
+            if folder.state_now == "running" or self.there.get(trial) == updated:
+                return
+            tags, spec = folder.origin(self.experiment)
+            self._write(folder, client, tags, spec)
+            self.there[trial] = updated
+            self.written += 1
+        except (SettingError, FileNotFoundError, ValueError, KeyError, YAMLError, MlflowException) as error:
+            if getattr(error, "error_code", "INVALID_PARAMETER_VALUE") != "INVALID_PARAMETER_VALUE":
+                raise
+            self._tell(f"not copied to MLflow: {folder.path}: {reason(error)}")
+
+    def _write(self, folder: RunFolder, client: "MlflowClient", tags: dict[str, str], spec: dict[str, Any]) -> None:
+        from mlflow.entities import Metric, Param
+
+        trial, status = tags["rollcall.trial"], folder.status
+        settings, history = flatten(spec), folder.history().set_index("round").astype(float)
+        labels = self.labels.get(trial, {})
+        cell = ", ".join(label for label in labels.values() if label)  # its runs differ in the seed alone
+        cell = cell or f"{tags['algorithm']} {digest(spec | {'seed': 0})[:6]}"
+        of_clients = [str(name) for name in history if OF_CLIENT.search(str(name))]
+        curves = history.drop(columns=of_clients)
+        names = allowed([*settings, *map(str, curves)])
+        renamed = {there: name for name, there in names.items() if there != name}
+        for there, name in renamed.items():
+            self._tell(f"MLflow does not take the name {name}; there it is {there}")
+        tags |= {"cell": cell, "panel": labels.get("panel", "")}
+        tags |= {RENAMED: json.dumps(renamed), CLIENTS: str(len(of_clients))}
+        end = int(status["updated"] * 1000)  # in milliseconds, as MLflow wants it
+        params = [Param(names[key], text) for key, text in settings.items()]
+        points = [Metric(names[name], value, end, int(t)) for (t, name), value in curves.stack().items()]
+        with self.lock:
+            for old in runs_of(client, self.id, f"tags.`rollcall.trial` = '{trial}'"):
+                client.delete_run(old.info.run_id)
+            start, name = end - int(status["seconds"] * 1000), f"{cell}, seed {tags['seed']}"
+            run = client.create_run(self.id, start, tags, name).info.run_id
+            for i in range(0, len(params), 100):
+                client.log_batch(run, params=params[i : i + 100])
+            for i in range(0, len(points), 1000):
+                client.log_batch(run, metrics=points[i : i + 1000])
+            for file in ("trial.yaml", "source", "model.npz", "buffers.npz", "error.txt"):
+                if (folder.path / file).exists():
+                    client.log_artifact(run, str(folder.path / file))
+            if of_clients:
+                client.log_dict(run, history[of_clients].reset_index().to_dict("list"), CLIENTS)
+            # MLflow has no state for divergence; the tag `rollcall.state` says it.
+            states = {"finished": "FINISHED", "interrupted": "KILLED"}
+            client.set_terminated(run, states.get(folder.state_now, "FAILED"), end)
+            client.set_tag(run, COMPLETE, str(status["updated"]))
+
+
+def reason(error: Exception) -> str:
+    """An error in a line; SQLAlchemy's messages have many."""
+    return str(error).partition("\n")[0]

@@ -1,0 +1,215 @@
+"""MLflow holds what the run folders hold, and nothing twice; tables made from it are equal to the digit."""
+
+import json
+import math
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from command import TINY, rollcall, write
+from mlflow_server import MlflowServer
+
+from rollcall import Trial, simulate
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep.mlflow_copy import Mirror, address, allowed, shown
+from rollcall.leaderboard.mlflow_read import read
+from rollcall.leaderboard.runs import own
+
+TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
+
+
+def made(store, rounds=20, seed=3):
+    """A finished run in a store."""
+    folder = RunFolder(store / "tiny" / f"fedpbc-{seed}")
+    simulate(TRIAL.model_copy(update={"rounds": rounds, "seed": seed}), folder=folder.path)
+    return folder
+
+
+def looked(store):
+    """A mirror that has copied what there is."""
+    mirror = Mirror(store, "tiny")
+    mirror.look()
+    assert not mirror.down
+    return mirror
+
+
+def entries(mirror):
+    return mirror.client.search_runs([mirror.id], order_by=["start_time"])
+
+
+def equal(store):
+    """Whether the folders and MLflow give the same runs."""
+    pairs = list(zip(own(store, "tiny"), read(address(store), "tiny"), strict=True))
+    for here, there in pairs:
+        assert there.settings == here.settings
+        assert there.server == shown(address(store))
+        assert {name: there.tags[name] for name in here.tags} == here.tags
+        pd.testing.assert_frame_equal(here.history, there.history[list(here.history)], check_exact=True)
+    return len(pairs)
+
+
+def test_a_run_is_there_once_and_as_it_is_now(store):
+    folder = made(store, rounds=12)
+    first = looked(store)
+    assert equal(store) == 1
+    assert looked(store).written == 0
+    made(store)  # it goes on to round 20
+    first.look()
+    (entry,) = entries(first)
+    assert equal(store) == 1
+    assert entry.info.status == "FINISHED"
+    assert entry.info.end_time - entry.info.start_time == pytest.approx(1000 * folder.status["seconds"], abs=2)
+    assert [m.step for m in first.client.get_metric_history(entry.info.run_id, "train/loss")] == [0, 5, 10, 12, 15, 20]
+    assert entry.data.params["local.steps"] == "2"
+    expected = {"algorithm": "fedpbc", "participation": "bernoulli", "task": "quadratic", "seed": "3"}
+    assert {key: entry.data.tags[key] for key in expected} == expected
+    for name in ("trial.yaml", "model.npz"):
+        there = Path(first.client.download_artifacts(entry.info.run_id, name))
+        assert there.read_bytes() == (folder.path / name).read_bytes()
+
+
+def test_names_that_mlflow_refuses_infinite_values_and_single_clients(store, capsys):
+    folder = made(store)
+    rows = [
+        {
+            "round": t,
+            "test/hits@1": 0.1 * t,
+            "test/hits_1": 1.0,
+            "f1#2": 1 / 3,
+            "a": math.inf,
+            "test/acc/client0": t / 7,
+        }
+        for t in range(3)
+    ]
+    rows[1]["a"], rows[2]["test/acc/client12"] = -math.inf, 1e-300
+    folder.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folder._write(**{key: value for key, value in folder.status.items() if key != "signature"})
+    mirror = looked(store)
+    assert equal(store) == 1
+    (entry,) = entries(mirror)
+    assert {*entry.data.metrics} == {"test/hits_1_", "test/hits_1", "f1_2", "a"}
+    assert [file.path for file in mirror.client.list_artifacts(entry.info.run_id)].count("clients.json") == 1
+    assert "MLflow does not take the name test/hits@1; there it is test/hits_1_\n" in capsys.readouterr().err
+    (run,) = read(address(store), "tiny", ["f1#2"])
+    assert list(run.history) == ["f1#2"]
+
+
+def test_allowed_names():
+    names = ["a/b", "é c", "a@b", "a_b", "../x", "/", "on", "1e3"]
+    assert list(allowed(names).values()) == ["a/b", "é c", "a_b_", "a_b", "x", "_", "on", "1e3"]
+
+
+def test_states_and_what_is_not_copied(store, capsys):
+    died, failed, broken = (made(store, seed=seed) for seed in range(3))
+    died._write(**died.status | {"state": "running", "finished": 0})
+    failed.fail("no memory", "Traceback")
+    (broken.path / "trial.yaml").unlink()
+    running = made(store, seed=3)
+    running._write(**running.status | {"state": "running", "finished": 0})
+    mirror = Mirror(store, "tiny")
+    with running.running(TRIAL, device="cpu", threads=1):
+        for _ in range(2):
+            mirror.look()
+        assert {(entry.data.tags["seed"], entry.info.status) for entry in entries(mirror)} == {
+            ("0", "KILLED"), ("1", "FAILED"),
+        }  # fmt: skip
+    assert capsys.readouterr().err.count(f"not copied to MLflow: {broken.path}: ") == 1
+    assert read(address(store), "tiny")[0].tags["seed"] == "1"  # it had finished before
+
+
+def test_a_copy_that_was_cut_off_is_written_again(store, monkeypatch, capsys):
+    made(store)
+    mirror = Mirror(store, "tiny")
+    with monkeypatch.context() as patch:
+        patch.setattr("mlflow.MlflowClient.set_terminated", lambda *_: (_ for _ in ()).throw(ConnectionError("gone")))
+        mirror.look()
+    assert "MLflow cannot be updated (gone)" in capsys.readouterr().err
+    assert (len(entries(mirror)), read(address(store), "tiny")) == (1, [])
+    looked(store)
+    assert (len(entries(mirror)), equal(store)) == (1, 1)
+
+
+@pytest.fixture
+def silent():
+    """The address of a server that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_server_that_does_not_answer_costs_a_line_and_the_next_run_brings_what_is_missing(
+    store, silent, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", silent)
+    file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
+    start = time.monotonic()
+    code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
+    assert (code, "2 trials: 2 run now" in out, err.count("MLflow")) == (0, True, 1)
+    assert time.monotonic() - start < 30
+    code, _, err = rollcall(capsys, "sync", "--store", str(store))
+    assert (code, err.count("\n"), err.startswith("MLflow cannot be updated (")) == (2, 1, True)
+    folders = rollcall(capsys, "leaderboard", file, "--format", "csv")[1]  # reads no server
+    code, _, err = rollcall(capsys, "leaderboard", file, "--mlflow", silent)
+    assert (code, err.startswith(f"error: mlflow: {silent} cannot be read (")) == (2, True)
+
+    database = f"sqlite:///{tmp_path}/elsewhere.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", database)
+    _, out, err = rollcall(capsys, "run", file, "--executor", "inline")
+    assert ("0 run now, 2 before" in out, f"tiny: 2 runs copied to {database}" in err) == (True, True)
+    where = ("--store", str(tmp_path / "empty"), "--mlflow", database)
+    assert rollcall(capsys, "leaderboard", file, "--format", "csv", *where)[1] == folders
+    assert f"runs: your own, in {database}" in rollcall(capsys, "leaderboard", file, "--format", "md", *where)[1]
+    mirror = looked(store)
+    assert f"in {store}" in mirror.client.get_experiment(mirror.id).tags["mlflow.note.content"]
+    assert {entry.info.run_name: entry.data.tags["cell"] for entry in entries(mirror)} == {
+        "fedavg, seed 0": "fedavg", "fedavg, seed 1": "fedavg",
+    }  # fmt: skip
+
+
+def test_a_database_that_is_damaged_is_named(store, capsys):
+    made(store)
+    (store / "mlflow.db").write_bytes(b"text" * 5000)
+    assert rollcall(capsys, "sync", "--store", str(store))[0] == 2
+    (store / "mlflow.db").unlink()
+    assert rollcall(capsys, "sync", "--store", str(store)) == (0, "", f"tiny: 1 run copied to {address(store)}\n")
+    assert equal(store) == 1
+    code, _, err = rollcall(capsys, "sync", "other", "--store", str(store))
+    assert (code, "'other' is not allowed" in err, "has runs of tiny" in err) == (2, True, True)
+
+
+def test_a_server_is_stopped_and_started_in_the_middle(store, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with MlflowServer(tmp_path) as server:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
+        made(store, seed=0)
+        mirror = looked(store)
+        server.stop()
+        made(store, seed=1)
+        for _ in range(2):
+            mirror.look()
+        assert capsys.readouterr().err.count("MLflow cannot be updated") == 1
+        server.start()
+        made(store, seed=2)
+        assert looked(store).written == 2
+        assert equal(store) == 3
+
+
+def test_two_processes_create_the_database_once(store):
+    made(store)
+    code = "import sys; from pathlib import Path; from rollcall.benchmark.sweep.mlflow_copy import Mirror; "
+    code += "mirror = Mirror(Path(sys.argv[1]), 'tiny'); mirror.look(); sys.exit(mirror.down)"
+    processes = [subprocess.Popen([sys.executable, "-c", code, str(store)]) for _ in range(2)]
+    assert [process.wait(240) for process in processes] == [0, 0]
+    assert equal(store) == 1
+
+
+def test_a_store_whose_name_has_signs_of_addresses(tmp_path):
+    store = tmp_path / "a #é b" / "runs"
+    made(store)
+    assert looked(store).written == 1
+    assert (store / "mlflow.db").stat().st_size > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["a #é b"]
