@@ -53,7 +53,7 @@ class AmplifiedFedAvg(Algorithm[Interval]):
     eta: Positive = 10.0
     P: Count = 500
 
-    properties: ClassVar[Properties] = Properties(limit="elsewhere")
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", weights=True)
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_no_server_optimizer("amplified_fedavg")
@@ -65,7 +65,7 @@ class AmplifiedFedAvg(Algorithm[Interval]):
         A, u = call.active, state.u
         step = torch.zeros_like(x)
         if len(A) > 0:
-            step = (work.sgd(A, x.expand(len(A), -1)) - x).mean(dim=0)
+            step = call.mean(work.sgd(A, x.expand(len(A), -1)) - x)
             u = u + step
         if (call.t + 1) % self.P == 0:
             return step + (self.eta - 1) * u, Interval(torch.zeros_like(u))

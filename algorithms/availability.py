@@ -117,7 +117,9 @@ class AvailabilityWeighted(AvailabilityAware[Watch | Nothing]):
 
     @property
     def properties(self) -> Properties:
-        return replace(self.ends, step="mean" if self.oracle else "some", changes_while_inactive=("last", "from_on"))
+        return replace(
+            self.ends, step="mean" if self.oracle else "some", changes_while_inactive=("last", "from_on"), weights=True
+        )
 
     def init(self, x: Vector, clients: int) -> Watch | Nothing:
         return self.counts(x, clients)

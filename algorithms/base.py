@@ -106,6 +106,7 @@ class Round:
         share: [m], c_i = E[1{i in A} / a], expected weight of each client in the mean over A.
         least_loss: [m], F*_i, least training loss of each client.
         late: [l], ids of the clients that compute but whose upload is late or fails; known with a clock, else None.
+        weighted: whether the weights alpha differ.
     """
 
     t: int
@@ -119,6 +120,7 @@ class Round:
     share: Float[Tensor, "m"] | None = None
     least_loss: Float[Tensor, "m"] | None = None
     late: Int[Tensor, "l"] | None = field(default=None, kw_only=True)
+    weighted: bool = field(default=False, kw_only=True)
 
     @property
     def computing(self) -> Int[Tensor, "n"]:
@@ -131,6 +133,19 @@ class Round:
     def clients(self) -> int:
         """m, the number of all clients."""
         return len(self.alpha)
+
+    def mean(self, rows: Float[Tensor, "a d"]) -> Vector:
+        """The mean of the active clients' rows, weighted by alpha_i / sum over A of alpha_j."""
+        if not self.weighted:
+            return rows.mean(dim=0)
+        w = self.alpha[self.active]
+        return w / w.sum().clamp(min=torch.finfo(w.dtype).tiny) @ rows
+
+    def relative(self, rows: Float[Tensor, "a *d"]) -> Float[Tensor, "a *d"]:
+        """The active clients' rows times m alpha_i, which is 1 if the weights are equal."""
+        if not self.weighted:
+            return rows
+        return rows * (self.clients * self.alpha[self.active]).reshape(-1, *(1,) * (rows.ndim - 1))
 
     def generator(self) -> torch.Generator:
         """A CPU generator for the method's own draws; depends on (seed, t) only, so that a resumed run repeats them."""
@@ -251,6 +266,7 @@ class Properties:
         linear: whether it only adds, scales and stores the clients' vectors, which `evaluation.weights` needs. Not
             tested by `rollcall check`.
         stores: who keeps a vector for each client between rounds: the server, the clients, or nobody. Not tested.
+        weights: whether it weights clients by alpha_i. Only then `target` may be other than `uniform`.
     """
 
     limit: Limit = "optimum on average"
@@ -259,6 +275,7 @@ class Properties:
     step: Step = "mean"
     linear: bool = True
     stores: Literal["", "server", "clients"] = ""
+    weights: bool = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for values that no check knows."""

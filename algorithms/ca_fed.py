@@ -119,6 +119,7 @@ class CAFed(AvailabilityAware[Losses]):
             limit="elsewhere",
             step="mean" if self.oracle else "some",
             changes_while_inactive=("Fh", "least", "q", "seen"),
+            weights=True,
         )
 
     def init(self, x: Vector, clients: int) -> Losses:

@@ -64,7 +64,7 @@ class F3AST(Algorithm[Rates]):
 
     search_space = "beta=loguniform(1e-3,0.1)"
 
-    properties: ClassVar[Properties] = Properties(limit="elsewhere", changes_while_inactive=("r",))
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", changes_while_inactive=("r",), weights=True)
 
     @property
     def requires(self) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ class FedAU(Algorithm[Intervals]):
 
     search_space = "cutoff=randint(10,200)"
 
-    properties: ClassVar[Properties] = Properties(changes_while_inactive=("length", "closed", "total"))
+    properties: ClassVar[Properties] = Properties(changes_while_inactive=("length", "closed", "total"), weights=True)
 
     def init(self, x: Vector, clients: int) -> Intervals:
         none = torch.zeros(clients, dtype=torch.int64, device=x.device)
@@ -83,5 +83,6 @@ class FedAU(Algorithm[Intervals]):
         known = state if self.intervals == "before" else after
         closed = known.closed[A]
         w = (known.total[A].to(x.dtype) / closed).where(closed > 0, 1.0)
+        w = call.relative(w)
         D = work.sgd(A, x.expand(len(A), -1)) - x
         return w @ D / (m if self.divisor == "clients" else w.sum()), after

@@ -18,7 +18,8 @@ When to use:
     often active.
 
 Differences from the paper:
-    The average over A is uniform, not weighted by data size, as in all five participation papers.
+    None. The paper's objective weights clients by samples, which is `target: samples`: then the mean over A is weighted
+    by alpha_i, as there. The default weights are equal, as in all five participation papers.
 """
 
 from dataclasses import dataclass
@@ -31,11 +32,11 @@ from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties,
 class FedAvg(Memoryless):
     """FedAvg (Algorithm 1): the mean update of the active clients."""
 
-    properties: ClassVar[Properties] = Properties(limit="shares")
+    properties: ClassVar[Properties] = Properties(limit="shares", weights=True)
 
     def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:
         A = call.active
         if len(A) == 0:
             return None, state
         D = work.sgd(A, x.expand(len(A), -1)) - x
-        return D.mean(dim=0), state
+        return call.mean(D), state

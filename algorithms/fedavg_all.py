@@ -30,11 +30,11 @@ from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties,
 class FedAvgAll(Memoryless):
     """FedAvg over all clients: the sum of the active clients' updates, divided by m."""
 
-    properties: ClassVar[Properties] = Properties(limit="probabilities")
+    properties: ClassVar[Properties] = Properties(limit="probabilities", weights=True)
 
     def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:
         A, m = call.active, call.clients
         if len(A) == 0:
             return None, state
         D = work.sgd(A, x.expand(len(A), -1)) - x
-        return D.sum(dim=0) / m, state
+        return call.relative(D).sum(dim=0) / m, state

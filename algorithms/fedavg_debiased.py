@@ -29,12 +29,13 @@ Differences from the paper:
 
 from dataclasses import dataclass
 from math import inf
+from typing import ClassVar
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Round, Vector
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class FedAvgDebiased(Algorithm[Counts]):
     cap: Positive | None = None
     horizon: Count | None = None
 
+    properties: ClassVar[Properties] = Properties(weights=True)
+
     def init(self, x: Vector, clients: int) -> Counts:
         return Counts(torch.zeros(clients, dtype=torch.int64, device=x.device))
 
@@ -66,4 +69,7 @@ class FedAvgDebiased(Algorithm[Counts]):
         n = state.n.index_add(0, A, torch.ones_like(A))
         rounds = (call.t + 1) * a / m if self.horizon is None else self.horizon
         nu = (rounds / n[A].to(x.dtype)).clamp(max=inf if self.cap is None else self.cap)
-        return work.sgd(A, x.expand(a, -1), scale=nu).mean(dim=0) - x, Counts(n)
+        y = work.sgd(A, x.expand(a, -1), scale=nu)
+        if call.weighted:
+            return call.relative(y - x).mean(dim=0), Counts(n)
+        return y.mean(dim=0) - x, Counts(n)

@@ -24,9 +24,9 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Round, Vector
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class FedAvgKnown(Memoryless):
 
     probability: Literal["own", "last_client"] = "own"
 
+    properties: ClassVar[Properties] = Properties(weights=True)
+
     @property
     def requires(self) -> tuple[str, ...]:
         return ("probability",)
@@ -50,4 +52,4 @@ class FedAvgKnown(Memoryless):
             return None, state
         p = call.probability[A] if self.probability == "own" else call.probability[-1:]
         D = work.sgd(A, x.expand(len(A), -1)) - x
-        return (D / p[:, None]).sum(dim=0) / m, state
+        return (call.relative(D) / p[:, None]).sum(dim=0) / m, state

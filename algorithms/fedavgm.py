@@ -48,7 +48,7 @@ class FedAvgM(Algorithm[Velocity]):
     beta: Decay = 0.9
     eta_g: Positive = 1.0
 
-    properties: ClassVar[Properties] = Properties(limit="shares")
+    properties: ClassVar[Properties] = Properties(limit="shares", weights=True)
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_no_server_optimizer("fedavgm")
@@ -61,5 +61,5 @@ class FedAvgM(Algorithm[Velocity]):
         if len(A) == 0:
             return None, state
         D = work.sgd(A, x.expand(len(A), -1)) - x
-        v = self.beta * state.v + D.mean(dim=0)
+        v = self.beta * state.v + call.mean(D)
         return self.eta_g * v, Velocity(v)

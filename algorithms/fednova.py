@@ -50,7 +50,7 @@ class FedNova(Memoryless):
 
     rho: Decay = 0.0
 
-    properties: ClassVar[Properties] = Properties(limit="shares")
+    properties: ClassVar[Properties] = Properties(limit="shares", weights=True)
 
     def check(self, setting: TrainingSetup) -> None:
         if setting.keep_momentum:

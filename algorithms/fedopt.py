@@ -67,7 +67,7 @@ class FedOpt(Algorithm[Moments]):
     beta_2: Decay = 0.99
     tau: Positive = 1e-3
 
-    properties: ClassVar[Properties] = Properties(limit="elsewhere", step="coordinates", linear=False)
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", step="coordinates", linear=False, weights=True)
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_no_server_optimizer(type(self).__name__.lower())
@@ -79,7 +79,7 @@ class FedOpt(Algorithm[Moments]):
         A = call.active
         if len(A) == 0:
             return None, state
-        Delta = (work.sgd(A, x.expand(len(A), -1)) - x).mean(dim=0)
+        Delta = call.mean(work.sgd(A, x.expand(len(A), -1)) - x)
         m = self.beta_1 * state.m + (1 - self.beta_1) * Delta
         v = self._second_moment(state.v, Delta.square())
         return self.eta_g * m / (v.sqrt() + self.tau), Moments(m, v)

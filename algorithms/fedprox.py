@@ -49,7 +49,7 @@ class FedProx(Memoryless):
 
     search_space = "mu=loguniform(1e-3,1)"
 
-    properties: ClassVar[Properties] = Properties(limit="shares")
+    properties: ClassVar[Properties] = Properties(limit="shares", weights=True)
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_plain_sgd("fedprox")
@@ -63,4 +63,4 @@ class FedProx(Memoryless):
             y = x_i[rows]
             g, _ = work.gradients(i, y, k)
             x_i[rows] = y - call.lr * (g + self.mu * (y - x))
-        return x_i.mean(dim=0) - x, state
+        return call.mean(x_i) - x, state

@@ -29,7 +29,7 @@ from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties,
 class FedSGD(Memoryless):
     """FedSGD (equations 4 and 5): the mean minibatch gradient of the active clients."""
 
-    properties: ClassVar[Properties] = Properties(limit="shares")
+    properties: ClassVar[Properties] = Properties(limit="shares", weights=True)
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_one_step("fedsgd")
@@ -40,4 +40,4 @@ class FedSGD(Memoryless):
         if len(A) == 0:
             return None, state
         g, _ = work.gradients(A, x.expand(len(A), -1), 0)
-        return -call.lr * g.mean(dim=0), state
+        return -call.lr * call.mean(g), state

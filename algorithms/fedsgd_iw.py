@@ -27,11 +27,21 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, NonNegative, Nothing, Round, TrainingSetup, Vector
+from rollcall.algorithms.base import (
+    Algorithm,
+    LocalWork,
+    NonNegative,
+    Nothing,
+    Properties,
+    Round,
+    TrainingSetup,
+    Vector,
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,8 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
 
     delta: NonNegative = 0.01
     oracle: bool = False
+
+    properties: ClassVar[Properties] = Properties(weights=True)
 
     @property
     def requires(self) -> tuple[str, ...]:
@@ -77,4 +89,4 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
             assert call.share is not None, "declared in requires"
             c = call.share
         g, _ = work.gradients(A, x.expand(a, -1), 0)
-        return -call.lr * (g / (m * c[A])[:, None]).mean(dim=0), state
+        return -call.lr * (call.relative(g) / (m * c[A])[:, None]).mean(dim=0), state

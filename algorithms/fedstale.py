@@ -72,7 +72,11 @@ class FedStale(AvailabilityAware[Stale]):
         """With beta = 1, stale updates cancel the noise of the fresh ones at the optimum."""
         limit: Limit = "optimum" if self.beta == 1 else "optimum on average"
         return Properties(
-            limit=limit, step="mean" if self.oracle else "some", changes_while_inactive=("seen",), stores="server"
+            limit=limit,
+            step="mean" if self.oracle else "some",
+            changes_while_inactive=("seen",),
+            stores="server",
+            weights=True,
         )
 
     def init(self, x: Vector, clients: int) -> Stale:

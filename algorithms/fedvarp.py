@@ -50,7 +50,7 @@ class Updates:
 class FedVARP(Algorithm[Updates]):
     """FedVARP (Algorithm 1): last known updates as control variates at the server."""
 
-    properties: ClassVar[Properties] = Properties(limit="optimum", stores="server")
+    properties: ClassVar[Properties] = Properties(limit="optimum", stores="server", weights=True)
 
     def init(self, x: Vector, clients: int) -> Updates:
         return Updates(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x))
@@ -60,6 +60,6 @@ class FedVARP(Algorithm[Updates]):
         if len(A) == 0:
             return None, state
         D = work.sgd(A, x.expand(len(A), -1)) - x
-        change = D - state.y[A]
+        change = call.relative(D - state.y[A])
         v = change.mean(dim=0) + state.ybar
         return v, Updates(state.y.put(A, D), state.ybar + change.sum(dim=0) / m)

@@ -31,12 +31,12 @@ from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties,
 class LocalSGD(Memoryless):
     """Local SGD (Algorithm 1): the mean update of all clients, in every round."""
 
-    properties: ClassVar[Properties] = Properties(limit="optimum", asks_all=True)
+    properties: ClassVar[Properties] = Properties(limit="optimum", asks_all=True, weights=True)
 
     def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector, Nothing]:
         all_clients = torch.arange(call.clients, device=x.device)
         D = work.sgd(all_clients, x.expand(call.clients, -1)) - x
-        return D.mean(dim=0), state
+        return (call.alpha @ D if call.weighted else D.mean(dim=0)), state
 
     def traffic(self, state: Nothing, call: Round) -> Traffic:
         return Traffic(up=call.clients, down=call.clients)

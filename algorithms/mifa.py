@@ -61,7 +61,7 @@ class MIFA(Algorithm[Memory]):
     wait_for_all: bool = False
     memory: Literal["gradients", "updates", "differences"] = "gradients"
 
-    properties: ClassVar[Properties] = Properties(limit="optimum", stores="server")
+    properties: ClassVar[Properties] = Properties(limit="optimum", stores="server", weights=True)
 
     def init(self, x: Vector, clients: int) -> Memory:
         zeros = Rows.begin(torch.zeros_like(x), clients)
@@ -76,4 +76,4 @@ class MIFA(Algorithm[Memory]):
         after = Memory(state.G.put(A, (before - ended) / eta), ends)
         if self.wait_for_all and not after.G.stored.all():
             return None, after
-        return -eta * after.G.mean(), after
+        return -eta * after.G.mean(call.alpha if call.weighted else None), after

@@ -42,8 +42,10 @@ class Rows:
         """A new table in which every client has the shared row again."""
         return Rows(self.values[:1].clone(), torch.zeros_like(self.place))
 
-    def mean(self) -> Float[Tensor, "d"]:
-        """The mean row [d] over all m clients."""
+    def mean(self, weights: Float[Tensor, "m"] | None = None) -> Float[Tensor, "d"]:
+        """The mean row [d] over all m clients, with weights that sum to 1 if they differ."""
+        if weights is not None:
+            return weights.new_zeros(len(self.values)).index_add(0, self.place, weights) @ self.values
         sharing = 1 + len(self.place) - len(self.values)
         total = self.values[1:].sum(dim=0) + sharing * self.values[0]
         return total / len(self.place)

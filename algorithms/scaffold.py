@@ -65,7 +65,7 @@ class Scaffold(Algorithm[Controls]):
 
     option: Literal["I", "II"] = "II"
 
-    properties: ClassVar[Properties] = Properties(limit="optimum", stores="clients")
+    properties: ClassVar[Properties] = Properties(limit="optimum", stores="clients", weights=True)
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_plain_sgd("scaffold")
@@ -87,7 +87,7 @@ class Scaffold(Algorithm[Controls]):
             new = new / K[:, None]
         else:
             new = c_i - c + (x - y) / (K.to(x.dtype) * call.lr)[:, None]
-        return (y - x).mean(dim=0), Controls(c + (new - c_i).sum(dim=0) / m, state.c_i.put(A, new))
+        return call.mean(y - x), Controls(c + call.relative(new - c_i).sum(dim=0) / m, state.c_i.put(A, new))
 
     def traffic(self, state: Controls, call: Round) -> Traffic:
         return Traffic(up=2 * len(call.active), down=2 * len(call.active))  # model and control variate

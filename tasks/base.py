@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias, overload
+from typing import Literal, TypeAlias, overload
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from rollcall.tasks.metrics import Accumulated
 from rollcall.tasks.streams import stream
 
+EmptyClients: TypeAlias = Literal["refuse", "keep"]
 Samples: TypeAlias = tuple[Tensor, ...]
 """Samples as columns, for example inputs and labels: tensors of equal first dimension. A batch is a subset of rows."""
 
@@ -163,7 +164,30 @@ class Holdings(Sequence[Int[np.ndarray, "_"]]):
     @classmethod
     def of(cls, parts: Sequence[Int[np.ndarray, "_"]]) -> "Holdings":
         """Holdings from one array of rows for each client."""
-        return parts if isinstance(parts, cls) else cls(np.concatenate(parts), np.array([len(part) for part in parts]))
+        if isinstance(parts, cls):
+            return parts
+        full = [part for part in parts if len(part)] or [np.empty(0, dtype=np.int64)]  # an empty list has a type, too
+        return cls(np.concatenate(full), np.array([len(part) for part in parts], dtype=np.int64))
+
+    def fault(self, samples: int) -> str:
+        """The first error in the rows as numbers of samples, in words; empty if there is none."""
+        rows = self._rows
+        if rows.dtype.kind not in "iu":
+            return f"the samples of clients are {rows.dtype}; must be whole numbers (positions of samples)"
+        outside = np.flatnonzero((rows < 0) | (rows >= samples))
+        if len(outside):
+            client = self._holder(outside[0])
+            return f"client {client} has sample {rows[outside[0]]}; must be in 0 to {samples - 1}"
+        taken = np.bincount(rows, minlength=1)
+        if taken.max() > 1:
+            sample = int(taken.argmax())
+            clients = ", ".join(str(self._holder(row)) for row in np.flatnonzero(rows == sample))
+            return f"sample {sample} belongs to clients {clients}; must belong to one at most"
+        return ""
+
+    def _holder(self, position: int) -> int:
+        """The client whose row is at a position of all rows."""
+        return int(np.searchsorted(self._ends, position, side="right"))
 
     def owners(self) -> Int[np.ndarray, "n"]:
         """The client [n] of each row. All rows together must be 0, 1, ..., n - 1."""
@@ -201,13 +225,18 @@ class ClientData(LightningDataModule):
 
     Args:
         splits: samples by split: `train`, and `validation` and `test` if they exist.
-        parts: for each client the rows of `train` that it holds; disjoint, none empty.
+        parts: for each client the rows of `train` that it holds, disjoint. Rows that no client holds leave `train`.
         owners: for other splits whose samples belong to clients, the client of each sample [n].
         classes: [m, C], nu, the class distribution that each client's data were drawn from, if there are classes.
         histogram: [m, C], number of samples of each class of each client, if there are classes.
+        names: of the clients, such as hospitals; a recording of availability is joined to them.
+        empty_clients: whether clients without training samples are an error (`refuse`), or stay and never train.
         seed: of the order of samples in central training.
         batch_size: of central training.
         evaluation_batch: number of samples evaluated at once.
+
+    Raises:
+        ValueError: columns of other lengths, a sample of two clients or of none that exists, or an empty client.
     """
 
     def __init__(
@@ -219,14 +248,34 @@ class ClientData(LightningDataModule):
         classes: Float[np.ndarray, "m C"] | None = None,
         histogram: Int[np.ndarray, "m C"] | None = None,
         names: tuple[str, ...] | None = None,
+        empty_clients: EmptyClients = "refuse",
         seed: int = 0,
         batch_size: int = 64,
         evaluation_batch: int = 1000,
     ) -> None:
         super().__init__()
+        for split, samples in splits.items():
+            if len({len(column) for column in samples}) != 1:
+                lengths = [len(column) for column in samples]
+                raise ValueError(f"{split}: columns of lengths {lengths} are not allowed; must be equal")
+        n = len(splits["train"][0])
+        held_by = Holdings.of(parts)
+        if fault := held_by.fault(n):
+            raise ValueError(f"data: {fault}")
+        empty = np.flatnonzero(held_by.sizes == 0)
+        if len(empty) and (empty_clients == "refuse" or len(empty) == len(held_by)):
+            name = f" ({names[empty[0]]})" if names else ""
+            must = "every client must have one; `empty_clients: keep` keeps clients that never train"
+            raise ValueError(f"data: client {empty[0]}{name} has no training samples; {must}")
+        held, self.parts = held_by.held_of(n)
         self.splits = splits
-        self.parts = Holdings.of(parts)
+        if len(held) < n:  # the others are not part of the training loss
+            self.splits = splits | {"train": tuple(column[held] for column in splits["train"])}
         self.owners = owners or {}
+        for split, owner in self.owners.items():
+            size, m = len(self.splits[split][0]) if split in self.splits else 0, len(self.parts)
+            if len(owner) != size or not ((owner >= 0) & (owner < m)).all():
+                raise ValueError(f"data: owners of {split}: must be {size} numbers of clients from 0 to {m - 1}")
         self.classes = classes
         self.histogram = histogram
         self.names = names
@@ -247,6 +296,32 @@ class ClientData(LightningDataModule):
         """A split in order, in large batches."""
         return Batches(self.splits[split], self.evaluation_batch)
 
+    def check(self, task: Task) -> None:
+        """Raise ValueError for samples with values that are not finite, which a run would call divergence.
+
+        They are allowed if the task, in evaluation mode, computes finite losses from the first hundred of them: NaN may
+        stand for a missing value.
+        """
+        training = task.training
+        for split, samples in self.splits.items():
+            bad = torch.zeros(len(samples[0]), dtype=torch.bool)
+            for column in samples:
+                if column.is_floating_point():
+                    bad |= ~column.isfinite().reshape(len(column), -1).all(dim=1)
+            rows = bad.nonzero()[:, 0]
+            if not len(rows):
+                continue
+            with torch.no_grad():
+                loss = task.eval().loss(tuple(column[rows[:100]] for column in samples))
+            task.train(training)
+            if not loss.isfinite():
+                owner, first = self.owner(split), int(rows[0])
+                whose = "" if owner is None else f", of client {owner[first]}"
+                raise ValueError(
+                    f"data: NaN or infinite values in {len(rows)} of {len(bad)} samples of {split}; the first is "
+                    f"sample {first}{whose}; remove or replace them"
+                )
+
     def train_dataloader(self) -> Batches:
         return Batches(self.splits["train"], self.batch_size, self.seed)
 
@@ -261,6 +336,8 @@ def natural_clients(
     rows: Mapping[str, Sequence[Int[np.ndarray, "_"]]],
     classes: int | None,
     seed: int,
+    names: tuple[str, ...] | None = None,
+    empty_clients: EmptyClients = "refuse",
 ) -> ClientData:
     """The data of clients that are given with the samples, each of which has rows of its own in every split.
 
@@ -268,7 +345,7 @@ def natural_clients(
         columns: inputs and targets of all samples.
         rows: by split, the rows of each client.
         classes: C, if the targets are labels.
-        seed: of `ClientData`.
+        seed, names, empty_clients: of `ClientData`.
     """
     splits: dict[str, Samples] = {
         split: tuple(torch.from_numpy(column[np.concatenate(of_clients)]) for column in columns)
@@ -278,11 +355,21 @@ def natural_clients(
     sizes = {split: np.array([len(mine) for mine in of_clients]) for split, of_clients in rows.items()}
     owners = {split: np.repeat(np.arange(len(n)), n) for split, n in sizes.items() if split != "train"}
     parts = Holdings(np.arange(sizes["train"].sum()), sizes["train"])
-    if classes is None:
-        return ClientData(splits, parts, owners=owners, seed=seed)
-    histogram = np.stack([np.bincount(columns[-1][mine], minlength=classes) for mine in rows["train"]])
-    shares = histogram / histogram.sum(axis=1, keepdims=True)  # for a client's class distribution, which is not known
-    return ClientData(splits, parts, owners=owners, classes=shares, histogram=histogram, seed=seed)
+    shares = histogram = None
+    if classes is not None:
+        histogram = np.stack([np.bincount(columns[-1][mine], minlength=classes) for mine in rows["train"]])
+        # For a client's class distribution, which is not known.
+        shares = histogram / np.maximum(histogram.sum(axis=1, keepdims=True), 1)
+    return ClientData(
+        splits,
+        parts,
+        owners={split: owner for split, owner in owners.items() if split in splits},
+        classes=shares,
+        histogram=histogram,
+        names=names,
+        empty_clients=empty_clients,
+        seed=seed,
+    )
 
 
 def need_shares(validation: float, test: float) -> None:
@@ -309,22 +396,3 @@ def half_squares(model: nn.Module, ridge: float) -> Tensor | float:
     if not ridge:
         return 0.0
     return 0.5 * ridge * torch.stack([parameter.square().sum() for parameter in model.parameters()]).sum()
-
-
-def not_finite(task: Task, split: str, samples: Samples) -> str:
-    """The number of samples of a split with values that are not finite, in words; empty if there are none.
-
-    It is also empty if the task, in evaluation mode, computes finite losses from the first hundred such samples: NaN
-    may stand for a missing value.
-    """
-    bad = torch.zeros(len(samples[0]), dtype=torch.bool)
-    for column in samples:
-        bad |= ~column.isfinite().flatten(start_dim=1).all(dim=1) if column.ndim > 1 else ~column.isfinite()
-    rows = bad.nonzero()[:, 0]
-    if len(rows) == 0:
-        return ""
-    with torch.no_grad():
-        loss = task.loss(tuple(column[rows[:100]] for column in samples))
-    if loss.isfinite():
-        return ""
-    return f"NaN or infinite values in {len(rows)} of {len(bad)} samples of {split}; the first is sample {rows[0]}"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from rollcall.tasks import datasets
 from rollcall.tasks.augmentation import Augment, Augmentation
-from rollcall.tasks.base import Classifier, ClientData, Holdings, Samples, need_least
+from rollcall.tasks.base import Classifier, ClientData, EmptyClients, Samples, need_least
 from rollcall.tasks.datasets import Images
 from rollcall.tasks.models import Model, fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp
 from rollcall.tasks.partitions import Partition, iid
@@ -75,6 +75,7 @@ def classification(
     validation: float = 0.0,
     labels: Sequence[int] | None = None,
     ridge: float = 0.0,
+    empty_clients: EmptyClients = "refuse",
 ) -> tuple[Classification, ClientData]:
     """Image classification with a data set partitioned among clients, and a network.
 
@@ -88,6 +89,7 @@ def classification(
         validation: share of the training samples held out as the split `validation`, in [0, 1).
         labels: keep only samples of these labels, in all splits, and number them 0, 1, ... in this order.
         ridge: see `Classifier`; [CAF] uses 1e-2 on linear models, as weight decay.
+        empty_clients: of `ClientData`.
 
     Raises:
         ValueError: an option out of range, or a data set that is missing and cannot be downloaded.
@@ -112,12 +114,11 @@ def classification(
     parts = partition(targets.numpy(), clients, seed)
     classes = parts.classes.shape[1]
     histogram = np.stack([np.bincount(targets.numpy()[rows], minlength=classes) for rows in parts.rows])
-    held, holdings = Holdings.of(parts.rows).held_of(len(targets))
-    if len(held) < len(targets):  # samples that the partition leaves out are not part of the training loss
-        splits["train"] = tuple(column[held] for column in splits["train"])
     with torch_stream(seed, "init"):
         network = model(tuple(pixels.shape[1:]), classes)
-    data = ClientData(splits, holdings, classes=parts.classes, histogram=histogram, seed=seed)
+    data = ClientData(
+        splits, parts.rows, classes=parts.classes, histogram=histogram, empty_clients=empty_clients, seed=seed
+    )
     augment = None if augmentation is None else augmentation(seed)
     return Classification(network, images.mean, images.std, augmentation=augment, ridge=ridge), data
 

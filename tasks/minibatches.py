@@ -31,7 +31,7 @@ class Minibatches:
 
     Attributes:
         per_epoch: [m], the number of batches in an epoch of each client.
-        longest: [m], samples in the longest minibatch of each client.
+        longest, shortest: [m], samples in the longest and in the last minibatch of an epoch of each client.
         mean: [m], samples in a minibatch of each client, on average over an epoch.
     """
 
@@ -50,20 +50,20 @@ class Minibatches:
         if size == "full":
             self.per_epoch = np.ones_like(sizes)
         else:
-            self.per_epoch = np.maximum(sizes // size, 1) if last == "drop" else -(-sizes // size)
+            self.per_epoch = np.maximum(sizes // size if last == "drop" else -(-sizes // size), 1)
         # A client's last batch of an epoch is shorter, or a whole one if shorter ones are dropped.
-        self._last = np.minimum(sizes - (self.per_epoch - 1) * self.longest, self.longest)
-        self.mean = ((self.per_epoch - 1) * self.longest + self._last) / self.per_epoch
+        self.shortest = np.minimum(sizes - (self.per_epoch - 1) * self.longest, self.longest)
+        self.mean = ((self.per_epoch - 1) * self.longest + self.shortest) / self.per_epoch
         # Consecutive steps of a client share an epoch, so the cache only needs room for about a round of all clients.
         self._epoch = lru_cache(maxsize=2 * len(parts))(self._draw_epoch)
 
     def rows(self, client: int, step: int) -> Int[np.ndarray, "b"]:
         """The rows [b] of a client's minibatch in a step, counted from the first round."""
         per_epoch = int(self.per_epoch[client])
-        if per_epoch == 1 and self._last[client] == self.parts.sizes[client]:
+        if per_epoch == 1 and self.shortest[client] == self.parts.sizes[client]:
             return self.parts[client]
         epoch, batch = divmod(step, per_epoch)
-        length = self._last[client] if batch == per_epoch - 1 else self.longest[client]
+        length = self.shortest[client] if batch == per_epoch - 1 else self.longest[client]
         return self._epoch(client, epoch)[batch, :length]
 
     def stacked(
@@ -77,9 +77,9 @@ class Minibatches:
         ids, first = np.asarray(clients, dtype=np.int64), np.asarray(first_steps, dtype=np.int64)
         per_epoch, longest = self.per_epoch[ids], self.longest[ids]
         batch = (first + np.arange(steps)[:, None]) % per_epoch
-        lengths = np.where(batch == per_epoch - 1, self._last[ids], longest)
+        lengths = np.where(batch == per_epoch - 1, self.shortest[ids], longest)
         b = int(lengths.max())
-        same = self._last[ids] == self.parts.sizes[ids]
+        same = self.shortest[ids] == self.parts.sizes[ids]
         if same.all():
             return np.broadcast_to(self.parts.padded(ids, b), (steps, len(ids), b)), lengths
         rows = np.empty((steps, len(ids), b), dtype=np.int64)

@@ -1,7 +1,7 @@
 """Partitions of the training samples among clients.
 
 A partition takes the labels [n] of the training samples, the number of clients m and the trial's seed. Its keyword
-arguments are the options of an experiment file. Parts are disjoint and none is empty. A partition uses all samples,
+arguments are the options of an experiment file. Parts are disjoint. A partition uses all samples,
 unless its docstring says otherwise. It raises ValueError for an option out of range, for fewer samples than clients,
 and if it divides samples by class but the targets are real numbers.
 """
@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from jaxtyping import Float, Int, Num
 
+from rollcall.tasks.base import Holdings
 from rollcall.tasks.streams import stream
 
 ATTEMPTS = 100
@@ -38,19 +39,7 @@ class Parts:
         """The first error in the samples of the clients, in words; empty if there is none."""
         if len(self.rows) != clients:
             return f"the partition has {len(self.rows)} parts; must have {clients}, one for each client"
-        taken = np.zeros(samples, dtype=np.int64)
-        for client, mine in enumerate(self.rows):
-            if len(mine) == 0:
-                return f"client {client} has no samples; every client must have one"
-            if mine.dtype.kind not in "iu":
-                return f"the samples of client {client} are {mine.dtype}; must be whole numbers (positions of samples)"
-            if mine.min() < 0 or mine.max() >= samples:
-                outside = mine.max() if mine.max() >= samples else mine.min()
-                return f"client {client} has sample {outside}; must be in 0 to {samples - 1}"
-            taken += np.bincount(mine, minlength=samples)
-        if taken.max() > 1:
-            return f"sample {int(taken.argmax())} belongs to {taken.max()} clients; must belong to one at most"
-        return ""
+        return Holdings.of(self.rows).fault(samples)
 
 
 def checked_parts(parts: Any, labels: Num[np.ndarray, "n"], clients: int, seed: int) -> Any:
@@ -59,7 +48,7 @@ def checked_parts(parts: Any, labels: Num[np.ndarray, "n"], clients: int, seed: 
     Raises:
         ValueError: `Parts.fault`.
     """
-    made = parts_of(parts, labels) if isinstance(parts, list | tuple) else parts
+    made = parts_of(parts, labels) if isinstance(parts, list | tuple | np.ndarray) else parts
     if isinstance(made, Parts) and (fault := made.fault(len(labels), clients)):
         raise ValueError(fault)
     return made
@@ -259,9 +248,6 @@ def from_file(
             f"must be in [-1, {clients - 1}]"
         )
     rows = [np.flatnonzero(assignment == client) for client in range(clients)]
-    for client, mine in enumerate(rows):
-        if len(mine) == 0:
-            raise ValueError(f"partition.assignment: no sample of client {client} is not allowed; must be at least one")
     return Parts(rows, realised(labels, rows))
 
 
@@ -288,12 +274,12 @@ def realised(labels: Num[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> 
     """The actual class distribution [m, C] of each client; one class if the targets are real numbers."""
     if labels.dtype.kind == "f":
         return np.ones((len(rows), 1))
-    return np.stack([np.bincount(labels[mine], minlength=labels.max() + 1) / len(mine) for mine in rows])
+    return np.stack([np.bincount(labels[mine], minlength=labels.max() + 1) / max(len(mine), 1) for mine in rows])
 
 
 def parts_of(rows: Sequence[Any], labels: Num[np.ndarray, "n"]) -> Parts:
     """Parts from a list of the samples of each client, with the actual class distributions if the samples are valid."""
-    arrays = [np.asarray(mine) for mine in rows]
+    arrays = [np.asarray(mine) if len(mine) else np.empty(0, np.int64) for mine in rows]
     parts = Parts(arrays, np.ones((len(arrays), 1)))
     return parts if parts.fault(len(labels), len(arrays)) else Parts(arrays, realised(labels, arrays))
 

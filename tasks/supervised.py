@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.utils.data import Dataset, TensorDataset, default_collate
 
-from rollcall.tasks.base import ClientData, Holdings, Samples, Task, need_least, not_finite, one_line
+from rollcall.tasks.base import ClientData, EmptyClients, Samples, Task, need_least, need_shares, one_line
 from rollcall.tasks.metrics import METRICS, Accumulated
-from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, iid, parts_of
+from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, checked_parts, iid
 from rollcall.tasks.streams import stream, torch_stream
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -55,7 +56,7 @@ class SupervisedTask(Task):
         """Predictions and targets of a batch. Predictions [n, 1] of targets [n] become [n]."""
         *inputs, targets = batch
         predictions = self(*inputs)
-        if self.classes is None and targets.ndim == 1 and predictions.shape == (len(targets), 1):
+        if self.classes is None and targets.ndim == 1 and getattr(predictions, "shape", ()) == (len(targets), 1):
             predictions = predictions[:, 0]
         return predictions, targets
 
@@ -94,7 +95,11 @@ class Supervised:
     clients: int
     partition: Partition
     validation: float
+    test_share: float
     lr: float
+    empty_clients: EmptyClients
+    names: tuple[str, ...] | None
+    test_owner: Int[np.ndarray, "n"] | None
 
     def __call__(
         self,
@@ -103,6 +108,8 @@ class Supervised:
         clients: int | None = None,
         partition: Partition | None = None,
         validation: float | None = None,
+        test_share: float | None = None,
+        empty_clients: EmptyClients | None = None,
     ) -> tuple[SupervisedTask, ClientData]:
         """The task and its data; the seed is that of partition, validation split and, from a function, initial model.
 
@@ -110,6 +117,7 @@ class Supervised:
             ValueError: an option out of range, or a partition by classes of a task without classes.
         """
         options: dict[str, Any] = {"clients": clients, "partition": partition, "validation": validation}
+        options |= {"test_share": test_share, "empty_clients": empty_clients}
         parts = replace(self, **{key: value for key, value in options.items() if value is not None})
         network = _network(self.network, seed)
         loss = copy.deepcopy(self.loss) if isinstance(self.loss, nn.Module) else self.loss
@@ -119,31 +127,46 @@ class Supervised:
     def _data(self, seed: int) -> ClientData:
         """The samples of the clients."""
         need_least(1, clients=self.clients)
-        if not 0 <= self.validation < 1:
-            raise ValueError(f"validation: {self.validation} is not allowed; must be in [0, 1)")
+        need_shares(self.validation, self.test_share)
+        if self.test_share and self.test is not None:
+            raise ValueError(f"test_share: {self.test_share:g} is not allowed beside samples for the split test")
         targets = self.train[-1].numpy()
         labels = targets if targets.ndim == 1 else np.zeros(len(targets))
-        parts = self.partition(labels, self.clients, seed)
-        if not isinstance(parts, Parts):  # of the user's function: a list of the samples of each client
-            parts = parts_of(parts, labels)
-        if fault := parts.fault(len(labels), self.clients):
-            raise ValueError(f"partition: {fault}")
+        made = self.partition(labels, self.clients, seed)
+        try:
+            parts = checked_parts(made, labels, self.clients, seed)
+            if not isinstance(parts, Parts):
+                must = "must be Parts, or a list of the samples' numbers of each client"
+                raise ValueError(f"a {type(made).__name__} is not allowed; {must}")
+        except ValueError as error:
+            raise ValueError(f"partition: {error} ({place(self.partition)})") from None
         splits, owners, rows = {"train": self.train}, {}, parts.rows
-        if self.validation:
-            rows, held_out = _held_out(rows, self.validation, seed)
-            validation = np.concatenate(held_out)
-            if len(validation) == 0:
-                raise ValueError(f"validation: {self.validation:g} is not allowed; no client would hold out a sample")
-            splits["validation"] = tuple(column[validation] for column in self.train)
-            owners["validation"] = np.repeat(np.arange(self.clients), [len(mine) for mine in held_out])
-        held, holdings = Holdings.of(rows).held_of(len(targets))
-        splits["train"] = tuple(column[held] for column in self.train)
+        for split, option, share in (("validation",) * 2 + (self.validation,), ("test", "test_share", self.test_share)):
+            if share:
+                rows, held_out = _held_out(rows, share, seed, split)
+                mine = np.concatenate(held_out)
+                if len(mine) == 0:
+                    raise ValueError(f"{option}: {share:g} is not allowed; no client would hold out a sample")
+                splits[split] = tuple(column[mine] for column in self.train)
+                owners[split] = np.repeat(np.arange(self.clients), [len(part) for part in held_out])
         if self.test is not None:
             splits["test"] = self.test
-        if self.classes is None:
-            return ClientData(splits, holdings, owners=owners, seed=seed)
-        histogram = np.stack([np.bincount(labels[mine], minlength=self.classes) for mine in rows])
-        return ClientData(splits, holdings, owners=owners, classes=parts.classes, histogram=histogram, seed=seed)
+        if self.test_owner is not None:
+            owners["test"] = self.test_owner
+        classes = histogram = None
+        if self.classes is not None:
+            classes = parts.classes
+            histogram = np.stack([np.bincount(labels[mine], minlength=self.classes) for mine in rows])
+        return ClientData(
+            splits,
+            rows,
+            owners=owners,
+            classes=classes,
+            histogram=histogram,
+            names=self.names,
+            empty_clients=self.empty_clients,
+            seed=seed,
+        )
 
 
 def _network(network: nn.Module | Callable[[int], nn.Module], seed: int) -> Any:
@@ -154,12 +177,14 @@ def _network(network: nn.Module | Callable[[int], nn.Module], seed: int) -> Any:
         return network(seed)
 
 
-def _held_out(rows: Sequence[np.ndarray], share: float, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _held_out(
+    rows: Sequence[np.ndarray], share: float, seed: int, split: str
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The rows of each client that it trains on, at least one, and those that it holds out."""
     train, held_out = [], []
     for client, mine in enumerate(rows):
-        order = stream(seed, "validation", client).permutation(mine)
-        cut = min(round(share * len(mine)), len(mine) - 1)
+        order = stream(seed, split, client).permutation(mine)
+        cut = max(min(round(share * len(mine)), len(mine) - 1), 0)
         held_out.append(np.sort(order[:cut]))
         train.append(np.sort(order[cut:]))
     return train, held_out
@@ -174,7 +199,10 @@ def supervised(
     metrics: Mapping[str, Any] | Sequence[Any] = (),
     clients: int = 10,
     partition: Partition | str | Mapping[str, Any] = iid,
+    owners: Mapping[str, Any] | None = None,
     validation: float = 0.0,
+    test_share: float = 0.0,
+    empty_clients: EmptyClients = "refuse",
     lr: float = 0.01,
 ) -> Supervised:
     """A task from plain parts. Whole numbers as targets make a classification, real numbers a regression.
@@ -190,7 +218,11 @@ def supervised(
         clients: m, the number of clients.
         partition: of the training samples among clients: a name, a mapping with name and options, or a function of
             (labels, clients, seed) that returns `Parts` or a list of the samples' numbers for each client.
-        validation: share of each client's training samples that is held out as the split `validation`, in [0, 1).
+        owners: by split (`train`, `test`) the client of each sample, a number or a name, instead of `clients` and
+            `partition`. With `test`, each client is also evaluated on its own test samples (`evaluation.by: [client]`).
+        validation, test_share: shares of each client's training samples that are held out as the splits `validation`
+            and `test`.
+        empty_clients: of `ClientData`.
         lr: learning rate of central training.
 
     Raises:
@@ -220,11 +252,13 @@ def supervised(
     if test is not None:
         splits["test"] = _cast(_columns(test, "test"), dtype)
         _check_test(splits["train"], splits["test"], classes)
-    task = SupervisedTask(made, loss, classes, per_sample).eval()
-    _check_task(task, tuple(column[:2] for column in splits["train"]))
-    for split, inspected in splits.items():
-        if bad := not_finite(task, split, inspected):
-            raise ValueError(f"{bad}; remove or replace them")
+    batch = tuple(column[:2] for column in splits["train"])
+    for training in (False, True):  # a copy, because training changes the statistics of BatchNorm
+        _check_task(SupervisedTask(copy.deepcopy(made), loss, classes, per_sample).train(training), batch)
+    names, owner = _owners(owners or {}, splits)
+    by_owner = owner.get("train")
+    if by_owner is not None:
+        clients, partition = len(names or ()), lambda labels, m, seed: [np.flatnonzero(by_owner == i) for i in range(m)]
     return Supervised(
         train=splits["train"],
         test=splits.get("test"),
@@ -236,8 +270,33 @@ def supervised(
         clients=clients,
         partition=_partition(partition),
         validation=validation,
+        test_share=test_share,
         lr=lr,
+        empty_clients=empty_clients,
+        names=names,
+        test_owner=owner.get("test"),
     )
+
+
+def _owners(
+    owners: Mapping[str, Any], splits: Mapping[str, Samples]
+) -> tuple[tuple[str, ...] | None, dict[str, Int[np.ndarray, "n"]]]:
+    """The names of the clients, if those of training samples are known, and the number of each sample's client."""
+    given = {split: np.asarray(owner) for split, owner in owners.items()}
+    for split, owner in given.items():
+        n = len(splits[split][-1]) if split in splits else 0
+        if owner.shape != (n,):
+            raise ValueError(f"owners: shape {owner.shape} for {split} is not allowed; must be [{n}]")
+    if "train" not in given:
+        return None, given
+    ids, numbers = np.unique(np.concatenate(list(given.values())), return_inverse=True)
+    return tuple(map(str, ids)), dict(zip(given, np.split(numbers, [len(next(iter(given.values())))]), strict=False))
+
+
+def place(part: Any) -> str:
+    """Where a function was written, for errors."""
+    code = getattr(part, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(part)
 
 
 def _columns(source: Any, name: str) -> Samples:
@@ -320,12 +379,14 @@ def checked_model(module: Any, shape: tuple[int, ...], classes: int) -> Any:
         return module
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        try:
-            logits = copy.deepcopy(module).eval()(torch.randn(2, *shape, generator=generator))
-        except RuntimeError as error:
-            error.args = (f"for images of shape {list(shape)}: {one_line(error)}",)
-            raise
-    _check_predictions(logits, torch.arange(2) % classes, classes)
+        images = torch.randn(2, *shape, generator=generator)
+        for training in (False, True):
+            try:
+                logits = copy.deepcopy(module).train(training)(images)
+            except RuntimeError as error:
+                error.args = (f"for images of shape {list(shape)}: {one_line(error)}",)
+                raise
+            _check_predictions(logits, torch.arange(2) % classes, classes, training)
     return module
 
 
@@ -337,7 +398,7 @@ def _check_task(task: SupervisedTask, batch: Samples) -> None:
         except (RuntimeError, TypeError) as error:
             shapes = [list(column.shape) for column in batch[:-1]]
             raise ValueError(f"network: cannot be computed for inputs of shape {shapes}: {one_line(error)}") from error
-        _check_predictions(predictions, targets, task.classes)
+        _check_predictions(predictions, targets, task.classes, task.training)
         _check_loss(task.loss_function, predictions, targets)
         for name, function in task.per_sample.items():
             values = function(predictions, targets)
@@ -352,16 +413,17 @@ def _check_task(task: SupervisedTask, batch: Samples) -> None:
             ) from error
 
 
-def _check_predictions(predictions: Any, targets: Tensor, classes: int | None) -> None:
+def _check_predictions(predictions: Any, targets: Tensor, classes: int | None, training: bool) -> None:
     n, tensor = len(targets), isinstance(predictions, Tensor)
-    gives = f"network: gives {_shape(predictions)} for {n} samples; must give"
+    gives = f"network: gives {_shape(predictions)} for {n} samples{' in training' if training else ''}; must give"
     if classes is None:
         if not tensor or predictions.shape != targets.shape:
             raise ValueError(
                 f"{gives} {list(targets.shape)}, as the targets. For classification make the targets whole numbers"
             )
     elif not tensor or predictions.ndim != 2 or predictions.shape[1] < classes:
-        raise ValueError(f"{gives} [{n}, {classes}], a logit for each class")
+        numbers = ". For amounts make the targets floating point" if classes > 2 else ""
+        raise ValueError(f"{gives} [{n}, {classes}], a logit for each class{numbers}")
 
 
 def _check_loss(loss: Loss, predictions: Tensor, targets: Tensor) -> None:

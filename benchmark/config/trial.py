@@ -1,12 +1,13 @@
 """A trial: one task x participation x algorithm x seed, with all its settings."""
 
 from functools import partial
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
+import numpy as np
 from pydantic import Field, PlainValidator, PositiveInt, model_validator
 
 from rollcall.benchmark.config.base import Settings
-from rollcall.benchmark.config.choice import Choice, read
+from rollcall.benchmark.config.choice import Choice, read, read_option
 from rollcall.benchmark.config.clock import Clock
 from rollcall.benchmark.config.digest import Spec
 from rollcall.benchmark.config.errors import SettingError, at
@@ -90,6 +91,26 @@ class Numerics(Settings):
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="`auto`: the GPU if there is one")
 
 
+def _target(value: Any) -> str | np.ndarray:
+    if isinstance(value, str) and value in ("uniform", "samples"):
+        return value
+    must = "must be uniform, samples, or numbers from 0 for each client, not all 0"
+    try:
+        weights = np.asarray(read_option("", (np.ndarray,), value), dtype=np.float64)
+    except ValueError:
+        raise ValueError(must) from None
+    if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError(must)
+    return weights
+
+
+def _is_uniform(target: Any) -> bool:
+    return isinstance(target, str) and target == "uniform"
+
+
+Target = Annotated[Literal["uniform", "samples"] | np.ndarray, PlainValidator(_target)]
+
+
 class Trial(Spec):
     """All settings that decide a result."""
 
@@ -104,8 +125,10 @@ class Trial(Spec):
     algorithm: AlgorithmChoice = Field(description="the federated method")
     local: Local = Field(Local(), description="local training of a client")
     server: Server = Field(Server(), description="optimizer of the server")
-    target: Literal["uniform", "samples"] = Field(
-        "uniform", description="alpha_i, the weights of the clients in the objective: equal, or by number of samples"
+    target: Target = Field(
+        "uniform",
+        description="alpha_i, the weights of the clients in the objective: `uniform`, by number of `samples`, or a "
+        "list or .npy file with a number for each client",
     )
     rounds: PositiveInt = Field(description="T, the number of rounds")
     seed: int = Field(0, ge=0, description="seed of all random draws")
@@ -123,6 +146,12 @@ class Trial(Spec):
             method.check(TrainingSetup(local.common_steps, server.plain, local.momentum, local.keep_momentum))
         except ValueError as error:
             raise SettingError(str(error)) from None
+        if not (_is_uniform(self.target) or method.properties.weights):
+            raise SettingError(
+                f"target: {self.target if isinstance(self.target, str) else 'an array'} is not allowed with "
+                f"{self.algorithm.label}, which does not weight clients; must be uniform. A method that uses "
+                "call.mean, call.relative or call.alpha says so by Properties(weights=True)"
+            )
         if self.evaluation.weights:  # the model must be a weighted sum of the client updates
             needs = "evaluation.weights: needs a method and a server optimizer that are linear in the client updates"
             if server.optimizer != "sgd":

@@ -17,7 +17,7 @@ from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import LocalTraining
-from rollcall.benchmark.federation.checked import check_init, check_task, located
+from rollcall.benchmark.federation.checked import check_init, check_task, check_training, located
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
 from rollcall.benchmark.federation.module import Federation
@@ -54,9 +54,12 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         samples = minibatches.mean * local.of(range(data.clients))
         participation = clocked(trial, trial.clock, population, participation, algorithm, samples, d)
     check_knowledge(trial, task, participation, algorithm)
+    if algorithm.properties.asks_all and not data.parts.sizes.all():
+        raise SettingError(
+            f"algorithm.name: {trial.algorithm.label!r} is not allowed with clients without samples; it asks all"
+        )
     groups = sample_groups(trial, data, participation)
-    alpha = data.parts.sizes.astype(np.float64) if trial.target == "samples" else np.ones(data.clients)
-    alpha /= alpha.sum()
+    alpha = objective(trial, data)
     with at("evaluation"):
         by = trial.evaluation.weights
         client_classes = classes(by, alpha, availability(participation), participation.correlation) if by else None
@@ -64,9 +67,11 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     for split, samples in data.splits.items():
         data.splits[split] = tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
     task.to(dtype)
-    if trial.task.source is not None:
-        with at("task"):
+    with at("task"):
+        if trial.task.source is not None:
             check_task(task, tuple(column[:2] for column in data.splits["train"]))
+        data.check(task)
+        check_training(task, data, minibatches)
     metrics = metrics_of(trial.evaluation.metrics, task, data)
     if metrics.over_clients:
         groups += client_groups(groups, evaluated_splits(trial, data), data)
@@ -95,6 +100,21 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         classes=client_classes,
         workers=workers,
     )
+
+
+def objective(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:
+    """alpha [m], the clients' weights in the objective; they sum to 1. A client without samples has 0."""
+    sizes = data.parts.sizes
+    if not isinstance(trial.target, str):
+        alpha = trial.target
+        if len(alpha) != data.clients:
+            raise SettingError(f"target: {len(alpha)} weights are not allowed; must be {data.clients}, one a client")
+        alpha = np.where(sizes > 0, alpha, 0.0)
+        if not alpha.any():
+            raise SettingError("target: no client with samples has a weight; must be one")
+    else:
+        alpha = (sizes if trial.target == "samples" else sizes > 0).astype(np.float64)
+    return alpha / alpha.sum()
 
 
 def clocked(

@@ -4,19 +4,21 @@ A run makes each check once, at the first call; `rollcall check` makes them too.
 wrong value that a method returns only later in a run raises an error of torch.
 """
 
+import copy
 import dataclasses
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rollcall.algorithms import Traffic
-from rollcall.benchmark.config.errors import SourceError
+from rollcall.benchmark.config.errors import SettingError, SourceError
 from rollcall.benchmark.config.source import contributed_line, definition, in_words, told
-from rollcall.tasks import Samples, Task
+from rollcall.tasks import ClientData, Minibatches, Samples, Task
 
 MODEL_NAME = re.compile(r"\w*")
 """A name of a model to evaluate, which ends the names of its metrics."""
@@ -123,6 +125,28 @@ def check_task(task: Task, batch: Samples) -> None:
         with located(task):
             check(task, returned, batch)
     task.train(training)
+
+
+def check_training(task: Task, data: ClientData, minibatches: Minibatches) -> None:
+    """Compute the loss of the smallest minibatch of a run, in training mode, on a copy of the task.
+
+    Raises:
+        SettingError: it cannot be computed, for example because BatchNorm needs two samples.
+    """
+    sizes = np.where(minibatches.longest > 0, minibatches.shortest, np.iinfo(np.int64).max)
+    client = int(sizes.argmin())
+    n = int(sizes[client])
+    rows = minibatches.parts[client][:n]
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            copy.deepcopy(task).train().loss(tuple(column[rows] for column in data.splits["train"]))
+    except Exception as error:
+        place = contributed_line(error) or ""
+        few = "" if n > 1 else ". local.last_batch: drop, another local.batch_size or tasks.models.BatchNorm avoid it"
+        raise SettingError(
+            f"model: {place}cannot be trained on a minibatch of {n} samples, the smallest of client {client}: "
+            f"{told(error)}{few}"
+        ) from error
 
 
 def _alike(vector: Any, x: Tensor) -> bool:

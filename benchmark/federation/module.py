@@ -82,6 +82,7 @@ class Federation(LightningModule):
         if self.local.keep_momentum:
             self.momentum = StateBuffers(Rows.begin(torch.zeros_like(x), clients))
         self.weights = None if self.classes is None else Weights(self.algorithm, self.classes, x.dtype)
+        self.weighted = bool(np.ptp(self.alpha[self.data.parts.sizes > 0]) > 0)
         self.t = 0
         self.costs = Costs(seconds=None if self.participation.seconds(0) is None else 0.0)
         self.measured: dict[str, float] = {}
@@ -153,10 +154,11 @@ class Federation(LightningModule):
         known = dict(self.known)
         if "probability" in self.algorithm.requires:
             known["probability"] = self._vector(self.participation.probability(t))
-        active = torch.from_numpy(self.participation.active(t)).to(self.device)
-        late = self.participation.late(t)
-        behind = None if late is None else torch.from_numpy(late).to(self.device)
-        return Round(t, active, self.lr(t), seed=self.seed, late=behind, **known)
+        active, behind = (
+            None if ids is None else torch.from_numpy(ids[self.data.parts.sizes[ids] > 0]).to(self.device)
+            for ids in (self.participation.active(t), self.participation.late(t))
+        )
+        return Round(t, active, self.lr(t), seed=self.seed, late=behind, weighted=self.weighted, **known)
 
     def _vector(self, values: Any) -> Tensor:
         return torch.tensor(values, dtype=self.server.dtype, device=self.device)

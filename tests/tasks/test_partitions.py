@@ -282,7 +282,6 @@ SIX = {"labels": np.array([0, 1, 1, 0, 2, 2]), "clients": 3}
         ("from_file", SIX | {"assignment": [0.0] * 6}, r"partition.assignment: float64 of shape \(6,\)"),
         ("from_file", SIX | {"assignment": [0, 1, 2, 3, 0, 0]}, r"assignment: client 3 of sample 3 .*\[-1, 2\]"),
         ("from_file", SIX | {"assignment": [0, -2, 2, 1, 0, 0]}, r"assignment: client -2 of sample 1 "),
-        ("from_file", SIX | {"assignment": [0, 2, 2, 0, 0, 0]}, r"assignment: no sample of client 1 "),
     ],
 )
 def test_impossible_partitions_are_refused(name, options, complaint):

@@ -113,7 +113,7 @@ def test_a_function_may_return_the_list_of_each_clients_samples():
 def test_options_of_a_call_replace_those_of_the_parts():
     parts = supervised(*REGRESSION, lambda seed: line(), clients=4)
     model = _model(parts, 1)  # what an experiment file may set
-    assert set(model.model_fields) == {"clients", "partition", "validation"}
+    assert set(model.model_fields) == {"clients", "partition", "validation", "test_share", "empty_clients"}
     options = dict(model.model_validate({"clients": 5, "partition": "iid", "validation": 0.3}))
     _, data = Choice("own", options, parts).build(2)
     rows = iid(np.zeros(60, dtype=int), 5, 2).rows
@@ -197,6 +197,15 @@ def test_a_lightning_module_is_no_task(task):
         simulate(digits("mlp") | {"task": task})
 
 
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = line(3)
+
+    def forward(self, x):
+        return (self.layer(x), 0) if self.training else self.layer(x)
+
+
 R, C = REGRESSION, CLASSIFICATION
 WRONG = [  # arguments, options, and the message
     ((*C, Flat()), {}, "network: cannot be computed for inputs .*: .*missing the required .forward"),
@@ -215,21 +224,29 @@ WRONG = [  # arguments, options, and the message
     ((X, None, line()), {}, "train: ndarray: must be a tuple"),
     (((X, ["a"] * 60), None, line()), {}, "train: can't convert .*: must be .* of numbers"),
     (((X, LABELS[0] - 1), None, line(2)), {}, r"train: labels of shape \[60\] from -1"),
-    (
-        ((HOLED, NUMBERS[0]), None, line()),
-        {},
-        "NaN or infinite values in 3 of 60 samples of train; the first is sample 0; remove or replace them",
-    ),
-    (
-        (R[0], (Z, np.full(11, np.inf)), line()),
-        {},
-        "NaN or infinite values in 11 of 11 samples of test; the first is sample 0",
-    ),
     ((C[0], (Z, LABELS[1] + 2), line(3)), {}, "test: labels are not allowed that train"),
     ((R[0], (Z[:, :2], NUMBERS[1]), line()), {}, "test: columns .*must be as those of train"),
     ((*R, line()), {"metrics": ["rr"]}, "metrics: 'rr' is not allowed; must be a name such as auroc"),
     ((*R, line()), {"metrics": {"a": F.mse_loss}}, r"metrics: a gives a tensor \[\] for 2"),
     ((*R, line()), {"partition": "x"}, "partition: 'x' is not allowed; must be a function or one"),
+    ((*C, Two()), {}, r"network: gives a tuple for 2 samples in training; must give \[2, 3\], a logit"),
+    (
+        (*R, line()),
+        {"partition": lambda y, m, seed: {i: [i] for i in range(m)}},
+        "partition: a dict is not allowed; must be Parts, or a list .*test_supervised.py:\d+\)$",
+    ),
+    (
+        (*R, line()),
+        {"partition": lambda y, m, seed: [[0, 1], [1]], "clients": 2},
+        "partition: sample 1 belongs to clients 0, 1; must",
+    ),
+    (
+        (*R, line()),
+        {"partition": lambda y, m, seed: [[0], [60]], "clients": 2},
+        "partition: client 1 has sample 60; must be in 0 to 59",
+    ),
+    ((*R, line()), {"partition": lambda y, m, seed: [[0], []], "clients": 2}, "data: client 1 has no training samples"),
+    ((*R, line()), {"owners": {"train": [0, 1]}}, r"owners: shape \(2,\) for train is not allowed; must be \[60\]"),
     ((*R, line()), {"clients": 0}, "clients: 0 is not allowed"),
     ((*R, line()), {"validation": 0.001}, "validation: 0.001 is not allowed; no client would hold out a sample"),
     ((*R, line()), {"validation": 1.0}, "validation: 1.0 is not allowed"),
@@ -240,13 +257,69 @@ WRONG = [  # arguments, options, and the message
 ]
 
 
-def test_a_network_may_replace_missing_values():
-    class Zeros(nn.Module):
-        def forward(self, x):
-            return x.nan_to_num(posinf=0)
+class Zeros(nn.Module):
+    def forward(self, x):
+        return x.nan_to_num(posinf=0)
 
-    data = supervised((HOLED, NUMBERS[0]), None, nn.Sequential(Zeros(), line().double()))(0)[1]
-    assert int(data.splits["train"][0].isfinite().logical_not().sum()) == 3
+
+def one_round(parts, **trial):
+    return simulate(
+        {"task": Choice("own", {}, parts), "algorithm": "fedavg", "rounds": 1, "local": {"lr": 0.1}} | trial
+    )
+
+
+def test_values_that_are_not_finite_are_an_error_of_the_data_unless_the_network_replaces_them():
+    for train, test, complaint in (
+        (
+            (HOLED, NUMBERS[0]),
+            None,
+            "3 of 60 samples of train; the first is sample 0, of client [01]; remove or replace",
+        ),
+        (R[0], (Z, np.full(11, np.inf)), "11 of 11 samples of test; the first is sample 0; remove or replace"),
+    ):
+        with pytest.raises(SettingError, match=f"^task.data: NaN or infinite values in {complaint}"):
+            one_round(supervised(train, test, line(), clients=2))
+    network = nn.Sequential(Zeros(), line().double())
+    assert one_round(supervised((HOLED, NUMBERS[0]), None, network, clients=2)).diverged is None
+
+
+def test_clients_with_names_and_own_test_samples():
+    """The accuracy of each client on its own test samples, by hand; a client that has none in training."""
+    owners = {"train": np.repeat(["EU", "NA"], [20, 40]), "test": np.repeat(["NA", "EU"], [4, 7])}
+    parts = supervised(*CLASSIFICATION, line(3), owners=owners)
+    result = one_round(parts, evaluation={"by": ["client"]})
+    w, b = result.model[:9].reshape(3, 3), result.model[9:]
+    hits = (Z @ w.T + b).argmax(axis=1) == LABELS[1]
+    row = result.history.iloc[-1]
+    assert row["test/accuracy/client0"] == pytest.approx(hits[4:].mean())
+    assert row["test/accuracy/client1"] == pytest.approx(hits[:4].mean())
+    data = parts(0)[1]
+    assert (data.names, data.parts.sizes.tolist()) == (("EU", "NA"), [20, 40])
+    owners["test"][0] = "SA"
+    with pytest.raises(
+        ValueError, match=r"client 2 \(SA\) has no training samples; every client must have one; `empty"
+    ):
+        supervised(*CLASSIFICATION, line(3), owners=owners)(0)
+    kept = supervised(*CLASSIFICATION, line(3), owners=owners, empty_clients="keep")
+    assert kept(0)[1].parts.sizes.tolist() == [20, 40, 0]
+    # The empty client is available and never trains: FedAvg averages the two others.
+    assert one_round(kept, numerics={"dtype": "float64"}).model == pytest.approx(
+        one_round(parts, numerics={"dtype": "float64"}).model
+    )
+    assert one_round(kept, algorithm="fedavg_all", local={"lr": 0.1, "epochs": 1, "batch_size": 7}).diverged is None
+    held = supervised(C[0], None, line(3), clients=3, test_share=0.3)(1)[1]
+    assert np.bincount(held.owner("test")).tolist() == [6, 6, 6]
+
+
+def test_batch_norm_and_a_minibatch_of_one_sample():
+    network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+    parts = supervised(*CLASSIFICATION, network, clients=4)  # 15 samples each
+    message = (
+        "^task.model: cannot be trained on a minibatch of 1 samples, the smallest of client 0: .*Expected more than 1"
+    )
+    with pytest.raises(SettingError, match=message):
+        one_round(parts, local={"epochs": 1, "batch_size": 7})
+    assert one_round(parts, local={"epochs": 1, "batch_size": 7, "last_batch": "drop"}).diverged is None
 
 
 @pytest.mark.parametrize(("arguments", "options", "message"), WRONG)
