@@ -7,6 +7,8 @@ import torch
 
 from rollcall import SettingError, simulate
 from rollcall.benchmark.config.base import load_yaml
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.build import build
 from rollcall.tasks import table
 
 # Town, age, colour, label: four rows of Ash, two of Birch, one of Cedar.
@@ -59,13 +61,13 @@ def test_every_client_holds_out_its_share_and_training_rows_alone_standardise(to
 def test_regression_and_a_run(towns):
     """One full step from x = 0 is a step along the mean of feature times target."""
     trial = {
-        "task": {"name": "table", **options(towns, label="age", features=["buys"])},
+        "task": {"name": "table", **options(towns, label="age", features=["buys"], outcome="amounts")},
         "algorithm": "fedavg",
         "local": {"steps": 1, "lr": 0.5, "batch_size": "full"},
         "rounds": 1,
         "numerics": {"dtype": "float64"},
     }
-    task, data = table(0, **options(towns, label="age", features=["buys"]))
+    task, data = table(0, **options(towns, label="age", features=["buys"], outcome="amounts"))
     w, b = (p.detach().double() for p in task.parameters())
     x, y = (column.double() for column in data.splits["train"])
     expected = torch.zeros(3, dtype=torch.float64)
@@ -112,8 +114,73 @@ def test_refusals(towns, changes, complaint):
         simulate(trial)
 
 
-def test_missing_values(tmp_path):
-    path = tmp_path / "gaps.csv"
-    path.write_text("town,age,buys\nAsh,,1\nAsh,3,0\n")
-    with pytest.raises(ValueError, match="has missing values in age; fill them, or leave them out"):
-        table(0, **options(str(path)))
+def numbered(tmp_path, columns, name="own.csv", **changes):
+    """The task of a table of forty rows, with these columns beside x, y and site."""
+    rows = pd.DataFrame({"x": np.arange(40) / 8, "y": np.arange(40) % 2, "site": np.repeat(["NA", "EU"], 20)})
+    rows = rows.assign(**columns)
+    rows.to_csv(tmp_path / name, index=False, sep=";" if name.endswith("txt") else ",")
+    return table(0, **{"file": str(tmp_path / name), "label": "y", "client": "site"} | changes)
+
+
+def with_one(values, row, odd):
+    return [odd if i == row else str(value) for i, value in enumerate(values)]
+
+
+WHOLE = np.arange(40) * 137 + 30000
+
+
+@pytest.mark.parametrize("name", ["own.csv", "own.txt", "own.csv.gz", "own.tsv.zip"])
+def test_clients_are_named_as_they_are_written(tmp_path, name):
+    data = numbered(tmp_path, {}, name)[1]
+    assert data.names == ("EU", "NA")
+    assert data.parts.sizes.tolist() == [16, 16]
+    assert numbered(tmp_path, {"site": np.repeat(["007", "1e3"], 20)}, name)[1].names == ("007", "1e3")
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "complaint"),
+    [
+        ({"x": with_one(range(40), 3, "n/k")}, {}, "x has 39 numbers, and 'n/k' in line or row 5; correct it, leave x out of"),
+        ({"x": with_one(range(40), 3, "inf")}, {}, "x has 39 numbers, and .*inf.* in line or row 5"),
+        ({"x": with_one(range(40), 3, "NA")}, {}, "x has 39 numbers, and 'NA' in line or row 5"),
+        ({"x": with_one(range(40), 3, "")}, {}, "has missing values in x; fill them"),
+        ({"site": with_one(["a"] * 40, 3, "")}, {}, "has missing values in site"),
+        ({"note": [f"case {i}" for i in range(40)]}, {}, "note has 40 different texts in 40 rows, which would be a feature each"),
+        ({"day": pd.date_range("2020-01-01", periods=40).astype(str)}, {}, "day has 40 different texts"),
+        ({"y": WHOLE}, {}, "outcome: is missing; y has 40 different whole numbers"),
+        ({"y": np.arange(40) % 3}, {}, "outcome: is missing; y has 3 different whole numbers"),
+        ({"y": with_one(WHOLE / 7, 0, "none")}, {}, "y has 39 numbers, and 'none' in line or row 2; correct it, or set outcome"),
+        ({"y": [f"name {i}" for i in range(40)]}, {}, "label: 'y' is not allowed; it has 40 different texts"),
+        ({"y": ["yes", "no"] * 20}, {"outcome": "amounts"}, "outcome: 'amounts' is not allowed; y has no numbers"),
+        ({}, {"categories": ["z"]}, "categories: 'z' is not allowed; must be one of the features"),
+    ],
+)  # fmt: skip
+def test_what_is_never_guessed(tmp_path, columns, options, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        numbered(tmp_path, columns, **options)
+
+
+def test_what_options_choose(tmp_path):
+    amounts = numbered(tmp_path, {"y": WHOLE}, outcome="amounts", test=0.0)
+    assert amounts[0].classes is None
+    assert sorted(amounts[1].splits["train"][1].tolist()) == WHOLE.tolist()
+    assert numbered(tmp_path, {"y": np.arange(40) % 3}, outcome="classes")[0].classes == 3
+    assert numbered(tmp_path, {"y": np.arange(40) / 3})[0].classes is None
+    zip_codes = {"zip": np.arange(40) % 4 + 12000}
+    assert numbered(tmp_path, zip_codes)[1].splits["train"][0].shape == (32, 2)
+    assert numbered(tmp_path, zip_codes, categories=["zip"])[1].splits["train"][0].shape == (32, 5)
+    sites = {"site": ["a"] * 38 + ["b"] * 2}
+    with pytest.warns(UserWarning, match="left out 2 rows of 1 clients with fewer than 10 rows"):
+        data = numbered(tmp_path, sites, empty_clients="keep")[1]
+    assert (data.names, data.parts.sizes.tolist()) == (("a", "b"), [31, 0])
+
+
+def test_a_log_is_joined_by_name(tmp_path):
+    """EU is client 0 and NA client 1, in the table and in the log; the log has a third site."""
+    (tmp_path / "log.csv").write_text("client,start,end\nNA,0,600\nEU,600,1200\nSA,0,1200\n")
+    numbered(tmp_path, {})
+    task = {"name": "table", "file": str(tmp_path / "own.csv"), "label": "y", "client": "site"}
+    log = {"name": "trace", "mask": str(tmp_path / "log.csv"), "round_length": 600}
+    trial = Trial.read({"task": task, "participation": log, "algorithm": "fedavg", "rounds": 2})
+    active = build(trial).participation.active
+    assert [active(t).tolist() for t in range(2)] == [[1], [0]]
