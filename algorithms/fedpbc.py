@@ -22,7 +22,7 @@ Cost:
     m K gradients; a models up, a down; memory m d.
 
 When to use:
-    If clients can train while they are cut off. It halves FedAvg's bias without any knowledge of the probabilities.
+    If clients can train while they are cut off. Its bias is small without any knowledge of the probabilities.
 
 Differences from the paper:
     Line 14 as printed resets inactive clients to x_i. Equation 7 and the authors' released code keep x_i*, as here.

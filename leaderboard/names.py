@@ -50,7 +50,7 @@ def method_name(label: str) -> str:
 def labelled(method: str, label: str) -> str:
     """The display name of a method under a label of an experiment file, which may not name it: `CA-Fed, kappa2=1`."""
     name, shown = method_name(method), method_name(label)
-    return shown if shown.startswith(name) else f"{name}, {shown}"
+    return shown if shown.startswith(name) else name if name.endswith(f" {shown}") else f"{name}, {shown}"
 
 
 def model_name(label: str) -> str:

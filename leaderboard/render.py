@@ -148,7 +148,9 @@ def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
         column = table.columns[index]
         justify: Literal["left", "right"] = "left" if column.words else "right"
         exact = needed[index] if fits and not whole else None  # Rich itself may break an entry rather than a title
-        grid.add_column(Text(column.title), justify=justify, overflow="fold", width=exact)
+        longest = max((len(word) for row in table.rows for word in str(row[index]).split()), default=0)
+        least = min(longest, 20) if column.words else None  # a word is not broken
+        grid.add_column(Text(column.title), justify=justify, overflow="fold", width=exact, min_width=least)
     for row in table.rows:
         grid.add_row(*(_cell(row[index], table.marks_best) for index in indices))
     return grid

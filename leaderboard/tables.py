@@ -75,7 +75,8 @@ def _median(cell: Cell, metric: Metric) -> str:
 def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Table:
     """The table as the paper lays it out: the report's `columns` across, the other axes that vary down the side.
 
-    If the paper prints a number, it stands beside the measured one, with the difference where the runs have all rounds.
+    If the paper prints a number, it stands beside the measured one, with the difference; in brackets, with the share of
+    rounds, where the runs have fewer rounds.
     A metric that the paper prints for other cells only is left out. There is at least one cell. Of an axis of the
     experiment on which all cells have one label, the caption says which.
     """
@@ -182,12 +183,13 @@ def _entries(
         return [*entries, "" if known is None else f"({known.shared})*", ""]
     sd = math.nan if known.sd is None else known.sd
     entries.append(number(known.value, sd, lambda value: metric.text(value, sd)))
-    ended = cell.rounds_run == cell.rounds or metric.threshold is not None  # a round that was reached stays the first
-    if measured is None or not ended or not math.isfinite(measured.mean - known.value):
+    if measured is None or not math.isfinite(measured.mean - known.value):
         return [*entries, ""]
     difference = measured.mean - known.value
-    sign = "+" if measured.mean >= known.value else "-"
-    return [*entries, Number(difference, math.nan, f"{sign}{metric.text(abs(difference))}")]
+    text = f"{'+' if measured.mean >= known.value else '-'}{metric.text(abs(difference))}"
+    if cell.rounds_run < cell.rounds and metric.threshold is None:  # a round that was reached stays the first
+        return [*entries, f"({text} at {cell.rounds_run / cell.rounds:.0%})"]
+    return [*entries, Number(difference, math.nan, text)]
 
 
 def span(counts: Collection[int]) -> str:

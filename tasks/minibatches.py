@@ -1,14 +1,13 @@
 """The minibatch of each client in each local step."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
 
 from rollcall.tasks.base import Holdings
-from rollcall.tasks.streams import stream
+from rollcall.tasks.streams import streams
 
 
 class Minibatches:
@@ -54,8 +53,7 @@ class Minibatches:
         # A client's last batch of an epoch is shorter, or a whole one if shorter ones are dropped.
         self.shortest = np.minimum(sizes - (self.per_epoch - 1) * self.longest, self.longest)
         self.mean = ((self.per_epoch - 1) * self.longest + self.shortest) / self.per_epoch
-        # Consecutive steps of a client share an epoch, so the cache only needs room for about a round of all clients.
-        self._epoch = lru_cache(maxsize=2 * len(parts))(self._draw_epoch)
+        self._epochs: dict[tuple[int, int], Int[np.ndarray, "n b"]] = {}
 
     def rows(self, client: int, step: int) -> Int[np.ndarray, "b"]:
         """The rows [b] of a client's minibatch in a step, counted from the first round."""
@@ -64,7 +62,10 @@ class Minibatches:
             return self.parts[client]
         epoch, batch = divmod(step, per_epoch)
         length = self.shortest[client] if batch == per_epoch - 1 else self.longest[client]
-        return self._epoch(client, epoch)[batch, :length]
+        batches = self._epochs.get((client, epoch))
+        if batches is None:
+            (batches,) = self._batches([(client, epoch)])
+        return batches[batch, :length]
 
     def stacked(
         self, clients: Sequence[int], first_steps: Sequence[int], steps: int
@@ -84,18 +85,37 @@ class Minibatches:
             return np.broadcast_to(self.parts.padded(ids, b), (steps, len(ids), b)), lengths
         rows = np.empty((steps, len(ids), b), dtype=np.int64)
         rows[:, same] = self.parts.padded(ids[same], b)
-        for i in np.flatnonzero(~same).tolist():
-            epoch, batch_now = divmod(int(first[i]), int(per_epoch[i]))
+        several = np.flatnonzero(~same).tolist()
+        epochs = (first[:, None] + [0, steps - 1]) // per_epoch[:, None]  # the first and the last of each client
+        needed = [(int(ids[i]), epoch) for i in several for epoch in range(epochs[i, 0], epochs[i, 1] + 1)]
+        batches = dict(zip(needed, self._batches(needed), strict=True))
+        for i in several:
+            client, n = int(ids[i]), int(per_epoch[i])
             k = 0
             while k < steps:
-                n = min(int(per_epoch[i]) - batch_now, steps - k)
-                rows[k : k + n, i] = self._epoch(int(ids[i]), epoch)[batch_now : batch_now + n, :b]
-                k, epoch, batch_now = k + n, epoch + 1, 0
+                epoch, batch_now = divmod(int(first[i]) + k, n)
+                piece = batches[client, epoch][batch_now : batch_now + steps - k, :b]
+                rows[k : k + len(piece), i] = piece
+                k += len(piece)
         return rows, lengths
 
-    def _draw_epoch(self, client: int, epoch: int) -> Int[np.ndarray, "n b"]:
-        """The batches of an epoch of a client with more samples than one batch; the last is padded, as in `stacked`."""
-        order = stream(self.seed, "minibatch", client, epoch).permutation(self.parts[client])
-        n, b = int(self.per_epoch[client]), int(self.longest[client])
-        missing = max(n * b - len(order), 0)
-        return np.concatenate([order[: n * b], np.repeat(order[(n - 1) * b], missing)]).reshape(n, b)
+    def _batches(self, keys: Sequence[tuple[int, int]]) -> list[Int[np.ndarray, "n b"]]:
+        """The batches of epochs of clients with more samples than one batch; the last is padded, as in `stacked`.
+
+        Args:
+            keys: client and epoch of each.
+        """
+        known = self._epochs
+        new = [key for key in dict.fromkeys(keys) if key not in known]
+        if len(known) > 2 * len(self.parts):  # consecutive steps share an epoch: room for about a round of all clients
+            known = self._epochs = {key: known[key] for key in keys if key in known}
+        for (client, epoch), draw in (
+            zip(new, streams(self.seed, "minibatch", np.array(new)), strict=True) if new else ()
+        ):
+            order = draw.permutation(self.parts[client])
+            n, b = int(self.per_epoch[client]), int(self.longest[client])
+            missing = n * b - len(order)
+            if missing > 0:
+                order = np.concatenate([order, np.repeat(order[(n - 1) * b], missing)])
+            known[client, epoch] = order[: n * b].reshape(n, b)
+        return [known[key] for key in keys]

@@ -10,6 +10,7 @@ from zlib import crc32
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.random.bit_generator import ISeedSequence
 from torch import Tensor
 
 # SplitMix64 (Steele, Lea, Flood 2014): its increment and the two multipliers of its finaliser, as signed numbers.
@@ -24,6 +25,46 @@ def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
     NumPy pads a shorter key with zeros, so all keys of a purpose should have the same length.
     """
     return np.random.default_rng([seed, crc32(purpose.encode()), *key])
+
+
+class Words(ISeedSequence):
+    """A seed sequence whose state is known: [4] words of 64 bits, as PCG64 asks for."""
+
+    def __init__(self, words: np.ndarray) -> None:
+        self.words = words
+
+    def generate_state(self, n_words: int, dtype: object = None) -> np.ndarray:
+        return self.words
+
+
+def streams(seed: int, purpose: str, keys: Int[np.ndarray, "n 2"]) -> list[np.random.Generator]:
+    """`stream(seed, purpose, *key)` of many keys, with the same numbers, in less time.
+
+    It is `numpy.random.SeedSequence`, for all keys at once: the seed, the purpose and the key are mixed in a pool of
+    four words of 32 bits, from which the state of each generator is drawn.
+    """
+    if len(keys) < 4 or not 0 <= seed < 2**32:  # such a seed takes more than a word
+        return [stream(seed, purpose, *key) for key in keys.tolist()]
+    constant = 0x43B0D7E5
+
+    def hashed(value: np.ndarray, multiplier: int) -> np.ndarray:
+        nonlocal constant
+        value = value ^ np.uint32(constant)
+        constant = constant * multiplier & 0xFFFFFFFF
+        value = value * np.uint32(constant)
+        return value ^ (value >> np.uint32(16))
+
+    words = np.broadcast_to(np.array([seed, crc32(purpose.encode()), 0, 0], dtype=np.uint32), (len(keys), 4)).copy()
+    words[:, 2:] = keys
+    pool = [hashed(word, 0x931E8875) for word in words.T]
+    for source in range(4):
+        for target in range(4):
+            if source != target:
+                mixed = np.uint32(0xCA01F9DD) * pool[target] - np.uint32(0x4973F715) * hashed(pool[source], 0x931E8875)
+                pool[target] = mixed ^ (mixed >> np.uint32(16))
+    constant = 0x8B51F9DD
+    states = np.stack([hashed(pool[word % 4], 0x58F38DED) for word in range(8)], axis=1).astype("<u4").view("<u8")
+    return [np.random.Generator(np.random.PCG64(Words(state))) for state in states]
 
 
 @contextmanager

@@ -130,7 +130,7 @@ class Metric:
         return {"max": -value, "min": value, "zero": abs(value)}[self.direction]
 
     def text(self, value: float, spread: float = 0.0) -> str:
-        """A value as people read it: with `decimals`, or down to the second digit of its spread.
+        """A value as people read it: with `decimals`, or to the second digit of its spread, with five digits at most.
 
         As `1.23e5` from 100,000 on and below 0.001.
         """
@@ -142,6 +142,7 @@ class Metric:
             return _short(f"{float(f'{value:.4g}'):.5g}")  # four digits, and an exponent from 100,000 on
         last = math.floor(math.log10(spread)) - 1  # the decimal place of the second digit
         first = math.floor(math.log10(max(abs(value), spread)))
+        last = max(last, first - 4)
         if first >= 5 or first < -3:
             return _short(f"{value:.{max(0, math.floor(math.log10(abs(value))) - last if value else 0)}e}")
         return f"{round(value, -last):.{max(0, -last)}f}"

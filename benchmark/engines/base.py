@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rollcall.algorithms import Rows
 from rollcall.benchmark.engines.feed import Feed, to_device
-from rollcall.benchmark.engines.flat_task import FlatTask
+from rollcall.benchmark.engines.flat_task import Buffers, FlatTask
 
 
 @dataclass(frozen=True)
@@ -65,46 +65,68 @@ class LocalState(NamedTuple):
             self.velocity[rows] = other.velocity
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Computes the clients' local work of a trial, for which it is made once. All tensors are on one device.
 
     Each thread runs its kernels on one thread (`kernels_of_one_thread`), so that results do not depend on the number of
     threads.
+
+    Args:
+        model: the task; an engine works on copies of it.
+        feed: the clients' minibatches.
+        local: the clients' local training.
+        workers: threads that may compute side by side on a CPU.
     """
 
-    model: FlatTask
-    feed: Feed
-    local: LocalTraining
+    def __init__(self, model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1) -> None:
+        self.model, self.feed, self.local, self.workers = model, feed, local, workers
 
     def round(self, t: int, lr: float, momentum: Rows | None = None) -> "Work":
         """The local work of round t at learning rate eta, with the clients' momentum if it is kept over rounds."""
+        return Work(self, t, lr, momentum)
+
+    def of(self, clients: int) -> "Engine":
+        """The engine that computes a call with this number of clients."""
+        return self
+
+    @abstractmethod
+    def differentiate(
+        self, work: "Work", clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
+    ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
+        """Minibatch gradients and losses at x, without weight decay; new tensors."""
+
+    @abstractmethod
+    def train(self, work: "Work", clients: Int[Tensor, "a"], state: LocalState) -> None:
+        """The K_i local steps of each client."""
 
 
-class Work(ABC):
+class Work:
     """The local work of one round, which algorithms see as `rollcall.algorithms.LocalWork`.
 
-    It holds the clients' momentum and buffers (BatchNorm statistics), and counts what the clients compute. An engine
-    adds how gradients and local steps are computed.
+    It holds what the clients keep during the round, and counts what they compute. The engine computes it.
 
     Attributes:
         momentum: after the clients' work so far; None if it is not kept over rounds. Each call of `sgd` in a round
             starts from the momentum before the round; the last call of a client counts.
+        client_buffers: by client, the model's buffers (BatchNorm statistics) after its work so far. Each client's start
+            the round equal to the server's; all that the client computes updates them.
         gradient_count: how many minibatch gradients the clients have computed.
         loss_calls: the losses [a] that each call of `gradients` or `losses` returned, in order.
     """
 
     def __init__(self, engine: Engine, t: int, lr: float, momentum: Rows | None) -> None:
-        self.model, self.feed, self.local = engine.model, engine.feed, engine.local
+        self.engine, self.model, self.feed, self.local = engine, engine.model, engine.feed, engine.local
         self.t = t
         self.lr = lr
         self.momentum = self._momentum_before = momentum
+        self.client_buffers: dict[int, Buffers] = {}
         self.gradient_count = 0
         self.loss_calls: list[Tensor] = []
         self._last_ids: tuple[Tensor, list[int]] | None = None
 
     @property
     def steps(self) -> int:
-        """See `rollcall.algorithms.LocalWork`, also for the next four."""
+        """See `rollcall.algorithms.LocalWork`, also for the next four methods."""
         return int(np.max(self.local.steps))
 
     def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
@@ -141,7 +163,7 @@ class Work(ABC):
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
         self.gradient_count += len(clients)
-        gradients, losses = self.differentiate(clients, x, step)
+        gradients, losses = self.engine.of(len(clients)).differentiate(self, clients, x, step)
         if self.local.weight_decay:
             gradients.add_(x, alpha=self.local.weight_decay)
         self.loss_calls.append(losses)
@@ -160,7 +182,7 @@ class Work(ABC):
         velocity = None
         if self.local.momentum:
             velocity = torch.zeros_like(y) if self._momentum_before is None else self._momentum_before[clients]
-        self.train(clients, LocalState(y, scale, correct, velocity))
+        self.engine.of(len(clients)).train(self, clients, LocalState(y, scale, correct, velocity))
         if self.momentum is not None and velocity is not None:
             self.momentum = self.momentum.put(clients, velocity)
         return y
@@ -171,19 +193,11 @@ class Work(ABC):
             self._last_ids = clients, clients.tolist()
         return self._last_ids[1]
 
-    @abstractmethod
-    def differentiate(
-        self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
-    ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
-        """Minibatch gradients and losses at x, without weight decay; new tensors."""
-
-    @abstractmethod
-    def train(self, clients: Int[Tensor, "a"], moving: LocalState) -> None:
-        """The K_i local steps of each client."""
-
-    @abstractmethod
-    def buffers(self, clients: Int[Tensor, "a"]) -> list[Tensor] | None:
-        """The mean of each buffer of the model over those of these clients that computed; None if none did.
-
-        Each client's buffers start the round equal to the server's. All that the client computes updates them.
-        """
+    def buffers(self, clients: Int[Tensor, "a"]) -> Buffers | None:
+        """The mean of each buffer of the model over those of these clients that computed; None if none did."""
+        if not self.model.buffer_names:
+            return []  # without a transfer of the clients' ids
+        stored = [self.client_buffers[client] for client in self.ids(clients) if client in self.client_buffers]
+        if not stored:
+            return None
+        return [torch.stack(values).to(torch.float64).mean(dim=0) for values in zip(*stored, strict=True)]

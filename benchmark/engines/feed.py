@@ -68,11 +68,8 @@ class Feed:
                 columns = self.task.augment(columns, to_device(keys, device))
             yield from zip(*(torch.split(column, lengths) for column in columns), strict=True)
 
-    def stacked(self, clients: Int[Tensor, "a"], ids: list[int], first_steps: list[int], steps: int) -> "Stacked":
-        """The minibatches of several clients in K steps.
-
-        The ids are needed on the device and on the host. First steps are counted from the start of the trial.
-        """
+    def stacked(self, ids: list[int], first_steps: list[int], steps: int) -> "Stacked":
+        """The minibatches of several clients in K steps. First steps are counted from the start of the trial."""
         rows, lengths = self.minibatches.stacked(ids, first_steps, 1 if self.always_same else steps)
         K, a, b = rows.shape
         device = self.samples[0].device
@@ -82,9 +79,11 @@ class Feed:
         index = sent[:, :, :b].flatten()
         columns = tuple(column.index_select(0, index) for column in self.samples)
         if self.augments:
-            first = to_device(np.array(first_steps, dtype=np.int64), device)
-            step = torch.arange(K, device=device)[:, None] + first
-            columns = self.task.augment(columns, _keys(clients[:, None], step[:, :, None], rows.shape, device))
+            keys = np.empty((*rows.shape, 3), dtype=np.int64)  # client, step and position in the minibatch
+            keys[..., 0] = np.array(ids)[:, None]
+            keys[..., 1] = (np.arange(K)[:, None] + np.array(first_steps))[:, :, None]
+            keys[..., 2] = np.arange(b)
+            columns = self.task.augment(columns, to_device(keys.reshape(-1, 3), device))
         weights = None
         if ragged:
             length, dtype = sent[:, :, b:], next(self.task.parameters()).dtype
@@ -122,14 +121,6 @@ class Stacked:
             rows = to_device(members, self.samples[0].device)
             groups.append((rows, tuple(column[k].index_select(0, rows)[:, :length] for column in self.samples)))
         return groups
-
-
-def _keys(client: Tensor, step: Tensor, shape: tuple[int, ...], device: torch.device) -> Int[Tensor, "n 3"]:
-    """The key of each sample's augmentation: client, step and position in the minibatch; flattened from `shape`."""
-    keys = torch.empty(*shape, 3, dtype=torch.int64, device=device)
-    keys[..., 0], keys[..., 1] = client, step
-    keys[..., 2] = torch.arange(shape[-1], device=device)
-    return keys.view(-1, 3)
 
 
 def to_device(array: np.ndarray, device: torch.device) -> Tensor:

@@ -24,13 +24,15 @@ class FlatTask(nn.Module):
     """A task that can be set to any vector of R^d, to compute its loss and metrics there.
 
     Args:
-        task: its parameters, in their own order, make up a vector [d].
+        task: its parameters that are trained (`requires_grad`), in their own order, make up a vector [d]. A parameter
+            that several modules share is one. Frozen parameters stay as they are.
     """
 
     def __init__(self, task: Task) -> None:
         super().__init__()
         self.task = task
-        self.parameters_ = list(task.parameters())
+        trained = {name: parameter for name, parameter in task.named_parameters() if parameter.requires_grad}
+        self.parameter_names, self.parameters_ = list(trained), list(trained.values())
         self.sizes = [parameter.numel() for parameter in self.parameters_]
         # Constants that a task stores as non-persistent buffers are not learnt.
         learnt = task.state_dict(keep_vars=True).keys()

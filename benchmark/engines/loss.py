@@ -14,6 +14,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from rollcall.benchmark.config.source import fingerprint
+from rollcall.benchmark.engines.flat_task import FlatTask
 from rollcall.tasks import Samples, Task
 
 NamedTensors = dict[str, Tensor]
@@ -39,31 +40,26 @@ class Loss(nn.Module):
 class PerClientGradients:
     """The gradients of many clients, each at its own parameters and minibatch, in one batch of kernels."""
 
-    def __init__(self, loss: Loss, buffer_names: list[str]) -> None:
+    def __init__(self, loss: Loss, parameter_names: list[str], buffer_names: list[str]) -> None:
         self.loss = loss
-        self.names = [name for name, _ in loss.named_parameters()]
-        self.buffer_names = buffer_names
+        self.names = [f"task.{name}" for name in parameter_names]
+        self.buffer_names = [f"task.{name}" for name in buffer_names]
 
-    def __call__(self, *tensors: Tensor, padded: bool, losses: bool) -> list[Tensor]:
-        """Gradients, and losses and next buffers if they are needed, clients first.
+    def __call__(self, *tensors: Tensor, weighted: bool, losses: bool = True) -> list[Tensor]:
+        """Gradients, losses if they are needed, and next buffers; clients first.
 
-        Flat lists of tensors, as recording needs them: parameters, buffers, and columns of the minibatches. Padded
-        minibatches, only for a loss without buffers, are followed by the weights of the samples.
+        Flat lists of tensors, as recording needs them: parameters, buffers, and columns of the minibatches. With
+        `weighted`, only for a loss without buffers, the weights of the samples follow.
         """
         n, b = len(self.names), len(self.buffer_names)
         parameters = dict(zip(self.names, tensors[:n], strict=True))
-        if padded:
+        if weighted:
             gradients, values = vmap(grad(self._weighted_loss, has_aux=True))(parameters, tensors[n:-1], tensors[-1])
             return [*gradients.values(), values] if losses else [*gradients.values()]
         buffers = dict(zip(self.buffer_names, tensors[n : n + b], strict=True))
         batches = tensors[n + b :]
         gradients, (values, buffers) = vmap(grad(self._batch_loss, has_aux=True))(parameters, buffers, batches)
-        return [*gradients.values(), values, *buffers.values()] if losses else [*gradients.values()]
-
-    def server_buffers(self, clients: int) -> NamedTensors:
-        """The server's buffers, repeated for a number of clients."""
-        buffers = {name: self.loss.get_buffer(name) for name in self.buffer_names}
-        return {name: buffer.expand(clients, *buffer.shape) for name, buffer in buffers.items()}
+        return [*gradients.values(), *([values] if losses else []), *buffers.values()]
 
     def _batch_loss(
         self, parameters: NamedTensors, buffers: NamedTensors, batch: Samples
@@ -82,16 +78,17 @@ class PerClientGradients:
         return loss, loss
 
 
-def is_mean_of_samples(loss: Loss, samples: Samples) -> bool:
+def is_mean_of_samples(loss: Loss, parameter_names: list[str], samples: Samples) -> bool:
     """Whether a batch's loss and gradient are the means over its samples. Tried on the CPU, in float64."""
     samples = tuple(_in_float64(column) for column in samples)
     buffers = {name: _in_float64(buffer) for name, buffer in loss.named_buffers()}
-    parameters = {name: _in_float64(p).requires_grad_() for name, p in loss.named_parameters()}
+    every = {name: _in_float64(parameter) for name, parameter in loss.named_parameters()}
+    parameters = {f"task.{name}": every[f"task.{name}"].requires_grad_() for name in parameter_names}
     singles = [tuple(column[i : i + 1] for column in samples) for i in range(len(samples[0]))]
 
     def loss_and_gradient(batches: list[Samples]) -> Tensor:
         """The mean loss of the batches and its gradient, concatenated."""
-        values = [functional_call(loss, (parameters, buffers), (batch,)) for batch in batches]
+        values = [functional_call(loss, (every, buffers), (batch,)) for batch in batches]
         mean = torch.stack(values).mean()
         gradients = torch.autograd.grad(mean, list(parameters.values()), materialize_grads=True)
         return torch.cat([mean.detach()[None], *(gradient.flatten() for gradient in gradients)])
@@ -104,11 +101,11 @@ def is_mean_of_samples(loss: Loss, samples: Samples) -> bool:
     return bool((together - apart).abs().max() <= 1e-10 * together.abs().max())
 
 
-def kernels_key(task: Task) -> Hashable:
+def kernels_key(model: FlatTask) -> Hashable:
     """Equal for tasks whose losses run the same kernels on the same constants: same classes, attributes and shapes."""
-    shapes = {id(parameter): (tuple(parameter.shape), str(parameter.dtype)) for parameter in task.parameters()}
-    # Parameters are arguments of the kernels. In the copy their shapes take their places.
-    return tuple(type(module) for module in task.modules()), fingerprint(copy.deepcopy(task, dict(shapes)))
+    shapes = {id(parameter): (tuple(parameter.shape), str(parameter.dtype)) for parameter in model.parameters_}
+    # Trained parameters are arguments of the kernels. In the copy their shapes take their places.
+    return tuple(type(module) for module in model.task.modules()), fingerprint(copy.deepcopy(model.task, dict(shapes)))
 
 
 def activation_bytes(loss: Loss, samples: Samples) -> int:

@@ -7,6 +7,7 @@ the vectorised engine serves those of the earliest round. The results are those 
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import cache
@@ -19,7 +20,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms import Rows
 from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import Engine, Vectorised, Work, kernels_of_one_thread
@@ -124,35 +124,21 @@ class Request(SimpleNamespace):
     """
 
 
-class SharedEngine:
-    """See `rollcall.benchmark.engines.Engine`: the work of one seat."""
+class SharedEngine(Engine):
+    """The engine of one seat: it asks for all computations together with the other seats."""
 
     def __init__(self, seat: Seat) -> None:
+        super().__init__(seat.engine.model, seat.engine.feed, seat.engine.local)
         self.seat = seat
-        self.model, self.feed, self.local = seat.engine.model, seat.engine.feed, seat.engine.local
 
-    def round(self, t: int, lr: float, momentum: Rows | None = None) -> "SharedWork":
-        return SharedWork(self, t, lr, momentum)
-
-
-class SharedWork(Work):
-    """See `rollcall.benchmark.engines.Work`: it asks for all computations together with the other seats."""
-
-    def __init__(self, engine: SharedEngine, t: int, lr: float, momentum: Rows | None) -> None:
-        super().__init__(engine, t, lr, momentum)
-        self.seat = engine.seat
-
-    def buffers(self, clients: Int[Tensor, "a"]) -> list[Tensor] | None:
-        return []
-
-    def train(self, clients: Int[Tensor, "a"], moving: LocalState) -> None:
+    def train(self, work: Work, clients: Int[Tensor, "a"], state: LocalState) -> None:
         if len(clients):
-            self.seat.wait(Request(t=self.t, lr=self.lr, clients=clients, step=None, moving=moving))
+            self.seat.wait(Request(t=work.t, lr=work.lr, clients=clients, step=None, moving=state))
 
     def differentiate(
-        self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
+        self, work: Work, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
-        request = Request(t=self.t, lr=self.lr, clients=clients, step=step, x=x, answer=None)
+        request = Request(t=work.t, lr=work.lr, clients=clients, step=step, x=x, answer=None)
         self.seat.wait(request)
         answer: tuple[Tensor, Tensor] = request.answer
         return answer
@@ -166,7 +152,7 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
         active = cache(federations[0].participation.active)  # one roll call for all
         for federation in federations:
             federation.participation.__dict__ |= {"active": active}
-        engine = federations[0].engine
+        engine = federations[0].engine.of(sys.maxsize)
         if not isinstance(engine, Vectorised) or federations[0].model.buffer_names:
             return run_inline(jobs)
         seats = [Seat(job, federation, engine) for job, federation in zip(jobs, federations, strict=True)]
@@ -198,7 +184,7 @@ def serve(engine: Engine, requests: Iterable[Request]) -> None:
         work = engine.round(alike[0].t, 1.0)
         clients, sizes = torch.cat([one.clients for one in alike]), [len(one.clients) for one in alike]
         if step is not None:
-            gradients, losses = work.differentiate(clients, torch.cat([one.x for one in alike]), step)
+            gradients, losses = engine.differentiate(work, clients, torch.cat([one.x for one in alike]), step)
             for one, *answer in zip(alike, gradients.split(sizes), losses.split(sizes), strict=True):
                 one.answer = tuple(answer)
             continue
@@ -209,7 +195,7 @@ def serve(engine: Engine, requests: Iterable[Request]) -> None:
             for one, own in zip(alike, ones, strict=True)
         ]
         correct = [one.moving.correct for one in alike if one.moving.correct is not None]
-        work.train(clients, LocalState(y, torch.cat(rates), torch.cat(correct) if correct else None, None))
+        engine.train(work, clients, LocalState(y, torch.cat(rates), torch.cat(correct) if correct else None, None))
         for one, own in zip(alike, y.split(sizes), strict=True):
             one.moving.y.copy_(own)
 

@@ -238,7 +238,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     messages = reproduction.messages(told) if whole else []
     write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models)
     write("claims.html", "claims", claims=claims, verdicts=VERDICTS, rows=claim_counts(told) if whole else [])
-    unused = {"title", "labels", "first", "id", "model", "planned", "penalty", "place", "leader"}
+    unused = {"title", "first", "id", "model", "planned", "penalty", "place", "leader"}
     compared = [{key: value for key, value in one.items() if key not in unused} for one in records]
     write("compare.html", "compare", records=compared)
     by_name = {one.experiment.name: one for one in shown}
@@ -251,11 +251,9 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
         write(one.page, "experiment", **_experiment(one, claims, methods))
     for name, part in methods.items():
         own = [record for record in records if record["id"] == name and record["first"]]
-        pairs = [one for one in own if one["experiment"] == "fedpbc/fig2" and "p2" in one["labels"]]
-        bias = figures.bias(part.limit, [(float(one["labels"]["p2"]), one["mean"]) for one in pairs])
         by = {pattern: [one for one in own if one["model"] == pattern] for pattern in sorted({r["model"] for r in own})}
-        about = {"limit": parts.LIMITS[part.limit], "bias": bias, "paper": paper_of(METHOD, name)}
-        write(_place("methods", name), "method", part=part, by=by, **about)
+        limit, paper = parts.LIMITS[part.limit], paper_of(METHOD, name)
+        write(_place("methods", name), "method", part=part, by=by, limit=limit, paper=paper)
     for name, part in models.items():
         own = [record for record in records if record["model"] == name and record["first"]]
         write(_place("participation", name), "model", part=part, records=own, **_example(name))
@@ -371,7 +369,6 @@ def _records(one: Shown) -> list[dict[str, Any]]:
             {
                 "experiment": one.experiment.name,
                 "title": one.experiment.title,
-                "labels": labels,
                 "setting": _setting(labels),
                 "metric": metric.head,
                 "first": metric == metrics[0],

@@ -3,8 +3,6 @@
 import io
 import math
 import re
-import subprocess
-from shutil import which
 
 import pytest
 from rich.console import Console
@@ -81,16 +79,6 @@ def test_latex_of_hard_characters():
     assert head == r"méthode \textbar{} a\_1 $\geq$ 10 \% & minus b $\downarrow$ \\"
     assert rows[0].endswith(r"& \textbf{$-$1.5$\cdot10^{-9}$ $\pm$ 2$\cdot10^{-9}$} \\")
     assert rows[1] == r"{[}x] \textless{}b\textgreater{} y-2 & +1.2 [$-$0.3, 2.1]\dag{} \\"
-
-
-@pytest.mark.skipif(not which("pdflatex"), reason="needs pdflatex")
-def test_latex_compiles(tmp_path):
-    body = "\n\n".join(map(render.latex, (TABLE, HARD)))
-    source = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{body}\end{{document}}"
-    (tmp_path / "paper.tex").write_text(source, encoding="utf-8")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
 
 
 def shown(table, width):

@@ -1,10 +1,12 @@
 """Minibatches: epochs, ragged ends, and no dependence on who was asked before."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollcall.tasks import Minibatches
+from rollcall.tasks.streams import stream, streams
 
 PARTS = [np.array([10, 11, 12, 13, 14, 15, 16]), np.array([3]), np.array([20, 21, 22, 23])]
 
@@ -85,3 +87,11 @@ def test_dropped_batches():
     whole = Minibatches(parts, 3, seed=1)
     assert batches.rows(0, 1).tolist() == whole.rows(0, 1).tolist()
     assert batches.rows(0, 2).tolist() == whole.rows(0, 3).tolist()  # the next epoch begins a step earlier
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**32 - 1, 2**40])
+def test_many_generators_are_those_of_single_keys(seed):
+    keys = np.random.default_rng(0).integers(0, 2**31, (6, 2))
+    keys[0], keys[1] = 0, (2**32 - 1, 5)
+    for generator, key in zip(streams(seed, "minibatch", keys), keys.tolist(), strict=True):
+        assert np.array_equal(generator.permutation(1000), stream(seed, "minibatch", *key).permutation(1000))

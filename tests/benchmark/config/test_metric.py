@@ -56,6 +56,7 @@ def test_numbers_end_where_their_spread_does():
         ("seconds_of:test/accuracy>=0.9", 88.2, 130.4): ("90", "130"),
         ("train/loss", -45678.0, 1e4): ("-46000", "10000"),
         ("train/loss", 1.23456e-9, 3e-10): ("1.23e-9", "3.0e-10"),
+        ("train/bias", -1.364781198e-7, 2.4e-15): ("-1.3648e-7", "2.4e-15"),  # five digits at most
         ("train/loss", 2e-9, 3e-4): ("2e-9", "3.0e-4"),
         ("train/loss", 1.23456e-9, 0.0): ("1.235e-9", "0"),
         ("train/loss", 0.0, 3000.0): ("0", "3000"),

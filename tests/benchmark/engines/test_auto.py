@@ -1,4 +1,4 @@
-"""What `auto` computes with: by hand from the numbers of parameters and samples."""
+"""What `auto` computes with: by hand from the numbers of parameters, samples and clients; sequential where it must."""
 
 from itertools import pairwise
 
@@ -7,61 +7,133 @@ import pytest
 import torch
 from torch import nn
 
-from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, fastest
-from rollcall.benchmark.federation.build import build
-from rollcall.tasks import Minibatches, quadratic, ridge
+from rollcall import SettingError, simulate
+from rollcall.benchmark.engines import Auto, Feed, FlatTask, LocalTraining, Sequential, Vectorised
+from rollcall.benchmark.engines.choice import FEWEST
+from rollcall.tasks import Minibatches, supervised
 from rollcall.tasks.images import Classification
 
 
-def images(network, *, clients=3, batch_size=16, side=28):
-    """Blank images, 600 a client."""
-    pixels = torch.zeros(600 * clients, 1, side, side, dtype=torch.uint8)
+def images(network, *, clients=20, batch_size=16):
+    """Blank images of 28 x 28, 600 a client."""
+    pixels = torch.zeros(600 * clients, 1, 28, 28, dtype=torch.uint8)
     parts = np.split(np.arange(600 * clients), clients)
     labels = torch.zeros(len(pixels), dtype=torch.int64)
-    return Classification(network, (0.5,), (0.5,)), (pixels, labels), Minibatches(parts, batch_size, seed=0)
+    task = Classification(network, (0.5,), (0.5,))
+    return Auto(FlatTask(task), Feed(task, (pixels, labels), Minibatches(parts, batch_size, seed=0)), LocalTraining(2))
 
 
 def dense(*widths):
-    layers = [nn.Linear(one, other) for one, other in pairwise(widths)]
-    return nn.Sequential(nn.Flatten(), *layers)
-
-
-def drawn(task, data, batch_size="full"):
-    samples = tuple(c.float() if c.is_floating_point() else c for c in data.splits["train"])
-    return task.float(), samples, Minibatches(data.parts, batch_size, seed=0)
+    return nn.Sequential(nn.Flatten(), *(nn.Linear(one, other) for one, other in pairwise(widths)))
 
 
 CASES = {
-    "quadratic": (lambda: drawn(*quadratic(0, targets=np.ones((5, 100)))), Vectorised),
-    "ridge, 500 samples x 51 numbers": (lambda: drawn(*ridge(0)), Vectorised),
-    "ridge, 500 samples x 501 numbers": (lambda: drawn(*ridge(0, dimension=500)), Sequential),
-    "linear, batch 16": (lambda: images(dense(784, 10)), Vectorised),
-    "linear, 76 x 785 = 59,660 numbers": (lambda: images(dense(784, 10), batch_size=76), Vectorised),
-    "linear, 77 x 785 = 60,445 numbers": (lambda: images(dense(784, 10), batch_size=77), Sequential),
-    "linear, full batch": (lambda: images(dense(784, 10), batch_size="full"), Sequential),
-    "784-4-3": (lambda: images(dense(784, 4, 3)), Vectorised),
-    "784-314-10, 249,640 parameters": (lambda: images(dense(784, 314, 10)), Vectorised),
-    "784-315-10, 250,435 parameters": (lambda: images(dense(784, 315, 10)), Sequential),
-    "two clients": (lambda: images(dense(784, 10), clients=2), Sequential),
-    "a convolution": (lambda: images(nn.Sequential(nn.Conv2d(1, 1, 28), nn.Flatten())), Sequential),
-    "dropout": (lambda: images(nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(784, 10))), Sequential),
-    "BatchNorm": (lambda: images(nn.Sequential(nn.Flatten(), nn.BatchNorm1d(784), nn.Linear(784, 10))), Vectorised),
+    "linear, 76 x 785 = 59,660 numbers": (dense(784, 10), 76, Vectorised),
+    "linear, 77 x 785 = 60,445 numbers": (dense(784, 10), 77, Sequential),
+    "784-314-10, 249,640 parameters": (dense(784, 314, 10), 16, Vectorised),
+    "784-315-10, 250,435 parameters": (dense(784, 315, 10), 16, Sequential),
+    "a convolution": (nn.Sequential(nn.Conv2d(1, 1, 28), nn.Flatten()), 16, Sequential),
+    "dropout": (nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(784, 10)), 16, Sequential),
+    "BatchNorm": (nn.Sequential(nn.Flatten(), nn.BatchNorm1d(784), nn.Linear(784, 10)), 16, Vectorised),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_choice(case):
-    make, expected = CASES[case]
-    task, samples, minibatches = make()
-    for count in (1, 2):
-        engine = fastest(FlatTask(task), Feed(task, samples, minibatches), LocalTraining(2), count)
-        assert type(engine) is expected
+    network, batch_size, expected = CASES[case]
+    auto = images(network, batch_size=batch_size)
+    assert type(auto.of(FEWEST)) is type(auto.of(20)) is expected
+    assert type(auto.of(FEWEST - 1)) is type(auto.of(0)) is Sequential
 
 
-def test_a_trial_computes_with_it_unless_told_otherwise():
-    trial = {"task": {"name": "quadratic", "targets": np.ones((5, 2))}, "algorithm": "fedavg", "rounds": 1}
-    for engine, expected in {"auto": Vectorised, "sequential": Sequential}.items():
-        federation = build(Trial.read(trial | {"numerics": {"engine": engine, "device": "cpu"}}))
-        federation.on_fit_start()
-        assert type(federation.engine) is expected
+class Last(nn.Module):
+    """A network for sequences [n, 5, 2], from a recurrent layer."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer, self.out = layer, nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.out(self.layer(x)[0][:, -1])
+
+
+class Attentive(nn.Module):
+    """Keeps the weights of its last call."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention, self.out = nn.MultiheadAttention(2, 1, batch_first=True), nn.Linear(2, 2)
+
+    def forward(self, x):
+        x, self.weights = self.attention(x, x, x)
+        return self.out(x.mean(dim=1))
+
+
+class Counting(nn.Module):
+    """Counts its calls in Python, and looks at a value."""
+
+    def __init__(self):
+        super().__init__()
+        self.out, self.calls = nn.Linear(10, 2), 0
+
+    def forward(self, x):
+        self.calls += 1
+        y = self.out(x.flatten(1))
+        return 2 * y if y.sum().item() > 0 else y
+
+
+NETWORKS = {
+    "gru": lambda: Last(nn.GRU(2, 3, batch_first=True)),
+    "lstm": lambda: Last(nn.LSTM(2, 3, batch_first=True, num_layers=2)),
+    "rnn": lambda: Last(nn.RNN(2, 3, batch_first=True)),
+    "attention": Attentive,
+    "weight norm": lambda: nn.Sequential(nn.Flatten(), nn.utils.weight_norm(nn.Linear(10, 2))),
+    "parametrized": lambda: nn.Sequential(nn.Flatten(), nn.utils.parametrizations.weight_norm(nn.Linear(10, 2))),
+    "BatchNorm": lambda: nn.Sequential(nn.Flatten(), nn.Linear(10, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)),
+    "a value": Counting,
+}
+DRAW = np.random.default_rng(0)
+X = DRAW.normal(size=(80, 5, 2)).astype(np.float32)
+Y = (X[:, -1, 0] > 0).astype(int)
+
+
+def trial(network, engine="auto", dtype="float32"):
+    return {
+        "task": supervised((X, Y), None, lambda seed: network(), clients=8),
+        "algorithm": "fedavg",
+        "local": {"steps": 3, "lr": 0.1, "batch_size": 4},
+        "rounds": 2,
+        "numerics": {"engine": engine, "dtype": dtype, "device": "cpu"},
+    }
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*((name, "float32") for name in NETWORKS), ("BatchNorm", "bf16_mixed")])
+def test_any_network_runs_with_auto(name, dtype):
+    """Eight clients in a round. Both engines agree, or the sequential one has computed."""
+    auto, sequential = (simulate(trial(NETWORKS[name], engine, dtype)) for engine in ("auto", "sequential"))
+    assert np.allclose(auto.server, sequential.server, rtol=0, atol=1e-5 if dtype == "float32" else 1e-2)
+    assert np.abs(auto.server).max() > 0
+
+
+def test_what_cannot_be_vectorised_is_refused_in_time():
+    complaint = r"numerics.engine: 'vectorised' is not allowed with this model; must be sequential or auto\. .*"
+    for network in (NETWORKS["gru"], Counting, lambda: nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(10, 2))):
+        with pytest.raises(SettingError, match=complaint):
+            simulate(trial(network, "vectorised"))
+
+
+class Wrong(nn.Module):
+    """Divides by the number of its samples minus four, which training has."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(10, 2)
+
+    def forward(self, x):
+        return self.out(x.flatten(1)) * (1 // (len(x) - 4) if self.training else 1)
+
+
+@pytest.mark.parametrize("engine", ["auto", "sequential", "vectorised"])
+def test_an_error_of_both_engines_is_the_users(engine):
+    with pytest.raises(ZeroDivisionError):
+        simulate(trial(Wrong, engine))

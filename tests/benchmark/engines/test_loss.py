@@ -7,19 +7,25 @@ from torch import nn
 from torch.func import grad, vmap
 from torch.nn import functional
 
+from rollcall.benchmark.engines import FlatTask
 from rollcall.benchmark.engines import loss as module
 from rollcall.benchmark.engines.loss import Loss, activation_bytes, is_mean_of_samples
-from rollcall.tasks import digits
+from rollcall.tasks import Task, digits
 from rollcall.tasks.models import mlp
 
 
 def test_what_a_loss_depends_on_is_found_out():
     task, data = digits(0, clients=2)
     samples = tuple(column[:8] for column in data.splits["train"])
-    assert is_mean_of_samples(Loss(task), samples)
-    assert is_mean_of_samples(Loss(task.double()), samples)
-    assert not is_mean_of_samples(Loss(Standardising(task)), samples)
-    assert not is_mean_of_samples(Loss(Normalising(task)), samples)
+    for wrap, expected in (
+        (lambda task: task, True),
+        (Task.double, True),
+        (Standardising, False),
+        (Normalising, False),
+    ):
+        names = FlatTask(wrap(task)).parameter_names
+        assert is_mean_of_samples(Loss(wrap(task)), names, samples) == expected
+        assert is_mean_of_samples(Loss(wrap(task)), names[:1], samples) == expected
 
 
 def test_activations_of_two_layers():

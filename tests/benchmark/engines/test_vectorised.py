@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from engine_rigs import CROP, STEPS, WRAPS, Normalising, Peeking, Standardising, rigs
+from engine_rigs import STEPS, WRAPS, Standardising, rigs
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from rollcall import SettingError, simulate
 from rollcall.benchmark.engines import LocalTraining
 
 
@@ -21,10 +20,10 @@ def test_memory_decides_only_how_many_are_computed_at_once(wrap):
     start, correct = x + 0.1 * torch.randn(2, 6, len(x), generator=draw, dtype=torch.float64)
     options = {"scale": torch.linspace(0.5, 2.0, 6, dtype=torch.float64), "correct": correct - x}
     whole = roomy.sgd(clients, start, **options)
-    assert len(list(roomy._chunks(clients, STEPS))) == 1
+    assert len(list(engine._chunks(list(range(6)), STEPS))) == 1
     for fitting, parts in ((2, 3), (4, 2), (0, 6)):
         _, tight, _ = rigs(wrap=WRAPS[wrap], memory=fitting * each)
-        assert len(list(tight._chunks(clients, STEPS))) == parts
+        assert len(list(tight.engine._chunks(list(range(6)), STEPS))) == parts
         assert (tight.sgd(clients, start, **options) - whole).abs().max() < 1e-12
         gradients, losses = tight.gradients(clients, start, 1)
         expected, expected_losses = roomy.gradients(clients, start, 1)
@@ -37,12 +36,6 @@ def test_a_loss_whose_samples_depend_on_each_other_is_not_padded():
     clients = torch.tensor([1, 2, 4])
     ends, expected = (work.sgd(clients, x.expand(3, -1)) for work in (vectorised, sequential))
     assert (ends - expected).abs().max() < 1e-10
-
-
-def test_what_cannot_be_vectorised_is_refused_in_time():
-    for wrap in (lambda task: Normalising(task, dropout=0.5), Peeking):
-        with pytest.raises(SettingError, match=r"numerics.engine: 'vectorised' is not allowed .*; must be sequential"):
-            rigs(wrap=wrap)
 
 
 def test_as_many_at_once_as_fit_and_need_no_padding():
@@ -91,7 +84,7 @@ def test_many_steps_are_dealt_in_pieces():
 def test_stacked_minibatches_are_those_of_the_feed_bit_for_bit(per):
     sequential, vectorised, _ = rigs(per=per)
     feed, clients, first = sequential.feed, torch.tensor([5, 0, 2]), 7
-    stacked = vectorised.feed.stacked(clients, clients.tolist(), [first] * 3, 4)
+    stacked = vectorised.feed.stacked(clients.tolist(), [first] * 3, 4)
     short = 0
     for k in range(4):
         batch, weights = [column[k] for column in stacked.samples], stacked.weights[k]
@@ -139,40 +132,3 @@ def test_the_host_reads_nothing_but_who_is_asked(wrap, monkeypatch):
         assert waits.count == 1  # it would have been seen
     assert len(read) == 1
     assert read[0] is clients
-
-
-MASK = np.array([[1, 0, 1, 1, 0, 1], [0, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 1], [1, 1, 1, 1, 1, 1]])
-TRIAL = {
-    "task": {
-        "name": "digits",
-        "clients": 6,
-        "partition": {"name": "dirichlet", "alpha": 0.3},
-        "augmentation": CROP,
-        "model": {"name": "mlp", "hidden": [8]},
-    },
-    "participation": {
-        "name": "trace",
-        "mask": MASK,
-        "probability": np.linspace(0.3, 0.9, 6),
-        "stationary": np.linspace(0.3, 0.9, 6),
-        "correlation": np.linspace(0.1, 0.5, 6),
-    },
-    "local": {"steps": 5, "lr": 0.05, "batch_size": 32},
-    "rounds": 4,
-    "evaluation": {"every": 1},
-}
-
-
-@pytest.mark.parametrize("name", ["fedpbc", "mifa", "scaffnew"])
-def test_engines_are_equal(name):
-    trial = TRIAL | {"algorithm": name}
-    sequential, vectorised = (
-        simulate(trial | {"numerics": {"dtype": "float64", "engine": engine}})
-        for engine in ("sequential", "vectorised")
-    )
-    moved = np.abs(sequential.server - simulate(trial | {"rounds": 1, "local": trial["local"] | {"lr": 1e-12}}).server)
-    assert moved.max() > 1e-3
-    assert np.abs(vectorised.model - sequential.model).max() < 1e-10
-    assert np.abs(vectorised.server - sequential.server).max() < 1e-10
-    assert np.allclose(vectorised.history, sequential.history, rtol=0, atol=1e-10)
-    assert vectorised.history.columns.equals(sequential.history.columns)

@@ -49,13 +49,15 @@ def test_the_number_of_a_cell(numbers):
     assert printed_for(often | {"participation": "never"}, accuracy, numbers) is None
 
 
-@pytest.mark.parametrize("made", papers(), ids=lambda made: made.name)
+@pytest.mark.parametrize("made", [one for one in papers() if one.reported], ids=lambda made: made.name)
 def test_printed_numbers_belong_to_cells_of_the_experiment(made):
+    """Each number whose labels the experiment has is that of a cell, and most are."""
     labels = [cell.labels for cell in cells(made, [])]
-    for number in printed(made):
-        beside = [cell for cell in labels if number.labels.items() <= cell.items()]
-        known = all(label in {cell.get(axis) for cell in labels} for axis, label in number.labels.items())
-        assert beside or not known
+    known = {axis: {cell.get(axis) for cell in labels} for axis in labels[0]}
+    beside = [[cell for cell in labels if number.of(cell)] for number in printed(made)]
+    of_known = [all(label in known[axis] for axis, label in number.labels.items()) for number in printed(made)]
+    assert [bool(found) for found in beside] == of_known
+    assert sum(of_known) >= len(of_known) / 2 > 0
 
 
 def test_differences_in_the_table_of_ca_feds_readme():
