@@ -53,7 +53,7 @@ def partition(choice: Choice) -> Any:
 
 
 def model(choice: Choice) -> Any:
-    """the network maps inputs [n, ...] to finite logits [n, classes], a sample alone as in a batch"""
+    """the network maps inputs [n, ...] to finite logits [n, classes], a sample alone as in a batch, and trains on one"""
     for shape in SHAPES:
         try:
             with torch.random.fork_rng(devices=[]):  # initial weights come from torch's generator
@@ -74,6 +74,11 @@ def model(choice: Choice) -> Any:
         alone = torch.cat([network(one[None]) for one in inputs])
     same = torch.allclose(together, alone, rtol=1e-4, atol=1e-5)
     expect(same, "the same logits for a sample alone and in a batch", "different logits")
+    try:  # an epoch may end with one sample
+        network.train()(inputs[:1])
+    except ValueError as error:
+        expected = "a network that trains on one sample; BatchNorm needs several: use GroupNorm, or last_batch: drop"
+        raise CheckFailed(expected, error) from None
     return [*network.parameters(), together]
 
 
@@ -168,7 +173,7 @@ def analysis(choice: Choice) -> Any:
     fault = fault_of_table(table)
     if fault is not None:
         raise CheckFailed(*fault)
-    return table
+    return table.to_dict("list")
 
 
 def probability(choice: Choice) -> Any:

@@ -50,7 +50,7 @@ WRONG = {
     ),
     "Overwriting": ("`round` does not modify x, state or call", "it was modified in round 0"),
     "Secretive": ("a run that is saved and loaded between rounds is bit-identical", "instead of"),
-    "Dice": ("the result does not depend on global random generators", "torch's global generator"),
+    "Dice": ("the result does not depend on global random generators", "a global generator was used"),
     "HomeBody": ("new tensors are made on the device of x", ""),
     "Single": ("`init`, `round`, `eval_models` and `traffic` return", "(a float32 tensor [2], a Nothing)"),
     "Double": ("`init`, `round`, `eval_models` and `traffic` return", "(a float64 tensor [2], a Nothing)"),
