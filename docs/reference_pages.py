@@ -1,30 +1,21 @@
-"""The reference pages of the site, written from signatures and docstrings: settings, choices, commands, Python API.
-
-Types and default values are in words, as a person writes them in an experiment file.
-"""
+"""The reference pages of the site, written from signatures and docstrings: settings, choices, commands, Python API."""
 
 import inspect
 import re
-import sys
-import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import is_dataclass
-from functools import partial
 from pkgutil import resolve_name
-from textwrap import dedent
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any
 
-import numpy as np
 import typer
 from latex2mathml.converter import convert
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from typer.cli import get_docs_for_click
 
-from rollcall import algorithms
 from rollcall.benchmark.config.analysis import Analysis
-from rollcall.benchmark.config.choice import KINDS, Choice, options
+from rollcall.benchmark.config.choice import KINDS
+from rollcall.benchmark.config.described import options_in_words, parse, slug, text_of, type_in_words, value_in_words
 from rollcall.benchmark.config.experiment import Experiment, Variant
 from rollcall.benchmark.config.trial import Trial
 from rollcall.cli.app import app
@@ -49,93 +40,36 @@ API = {
 }
 """The public names of the Python API, by heading."""
 
-PLAIN = {
-    bool: "true or false",
-    int: "whole number",
-    float: "number",
-    str: "text",
-    type(None): "`null`",
-    Any: "any value",
-    np.ndarray: "array (in the file, or the path of a `.npy` or `.npz` file)",
-}
-WRITTEN = {"None": "null", "True": "true", "False": "false"}
-BOUNDS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"))
-
-SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields")
-PROSE = ("Cost", "When to use", "References", "Differences from the paper")
-"""Sections of a method's file that hold sentences."""
 NEXT = ".\n"
 """The end of a docstring's first line."""
-FORMULA = re.compile(r"^Formula:\n((?: {4}.+\n?)+)", re.MULTILINE)
-"""The section with a method's equations in LaTeX."""
 CODE = re.compile(r"(``.+?``|`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*[A-Z][^*]*\w\*(?!\w))", re.DOTALL)
 """Text that is not escaped: code, bold text, and titles of papers in italics."""
 
 
-class Docstring(NamedTuple):
-    """A docstring in parts.
-
-    Attributes:
-        body: the text before the first section.
-        meanings: the text about each parameter or attribute.
-        ends: the text of the sections about results and errors, by title.
-    """
-
-    body: str
-    meanings: dict[str, str]
-    ends: dict[str, str]
-
-
-def parse(text: str | None) -> Docstring:
-    """Split a docstring, as `inspect.getdoc` returns it."""
-    body: list[str] = []
-    meanings: dict[str, str] = {}
-    ends: dict[str, str] = {}
-    section, names = "", []
-    for line in (text or "").splitlines():
-        if line.endswith(":") and line.removesuffix(":") in SECTIONS:
-            section = line.removesuffix(":")
-        elif not section:
-            body.append(line)
-        elif section not in ("Args", "Attributes"):
-            ends[section] = f"{ends.get(section, '')} {line.strip()}".strip()
-        elif entry := re.match(r" {4}(\w+(?:, \w+)*): (.*)", line):
-            names = entry[1].split(", ")
-            meanings |= dict.fromkeys(names, entry[2])
-        elif line.strip():
-            meanings |= {name: f"{meanings[name]} {line.strip()}" for name in names}
-    return Docstring("\n".join(body).strip(), meanings, ends)
-
-
 def markdown(text: str) -> str:
-    """Plain text as Markdown: indented blocks are literal, and signs of Markdown are escaped."""
-    text = FORMULA.sub(_mathematics, text)
-    lines: list[str] = []
-    prose = False
-    for line in text.split("\n"):
-        if line.removesuffix(":") in PROSE:
-            lines += [f"**{line.removesuffix(':')}**", ""]
-            prose = True
-            continue
-        prose = prose and (not line or line.startswith("    "))
-        lines.append(line.removeprefix("    ") if prose else line.removesuffix(":") if line.endswith("::") else line)
+    """The text of a docstring as Markdown: its sections follow, indented blocks are literal, signs are escaped."""
+    said = parse(text)
     blocks = []
-    for block in re.split(r"\n{2,}", "\n".join(lines)):
-        if block and all(line.startswith("    ") for line in block.splitlines()):
+    for block in re.split(r"\n{2,}", said.body):
+        lines = block.splitlines()
+        if lines and all(line.startswith("    ") for line in lines):
             blocks.append(f"```text\n{block}\n```")
-        elif block.startswith("```"):
-            blocks.append(block)
         else:
-            parts = CODE.split(block)
-            parts[::2] = [re.sub(r"[\\*_<\[\]{}$|]", r"\\\g<0>", part) for part in parts[::2]]
-            blocks.append("".join(parts))
+            blocks.append(escaped(re.sub(r"::$", "", block, flags=re.MULTILINE)))
+    for title, content in said.sections.items():
+        formula = title == "Formula"  # as MathML, which browsers show without a script
+        lines = (
+            [f"```{{raw}} html\n{convert(one, display='block')}\n```" for one in equations(content)] if formula else []
+        )
+        blocks += [f"**{title}**", *(lines or [escaped(content)])]
     return "\n\n".join(blocks)
 
 
-def _mathematics(found: re.Match[str]) -> str:
-    """Equations as MathML, which browsers show without a script."""
-    blocks = [f"```{{raw}} html\n{convert(one, display='block')}\n```" for one in equations(dedent(found[1]))]
-    return "\n\n".join(["**Formula**", *blocks]) + "\n"
+def escaped(text: str) -> str:
+    """Plain text as Markdown."""
+    parts = CODE.split(text)
+    parts[::2] = [re.sub(r"[\\*_<\[\]{}$|]", r"\\\g<0>", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def pages() -> dict[str, str]:
@@ -180,7 +114,7 @@ def model_section(model: type[BaseModel], first: bool = False) -> str:
         default = "required"
         if not field.is_required():
             value = field.get_default(call_default_factory=True)
-            default = "optional" if any(models_of(field.annotation)) and value else f"default {shown(value)}"
+            default = "optional" if any(models_of(field.annotation)) and value else f"default {value_in_words(value)}"
         meaning = field.description or said.meanings.get(key, "")
         text += entry(key, meaning, f"{type_in_words(field, key)}; {default}")
     return "\n".join(text)
@@ -197,7 +131,7 @@ def choices_page(kind: str) -> str:
     text = [f"(choices-{slug(kind)})=", f"# {title}", "", KINDS[kind].about, ""]
     for name, factory in KINDS[kind].known.items():
         if kind == "algorithm":
-            text += [f"- [`{name}`](#choice-algorithm-{slug(name)}): {markdown(body(factory).partition(NEXT)[0])}"]
+            text += [f"- [`{name}`](#choice-algorithm-{slug(name)}): {escaped(text_of(factory).partition(NEXT)[0])}"]
         else:
             text += [f"(choice-{slug(kind)}-{slug(name)})=", f"## `{name}`", "", *choice_text(kind, name)]
     return "\n".join(text)
@@ -213,24 +147,12 @@ def method_page(name: str) -> str:
 def choice_text(kind: str, name: str) -> list[str]:
     """The text about a choice, and an entry for each of its options."""
     factory = KINDS[kind].known[name]
-    # Where arguments are filled in already, the docstring of the function itself names the options.
-    said = parse(inspect.getdoc(factory.func if isinstance(factory, partial) else factory))
-    text = [markdown(body(factory)), ""]
-    offered = options(factory, KINDS[kind].supplied)
+    text = [markdown(text_of(factory)), ""]
+    offered = options_in_words(kind, factory)
     text += ["**Options**", ""] if offered else []
-    for key, parameter in offered.items():
-        default = "required" if parameter.default is parameter.empty else f"default {shown(parameter.default)}"
-        text += entry(key, said.meanings.get(key, ""), f"{type_in_words(parameter.annotation, key)}; {default}")
+    for key, (values, meaning) in offered.items():
+        text += entry(key, meaning, values)
     return text
-
-
-def body(factory: Callable[..., Any]) -> str:
-    """The text about a choice: of a method, its file's docstring; of a data set, that of the data set."""
-    if isinstance(factory, partial):
-        return " ".join(parse(inspect.getdoc(factory.args[0])).body.split("\n\n")[0].split())
-    if isinstance(factory, type) and issubclass(factory, algorithms.Algorithm):
-        return parse(sys.modules[factory.__module__].__doc__).body
-    return parse(inspect.getdoc(factory)).body
 
 
 def command_page() -> str:
@@ -266,63 +188,4 @@ def described(name: str, thing: Any) -> list[str]:
     text = ["```python", f"{name}{signature}", "```", "", markdown(said.body), ""]
     for key, meaning in said.meanings.items():
         text += entry(key, meaning)
-    return text + [f"**{title}**: {markdown(meaning)}\n" for title, meaning in said.ends.items()]
-
-
-def type_in_words(annotation: Any, key: str = "") -> str:
-    """The values that a type allows, as Markdown.
-
-    Args:
-        annotation: the type.
-        key: the setting's name, which is the kind where the type is a choice.
-    """
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if isinstance(annotation, FieldInfo):
-        return (type_in_words(annotation.annotation, key) + _bounds(annotation.metadata)).strip()
-    if origin is Annotated:
-        return type_in_words(arguments[0], key) + _bounds(arguments[1:])
-    if origin in (typing.Union, types.UnionType):
-        members = sorted(arguments, key=lambda member: member is type(None))
-        return " or ".join(dict.fromkeys(type_in_words(member, key) for member in members))
-    if origin is Literal:
-        return _listed([shown(value) for value in arguments])
-    if annotation is Choice or origin is Callable:
-        return f"[{key}](#choices-{slug(key)})" if key in KINDS else "a choice"
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return f"mapping of {type_in_words(arguments[0])} to {type_in_words(arguments[1])}"
-    if isinstance(origin, type) and issubclass(origin, Sequence):
-        if origin is tuple and Ellipsis not in arguments:
-            return f"list of {len(arguments)}: {', '.join(type_in_words(one) for one in arguments)}"
-        return f"list of {type_in_words(arguments[0])}"
-    if getattr(annotation, "array_type", None) is np.ndarray:  # jaxtyping
-        return PLAIN[np.ndarray]
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return f"[{annotation.__name__}](#settings-{slug(annotation.__name__)})"
-    return PLAIN.get(annotation) or getattr(annotation, "__name__", str(annotation))
-
-
-def shown(value: Any) -> str:
-    """A value as it is written in a file."""
-    if value == "":
-        return "empty"
-    if isinstance(value, Choice):
-        value = value.name
-    if callable(value):  # a default such as model=mlp
-        value = value.__name__
-    if isinstance(value, tuple | list):
-        value = f"[{', '.join(shown(one).strip('`') for one in value)}]"
-    return f"`{WRITTEN.get(str(value), value)}`"
-
-
-def slug(name: str) -> str:
-    """A name as a part of a link's target."""
-    return name.lower().replace("_", "-")
-
-
-def _bounds(metadata: Any) -> str:
-    limits = [f"{word} {getattr(mark, field):g}" for mark in metadata for field, word in BOUNDS if hasattr(mark, field)]
-    return f" {' and '.join(limits)}" if limits else ""
-
-
-def _listed(values: list[str]) -> str:
-    return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} or {values[-1]}"
+    return text + [f"**{title}**: {escaped(' '.join(content.split()))}\n" for title, content in said.sections.items()]

@@ -53,7 +53,7 @@ def partition(choice: Choice) -> Any:
 
 
 def model(choice: Choice) -> Any:
-    """the network maps inputs [n, ...] to finite logits [n, classes], a sample alone as in a batch, and trains on one"""
+    """the network gives finite logits [n, classes], for a sample alone as in a batch, and trains on one sample"""
     for shape in SHAPES:
         try:
             with torch.random.fork_rng(devices=[]):  # initial weights come from torch's generator

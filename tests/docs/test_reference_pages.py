@@ -8,9 +8,10 @@ import pytest
 import reference_pages as reference
 from annotated_types import Ge, Lt
 from pydantic import BaseModel, Field, PositiveInt
-from reference_pages import markdown, parse, type_in_words
+from reference_pages import markdown
 
 from rollcall.benchmark.config.choice import KINDS, options
+from rollcall.benchmark.config.described import parse, type_in_words
 
 DOCSTRING = """What x_i* is, for `a_b`.
 
@@ -44,7 +45,7 @@ def test_docstring_is_split():
     said = parse(DOCSTRING)
     assert said.body == "What x_i* is, for `a_b`.\n\n    x_i = y*"
     assert said.meanings == {"x": "[m, d], two lines of text.", "y": "[m, d], two lines of text.", "z": "one."}
-    assert said.ends == {"Raises": "ValueError: no part of a meaning."}
+    assert said.sections == {"Raises": "ValueError: no part of a meaning."}
     assert parse(None).meanings == {}
     assert markdown("*Fast Learning*. " + said.body) == (
         "*Fast Learning*. What x\\_i\\* is, for `a_b`.\n\n```text\n    x_i = y*\n```"
