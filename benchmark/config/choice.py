@@ -266,7 +266,7 @@ def read(kind: str, value: Any) -> Choice:
     name = settings.pop("name", None)
     if name is None or isinstance(name, bool | int | float | list | Mapping):
         raise SettingError(f"name: is missing in {in_yaml(value)}; must be {_names(kind, None)}")
-    chosen = _named(kind, name) if isinstance(name, str) else _from_object(kind, name)
+    chosen = find(kind, name) if isinstance(name, str) else _from_object(kind, name)
     settings = chosen.options | settings
     model = _model(chosen.factory, 1 if isinstance(chosen.factory, Constant) else KINDS[kind].supplied)
     settings = for_pydantic(settings, model, f"an option of {chosen.name}")
@@ -323,8 +323,12 @@ def _names(kind: str, name: Any) -> str:
     return f"one of {listed(names, name, f'; or {own}')}" if names else own
 
 
-def _named(kind: str, name: str) -> Choice:
-    """The choice that a name stands for."""
+def find(kind: str, name: str) -> Choice:
+    """The choice that a name stands for, without options.
+
+    Raises:
+        SettingError: unknown name, or something that is not of this kind.
+    """
     if name in KINDS[kind].known:
         return Choice(name, {}, KINDS[kind].known[name], kind)
     address = _address(kind, name)

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,25 @@ def parsed(text: str) -> Any:
         SettingError: a mapping has a key twice, or a control character.
     """
     return yaml.load(text, _Loader)
+
+
+def located(error: SettingError, file: Path | None) -> SettingError:
+    """An error of a setting with the line of a YAML file in which it is written, if it is written there."""
+    setting, _, said = str(error).partition(": ")
+    key = setting.rpartition(".")[2]
+    for name, value in _entries(yaml.compose(file.read_text(encoding="utf-8"), _Loader)) if file else ():
+        is_unknown = name.value == key and said.startswith(("is not a setting", "is not an option"))
+        if is_unknown or (name.value.endswith(key) and said.startswith((f"{value.value} is ", f"{value.value!r} is "))):
+            return SettingError(f"{file}:{name.start_mark.line + 1}: {error}")
+    return error
+
+
+def _entries(node: Any) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+    """All keys of the mappings in a document, each with its value."""
+    for entry in node.value if isinstance(node, yaml.CollectionNode) else ():
+        if isinstance(entry, tuple):
+            yield entry
+        yield from _entries(entry[1] if isinstance(entry, tuple) else entry)
 
 
 def dumped(content: Any, **options: Any) -> str:

@@ -17,7 +17,7 @@ from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import GridPoint, file_of, names, places, trials, unique_runs
-from rollcall.benchmark.config.text import parse_all, parse_part, parse_values
+from rollcall.benchmark.config.text import located, parse_all, parse_part, parse_values
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.leaderboard.paper.experiment import PaperExperiment
@@ -47,8 +47,15 @@ class Plan:
 
     @property
     def trials(self) -> list[Trial | Analysis]:
-        """The runs, validated."""
-        return [place.trial for place in self.runs]
+        """The runs, validated.
+
+        Raises:
+            SettingError: a setting is not allowed; with the line of a file of the user's own.
+        """
+        try:
+            return [place.trial for place in self.runs]
+        except SettingError as error:
+            raise located(error, self.file) from None
 
     def unfinished(self, store: Path) -> int:
         """How many trials are left to run, without validating them. Validating imports torch."""

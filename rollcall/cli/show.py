@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from inspect import getdoc
 from typing import Annotated, Any
@@ -15,10 +16,11 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from rollcall.benchmark.config.analysis import Analysis
-from rollcall.benchmark.config.choice import KINDS, installed
+from rollcall.benchmark.config.choice import KINDS, find, installed, kind_of
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import is_number, names, places
+from rollcall.benchmark.config.experiment import file_of, is_number, names, places
+from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.text import command, counted, duration, first_sentence, strict_json
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
@@ -85,7 +87,12 @@ def show(
     store: opt.Store = STORE,
     as_json: opt.Json = False,
 ) -> None:
-    """Show an experiment's settings, grid and claims, and its finished trials."""
+    """Show an experiment and its trials, or a part and its options."""
+    if shown := [part for name in experiment if (part := _part_of(name))]:
+        if len(shown) < len(experiment):
+            raise SettingError("show: experiments are not allowed beside parts; show them one after the other")
+        print(json.dumps(shown, indent=1)) if as_json else out.print(*map(_part_card, shown), sep="\n")
+        return
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     if as_json:
         print(strict_json([described(job) for plan in plans for job in plan.jobs(store)]))
@@ -93,6 +100,8 @@ def show(
     from rollcall.leaderboard.cells import kept_runs
 
     for plan in plans:
+        if plan.file is not None:
+            _ = plan.trials  # refuses a setting that is not allowed, as `run` does
         out.print(card(plan.experiment), "")
         where = store / plan.experiment.home
         finished = sum(RunFolder(where / place.name).finished >= place.rounds for place in plan.runs)
@@ -103,6 +112,55 @@ def show(
         print(f"{all_trials}, {total} in all; {finished} finished in {where}{kept}")
         if estimate:
             print(_how_long(plan.trials), end="\n\n")
+
+
+def _part_of(name: str) -> dict[str, Any] | None:
+    """A part by its name, `KIND/NAME` or `FILE.py:NAME`; None for an experiment, which wins.
+
+    Raises:
+        SettingError: an unknown name, a name of several kinds, or own code that cannot be read.
+    """
+    if file_of(name).is_file() or names(of=name) or name.endswith((".yaml", ".yml")):
+        return None
+    from rollcall.benchmark.config.described import options_in_words, parse, text_of, without_marks
+
+    kind, _, short = name.partition("/")
+    if kind in KINDS and short:
+        kinds = [kind]
+    elif ":" in name:
+        kinds, short = [kind_of(name)], name
+    else:
+        kinds, short = [kind for kind, one in KINDS.items() if name in one.known or name in installed(kind)], name
+    if not kinds:
+        near = get_close_matches(name, [*names(), *(one for entry in KINDS.values() for one in entry.known)], 1)
+        raise SettingError(
+            f"show: {name!r} is not allowed; must be a name of `rollcall list`, `KIND/NAME`, `FILE.py:NAME` or "
+            f"a .yaml file{f'. Did you mean {near[0]}?' if near else ''}"
+        )
+    if len(kinds) > 1:
+        raise SettingError(
+            f"show: {name!r} is not allowed; must be one of {', '.join(f'{one}/{name}' for one in kinds)}"
+        )
+    choice = find(kinds[0], short)
+    said = parse(text_of(choice.factory))
+    offered = options_in_words(kinds[0], choice.factory).items()
+    told = [one if one.startswith(" ") else " ".join(one.split()) for one in said.body.split("\n\n")]
+    told += [f"{title}: {' '.join(text.split())}" for title, text in said.sections.items() if title != "Formula"]
+    return {
+        "name": choice.name,
+        "kind": kinds[0],
+        "text": "\n\n".join(told),
+        "options": {key: list(map(without_marks, entry)) for key, entry in offered},
+        "source": "; ".join(filter(None, (paper_of(kinds[0], choice.name), definition(choice.factory)))),
+    }
+
+
+def _part_card(part: dict[str, Any]) -> Group:
+    """What `_part_of` tells, for a terminal."""
+    rows = [(key, f"{values}\n{meaning}".strip()) for key, (values, meaning) in part["options"].items()]
+    options = _rows("options", rows) or ["", Text("no options")]
+    head = Text.assemble((part["name"], "bold"), f" ({part['kind']})")
+    return Group(head, Text(part["text"]), *options, "", Text(f"source: {part['source']}"))
 
 
 def _how_long(trials: list[Trial | Analysis]) -> str:

@@ -124,7 +124,7 @@ def test_a_setting_that_cannot_be_is_one_line_and_exit_code_2(
     changes, arguments, complaint, store, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert refused(capsys, "run", write(tmp_path, **changes), *arguments).startswith(complaint)
+    assert complaint in refused(capsys, "run", write(tmp_path, **changes), *arguments)
     assert not store.exists()
 
 

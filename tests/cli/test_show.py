@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,6 +106,49 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
     assert "FedPBC ends nearer." not in out
 
 
+def test_a_part_is_shown_with_its_options(capsys, tmp_path):
+    out = " ".join(rollcall(capsys, "show", "fedau")[1].split())
+    assert "cutoff whole number at least 1; default 50 K in the paper: rounds after which" in out
+    assert "source: Wang and Ji, ICLR 2024; " in out
+    (part,) = json.loads(rollcall(capsys, "show", "task/mnist", "--json")[1])
+    assert (part["kind"], part["options"]["clients"]) == (
+        "task",
+        ["whole number; required", "m, the number of clients."],
+    )
+    assert part["options"]["model"][0] == "model; default linear"
+    assert rollcall(capsys, "show", "mnist")[1].startswith("MNIST")  # an experiment of the same name wins
+    (tmp_path / "mine.py").write_text(
+        "def half(t, *, rate: float = 0.5):\n    'Halves.\\n\\nArgs:\\n    rate: of it.'\n"
+    )
+    code, _, err = rollcall(capsys, "show", f"{tmp_path}/mine.py:half")
+    assert (code, "its kind is not clear from a base class" in err) == (2, True)
+    out = rollcall(capsys, "show", f"schedule/{tmp_path}/mine.py:half")[1]
+    assert ["rate", "number; default 0.5"] in [
+        [cell for cell in line.strip().split("   ") if cell] for line in out.splitlines()
+    ]
+    assert "Did you mean fedau?" in rollcall(capsys, "show", "fedua")[2]
+    assert "must be one of probability/constant, schedule/constant" in rollcall(capsys, "show", "constant")[2]
+
+
+@pytest.mark.parametrize("command", ["show", "run"])
+@pytest.mark.parametrize(
+    ("trial", "complaint"),
+    [
+        ({"local": {"lr": 0.1, "stps": 2}}, "local.stps: is not a setting"),
+        ({"algorithm": {"name": "fedau", "cutof": 3}}, "algorithm.cutof: is not an option of fedau"),
+        ({"local": {"steps": -2}}, "local.steps: -2 is not allowed"),
+    ],
+)
+def test_a_setting_of_ones_own_file_is_refused_with_its_line(command, trial, complaint, store, tmp_path, capsys):
+    content = {**TINY["trial"], **trial}
+    file = write(tmp_path, trial=content, grid={"seed": [0]} if "algorithm" in trial else TINY["grid"])
+    code, _, err = rollcall(capsys, command, file)
+    found = re.match(rf"error: {re.escape(file)}:(\d+): {re.escape(complaint)}", err)
+    assert (code, bool(found)) == (2, True), err
+    key = complaint.partition(":")[0].rpartition(".")[2]
+    assert Path(file).read_text().splitlines()[int(found[1]) - 1].strip().startswith(key)
+
+
 def test_an_analysis_is_shown_with_all_axes_that_vary_it(capsys):
     out = rollcall(capsys, "show", "fedpbc/statements")[1]
     panel = out[out.index("panel limit:") : out.index("panel mixing:")]
@@ -133,7 +177,7 @@ def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeyp
     [
         ("sun/fig2", "", "; 440 in the kept results"),
         ("fedpbc/table1", "", r"; 0 in the kept results, \d+ with fewer rounds"),
-        ("quickstart", "15 trials, 4,500 rounds in all; ", ""),
+        ("quickstart", "15 trials, 4,500 rounds in all; ", "; 15 in the kept results"),
     ],
 )
 def test_finished_and_kept_trials_are_counted(name, counts, kept, tmp_path, capsys):
