@@ -184,7 +184,7 @@ class LocalWork(Protocol):
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
-        """Minibatch gradients and losses at x. Gradients are not clipped.
+        """Minibatch gradients and losses at x. Gradients are clipped to the norm `local.clip`, if it is set.
 
         With the weight decay of SGD, weight_decay * x is added to the gradient but not to the loss, as in torch.
 

@@ -71,6 +71,10 @@ class Local(Settings):
         False, description="whether a client keeps its momentum buffer from one of its rounds to the next"
     )
     weight_decay: NonNegativeFloat = Field(0.0, description="weight decay w: w x is added to the gradient")
+    clip: PositiveFloat | None = Field(
+        None,
+        description="largest norm of a client's minibatch gradient, as clip_grad_norm_ of torch; null for no limit",
+    )
     schedule: ScheduleChoice = Field(
         read("schedule", "constant"), description="how `lr` changes over the rounds: its factor in round t"
     )

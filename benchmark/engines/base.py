@@ -25,18 +25,27 @@ class LocalTraining:
         momentum: 0 for none.
         weight_decay: 0 for none.
         keep_momentum: whether a client keeps its v from round to round; otherwise every round starts with v = 0.
+        clip: the largest norm of a minibatch gradient g, which a larger one is scaled to; None for no limit.
     """
 
     steps: int | Int[np.ndarray, "m"]
     momentum: float = 0.0
     weight_decay: float = 0.0
     keep_momentum: bool = False
+    clip: float | None = None
 
     def of(self, clients: Sequence[int]) -> list[int]:
         """K_i of these clients."""
         if isinstance(self.steps, int):
             return [self.steps] * len(clients)
         return self.steps[np.asarray(clients, dtype=np.int64)].tolist()
+
+
+def clipped(gradients: Sequence[Float[Tensor, "n ..."]], most: float) -> list[Float[Tensor, "n ..."]]:
+    """The gradients of n clients in pieces, each scaled to a norm of at most `most` as clip_grad_norm_ does."""
+    norm = torch.stack([piece.reshape(len(piece), -1).square().sum(dim=1) for piece in gradients]).sum(dim=0).sqrt()
+    factor = (most / (norm + 1e-6)).clamp(max=1)
+    return [piece * factor.view(-1, *(1,) * (piece.ndim - 1)) for piece in gradients]
 
 
 class LocalState(NamedTuple):
@@ -164,6 +173,8 @@ class Work:
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
         self.gradient_count += len(clients)
         gradients, losses = self.engine.of(len(clients)).differentiate(self, clients, x, step)
+        if self.local.clip:
+            (gradients,) = clipped([gradients], self.local.clip)
         if self.local.weight_decay:
             gradients.add_(x, alpha=self.local.weight_decay)
         self.loss_calls.append(losses)

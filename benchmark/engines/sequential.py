@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.benchmark.engines.base import Engine, LocalState, LocalTraining, Work
+from rollcall.benchmark.engines.base import Engine, LocalState, LocalTraining, Work, clipped
 from rollcall.benchmark.engines.feed import Feed
 from rollcall.benchmark.engines.flat_task import FlatTask, accepts_channels_last, in_channels_last, thread_pool
 from rollcall.tasks import Samples
@@ -148,6 +148,8 @@ class Replica:
         self, gradients: Tensors, lr: float, local: LocalTraining, corrections: Tensors | None, velocity: Tensors | None
     ) -> None:
         """One step of SGD; parameters and `velocity` are changed in place."""
+        if local.clip:
+            gradients = [piece[0] for piece in clipped([piece[None] for piece in gradients], local.clip)]
         if local.weight_decay:
             gradients = torch._foreach_add(gradients, self.parameters, alpha=local.weight_decay)
         if velocity is not None:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.benchmark.engines.base import Engine, LocalState, LocalTraining, Work
+from rollcall.benchmark.engines.base import Engine, LocalState, LocalTraining, Work, clipped
 from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import Buffers, FlatTask
 from rollcall.benchmark.engines.loss import (
@@ -133,6 +133,8 @@ class Vectorised(Engine):
         rates = [lrs.view(-1, *(1,) * (piece.ndim - 1)) for piece in pieces]
         for k in range(end - begin):
             gradients = gradients_at(k)
+            if self.local.clip:
+                gradients = clipped(gradients, self.local.clip)
             if plain:
                 torch._foreach_addcmul_(pieces, gradients, rates, value=-1)
             else:

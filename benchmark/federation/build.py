@@ -221,5 +221,6 @@ def local_steps(local: Local, minibatches: Minibatches) -> LocalTraining:
         steps=local.steps or (local.epochs or 1) * minibatches.per_epoch,
         momentum=local.momentum,
         weight_decay=local.weight_decay,
+        clip=local.clip,
         keep_momentum=local.keep_momentum,
     )

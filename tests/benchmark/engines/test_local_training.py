@@ -98,3 +98,16 @@ def test_fednova_refuses_momentum_that_is_kept():
                 "rounds": 1,
             }
         )
+
+
+@pytest.mark.parametrize("engine", ["sequential", "vectorised"])
+@pytest.mark.parametrize("method", ["fedavg", "fedprox"])
+def test_gradients_are_clipped_to_a_norm(engine, method):
+    """The first client's gradient, (3, 4), has norm 5 and is scaled to 1; the second's, (0.3, 0.4), is not. Two steps."""
+    trial = {"task": {"name": "quadratic", "targets": np.array([[-3.0, -4.0], [-0.3, -0.4]])}, "rounds": 1}
+    trial |= {"algorithm": method, "local": {"steps": 2, "lr": 0.1, "clip": 1.0}}
+    trial |= {"numerics": {"dtype": "float64", "engine": engine}}
+    if method == "fedprox":
+        trial["algorithm"] = {"name": "fedprox", "mu": 0.0}
+    far, near = 2 * 0.1 * np.array([-0.6, -0.8]), (1 - 0.9**2) * np.array([-0.3, -0.4])
+    assert simulate(trial).model == pytest.approx((far + near) / 2, abs=1e-6)
