@@ -1,0 +1,30 @@
+"""Figures of results as Altair charts, which can be changed before they are saved.
+
+`curves` draws an experiment, `save` writes a chart. Importing this package makes `rollcall` the theme of Altair.
+"""
+
+from rollcall.leaderboard.figures.numbers import beside_chart, printed_chart
+from rollcall.leaderboard.figures.overall import overall_chart
+from rollcall.leaderboard.figures.participation import autocorrelation, bias, coupling, uplinks
+from rollcall.leaderboard.figures.results import curves, paper_curves, ranking_curves, variant_curves
+from rollcall.leaderboard.figures.search import best_so_far, expected_best, sensitivity
+from rollcall.leaderboard.figures.theme import FORMATS, save
+
+__all__ = [
+    "FORMATS",
+    "autocorrelation",
+    "beside_chart",
+    "best_so_far",
+    "bias",
+    "coupling",
+    "curves",
+    "expected_best",
+    "overall_chart",
+    "paper_curves",
+    "printed_chart",
+    "ranking_curves",
+    "save",
+    "sensitivity",
+    "uplinks",
+    "variant_curves",
+]

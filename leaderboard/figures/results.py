@@ -1,0 +1,481 @@
+"""Figures of results: the curves of a paper's experiment, of its variants, and of a ranking.
+
+A curve is the mean over seeds, with a band of one standard deviation. Rounds after which a seed was not evaluated are
+left out, so that a curve is a mean over the same seeds everywhere.
+"""
+
+import json
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import is_number
+from rollcall.benchmark.config.metric import COSTS, OVER, Metric
+from rollcall.benchmark.config.report import Report
+from rollcall.leaderboard.cells import Cell, cells, planned_rounds
+from rollcall.leaderboard.figures import theme
+from rollcall.leaderboard.names import DASHES, Style, label_name, label_names, label_text, labelled, style
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+from rollcall.leaderboard.paper.reported import printed, printed_for
+from rollcall.leaderboard.ranking import METHOD, Ranking, axes, rank
+from rollcall.leaderboard.ranking import only as selected
+from rollcall.leaderboard.runs import finished
+from rollcall.leaderboard.tables import span
+
+MOST_ABOVE_START = 1e3
+"""A logarithmic y axis ends at this multiple of the largest first value, so that a diverging curve leaves the plot."""
+
+FEW_POINTS = 12
+"""Curves of fewer points have markers."""
+
+DECADES = 1e3
+"""Positive values whose largest is this multiple of the smallest have a logarithmic axis in a ranking."""
+
+
+@dataclass(frozen=True)
+class Subplot:
+    """One coordinate system.
+
+    Attributes:
+        title: the labels that its lines have in common.
+        metric: on the y axis.
+        x: the label of the x axis.
+        lines: by name, the metric (another one for another model, such as FedPBC's server) and the cells of each line;
+            several cells if the line runs over an axis of the grid.
+        ticks: the labels on the x axis in the order of the file, if they are no numbers.
+    """
+
+    title: str
+    metric: Metric
+    x: str
+    lines: dict[str, tuple[Metric, list[Cell]]]
+    ticks: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells of all lines."""
+        return [cell for _, of_line in self.lines.values() for cell in of_line]
+
+
+def curves(
+    experiment: str, store: Path | str | None = "runs", only: Mapping[str, Sequence[Any]] | None = None, x: str = ""
+) -> alt.ConcatChart:
+    """The curves of an experiment, as `rollcall leaderboard` draws them.
+
+    Args:
+        experiment: a name from `rollcall list`, or a YAML file.
+        store: folder of the run folders; None: kept runs alone.
+        only: what is kept, by axis of the grid, such as `{"algorithm": ["fedavg", "mifa"]}`.
+        x: the x axis: `round`, `gradients`, `floats` or `seconds`; by default the experiment's.
+
+    Raises:
+        SettingError: no run is finished and has the metric, or the x axis.
+    """
+    chosen, only = PaperExperiment.read(experiment), only or {}
+    runs = finished(chosen.home, None if store is None else Path(store))
+    if chosen.source:
+        chosen = chosen.only(only)
+        return paper_curves(chosen, cells(chosen, runs), x)
+    metrics = chosen.report.metrics
+    runs = [run for run in selected(runs, axes(chosen), only) if all(run.has(metric) for metric in metrics)]
+    if not runs:
+        raise SettingError(f"experiment: {experiment!r} has no finished run in {store}; first: rollcall run {experiment}")
+    return ranking_curves(rank(runs, metrics, chosen.report.last_rounds, axes(chosen), planned_rounds(chosen)), x)
+
+
+def ranking_curves(ranking: Ranking, over: str = "", also: Collection[str] = ()) -> alt.ConcatChart:
+    """The first metric of all rows: a subplot for each set of conditions. Arguments and errors as `paper_curves`."""
+    metric = Metric(ranking.metrics[0].column, ranking.metrics[0].direction)
+    made = [
+        Subplot(_conditions(ranking, group), metric, "round", {_row(ranking, group, one): (metric, [one]) for one in group})
+        for group in ranking.groups
+    ]
+    values = np.concatenate([_by_round([cell], metric).mean(axis=1) for cell in ranking.cells])
+    log = ("y",) if len(values) and 0 < DECADES * values.min() < values.max() else ()
+    return _drawn(made, Report(log=log), over, also=also)
+
+
+def paper_curves(
+    experiment: PaperExperiment, cells: Sequence[Cell], over: str = "", also: Collection[str] = ()
+) -> alt.ConcatChart:
+    """The `subplots` of an experiment.
+
+    The x axis has rounds and a line for each cell, with a band of one standard deviation over seeds. If the report
+    names another axis as `x`, there is a line for each of the other labels. If it names metrics as `against`, there is
+    a plot for each of them, with a point for each cell. On a logarithmic y axis, mean and standard deviation are those
+    of the logarithms. A quantity that is only ever 0 or 1 has a row for each line, with marks where it is 1.
+
+    Args:
+        experiment: of the paper.
+        cells: of the experiment.
+        over: what replaces the report's x on the x axis, one of `OVER`; empty for nothing.
+        also: further columns of the data, of `OVER`.
+
+    Raises:
+        SettingError: none of the metrics was measured, or no run has the column of the x axis.
+    """
+    report = experiment.report
+    own = report.against[0].name if report.against else "" if report.x in OVER else report.x
+    if over not in ("", "round") and own:
+        raise SettingError(f"x: '{over}' is not allowed; this figure runs over {own}")
+    if report.against:
+        return _scatter(experiment, cells)
+    if report.x in OVER:
+        over = over or report.x
+        experiment = experiment.model_copy(update={"report": report.model_copy(update={"x": "round"})})
+    return _drawn(subplots(experiment, cells), experiment.report, over, experiment, also)
+
+
+def variant_curves(experiment: PaperExperiment, cells: Mapping[str, Sequence[Cell]]) -> alt.ConcatChart:
+    """The subplots of variants of an experiment, side by side; `cells` are those of each variant by its name.
+
+    Raises:
+        SettingError: none of the metrics was measured.
+    """
+    made = [
+        replace(subplot, title=": ".join(filter(None, (name, subplot.title))))
+        for name, ran in cells.items()
+        for subplot in subplots(experiment.as_(name), ran)
+    ]
+    return _drawn(made, experiment.report, "", experiment)
+
+
+def _scatter(experiment: PaperExperiment, cells: Sequence[Cell]) -> alt.ConcatChart:
+    """The first metric against each of the report's `against`: the means of each cell, in the style of its method."""
+    report, metric = experiment.report, experiment.report.metrics[0]
+    methods = [cell.labels.get(METHOD, "") for cell in cells]
+    names = label_names(METHOD, methods)
+    rows: list[dict[str, Any]] = []
+    for (number, across), cell in product(enumerate(report.against), cells):
+        labels = [label_name(axis, label) for axis, label in cell.labels.items() if label and axis != METHOD]
+        x, y = (one.scale * cell.finals(one, report.last_rounds) for one in (across, metric))
+        point = {"plot": number, "line": names[cell.labels.get(METHOD, "")], "where": ", ".join(labels)}
+        rows.append(point | {"x": x.mean(), "value": y.mean(), "sd": y.std(), "seeds": len(y)})
+    data = pd.DataFrame(rows).dropna(subset=["x", "value"])
+    if data.empty:
+        raise SettingError(f"metric: {metric.name!r} was measured in no run of {experiment.name}")
+    looks = {names[one]: style(one, methods) for one in methods if names[one] in {*data["line"]}}
+    y = theme.axis(alt.Y, "value", metric.head)
+    views = [
+        alt.Chart(width=300, height=theme.HEIGHT + 60)
+        .transform_filter(f"datum.plot === {number}")
+        .mark_point()
+        .encode(theme.axis(alt.X, "x", across.head), y, theme.by_line("color", looks), theme.by_line("shape", looks))
+        for number, across in enumerate(report.against)
+    ]
+    what = f"{metric.head} against {', '.join(across.head for across in report.against)}"
+    text = f"{experiment.title}. {what}. Methods: {', '.join(looks)}."
+    chart = theme.grid(views, text, data=data, columns=2, caption="Points: the mean of a cell over its seeds.")
+    return chart.configure_legend(symbolSize=60)
+
+
+def subplots(experiment: PaperExperiment, cells: Sequence[Cell]) -> list[Subplot]:
+    """The subplots of an experiment.
+
+    There is one for each panel (unless the report overlays them), each label of the report's `pictures` or `columns`,
+    and each metric that is drawn. A metric of another model of some methods (`test/accuracy/server`) has lines in the
+    subplot of the metric that its name begins with. A cell without such a label is in all subplots that it fits.
+
+    Raises:
+        SettingError: none of the metrics was measured.
+    """
+    report = experiment.report
+    metrics = list(report.drawn or report.metrics)
+    if report.x == "round":  # the curve that reaches a value shows the first round that does
+        metrics = list(dict.fromkeys(Metric(metric.column) for metric in metrics))
+    measured = [cell for cell in cells if any(cell.measured(metric) for metric in metrics)]
+    if not measured:
+        raise SettingError(f"metric: {metrics[0].name!r} was measured in no run of {experiment.name}")
+    axes = dict.fromkeys(axis for cell in measured for axis in cell.labels)
+    varying = [axis for axis in axes if axis != report.x and len({cell.labels.get(axis, "") for cell in measured}) > 1]
+    wanted = dict.fromkeys([*([] if report.overlay else ["panel"]), *(report.pictures or report.columns)])
+    across = [axis for axis in wanted if axis in varying]
+    along = [axis for axis in varying if axis not in across]
+    made = []
+    for place in _places(measured, across):
+        inside = [cell for cell in measured if all(cell.labels.get(axis, one) == one for axis, one in place.items())]
+        here = [metric for metric in metrics if any(cell.measured(metric) for cell in inside)]
+        along_x = tuple(dict.fromkeys(label for cell in inside if (label := cell.labels.get(report.x))))
+        ticks = () if all(map(is_number, along_x)) else along_x
+        plots: dict[Metric, dict[str, tuple[Metric, list[Cell]]]] = {}
+        for metric in here if report.drawn else here[:1]:
+            first = next((one for one in plots if metric.column.startswith(f"{one.column}/")), metric)
+            model = f" ({metric.column.removeprefix(f'{first.column}/')})" if metric != first else ""
+            for cell in inside:
+                if cell.measured(metric):
+                    method = next(iter(cell.runs.values())).settings.get(METHOD, "")
+                    name = (_text(experiment, cell.labels, along, method) or first.title) + model
+                    plots.setdefault(first, {}).setdefault(name, (metric, []))[1].append(cell)
+        title, x = _text(experiment, place, across), _x(experiment, inside)
+        made += [Subplot(title, metric, x, lines, ticks) for metric, lines in plots.items()]
+    return made
+
+
+def _drawn(
+    made: Sequence[Subplot],
+    report: Report,
+    over: str,
+    experiment: PaperExperiment | None = None,
+    also: Collection[str] = (),
+) -> alt.ConcatChart:
+    """The figure of some subplots. Those of one row, one metric and one quantity on the x axis share their axes."""
+    over = "" if over == "round" else over
+    by_round = [bool(over) or one.x == "round" for one in made]
+    points = [_points(one, report, over, also) for one in made]
+    dots = [_single(own, by) for own, by in zip(points, by_round, strict=True)]
+    tables = [own if alone is None else alone for own, alone in zip(points, dots, strict=True)]
+    data = pd.concat([own.assign(plot=number) for number, own in enumerate(tables)], ignore_index=True)
+    absent = {*data.loc[data["x"].isna(), "line"]}
+    if absent and absent == {*data["line"]}:
+        raise SettingError(f"x: '{over}' is not allowed; no run has {OVER[over]}. Must be one of {', '.join(OVER)}")
+    has_numbers = [experiment is not None and report.x == "round" and alone is None for alone in dots]
+    numbers = [_printed(experiment, one) if has else pd.DataFrame() for one, has in zip(made, has_numbers, strict=True)]
+    looks = _looks([one for one, alone in zip(made, dots, strict=True) if alone is None])
+    columns = 2 if len(made) in (2, 4) or len({one.metric for one in made}) == 2 else 3
+    width, height = (420, 260) if len(made) == 1 else (theme.WIDTH, theme.HEIGHT)
+    several = bool(data["seeds"].max() > 1)
+    keys = [(one.metric, one.x, one.ticks, alone is None) for one, alone in zip(made, dots, strict=True)]
+    views: list[Any] = []
+    for number, (one, own) in enumerate(zip(made, tables, strict=True)):
+        beside = [index for index, key in enumerate(keys) if (key, index // columns) == (keys[number], number // columns)]
+        title, size = COSTS[OVER[over]] if over else one.x, height
+        if dots[number] is not None:
+            ends = theme.room(own[["low", "high"]].to_numpy().ravel())
+            x, size = theme.axis(alt.X, "value", one.metric.head, ends, tickCount=5), alt.Step(16)
+            view = alt.layer(*theme.intervals(x, theme.rows_axis(), color=alt.value(theme.BLUE)))
+        elif own["value"].isin((0, one.metric.scale)).all():
+            x = theme.axis(alt.X, "x", title, (own["x"].min(), own["x"].max()))
+            y = theme.rows_axis().scale(domain=[*own["line"].unique()])
+            tick = alt.Chart().mark_tick(thickness=1.1 * width / own["x"].nunique(), bandSize=20, clip=True, opacity=1)
+            tick = tick.transform_filter("datum.value > 0").encode(x, y, theme.by_line("color", looks))
+            view = alt.layer(tick)
+        else:
+            shared, stated = (pd.concat([tables[index] for index in beside]) for tables in (tables, numbers))
+            x = _x_axis(shared, title, report, by_round[number], one.ticks)
+            y = _y_axis(shared, stated, one.metric, report)
+            if number != beside[0]:
+                y.title = None
+            few = own.groupby("line").size().max() < FEW_POINTS
+            layers = theme.lines(looks, x, y, bands=several, points=few)
+            view = alt.layer(*layers, *_marks(numbers[number], x, y, looks))
+        view.transform = [alt.FilterTransform(f"datum.plot === {number}")]
+        view.title = alt.Title(textwrap.wrap(one.title, 44) or "", subtitle=_stamp(one))
+        views.append(view.properties(width=width, height=size))
+    diverged = {name for one in made for name, (_, of) in one.lines.items() if any(cell.diverged for cell in of)}
+    sources = {row["source"]: math.isnan(row["x"]) for table in numbers for row in table.to_dict("records")}
+    means, spreads = ("Lines", "Bands") if any(alone is None for alone in dots) else ("Dots", "Lines")
+    caption = [
+        f"{means}: mean over seeds. {spreads}: one standard deviation" if several else "One seed",
+        ", of the logarithms." if several and "y" in report.log else ".",
+        *(f" {'Thin dashes' if is_rule else 'Diamonds'}: {source}." for source, is_rule in sources.items()),
+        f" Without runs that diverged: {', '.join(sorted(diverged))}." if diverged else "",
+        f" Without {OVER[over]}: {', '.join(sorted(absent))}." if absent else "",
+        _whose_seconds(made) if over == "seconds" else "",
+    ]
+    parts = "; ".join(dict.fromkeys(one.title for one in made if one.title))
+    text = [f"{experiment.title}."] if experiment else []
+    text.append(f"{', '.join(dict.fromkeys(one.metric.head for one in made))} against {over or made[0].x}.")
+    text += [f"Plots: {parts}."] if parts else []
+    text.append(f"Lines: {'; '.join(dict.fromkeys(name for one in made for name in one.lines))}.")
+    return theme.grid(views, " ".join(text), data=data, columns=columns, caption="".join(caption))
+
+
+def _whose_seconds(made: Sequence[Subplot]) -> str:
+    runs = [run for one in made for cell in one.cells for run in cell.runs.values()]
+    simulated = all(OVER["seconds"] in run.history for run in runs)
+    return " Seconds are those of the simulated clock." if simulated else " Seconds are spread evenly over the rounds."
+
+
+def _x_axis(data: pd.DataFrame, title: str, report: Report, from_zero: bool, ticks: Sequence[str]) -> alt.X:
+    if ticks:
+        named = f"{json.dumps([label_name(report.x, tick) for tick in ticks])}[datum.value]"
+        return theme.axis(alt.X, "x", title, (-0.2, len(ticks) - 0.8), values=[*range(len(ticks))], labelExpr=named)
+    log = "x" in report.log
+    ends = (0, data["x"].max()) if from_zero else theme.room(data["x"], log, 0.02)
+    options: dict[str, Any] = {} if log else {"tickCount": 5}
+    return theme.axis(alt.X, "x", title, ends, log, **options | ({"format": "~s"} if ends[1] >= 1e5 else {}))
+
+
+def _y_axis(data: pd.DataFrame, numbers: pd.DataFrame, metric: Metric, report: Report) -> alt.Y:
+    """The y axis of some curves and printed numbers."""
+    log, values = "y" in report.log, pd.concat([data["value"], *([numbers["value"]] if len(numbers) else [])])
+    low, high = theme.room(pd.concat([values, data["low"], data["high"]]), log)
+    if log and report.x == "round":
+        high = min(high, MOST_ABOVE_START * data.loc[data["x"] == data["x"].min(), "value"].max())
+    elif metric.percent and values.min() >= 0:
+        low, high = max(low, 0), min(high, 100)
+    return theme.axis(alt.Y, "value", metric.head, (low, high), log)
+
+
+def _marks(numbers: pd.DataFrame, x: alt.X, y: alt.Y, looks: Mapping[str, Style]) -> list[alt.Chart]:
+    """The layers of numbers that a paper prints: rules, and diamonds at a round."""
+    if numbers.empty:
+        return []
+    at_end = numbers["x"].isna()
+    rules = alt.Chart(numbers[at_end]).mark_rule(strokeDash=[4, 3], clip=True)
+    points = alt.Chart(numbers[~at_end]).mark_point(shape="diamond", size=90, stroke="black").encode(x=x)
+    both = ((rules, at_end.any()), (points, not at_end.all()))
+    return [one.encode(y, theme.by_line("color", looks)) for one, has in both if has]
+
+
+def _looks(made: Sequence[Subplot]) -> dict[str, Style]:
+    """The style of each line: that of its method, if no more than four lines have the same; else one after another."""
+    methods: dict[str, str] = {}
+    for name, (_, of_line) in ((name, line) for one in made for name, line in one.lines.items()):
+        settings = next((run.settings for cell in of_line for run in cell.runs.values()), {})
+        methods.setdefault(name, settings.get(METHOD, ""))
+    counts, looks, dashes = Counter(methods.values()), dict[str, Style](), list(DASHES.values())
+    for name, method in methods.items():
+        if method and counts[method] <= (len(dashes) if len(counts) > 1 else 1):
+            look, before = style(method, methods.values()), sum(methods[other] == method for other in looks)
+            looks[name] = replace(look, dash=dashes[(dashes.index(look.dash) + before) % len(dashes)])
+    free = theme.in_turn([name for name in methods if name not in looks], {one.colour for one in looks.values()})
+    return {name: looks.get(name) or free[name] for name in methods}
+
+
+def _stamp(subplot: Subplot) -> str:
+    """`300 of 10,000 rounds`, if the runs have fewer rounds than planned."""
+    ran = [cell for cell in subplot.cells if cell.runs]
+    if not any(cell.rounds_run < cell.rounds for cell in ran):
+        return ""
+    return f"{span([cell.rounds_run for cell in ran])} of {max(cell.rounds for cell in ran):,} rounds"
+
+
+def _single(points: pd.DataFrame, by_round: bool) -> pd.DataFrame | None:
+    """The points of lines of one point: at one x, or at one evaluation besides the start; else None."""
+    after = points[points["x"] != 0] if by_round else points
+    after = after if len(after) else points
+    alone = len(after) and after["line"].is_unique and (by_round or after["x"].nunique() == 1)
+    return after if alone else None
+
+
+def _points(subplot: Subplot, report: Report, over: str, also: Collection[str]) -> pd.DataFrame:
+    """A row for each point of each line, in printed units: line, x, value, low, high, sd, seeds, and the costs."""
+    made = [pd.DataFrame(columns=["line", "x", "value", "low", "high", "sd", "seeds"])]
+    log = "y" in report.log
+    for name, (metric, cells) in subplot.lines.items():
+        values = metric.scale * _curve(cells, report, metric, subplot.ticks)
+        if values.empty:  # all runs diverged
+            continue
+        own = _band(values, log).assign(line=name, sd=values.std(axis=1, ddof=1), seeds=values.shape[1], x=values.index)
+        for cost in {*also, over} - {"", "round"} if report.x == "round" else ():
+            own[cost] = _spent(cells, metric, cost)
+        own = own.assign(round=own["x"], x=own[over]) if over else own
+        made.append(own[own["value"] > 0] if log else own)
+    return pd.concat(made[1:] or made, ignore_index=True)
+
+
+def _spent(cells: Sequence[Cell], metric: Metric, over: str) -> pd.Series:
+    """The mean cost over the runs of a line, by round; without entries if it was not measured."""
+    runs = [run for cell in cells for run in cell.ended.runs.values() if run.has(metric)]
+    costs = [cost for run in runs if len(cost := run.spent(OVER[over]))]
+    return pd.DataFrame(dict(enumerate(costs))).mean(axis=1) if len(costs) == len(runs) else pd.Series(dtype=float)
+
+
+def _row(ranking: Ranking, group: Sequence[Cell], cell: Cell) -> str:
+    """The name of a row: its method, with the settings that tell it from other rows of the method in a group."""
+    labels = cell.labels
+    same = [other.labels for other in group if other.labels[METHOD] == labels[METHOD]]
+    differing = [key for key in ranking.settings if len({other.get(key, "") for other in same}) > 1 and labels.get(key)]
+    options = [f"{ranking.short(key)}={label_name(key, labels[key])}" for key in differing]
+    names = label_names(METHOD, {one.labels[METHOD] for one in ranking.cells})
+    return ", ".join([names[labels[METHOD]], *options])
+
+
+def _conditions(ranking: Ranking, group: Sequence[Cell]) -> str:
+    """The labels that tell a group of competing cells from the others."""
+    labels = [cell.labels for cell in group]
+    common = [key for key in ranking.settings if len({own.get(key) for own in labels}) == 1 and labels[0].get(key)]
+    differing = [key for key in common if len({cell.labels.get(key) for cell in ranking.cells}) > 1]
+    return ", ".join(label_text(key, labels[0][key]) for key in differing)
+
+
+def _printed(experiment: PaperExperiment | None, subplot: Subplot) -> pd.DataFrame:
+    """Numbers of the paper or of its released code: final values (x is NaN), values at a round, rounds of a value."""
+    assert experiment is not None
+    numbers, claims, scale = printed(experiment), experiment.judged, subplot.metric.scale
+    first, last = experiment.report.metrics[0], max(cell.rounds_run for cell in subplot.cells)
+    made: list[tuple[str, float, float, str]] = []
+    for name, (metric, cells) in subplot.lines.items():
+        known = printed_for(cells[0].labels, metric, numbers)
+        if known is not None and known.value is not None:
+            made.append((name, math.nan, scale * known.value, "printed in the paper"))
+        for number in numbers if metric == subplot.metric else ():
+            of, at = number.metric, number.value
+            same = (of.column, of.over) == (metric.column, "round") and number.of(cells[0].labels)
+            if of.threshold is not None and at is not None and at <= last and same:
+                made.append((name, at, scale * of.threshold, "printed"))
+        for claim in claims:
+            compared = claim.minus or claim.over or claim.per or claim.along or claim.slope
+            same = (claim.metric or first) == subplot.metric and not compared
+            if claim.at is not None and isinstance(claim.printed, float) and same:
+                places = (claim.where | claim.of).items()
+                source = "printed" if claim.tag == "paper" else claim.section.partition(",")[0]
+                if any(all(cell.labels.get(axis) in labels for axis, labels in places) for cell in cells):
+                    made.append((name, claim.at, scale * claim.printed, source))
+    return pd.DataFrame(made, columns=["line", "x", "value", "source"])
+
+
+def _band(curve: pd.DataFrame, logarithmic: bool) -> pd.DataFrame:
+    """The mean as `value`, one standard deviation below and above it; of logarithms if asked and all values have one."""
+    if logarithmic and (curve.min() > 0).all():
+        return np.exp(_band(np.log(curve), logarithmic=False))
+    mean, sd = curve.mean(axis=1), curve.std(axis=1, ddof=1).fillna(0.0)
+    return pd.DataFrame({"value": mean, "low": mean - sd, "high": mean + sd})
+
+
+def _curve(cells: Sequence[Cell], report: Report, metric: Metric, ticks: Sequence[str]) -> pd.DataFrame:
+    """[points, seeds], indexed by their place on the x axis."""
+    if report.x == "round":
+        return _by_round(cells, metric)
+    labels = {cell.labels.get(report.x) or "0": cell for cell in cells}
+    points = {float(ticks.index(label) if label in ticks else label): cell for label, cell in labels.items()}
+    return pd.DataFrame({x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}).T.sort_index()
+
+
+def _by_round(cells: Sequence[Cell], metric: Metric) -> pd.DataFrame:
+    """[evaluations, seeds], indexed by round, without diverged runs."""
+    runs = [run for cell in cells for run in cell.ended.runs.values() if run.has(metric)]
+    return pd.DataFrame({number: run.history[metric.column] for number, run in enumerate(runs)}).dropna()
+
+
+def _places(cells: Sequence[Cell], across: Sequence[str]) -> list[dict[str, str]]:
+    """The labels of each subplot; none for cells that fit into another one's."""
+    places = [{axis: cell.labels[axis] for axis in across if cell.labels.get(axis)} for cell in cells]
+    unique = [place for index, place in enumerate(places) if place not in places[:index]]
+    return [place for place in unique if not any(place.items() < other.items() for other in unique)]
+
+
+def _text(experiment: PaperExperiment, labels: dict[str, str], axes: Sequence[str], method: str = "") -> str:
+    """Labels as people read them: a panel by its title, and that of a method, if it is known, with its name."""
+    words = []
+    for axis in axes:
+        label = labels.get(axis, "")
+        if axis == "panel" and label in experiment.panels:
+            title = experiment.panels[label].title
+            words.append(title if title or experiment.report.overlay else label)
+        elif axis == METHOD and method and label:
+            words.append(labelled(method, label))
+        else:
+            words.append(label_text(axis, label, [*axes, experiment.report.x]))
+    return ", ".join(word for word in words if word)
+
+
+def _x(experiment: PaperExperiment, cells: Sequence[Cell]) -> str:
+    """The label of the x axis; an analysis may run over something else than rounds."""
+    if experiment.report.x != "round":
+        return label_name("axis", experiment.report.x)
+    panels = [experiment.panels[cell.labels["panel"]] for cell in cells if cell.labels.get("panel")]
+    analyses = {(panel.analysis or {"name": "round"})["name"].rpartition(":")[2] for panel in panels}
+    names = {"round" if label_name("axis", one) == one else label_name("axis", one) for one in analyses}
+    return names.pop() if len(names) == 1 else "round"
