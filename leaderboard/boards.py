@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
@@ -22,14 +22,14 @@ from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
-from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, variants_figure
-from rollcall.leaderboard.plots.figure import FORMATS, Figure
-from rollcall.leaderboard.plots.overall import overall_figure
 from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run, own
 from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
+
+if TYPE_CHECKING:
+    import altair as alt
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Board:
     table: Table
     claims: list[ClaimResult]
     data: dict[str, Any]
-    figure: Figure
+    figure: "alt.ConcatChart"
     stem: str = "leaderboard"
 
     def texts(self, why: bool = False) -> dict[str, str]:
@@ -64,6 +64,8 @@ class Board:
 
     def write(self, folder: Path, texts: dict[str, str]) -> str:
         """Write the texts, by their ending, and the figure. Returns the names of the files in one line."""
+        from rollcall.leaderboard.figures import FORMATS, save
+
         folder.mkdir(parents=True, exist_ok=True)
         files = [folder / f"{self.stem}.{end}" for end in texts]
         figures = [folder / f"{self.stem}{end}" for end in FORMATS]
@@ -72,8 +74,7 @@ class Board:
                 file.unlink()
         for file, text in zip(files, texts.values(), strict=True):
             file.write_text(text, encoding="utf-8")
-        for file in figures:
-            self.figure.save(file)
+        save(self.figure, *figures)
         return ", ".join([files[0].name, *(file.suffix for file in (*files[1:], *figures))])
 
 
@@ -113,6 +114,8 @@ def ranking_board(
     Raises:
         SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
     """
+    from rollcall.leaderboard.figures import overall_chart, ranking_curves
+
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     if any(run.source == "kept" for run in runs):
         made = cells(experiment, runs)
@@ -153,7 +156,7 @@ def ranking_board(
             row |= {"against": baseline, **one.row} if one else {}
     table = replace(table, caption="; ".join([table.caption, *notes]))
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
-    figure = overall_figure(over) if overall else ranking_figure(ranking, x or "round")
+    figure = overall_chart(over) if overall else ranking_curves(ranking, x or "")
     return Board(experiment, experiment.title, table, [], data, figure, stem)
 
 
@@ -201,6 +204,8 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
+    from rollcall.leaderboard.figures import paper_curves, variant_curves
+
     one, metrics, numbers = Judged(experiment, runs), experiment.report.metrics, printed(experiment)
     of_variants = {name: variant.ran for name, variant in one.variants.items() if variant.ran}
     ran = one.ran or versions(of_variants)
@@ -218,7 +223,7 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
         notes.append(f"no run with the paper's settings; shown: variants {', '.join(of_variants)}")
     elif len(ran) < len(one.cells):
         notes.append(f"{len(ran)} of {counted(len(one.cells), 'cell')} run")
-    figure = paper_figure(experiment, ran, x or "") if one.ran else variants_figure(experiment, of_variants)
+    figure = paper_curves(experiment, ran, x or "") if one.ran else variant_curves(experiment, of_variants)
     return Board(
         experiment=experiment,
         title=f"{experiment.title} ({experiment.source})",

@@ -5,7 +5,7 @@
 
 from rollcall.leaderboard.figures.numbers import beside_chart, printed_chart
 from rollcall.leaderboard.figures.overall import overall_chart
-from rollcall.leaderboard.figures.participation import autocorrelation, bias, coupling, uplinks
+from rollcall.leaderboard.figures.participation import autocorrelation, coupling, uplinks
 from rollcall.leaderboard.figures.results import curves, paper_curves, ranking_curves, variant_curves
 from rollcall.leaderboard.figures.search import best_so_far, expected_best, sensitivity
 from rollcall.leaderboard.figures.theme import FORMATS, save
@@ -15,7 +15,6 @@ __all__ = [
     "autocorrelation",
     "beside_chart",
     "best_so_far",
-    "bias",
     "coupling",
     "curves",
     "expected_best",

@@ -11,10 +11,10 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.names import label_name, label_text
-from rollcall.leaderboard.paper.counts import kind_of
+from rollcall.leaderboard.paper.counts import FOLDERS, PAPERS, of_papers
 from rollcall.leaderboard.paper.quantities import Quantity
 from rollcall.leaderboard.paper.reported import Printed, printed
-from rollcall.leaderboard.paper.reproduction import FOLDERS, PAPERS, Judged, printed_beside
+from rollcall.leaderboard.paper.reproduction import Judged, printed_beside
 
 EDGES = (-2.0, 3.0)
 """The least and the largest multiple of a printed number that is drawn at its place."""
@@ -45,8 +45,9 @@ def printed_chart(all_judged: Sequence[Judged]) -> alt.ConcatChart | None:
 def _of_paper(prefix: str, all_judged: Sequence[Judged]) -> Iterator[dict[str, Any]]:
     """Rows of a paper's printed numbers: of its claims, then of its tables."""
     own = [one for one in all_judged if FOLDERS.get(one.experiment.name.partition("/")[0]) == prefix]
-    for experiment, variant, result in (told for one in own for told in one.told):
-        for place in result.places if kind_of(variant, result.claim) == "of the papers" else ():
+    for told in of_papers(told for one in own for told in one.told):
+        experiment, result = told.experiment, told.result
+        for place in result.places:
             if place.quantity is not None and place.printed:
                 parts = ((axis, label.split(" against ")) for axis, label in place.labels.items())
                 labels = (" against ".join(label_name(axis, one) for one in both) for axis, both in parts)

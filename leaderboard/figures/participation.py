@@ -1,6 +1,4 @@
-"""Figures of participation models: the roll call, autocorrelation and coupling; and where a method ends under them."""
-
-from collections.abc import Sequence
+"""Figures of participation models: the roll call, autocorrelation and coupling."""
 
 import altair as alt
 import numpy as np
@@ -16,9 +14,6 @@ MOST = 60
 
 LAGS = 20
 """Lags of the autocorrelation."""
-
-TARGETS, KNOWN = (0.0, 100.0), 0.5
-"""The two clients of the bias picture ([PBC] Fig. 2): where their losses are least, and the first one's probability."""
 
 
 def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"] | None) -> alt.ConcatChart:
@@ -39,8 +34,9 @@ def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"]
     rows = theme.rows_axis("client", "client", labels=step > 9, ticks=False)
     rows = rows.scale(domain=[f"{i}" for i in clients])
     said = "probability" if probability is not None else "share of rounds"
-    blocks = alt.Chart(pd.DataFrame(on, columns=["client", "start", "end"])).mark_bar(height=alt.RelativeBandSize(0.8))
-    blocks = blocks.encode(theme.axis(alt.X, "start", "round", (0, T)), alt.X2("end"), rows, alt.value(theme.BLUE))
+    bars = pd.DataFrame(on, columns=["client", "start", "end"])
+    blocks = alt.Chart(bars).mark_bar(height=alt.RelativeBandSize(0.8), color=theme.BLUE)
+    blocks = blocks.encode(theme.axis(alt.X, "start", "round", (0, T)), alt.X2("end"), rows)
     data = pd.DataFrame(chances, columns=["client", "value", "low", "high"])
     ranges = theme.intervals(theme.axis(alt.X, "value", said, (0, 1), tickCount=3), rows.axis(None), data,
                              color=alt.value(theme.VERMILION))  # fmt: skip
@@ -65,14 +61,15 @@ def autocorrelation(mask: Bool[np.ndarray, "T m"], model: Participation) -> alt.
     centred = mask - mask.mean(axis=0)
     variance = (centred**2).mean(axis=0)
     moving, lags = centred[:, variance > 0], np.arange(LAGS + 1)
-    lines = {}
-    if moving.size:
-        products = [(moving[lag:] * moving[: len(moving) - lag]).mean(axis=0) for lag in lags]
-        lines["measured"] = (np.array(products) / variance[variance > 0]).mean(axis=1)
-        if model.correlation is not None:
-            lines["stated"] = np.nanmean(np.asarray(model.correlation) ** lags[:, None], axis=1)
+    products = [(moving[lag:] * moving[: len(moving) - lag]).mean(axis=0) for lag in lags]
+    lines = {"measured": (np.array(products) / variance[variance > 0]).mean(axis=1)} if moving.size else {}
+    if moving.size and model.correlation is not None:
+        lines["stated"] = np.nanmean(model.correlation[variance > 0] ** lags[:, None], axis=1)
+    data = pd.DataFrame({"x": lags, **lines}).melt("x", var_name="line")
+    x, y = theme.axis(alt.X, "x", "lag, in rounds"), theme.axis(alt.Y, "value", "autocorrelation")
+    view = alt.layer(*theme.lines(theme.in_turn(lines), x, y)).properties(width=480, height=260)
     text = f"Mean autocorrelation of a client's participation over lags of 0 to {LAGS} rounds."
-    return _lines(lines, lags, "lag, in rounds", "autocorrelation", text)
+    return theme.grid([view], text, data=data)
 
 
 def coupling(mask: Bool[np.ndarray, "T m"]) -> alt.ConcatChart:
@@ -91,39 +88,3 @@ def coupling(mask: Bool[np.ndarray, "T m"]) -> alt.ConcatChart:
         alt.Tooltip(["client:O", "other:O", "correlation:Q"]),
     )  # fmt: skip
     return theme.grid([squares], "Correlation of the participation of each pair of clients in a round, from -1 to 1.")
-
-
-def bias(limit: str, measured: Sequence[tuple[float, float]]) -> alt.ConcatChart:
-    """Where a method ends on two clients, over the probability of the second ([PBC] Fig. 2).
-
-    Args:
-        limit: that it declares; the line of FedAvg is shown for comparison.
-        measured: probability of the second client, and the bias that runs of the method had.
-    """
-    p = np.linspace(0.02, 1, 50)
-    both = KNOWN * p / 2
-    second = {  # the weight of the second client in the limit
-        "the optimum": np.full(len(p), 0.5),
-        "FedAvg": (p * (1 - KNOWN) + both) / (p * (1 - KNOWN) + KNOWN * (1 - p) + 2 * both),
-        "weighted by p": p / (p + KNOWN),
-    }
-    shown = [name for name in second if name != "weighted by p" or limit == "probabilities"]
-    lines = {name: TARGETS[1] * second[name] for name in shown}
-    points = [(one, value + TARGETS[1] / 2) for one, value in measured]
-    text = "Limit of the server's model for two clients at 0 and 100, over the probability of the second client."
-    return _lines(lines, p, f"probability of the second client; the first has {KNOWN}", "limit of x", text, points)
-
-
-def _lines(
-    lines: dict[str, Float[np.ndarray, "n"]], x: Float[np.ndarray, "n"], x_title: str, y_title: str, text: str,
-    points: Sequence[tuple[float, float]] = (),
-) -> alt.ConcatChart:  # fmt: skip
-    """Lines by name over x, and measured points."""
-    data = pd.concat([pd.DataFrame({"line": name, "x": x, "value": values}) for name, values in lines.items()] or [pd.DataFrame()])
-    across, up = theme.axis(alt.X, "x", x_title), theme.axis(alt.Y, "value", y_title)
-    layers = theme.lines(theme.in_turn(lines, [theme.VERMILION]), across, up)
-    if points:
-        dots = alt.Chart(pd.DataFrame(points, columns=["x", "value"])).mark_point(color=theme.VERMILION, size=60)
-        layers.append(dots.encode(across, up))
-    view = alt.layer(*layers).properties(width=480, height=260)
-    return theme.grid([view], text, data=data, caption="Points: measured." if points else "")

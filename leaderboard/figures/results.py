@@ -22,7 +22,8 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import is_number
 from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.benchmark.config.report import Report
-from rollcall.leaderboard.cells import Cell, cells, planned_rounds
+from rollcall.leaderboard.cells import Cell, planned_rounds
+from rollcall.leaderboard.cells import cells as cells_of
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.names import DASHES, Style, label_name, label_names, label_text, labelled, style
 from rollcall.leaderboard.paper.experiment import PaperExperiment
@@ -85,11 +86,13 @@ def curves(
     runs = finished(chosen.home, None if store is None else Path(store))
     if chosen.source:
         chosen = chosen.only(only)
-        return paper_curves(chosen, cells(chosen, runs), x)
+        return paper_curves(chosen, cells_of(chosen, runs), x)
     metrics = chosen.report.metrics
     runs = [run for run in selected(runs, axes(chosen), only) if all(run.has(metric) for metric in metrics)]
     if not runs:
-        raise SettingError(f"experiment: {experiment!r} has no finished run in {store}; first: rollcall run {experiment}")
+        raise SettingError(
+            f"experiment: {experiment!r} has no finished run in {store}; first: rollcall run {experiment}"
+        )
     return ranking_curves(rank(runs, metrics, chosen.report.last_rounds, axes(chosen), planned_rounds(chosen)), x)
 
 
@@ -97,7 +100,9 @@ def ranking_curves(ranking: Ranking, over: str = "", also: Collection[str] = ())
     """The first metric of all rows: a subplot for each set of conditions. Arguments and errors as `paper_curves`."""
     metric = Metric(ranking.metrics[0].column, ranking.metrics[0].direction)
     made = [
-        Subplot(_conditions(ranking, group), metric, "round", {_row(ranking, group, one): (metric, [one]) for one in group})
+        Subplot(
+            _conditions(ranking, group), metric, "round", {_row(ranking, group, one): (metric, [one]) for one in group}
+        )
         for group in ranking.groups
     ]
     values = np.concatenate([_by_round([cell], metric).mean(axis=1) for cell in ranking.cells])
@@ -247,7 +252,9 @@ def _drawn(
     keys = [(one.metric, one.x, one.ticks, alone is None) for one, alone in zip(made, dots, strict=True)]
     views: list[Any] = []
     for number, (one, own) in enumerate(zip(made, tables, strict=True)):
-        beside = [index for index, key in enumerate(keys) if (key, index // columns) == (keys[number], number // columns)]
+        beside = [
+            index for index, key in enumerate(keys) if (key, index // columns) == (keys[number], number // columns)
+        ]
         title, size = COSTS[OVER[over]] if over else one.x, height
         if dots[number] is not None:
             ends = theme.room(own[["low", "high"]].to_numpy().ravel())
@@ -427,7 +434,7 @@ def _printed(experiment: PaperExperiment | None, subplot: Subplot) -> pd.DataFra
 
 
 def _band(curve: pd.DataFrame, logarithmic: bool) -> pd.DataFrame:
-    """The mean as `value`, one standard deviation below and above it; of logarithms if asked and all values have one."""
+    """The mean, and one standard deviation below and above it; of logarithms if asked and all values have one."""
     if logarithmic and (curve.min() > 0).all():
         return np.exp(_band(np.log(curve), logarithmic=False))
     mean, sd = curve.mean(axis=1), curve.std(axis=1, ddof=1).fillna(0.0)

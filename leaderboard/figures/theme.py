@@ -136,10 +136,14 @@ def grid(
     Args:
         views: the plots.
         alt_text: what the figure shows, in words.
-        data: rows of all plots.
+        data: rows of all plots; numbers are kept to six digits.
         columns: most plots in a row.
         caption: how to read it.
     """
+    if isinstance(data, pd.DataFrame):
+        numbers = data.select_dtypes(float)
+        power = 10.0 ** (5 - np.floor(np.log10(numbers.abs().mask(numbers == 0, 1.0))))
+        data = data.assign(**(numbers * power).round() / power)
     made = alt.concat(*views, columns=columns, data=data).properties(description=alt_text)
     if caption:
         text = textwrap.wrap(caption, 40 * min(columns, len(views)) + 30)

@@ -1,7 +1,6 @@
 """Write the site: collect what is shown of every experiment, then render the pages."""
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -20,9 +20,19 @@ from markupsafe import Markup
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of
+from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import Cell, planned_rounds
+from rollcall.leaderboard.figures import (
+    autocorrelation,
+    beside_chart,
+    coupling,
+    paper_curves,
+    ranking_curves,
+    uplinks,
+    variant_curves,
+)
 from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, model_name, paper_of
 from rollcall.leaderboard.paper import reproduction
 from rollcall.leaderboard.paper.claims import VERDICTS
@@ -31,14 +41,11 @@ from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.quantities import FEWEST, half_width
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
-from rollcall.leaderboard.plots.curves import over_costs, paper_figure, ranking_figure, variants_figure
-from rollcall.leaderboard.plots.figure import Figure
-from rollcall.leaderboard.plots.participation import uplinks
-from rollcall.leaderboard.plots.printed import beside, beside_figure
 from rollcall.leaderboard.ranking import METHOD, axes, rank
 from rollcall.leaderboard.render import Number, Table
 from rollcall.leaderboard.runs import Run
-from rollcall.leaderboard.site import figures, parts
+from rollcall.leaderboard.site import parts
+from rollcall.leaderboard.site.figures import strip
 from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
 from rollcall.participation import Population, recording
 from rollcall.participation.probabilities import class_shares
@@ -82,7 +89,7 @@ class Shown:
         tables: a title, the table, and the cells of it that were not run; without a table if none of them was.
         told: the results of its claims and of those of its variants.
         variants: for each that was run, its name, what it changes, and its table.
-        figures: with titles, and for each cost what replaces the rounds on the x axis.
+        figures: with titles.
         rows: as `--json` has them.
         agreement: how many printed numbers agree, and those that differ.
     """
@@ -94,7 +101,7 @@ class Shown:
     tables: Sequence[tuple[str, Table | None, int]] = ()
     told: Sequence[Told] = ()
     variants: Sequence[tuple[str, str, Table]] = ()
-    figures: Sequence[tuple[str, Figure, dict[str, Any]]] = ()
+    figures: Sequence[tuple[str, alt.ConcatChart]] = ()
     rows: Sequence[dict[str, Any]] = ()
     agreement: Sequence[str] = ()
 
@@ -125,7 +132,7 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Show
         ranking = rank(complete, metrics, last_rounds, axes(experiment), planned_rounds(experiment))
         rows, figures_ = long_rows(ranking.cells, metrics, last_rounds), []
         with suppress(SettingError):  # nothing was measured
-            figures_ = [("Curves", ranking_figure(ranking), {})]
+            figures_ = [("Curves", ranking_curves(ranking, also=OVER))]
         tables = [("", ranking_table(ranking), 0)]
         return Shown(experiment, name, ranking.cells, tables=tables, figures=figures_, rows=rows)
     one = reproduction.Judged(experiment, runs)
@@ -151,26 +158,17 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Show
     )
 
 
-def _figures(one: reproduction.Judged) -> list[tuple[str, Figure, dict[str, Any]]]:
+def _figures(one: reproduction.Judged) -> list[tuple[str, alt.ConcatChart]]:
     """The figures of a paper's experiment: curves, printed numbers beside measured ones, and variants."""
     experiment, ran, drawn = one.experiment, one.ran, []
     with suppress(SettingError):  # nothing was measured
-        figure = paper_figure(experiment, ran)
-        drawn = [("Curves", figure, over_costs(experiment, ran, figure))]
+        drawn = [("Curves", paper_curves(experiment, ran, also=OVER))]
+    compared = [*reproduction.printed_beside(ran, printed(experiment), experiment.report.last_rounds)]
     for metric in experiment.report.metrics:
-        rows = [
-            row
-            for cell, own, number, quantity in reproduction.printed_beside(
-                ran, printed(experiment), experiment.report.last_rounds
-            )
-            if own == metric and quantity and number.value is not None and math.isfinite(number.value)
-            for row in beside(_setting(cell.labels), quantity, number.value, metric.scale)
-        ]
-        if rows:
-            alt = f"{len(rows) // 2} printed numbers beside the measured means and 95 % intervals."
-            drawn.append((f"Printed and measured: {metric.head}", beside_figure(rows, metric.head, alt), {}))
+        beside = beside_chart(compared, metric)
+        drawn += [(f"Printed and measured: {metric.head}", beside)] if beside is not None else []
     if one.apart:
-        drawn.append(("Variants", variants_figure(experiment, {name: own.ran for name, own in one.apart.items()}), {}))
+        drawn.append(("Variants", variant_curves(experiment, {name: own.ran for name, own in one.apart.items()})))
     return drawn
 
 
@@ -291,9 +289,9 @@ def _embedded(value: Any) -> Markup:
     return Markup(text.replace("<", r"\u003c").replace("\u2028", r"\u2028").replace("\u2029", r"\u2029"))
 
 
-def _packed(figure: Figure, over: Mapping[str, Sequence[Any]]) -> Markup:
+def _packed(chart: alt.ConcatChart) -> Markup:
     """A figure for the page's script: its specification, and its data by columns, which are smaller than rows."""
-    spec = dict(figure.spec)
+    spec = chart.to_dict(validate=False)
     data = spec.pop("datasets")
     tables = {}
     for name, rows in data.items():
@@ -306,7 +304,7 @@ def _packed(figure: Figure, over: Mapping[str, Sequence[Any]]) -> Markup:
         at = {key: {one: index for index, one in enumerate(listed)} for key, listed in words.items()}
         columns |= {key: [at[key][one] for one in columns[key]] for key in words}
         tables[name] = {"columns": columns, "words": words}
-    return _embedded({"spec": spec, "data": tables, "over": over})
+    return _embedded({"spec": spec, "data": tables})
 
 
 PAGES = Environment(
@@ -344,7 +342,7 @@ def _claims(one: Shown) -> list[dict[str, Any]]:
                 "cause": claim.cause.kind if claim.cause else "",
                 "printed": as_printed,
                 "measured": measured or tally_of(place.verdict for place in result.places),
-                "strip": figures.strip(result),
+                "strip": strip(result),
                 "places": len(result.places),
                 "evidence": [line.strip().removeprefix("- ") for line in evidence],
             }
@@ -438,8 +436,8 @@ def _example(name: str) -> dict[str, Any]:
     mask = recording.record(model, ROUNDS)
     drawn = {
         "Roll call": uplinks(mask[:SHOWN], probabilities(model, SHOWN)),
-        "Autocorrelation": figures.autocorrelation(mask, model),
-        "Coupling of clients": figures.coupling(mask),
+        "Autocorrelation": autocorrelation(mask, model),
+        "Coupling of clients": coupling(mask),
     }
     written = {key: value for key, value in EXAMPLES[name].items() if not isinstance(value, np.ndarray)}
     return {"summary": summarise(model, mask), "drawn": drawn, "options": strict_json(written, indent=None)}

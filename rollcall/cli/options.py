@@ -14,7 +14,7 @@ from rollcall.benchmark.config.text import read_time
 from rollcall.benchmark.sweep.pool import Executor, RayOptions
 
 if TYPE_CHECKING:
-    from rollcall.leaderboard.plots.figure import Figure
+    import altair as alt
 
 out = Console(markup=False, emoji=False)  # texts of files and users are printed as they are
 err = Console(stderr=True, markup=False, emoji=False)
@@ -88,11 +88,13 @@ def say(line: str, console: Console = out) -> None:
     console.print(line, highlight=False, soft_wrap=True)
 
 
-def draw(name: str, figure: "Figure", file: Path) -> None:
+def draw(name: str, chart: "alt.ConcatChart", file: Path) -> None:
     """Write a picture, and print its name and file on stderr. The ending of the file decides the format.
 
     Raises:
         SettingError: no format has this ending.
     """
-    figure.save(file)
+    from rollcall.leaderboard.figures import save
+
+    save(chart, file)
     print(f"{name}: {file}", file=sys.stderr)

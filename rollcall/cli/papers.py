@@ -74,10 +74,9 @@ def report(
     `rollcall site` writes the pages of single experiments, methods and statements.
     """
     from rollcall.leaderboard import runs as stored
+    from rollcall.leaderboard.figures import paper_curves, printed_chart, save
     from rollcall.leaderboard.kept import papers
     from rollcall.leaderboard.paper import reproduction as pages
-    from rollcall.leaderboard.plots.curves import paper_figure
-    from rollcall.leaderboard.plots.printed import printed_figure
 
     folders = (stored.PACKAGE, to / RESULTS)
     all_judged = [pages.Judged(one, stored.unarchive(one.home, *folders)) for one in _tracked(papers(), "claims")]
@@ -87,10 +86,10 @@ def report(
         (to / name).write_text(text, encoding="utf-8")
     for one in _tracked([one for one in all_judged if one.ran], "figures"):
         if one.experiment.name in SHOWN or f"(figures/{one.experiment.name}.svg)" in texts[pages.FINDINGS]:
-            paper_figure(one.experiment, one.ran).save(to / "figures" / f"{one.experiment.name}.svg")
-    compared = printed_figure(all_judged)
+            save(paper_curves(one.experiment, one.ran), to / "figures" / f"{one.experiment.name}.svg")
+    compared = printed_chart(all_judged)
     if compared is not None:
-        compared.save(to / pages.PICTURE)
+        save(compared, to / pages.PICTURE)
     say(f"{to / pages.NAME}, {to / pages.FINDINGS} and {to / 'figures'}")
 
 

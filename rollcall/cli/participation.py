@@ -57,7 +57,6 @@ def participation(
     as_json: Json = False,
 ) -> None:
     """Summarise, draw or record a participation model, without learning."""
-    from rollcall.leaderboard.plots.participation import uplinks
     from rollcall.participation import Trace, recording
     from rollcall.participation.fits import compare
     from rollcall.participation.summary import probabilities, summarise
@@ -78,6 +77,8 @@ def participation(
         if fits:
             out.print(_fits(fits))
     if plot is not None:
+        from rollcall.leaderboard.figures import uplinks
+
         shown = mask[:400]  # four of the longest cycles in the papers
         draw("uplinks", uplinks(shown, probabilities(model, len(shown))), plot)
     if record is not None:

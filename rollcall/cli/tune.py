@@ -100,7 +100,7 @@ def tune(
         words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
         _tell(tuning, command(*words, store=store))
     if figures:
-        from rollcall.leaderboard.plots.search import best_so_far, expected_best, sensitivity
+        from rollcall.leaderboard.figures import best_so_far, expected_best, sensitivity
 
         pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best}
         if "stopped" in set(tuning.samples["state"]):  # scores after fewer rounds are not compared with whole ones

@@ -16,7 +16,7 @@ from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.cli.app import app
 from rollcall.cli.options import draw
-from rollcall.leaderboard.plots.participation import uplinks
+from rollcall.leaderboard.figures import uplinks
 from rollcall.tasks import TASKS
 
 

@@ -10,7 +10,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells, searches
 from rollcall.leaderboard.comparison import Comparison, against, comparison_tables, overall, overall_table, pairs
-from rollcall.leaderboard.plots.overall import overall_figure
+from rollcall.leaderboard.figures import overall_chart
 from rollcall.leaderboard.ranking import axes, rank
 from rollcall.leaderboard.render import latex
 from rollcall.leaderboard.tables import ranking_table
@@ -199,19 +199,19 @@ def test_the_overall_line_of_two_methods():
 def test_the_figure_has_the_ranks_the_bars_and_the_shares():
     """Both are joined by a bar; at the threshold 70 % all but one of mifa's six runs are not below it."""
     ranking = ranking_of(lambda labels, seed: ends(labels, seed) + 0.001)
-    spec = overall_figure(overall(ranking)).spec
-    stems = [(one["line"], one["rank"]) for one in spec["datasets"]["stems"]]
-    assert stems == [("MIFA (1.00)", 1), ("FedAvg (2.00)", 2)]
-    assert [(one["rank"], one["end"]) for one in spec["datasets"]["bars"]] == [(0.96, 2.04)]
-    shares = {(one["line"], one["x"]): one["value"] for one in spec["datasets"]["long"]}
+    ranks, profile = overall_chart(overall(ranking)).concat
+    points, bars = (layer.data.to_dict("records") for layer in ranks.layer)
+    assert points == [{"row": "MIFA (1.00)", "rank": 1}, {"row": "FedAvg (2.00)", "rank": 2}]
+    assert [(one["rank"], one["end"]) for one in bars] == [(1, 2)]
+    shares = {(one["line"], round(one["x"], 1)): one["value"] for one in profile.data.to_dict("records")}
     assert (shares["MIFA", 70.1], shares["FedAvg", 70.1]) == (pytest.approx(2 / 3, abs=1e-5), 0)
     assert (shares["MIFA", 50.1], shares["FedAvg", 50.1]) == (1, pytest.approx(2 / 3, abs=1e-5))
 
 
 def test_without_a_finite_score_the_figure_has_no_shares():
     ranking = rank(runs(mine := experiment(), ends), [Metric("round_of:test/accuracy>=2", "min")], 1, axes(mine))
-    data = overall_figure(overall(ranking)).spec["datasets"]
-    assert (data["long"], len(data["stems"])) == ([], 2)
+    (ranks,) = overall_chart(overall(ranking)).concat
+    assert list(ranks.layer[0].data["rank"]) == [1.5, 1.5]
 
 
 def test_a_difference_of_searched_rates_says_so_beside_the_number():

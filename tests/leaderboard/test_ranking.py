@@ -9,7 +9,7 @@ from rollcall.benchmark.config.digest import nested
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.plots.curves import ranking_figure
+from rollcall.leaderboard.figures import ranking_curves
 from rollcall.leaderboard.ranking import Axis, axes, best_settings, metric_of, only, rank, row_labels
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, ranking_table
@@ -306,7 +306,7 @@ def test_a_cell_with_a_diverged_run_has_no_mean_and_ranks_last():
         (None, 2),
         (None, 2),
     ]
-    ranking_figure(ranking)
+    ranking_curves(ranking)
 
 
 def test_a_run_is_no_diverged_one_as_it_was_before():

@@ -9,8 +9,8 @@ from results import experiment, runs
 from rollcall import SettingError
 from rollcall.benchmark.config.metric import Metric, direction_of
 from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.figures import paper_curves
 from rollcall.leaderboard.paper.claims import check_claim
-from rollcall.leaderboard.plots.curves import paper_figure
 from rollcall.leaderboard.ranking import axes, rank
 
 SECONDS_OF = Metric("seconds_of:test/accuracy>=0.5", "min")
@@ -83,10 +83,10 @@ def test_rows_with_different_clocks_do_not_compete():
 
 def test_a_report_may_draw_over_seconds():
     of, made = timed(report={"metrics": {"test/accuracy": "max"}, "x": "seconds"})
-    figure = paper_figure(of, [cell for cell in cells(of, made) if cell.labels["participation"] == "often"])
-    points = {(row["line"], row["round"]): row["x"] for row in figure.spec["datasets"]["long"]}
+    figure = paper_curves(of, [cell for cell in cells(of, made) if cell.labels["participation"] == "often"])
+    points = {(row["line"], row["round"]): row["x"] for row in figure.data.to_dict("records")}
     assert sorted(points.values()) == [0, 0, 20, 40, 100, 200]
-    assert "Seconds are those of the simulated clock." in " ".join(figure.spec["title"]["text"])
+    assert "Seconds are those of the simulated clock." in " ".join(figure.to_dict()["title"]["text"])
     rounds = of.model_copy(update={"report": of.report.model_copy(update={"x": "round"})})
-    for by_round in (paper_figure(rounds, cells(of, made)), paper_figure(of, cells(of, made), "round")):
-        assert {row["x"] for row in by_round.spec["datasets"]["long"]} == {0, 10, 20}
+    for by_round in (paper_curves(rounds, cells(of, made)), paper_curves(of, cells(of, made), "round")):
+        assert {*by_round.data["x"]} == {0, 10, 20}

@@ -144,13 +144,13 @@
       for (const key in node) if (key !== "data" && key !== "datasets") walk(node[key], visit);
     }
   };
-  const theme = () => {
+  const theme = (space) => {
     const style = getComputedStyle(document.body);
     const [text, line] = [style.color, getComputedStyle(document.querySelector("footer")).borderTopColor];
     const words = { labelColor: text, titleColor: text, labelFontSize: 11, titleFontSize: 12, titleFontWeight: "normal" };
     return {
       background: "transparent", font: "system-ui, sans-serif", view: { stroke: null }, title: { color: text, fontSize: 12, subtitleFontSize: 11, subtitleColor: text },
-      axis: { ...words, gridColor: line, domainColor: line, tickColor: line }, legend: { ...words, orient: "bottom", columns: 3, labelLimit: 0 }, header: words,
+      axis: { ...words, gridColor: line, domainColor: line, tickColor: line }, legend: { ...words, orient: "bottom", columns: space < 600 ? 1 : 3, labelLimit: 0 },
     };
   };
   // A table by columns, its words as numbers of a list, becomes rows.
@@ -164,13 +164,12 @@
   class Plot {
     constructor(node) {
       this.node = node;
-      const { spec, data, over } = JSON.parse(node.querySelector("script").textContent);
+      const { spec, data } = JSON.parse(node.querySelector("script").textContent);
       node.querySelector(".told").textContent = [spec.title?.text ?? []].flat().join(" ");
       this.spec = JSON.stringify(spec);
       this.data = Object.fromEntries(Object.entries(data).map(([name, table]) => [name, unpack(table)]));
-      this.rows = this.data.long ?? Object.values(this.data)[0] ?? [];
-      this.rows.forEach((row, at) => (row.at = at));
-      this.over = over;
+      this.rows = Object.values(this.data)[0] ?? [];
+      this.costs = ["gradients", "floats", "seconds"].filter((name) => this.rows.some((row) => Number.isFinite(row[name])));
       this.state = {};
       this.names = [];
       const box = make("div", { className: "controls" });
@@ -189,7 +188,7 @@
       if (this.byRound) {
         const last = Math.max(...this.rows.map((row) => row.x));
         box.append(make("label", {}, "up to round ", this.input("cut", "number", { min: 1, max: last, placeholder: last })));
-        const pick = make("select", { oninput: () => this.set("over", pick.value) }, ...["round", ...Object.keys(over)].map((name) => make("option", { textContent: name })));
+        const pick = make("select", { oninput: () => this.set("over", pick.value) }, ...["round", ...this.costs].map((name) => make("option", { textContent: name })));
         if (pick.length > 1) box.append(make("label", {}, "over ", pick));
       }
       const lines = make("div", { className: "controls" });
@@ -231,7 +230,7 @@
     }
 
     table() {
-      const keys = Object.keys(this.rows[0] ?? {}).filter((key) => key !== "plot" && key !== "at").sort((a, b) => (b === "line") - (a === "line"));
+      const keys = Object.keys(this.rows[0] ?? {}).filter((key) => key !== "plot").sort((a, b) => (b === "line") - (a === "line"));
       const head = keys.map((key) => make("th", {}, make("button", { type: "button", textContent: key })));
       const body = this.rows.slice(0, 500).map((row) => make("tr", {}, ...keys.map((key) => make("td", { textContent: row[key] ?? "" }))));
       const grid = make("table", { className: "sortable" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
@@ -239,33 +238,51 @@
       return make("div", { className: "wide", tabIndex: 0 }, grid, make("p", { className: "caption", textContent: more }));
     }
 
+    // Widths that fill the page, equal in a column; and tooltips at the points of lines and at dots.
+    fit(views, columns, space) {
+      const shown = ["line", "row", "where", "x", "value", "printed", "measured", "sd", "seeds"].filter((name) => name in (this.rows[0] ?? {}));
+      const tooltip = shown.map((field) => ({ field, type: typeof this.rows[0][field] === "number" ? "quantitative" : "nominal" }));
+      const beside = views.map((view) => {
+        const parts = view.layer ?? [view];
+        const line = parts.find(({ mark, encoding }) => mark.type === "line" && encoding.y.field === "value");
+        if (line) view.layer.push({ mark: { type: "point", opacity: 0, size: 120 }, encoding: { x: line.encoding.x, y: line.encoding.y, tooltip } });
+        parts.forEach((part) => part.mark.type === "point" && !part.data && part.encoding.x?.field && (part.encoding.tooltip ??= tooltip));
+        const y = parts.map(({ encoding }) => encoding.y).find((one) => one?.type === "nominal");
+        if (!y || y.axis === null) return y ? 20 : 85;
+        const names = y.scale?.domain ?? this.rows.map((row) => row[y.field]);
+        const words = Math.min(60 + 6.5 * Math.max(...names.map((name) => name.length)), 0.5 * space);
+        y.axis.labelLimit = words - 50;
+        return words;
+      });
+      const column = (at) => Math.max(...beside.filter((_, other) => other % columns === at % columns));
+      const row = (of) => views.map((_, at) => at).filter((at) => Math.floor(at / columns) === of);
+      const factor = (of) => (space - row(of).reduce((sum, at) => sum + column(at), 20)) / row(of).reduce((sum, at) => sum + views[at].width, 0);
+      const least = Math.min(...[...Array(Math.ceil(views.length / columns)).keys()].filter((of) => row(of).length === Math.min(columns, views.length)).map(factor));
+      views.forEach((view) => (view.width = Math.max(100, Math.floor(Math.min(view.width * least, view.mark?.type === "rect" ? 480 : Infinity)))));
+    }
+
     draw() {
       const { log, cut, over } = this.state;
       const spec = JSON.parse(dark.matches ? this.spec.replaceAll('"#000000"', '"#f2f2f2"') : this.spec);
-      const along = this.over[over];
+      const along = this.costs.includes(over);
       const shown = (row) => (!this.names.length || row.line === undefined || this.drawn.has(row.line)) &&
         (!cut || row.x === undefined || row.x <= Number(cut)) && (!log || row.value === undefined || row.value > 0);
-      const changed = (row) => ({ ...row, ...(along && row.at !== undefined ? { x: along[row.at] } : {}), ...(log && row.low <= 0 ? { low: row.value } : {}) });
+      const changed = (row) => ({ ...row, ...(along && "x" in row ? { x: row[over] } : {}), ...(log && row.low <= 0 ? { low: row.value } : {}) });
       spec.datasets = Object.fromEntries(Object.entries(this.data).map(([name, rows]) => [name, rows.filter(shown).map(changed)]));
-      const columns = Math.max(1, Math.min(spec.columns, spec.concat.length, Math.floor(this.node.clientWidth / 300)));
+      const space = this.node.clientWidth;
+      const columns = Math.max(1, Math.min(spec.columns, spec.concat.length, Math.floor(space / 300)));
       spec.columns = columns;
       delete spec.background;
       delete spec.config; // the page's theme
       delete spec.title; // the caption stands in the page
-      delete spec.params; // the boxes stand for the legend
+      this.fit(spec.concat, columns, space);
       walk(spec, (one) => {
         const { x, y } = one.encoding ?? {};
         if (y?.type === "quantitative" && log !== undefined && log !== (y.scale?.type === "log")) y.scale = { type: log ? "log" : "linear", zero: false };
         if (x?.field === "x" && (cut || along)) x.scale = { zero: false };
         if (x?.field === "x" && along) x.title = over;
-        if (one !== spec && typeof one.width === "number") {
-          const words = one.layer?.some((part) => part.encoding?.y?.type === "nominal") ? 300 : 85;
-          const most = one.layer?.some((part) => part.mark?.type === "rect") ? 480 : Infinity;
-          one.width = Math.min(most, Math.max(180, Math.floor(this.node.clientWidth / columns) - words));
-        }
         for (const channel of Object.values(one.encoding ?? {})) {
           const { field, scale } = channel;
-          if (channel.condition?.param) Object.assign(channel, { value: channel.condition.value, condition: undefined });
           if (field !== "line" || !scale?.domain || !this.names.length) continue;
           if ("legend" in channel) channel.legend = null;
           const kept = scale.domain.map((name) => this.drawn.has(name));
@@ -274,8 +291,8 @@
         }
       });
       const view = this.node.querySelector(".view");
-      const renderer = spec.datasets.long?.length > 3000 ? "canvas" : "svg";
-      return vegaEmbed(view, spec, { actions: false, logLevel: 1, renderer, config: theme(), tooltip: { theme: dark.matches ? "dark" : "light" } })
+      const renderer = this.rows.length > 3000 ? "canvas" : "svg";
+      return vegaEmbed(view, spec, { actions: false, logLevel: 1, renderer, config: theme(space), tooltip: { theme: dark.matches ? "dark" : "light" } })
         .catch((error) => (view.textContent = `This figure cannot be drawn: ${error.message}`));
     }
   }

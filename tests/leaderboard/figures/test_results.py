@@ -9,11 +9,11 @@ from rollcall.benchmark.config.digest import nested
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.figures import results as curves
+from rollcall.leaderboard.figures.results import paper_curves, ranking_curves, subplots, variant_curves
 from rollcall.leaderboard.names import COLOURS, OWN, style
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.reported import Printed
-from rollcall.leaderboard.plots import curves
-from rollcall.leaderboard.plots.curves import paper_figure, ranking_figure, subplots, variants_figure
 from rollcall.leaderboard.ranking import rank
 from rollcall.leaderboard.runs import Run, unarchive
 from tests.support import results
@@ -32,31 +32,43 @@ def runs(*of, **options):
     return made
 
 
-def titles(figure):
-    """The titles of the views, in one line each."""
-    return [" ".join(view.get("title", {}).get("text", "")) for view in figure.spec["concat"]]
+def views(chart):
+    """The plots of a chart as a specification that Vega-Lite's schema allows."""
+    return chart.to_dict()["concat"]
 
 
-def lines(figure, plot=0, table="long"):
-    """Points (x, value) of each line of a view."""
-    made = {}
-    for row in figure.spec["datasets"].get(table, []):
-        if row["plot"] == plot:
-            made.setdefault(row["line"], []).append((row.get("x"), row["value"]))
-    return made
+def titles(chart):
+    """The titles of the plots, in one line each."""
+    return [" ".join(view["title"]["text"]) for view in views(chart)]
 
 
-def looks(figure, channel):
+def caption(chart):
+    return " ".join(chart.to_dict()["title"]["text"])
+
+
+def lines(chart, plot=0):
+    """Points (x, value) of each line of a plot."""
+    own = chart.data[chart.data["plot"] == plot]
+    return {line: list(zip(rows["x"], rows["value"], strict=True)) for line, rows in own.groupby("line", sort=False)}
+
+
+def of_paper(chart, plot=0):
+    """Printed numbers (line, x, value) of a plot; x is None for a final value."""
+    names = [layer["data"]["name"] for layer in views(chart)[plot]["layer"] if "name" in layer.get("data", {})]
+    data = chart.to_dict()["datasets"]
+    return [(row["line"], row["x"], row["value"]) for name in names for row in data[name]]
+
+
+def looks(chart, channel):
     """The scale of a channel by line."""
-    encodings = [layer["encoding"] for view in figure.spec["concat"] for layer in view["layer"]]
+    encodings = [layer["encoding"] for view in views(chart) for layer in view.get("layer", [view])]
     scale = next(one[channel]["scale"] for one in encodings if channel in one)
     return dict(zip(scale["domain"], scale["range"], strict=True))
 
 
-def y(figure, plot=0):
-    """The y channel of the lines of a view."""
-    layers = figure.spec["concat"][plot]["layer"]
-    return next(layer["encoding"]["y"] for layer in layers if layer.get("name", "").startswith("curve"))
+def y(chart, plot=0):
+    """The y channel of the lines of a plot."""
+    return next(layer["encoding"]["y"] for layer in views(chart)[plot]["layer"] if layer["mark"]["type"] == "line")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +126,7 @@ def test_metrics_that_were_not_measured_are_left_out_and_none_is_an_error():
 
 
 def own(method, seed, **settings):
-    """A run of the user with an accuracy of 0.1 until round 5 and then `end`; on validation data of 1 - `end`."""
+    """A run of the user with an accuracy of 0.1 until round 5 and then `end`."""
     end = settings.pop("end")
     return Run(
         {"algorithm": method, "seed": str(seed), "commit": "abc", "version": "1", "rollcall.seconds": "20"},
@@ -122,7 +134,6 @@ def own(method, seed, **settings):
         pd.DataFrame(
             {
                 "test/accuracy": [0.1, 0.1, end],
-                "validation/accuracy": [0.1, 0.1, 1 - end],
                 "cost/gradients": [0, 20 + 10 * seed, 40 + 20 * seed],
             },
             index=[0, 5, 10],
@@ -138,7 +149,7 @@ def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_
         for lr in ("0.5", "1")
         for seed in (0, 1)
     ]
-    figure = ranking_figure(rank(made, [Metric("test/accuracy")], last_rounds=1))
+    figure = ranking_curves(rank(made, [Metric("test/accuracy")], last_rounds=1))
     assert titles(figure) == ["Full", "Trace"]
     for plot in (0, 1):
         assert lines(figure, plot) == {
@@ -160,39 +171,29 @@ def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_
 def test_a_method_of_ones_own_does_not_change_the_look_of_the_others():
     without = [own(method, 0, end=0.5) for method in ("fedavg", "mifa")]
     figures = [
-        ranking_figure(rank(made, [Metric("test/accuracy")], last_rounds=1))
+        ranking_curves(rank(made, [Metric("test/accuracy")], last_rounds=1))
         for made in (without, [own("a.py:AAA", 0, end=0.9), *without])
     ]
-    for channel in ("color", "strokeDash", "shape"):
+    for channel in ("color", "strokeDash"):
         before, after = (looks(figure, channel) for figure in figures)
         assert {name: after[name] for name in before} == before
-
-
-def test_of_many_rows_the_best_by_validation_are_drawn_and_the_caption_says_so():
-    made = [own("fedavg", 0, end=0.3 + 0.01 * step, **{"local.lr": f"{step}"}) for step in range(30)]
-    figure = ranking_figure(rank(made, [Metric("test/accuracy")], last_rounds=1))
-    assert lines(figure) == {
-        "FedAvg": [(0, 10), (5, 10), (10, 30)]
-    }  # the lowest test accuracy has the highest validation accuracy
-    assert "best validation accuracy" in " ".join(figure.spec["title"]["text"])
-    few = ranking_figure(rank(made[:5], [Metric("test/accuracy")], last_rounds=1))
-    assert len(lines(few)) == 5
 
 
 @pytest.mark.parametrize(("over", "x"), [("gradients", 50), ("seconds", 20)])
 def test_a_curve_over_a_cost(over, x):
     made = [own("mifa", seed, end=0.5) for seed in (0, 1)]
     ranking = rank(made, [Metric("test/accuracy")], last_rounds=1)
-    assert lines(ranking_figure(ranking, over)) == {"MIFA": [(0, 10), (x / 2, 10), (x, 50)]}
-    caption = " ".join(ranking_figure(ranking, over).spec["title"]["text"])
-    assert ("Seconds are spread evenly over the rounds." in caption) == (over == "seconds")
+    assert lines(ranking_curves(ranking, over)) == {"MIFA": [(0, 10), (x / 2, 10), (x, 50)]}
+    assert ("Seconds are spread evenly over the rounds." in caption(ranking_curves(ranking, over))) == (
+        over == "seconds"
+    )
     with pytest.raises(SettingError, match=r"x: 'floats' is not allowed; no run has cost/floats_up"):
-        ranking_figure(ranking, "floats")
+        ranking_curves(ranking, "floats")
 
 
 def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column():
     found = cells(COMPARED, runs(COMPARED, ends))
-    figure = paper_figure(COMPARED, found)
+    figure = paper_curves(COMPARED, found)
     assert titles(figure) == ["often", "seldom"]
     assert list(lines(figure)) == ["FedAvg", "MIFA"]
     assert lines(figure)["MIFA"] == [(0, 0), (50, 0), (100, 80)]
@@ -200,31 +201,36 @@ def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column():
 
 
 def test_two_evaluations_are_dots_of_the_last_values_not_a_line():
-    figure = paper_figure(COMPARED, cells(COMPARED, results.runs(COMPARED, ends)))
+    figure = paper_curves(COMPARED, cells(COMPARED, results.runs(COMPARED, ends)))
     assert lines(figure) == {"FedAvg": [(100, 60)], "MIFA": [(100, 80)]}
-    assert [layer["mark"]["type"] for layer in figure.spec["concat"][0]["layer"]] == ["rule", "point"]
-    assert figure.spec["concat"][0]["layer"][1]["encoding"]["x"]["field"] == "value"
+    rule, point = views(figure)[0]["layer"]
+    assert (rule["mark"]["type"], rule["encoding"]["x"]["field"], rule["encoding"]["x2"]["field"]) == (
+        "rule",
+        "low",
+        "high",
+    )
+    assert (point["mark"]["type"], point["encoding"]["x"]["field"]) == ("point", "value")
 
 
 def test_a_stamp_says_that_runs_are_shorter_than_planned():
     made = runs(COMPARED, ends, rounds=30)
-    figure = paper_figure(COMPARED, cells(COMPARED, made))
-    assert {view["title"]["subtitle"] for view in figure.spec["concat"]} == {"30 of 100 rounds"}
+    figure = paper_curves(COMPARED, cells(COMPARED, made))
+    assert {view["title"]["subtitle"] for view in views(figure)} == {"30 of 100 rounds"}
     ranking = rank(made, [Metric("test/accuracy")], last_rounds=1, planned=100)
-    (view, *_) = ranking_figure(ranking).spec["concat"]
+    (view, *_) = views(ranking_curves(ranking))
     assert view["title"]["subtitle"] == "30 of 100 rounds"
-    whole = paper_figure(COMPARED, cells(COMPARED, runs(COMPARED, ends)))
-    assert {view["title"]["subtitle"] for view in whole.spec["concat"]} == {""}
+    whole = paper_curves(COMPARED, cells(COMPARED, runs(COMPARED, ends)))
+    assert {view["title"]["subtitle"] for view in views(whole)} == {""}
 
 
 def test_printed_numbers_are_rules_in_the_colour_of_the_line(monkeypatch):
     number = Printed({"participation": "often", "algorithm": "mifa"}, Metric("test/accuracy"), 0.75, 0.01)
     monkeypatch.setattr(curves, "printed", lambda experiment: [number])
-    figure = paper_figure(COMPARED, cells(COMPARED, runs(COMPARED, ends)))
-    assert figure.spec["datasets"]["printed"] == [{"plot": 0, "line": "MIFA", "value": 75, "sd": 1}]
-    (rule,) = [layer for layer in figure.spec["concat"][0]["layer"] if layer["mark"]["type"] == "rule"]
-    assert rule["encoding"]["color"]["scale"] == figure.spec["concat"][0]["layer"][0]["encoding"]["color"]["scale"]
-    assert "printed in the paper" in " ".join(figure.spec["title"]["text"])
+    figure = paper_curves(COMPARED, cells(COMPARED, runs(COMPARED, ends)))
+    assert of_paper(figure) == [("MIFA", None, 75)]
+    (rule,) = [layer for layer in views(figure)[0]["layer"] if layer["mark"]["type"] == "rule"]
+    assert rule["encoding"]["color"]["scale"] == views(figure)[0]["layer"][0]["encoding"]["color"]["scale"]
+    assert "printed in the paper" in caption(figure)
 
 
 def test_numbers_stated_for_a_round_are_points_in_the_colour_of_the_line():
@@ -237,9 +243,9 @@ def test_numbers_stated_for_a_round_are_points_in_the_colour_of_the_line():
     }
     stated = claim | {"of": {"algorithm": "mifa"}, "where": {"participation": "often"}, "printed": 0.75}
     made = experiment(claims=[stated, stated | {"at": None, "printed": 0.2}, claim | {"of": {"algorithm": "fedavg"}}])
-    figure = paper_figure(made, cells(made, runs(made, ends)))
-    assert lines(figure, 0, "stated") == {"often, MIFA": [(10, 75)]}
-    assert "Diamonds: released code." in " ".join(figure.spec["title"]["text"])
+    figure = paper_curves(made, cells(made, runs(made, ends)))
+    assert of_paper(figure) == [("often, MIFA", 10, 75)]
+    assert "Diamonds: released code." in caption(figure)
 
 
 def test_rounds_printed_for_a_value_are_points_on_the_curve_that_reaches_it(monkeypatch):
@@ -251,9 +257,9 @@ def test_rounds_printed_for_a_value_are_points_on_the_curve_that_reaches_it(monk
     made += [Printed({"algorithm": "fedavg"}, metrics[0], at, None) for at in (101.0, float("inf"))]
     monkeypatch.setattr(curves, "printed", lambda experiment: made)
     compared = COMPARED.only({"participation": ["often"]})
-    figure = paper_figure(compared, cells(compared, runs(compared, ends)))
-    assert lines(figure, 0, "stated") == {"MIFA": [(50, 30), (50, 40)]}
-    assert "Diamonds: printed." in " ".join(figure.spec["title"]["text"])
+    figure = paper_curves(compared, cells(compared, runs(compared, ends)))
+    assert of_paper(figure) == [("MIFA", 50, 30), ("MIFA", 50, 40)]
+    assert "Diamonds: printed." in caption(figure)
 
 
 def test_another_model_of_a_method_has_a_line_beside_the_evaluated_one(monkeypatch):
@@ -267,12 +273,12 @@ def test_another_model_of_a_method_has_a_line_beside_the_evaluated_one(monkeypat
     ]  # fmt: skip
     number = Printed({"algorithm": "mifa"}, Metric("test/accuracy"), 0.75, None)
     monkeypatch.setattr(curves, "printed", lambda experiment: [number])
-    figure = paper_figure(made, cells(made, ran))
+    figure = paper_curves(made, cells(made, ran))
     assert {name: points[-1][1] for name, points in lines(figure).items()} == pytest.approx(
         {"FedAvg": 70, "MIFA": 70, "MIFA (server)": 40}
     )
-    assert len(figure.spec["concat"]) == 1
-    assert [row["line"] for row in figure.spec["datasets"]["printed"]] == ["MIFA"]
+    assert len(views(figure)) == 1
+    assert of_paper(figure) == [("MIFA", None, 75)]
 
 
 def test_variants_stand_side_by_side():
@@ -283,7 +289,7 @@ def test_variants_stand_side_by_side():
     made = experiment(variants=variants).only({"participation": ["often"]})
     endings = {"raw": lambda labels, seed: 0.5, "slow": lambda labels, seed: 0.7}
     ran = {name: cells(made.as_(name), runs(made.as_(name), ending)) for name, ending in endings.items()}
-    figure = variants_figure(made, ran)
+    figure = variant_curves(made, ran)
     assert titles(figure) == ["raw", "slow"]
     assert [lines(figure, plot)["MIFA"][-1] for plot in (0, 1)] == [(100, 50), (100, 70)]
 
@@ -293,7 +299,7 @@ def test_a_figure_over_an_axis_has_no_costs():
         grid={"seed": [0], "local.lr": [0.1, 0.2]}, report={"metrics": {"test/loss": "min"}, "x": "local.lr"}
     )
     with pytest.raises(SettingError, match=r"x: 'seconds' is not allowed; this figure runs over local.lr"):
-        paper_figure(axis, cells(axis, runs(axis, lambda labels, seed: 0.5, metric="test/loss")), "seconds")
+        paper_curves(axis, cells(axis, runs(axis, lambda labels, seed: 0.5, metric="test/loss")), "seconds")
 
 
 def test_figures_over_an_axis():
@@ -304,15 +310,15 @@ def test_figures_over_an_axis():
     made = runs(axis, lambda labels, seed: float(labels["local.lr"]) + seed)
     for run in made:
         run.history["test/loss"] = run.history["test/accuracy"]
-    figure = paper_figure(axis, cells(axis, made))
+    figure = paper_curves(axis, cells(axis, made))
     assert lines(figure) == {name: [(0.1, 0.6), (0.2, 0.7), (0.4, 0.9)] for name in ("FedAvg", "MIFA")}
 
 
 def test_labels_that_are_no_numbers_are_at_equal_distances_in_the_order_of_the_file():
     axis = experiment(report={"metrics": {"test/accuracy": "max"}, "x": "participation"})
-    figure = paper_figure(axis, cells(axis, runs(axis, ends)))
+    figure = paper_curves(axis, cells(axis, runs(axis, ends)))
     assert lines(figure) == {"FedAvg": [(0, 60), (1, 60)], "MIFA": [(0, 80), (1, 80)]}
-    x = next(layer["encoding"]["x"] for layer in figure.spec["concat"][0]["layer"])
+    x = next(layer["encoding"]["x"] for layer in views(figure)[0]["layer"])
     assert x["axis"]["values"] == [0, 1]
     assert x["axis"]["labelExpr"] == '["often", "seldom"][datum.value]'
 
@@ -325,20 +331,20 @@ def test_a_metric_against_others_has_a_plot_for_each_and_a_point_for_each_cell()
         if run.settings["algorithm"] == "mifa" and "0.1" in run.settings["participation.probability"]:
             continue  # no losses of this cell were measured
         run.history["test/loss"], run.history["train/loss"] = run.history["test/accuracy"] * 2, 0.25
-    figure = paper_figure(made, cells(made, ran))
+    figure = paper_curves(made, cells(made, ran))
     assert lines(figure, 0) == {"FedAvg": [(1.2, 60), (1.2, 60)], "MIFA": [(1.6, 80)]}
     assert lines(figure, 1) == {"FedAvg": [(0.25, 60), (0.25, 60)], "MIFA": [(0.25, 80)]}
-    assert [view["layer"][0]["encoding"]["x"]["title"] for view in figure.spec["concat"]] == ["test loss", "train loss"]
+    assert [view["encoding"]["x"]["title"] for view in views(figure)] == ["test loss", "train loss"]
     assert looks(figure, "color")["MIFA"] == style("mifa").colour
-    assert {row["where"] for row in figure.spec["datasets"]["long"]} == {"often", "seldom"}
+    assert {*figure.data["where"]} == {"often", "seldom"}
     with pytest.raises(SettingError, match=r"x: 'seconds' is not allowed; this figure runs over test/loss"):
-        paper_figure(made, cells(made, ran), "seconds")
+        paper_curves(made, cells(made, ran), "seconds")
     with pytest.raises(SettingError, match="metric: 'test/accuracy' was measured in no run"):
-        paper_figure(made, cells(made, runs(made, ends)))
+        paper_curves(made, cells(made, runs(made, ends)))
 
 
 def drawn(experiment, cells):
-    figure = paper_figure(experiment, cells)
+    figure = paper_curves(experiment, cells)
     return [(title, list(lines(figure, plot))) for plot, title in enumerate(titles(figure))]
 
 
@@ -369,31 +375,28 @@ def test_metrics_may_have_pictures_of_their_own():
     made = runs(two, lambda labels, seed: 0.0 if labels["algorithm"] == "fedavg" else 0.5)  # fedavg's stays at 0
     for run in made:
         run.history["test/other"] = [1.0, 1.0, 0.0]
-    figure = paper_figure(two, cells(two, made))
+    figure = paper_curves(two, cells(two, made))
     assert len(lines(figure, 0)) == 4
     assert y(figure)["title"] == "test accuracy %"
-    (blocks,) = figure.spec["concat"][1]["layer"]  # only ever on or off: a row for each
-    assert {(one["line"], one["start"], one["end"]) for one in blocks["data"]["values"]} == {
-        (f"{where}, {name}", 0, 100) for where in ("often", "seldom") for name in ("FedAvg", "MIFA")
-    }
+    (marks,) = views(figure)[1]["layer"]  # only ever on or off: a row for each line, with marks where it is on
+    assert (marks["mark"]["type"], marks["transform"]) == ("tick", [{"filter": "datum.value > 0"}])
+    assert marks["encoding"]["y"]["scale"]["domain"] == list(lines(figure, 1))
     nothing = two.model_copy(update={"report": two.report.model_copy(update={"drawn": (Metric("train/none"),)})})
     with pytest.raises(SettingError, match=r"metric: 'train/none' was measured in no run of paper/fig"):
-        paper_figure(nothing, cells(nothing, made))
+        paper_curves(nothing, cells(nothing, made))
 
 
 def test_figures_over_decades():
     decades = experiment(report={"metrics": {"test/accuracy": "min"}, "columns": ["participation"], "log": ["y"]})
     values = {"fedavg": [2.0, 10.0**6, 10.0**6], "mifa": [1.0, 1e-4, 1e-4]}
     found = cells(decades, runs(decades, lambda labels, seed: [v * 10**seed for v in values[labels["algorithm"]]]))
-    figure = paper_figure(decades, found)
+    figure = paper_curves(decades, found)
     # Seeds a decade apart: the middle one is the mean of the logarithms, and the band a decade wide on both sides.
     assert {name: [value for _, value in points] for name, points in lines(figure).items()} == {
         "FedAvg": pytest.approx([2000.0, 10.0**9, 10.0**9]),
         "MIFA": pytest.approx([1000.0, 0.1, 0.1]),
     }
-    (band,) = [
-        row for row in figure.spec["datasets"]["long"] if (row["plot"], row["line"], row["x"]) == (0, "MIFA", 10)
-    ]
+    (band,) = figure.data.query("plot == 0 and line == 'MIFA' and x == 10").to_dict("records")
     assert (band["low"], band["high"]) == pytest.approx((1e-2, 1.0))
     assert y(figure)["scale"]["type"] == "log"
     assert y(figure)["scale"]["domain"][1] == pytest.approx(2000e3)  # what diverges leaves the picture
@@ -401,9 +404,9 @@ def test_figures_over_decades():
         replace(run, tags=run.tags | {"rollcall.diverged": "1"}) if run.settings["algorithm"] == "mifa" else run
         for run in runs(decades, lambda labels, seed: [2.0, 1.0])
     ]
-    figure = paper_figure(decades, cells(decades, diverged))
+    figure = paper_curves(decades, cells(decades, diverged))
     assert list(lines(figure)) == ["FedAvg"]
-    assert "Without runs that diverged: MIFA." in " ".join(figure.spec["title"]["text"])
+    assert "Without runs that diverged: MIFA." in caption(figure)
 
 
 def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
@@ -411,7 +414,7 @@ def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
     for run in made:
         if run.tags["seed"] == "0":
             run.history.loc[5] = run.history.iloc[-1]
-    assert [x for x, _ in lines(paper_figure(COMPARED, cells(COMPARED, made)))["FedAvg"]] == [0, 50, 100]
+    assert [x for x, _ in lines(paper_curves(COMPARED, cells(COMPARED, made)))["FedAvg"]] == [0, 50, 100]
     own = [
         Run(
             {"algorithm": "fedavg", "seed": str(seed), "commit": "abc", "version": "1"},
@@ -420,7 +423,7 @@ def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
         )
         for seed, values in {0: [0.0, 0.5, 0.5, 1.0], 1: [0.0, None, 0.5, 2.0]}.items()
     ]
-    assert lines(ranking_figure(rank(own, [Metric("test/loss", "min")], last_rounds=1)))["FedAvg"] == [
+    assert lines(ranking_curves(rank(own, [Metric("test/loss", "min")], last_rounds=1)))["FedAvg"] == [
         (0, 0),
         (7, 0.5),
         (10, 1.5),

@@ -1,0 +1,66 @@
+"""Figures of participation models show the rounds, probabilities and correlations that they were given."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rollcall.leaderboard.figures import autocorrelation, coupling, uplinks
+
+MASK = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 0]], dtype=bool)
+
+
+def data(chart):
+    """The rows of the blocks, of the probabilities and of the rounds."""
+    on, p, counts = (view.data for view in chart.concat)
+    return on, p, counts
+
+
+def test_active_rounds_from_the_most_available_client_to_the_rarest():
+    chart = uplinks(MASK, None)
+    on, p, counts = data(chart)
+    blocks = [(row.client, row.start, row.end) for row in on.itertuples()]
+    assert blocks == [("0", 0, 2), ("0", 3, 4), ("1", 2, 4), ("2", 1, 2)]
+    assert list(zip(p["client"], p["value"], strict=True)) == [("0", 0.75), ("1", 0.5), ("2", 0.25)]
+    assert list(counts["active"]) == [1, 2, 1, 2]
+    assert "All 3 clients" in chart.description
+    roll, _, below = chart.to_dict()["concat"]
+    assert roll["layer"][0]["encoding"]["y"]["scale"]["domain"] == ["0", "1", "2"]
+    assert len(below["layer"]) == 1  # no curve of an expectation that is not known
+    ends = [view["layer"][0]["encoding"]["x"]["scale"]["domain"] for view in (roll, below)]
+    assert ends == [[0, 4], [0, 4]]
+    assert roll["width"] == below["width"]  # one axis of rounds for both
+
+
+def test_probabilities_decide_the_order_and_are_shown_with_their_range():
+    p = np.array([[0.1, 0.2, 0.9]] * 4) + np.array([[0.0], [0.1], [0.0], [0.05]])
+    _, shown, counts = data(uplinks(MASK, p))
+    assert list(shown["client"]) == ["2", "1", "0"]
+    assert shown.iloc[1, 1:].to_list() == pytest.approx([0.2375, 0.2, 0.3])
+    assert list(counts["expected"]) == pytest.approx([1.2, 1.5, 1.2, 1.35])
+
+
+def test_of_many_clients_some_are_shown_over_the_whole_range_and_the_figure_says_so():
+    p = np.linspace(0.01, 0.99, 1000)
+    chart = uplinks(np.random.default_rng(0).random((20, 1000)) < p, np.broadcast_to(p, (20, 1000)))
+    shown = data(chart)[1]["value"].to_numpy()
+    assert (len(shown), shown[0], shown[-1]) == (60, pytest.approx(0.99), pytest.approx(0.01))
+    assert np.diff(shown) == pytest.approx(-0.98 / 59, abs=1e-3)
+    assert "60 of 1,000 clients" in " ".join(chart.to_dict()["title"]["text"])
+
+
+def test_the_stated_autocorrelation_is_the_mean_of_the_clients_powers():
+    """Not the power of their mean: (0.9^2 + 0.1^2) / 2 = 0.41 at lag 2, where 0.5^2 is 0.25."""
+    mask = np.array([[1, 0], [1, 1], [0, 0], [0, 1]], dtype=bool)
+    rows = autocorrelation(np.tile(mask, (8, 1)), SimpleNamespace(correlation=np.array([0.9, 0.1]))).data
+    values = rows.set_index(["line", "x"])["value"]
+    assert [values["stated", lag] for lag in (0, 1, 2)] == pytest.approx([1, 0.5, 0.41])
+    # Client 1 is on for two rounds and off for two: 0 at lag 1. Client 2 changes in every round: -1. Both near the end.
+    assert [values["measured", lag] for lag in (0, 1, 2)] == pytest.approx([1, -0.5, 0], abs=0.05)
+
+
+def test_coupled_clients_have_a_square_of_one_and_a_client_that_never_changes_has_none():
+    mask = np.array([[1, 1, 0, 1], [0, 0, 1, 1], [1, 1, 0, 1], [0, 0, 1, 1]], dtype=bool)
+    squares = coupling(mask).data
+    assert {*squares["correlation"]} == {1, -1}
+    assert len(squares) == 6  # the pairs of the three clients that change, both ways

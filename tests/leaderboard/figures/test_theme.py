@@ -1,0 +1,94 @@
+"""A figure as a specification and as a file."""
+
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import altair as alt
+import pandas as pd
+import pytest
+
+from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard.figures import ranking_curves, save
+from rollcall.leaderboard.figures.theme import axis, room, stretches
+from rollcall.leaderboard.ranking import rank
+from rollcall.leaderboard.runs import Run
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def chart():
+    made = [
+        Run(
+            {"algorithm": method, "seed": str(seed), "commit": "abc", "version": "1"},
+            {"algorithm": method, "seed": str(seed), "rounds": 20},
+            pd.DataFrame({"test/accuracy": [0.1, 0.4 + seed / 10, 0.5]}, index=[0, 10, 20]),
+        )
+        for method in ("mifa", "a.py:<script>", "fedavg")
+        for seed in (0, 1)
+    ]
+    return ranking_curves(rank(made, [Metric("test/accuracy")], last_rounds=1))
+
+
+def test_svg_has_real_text_a_title_and_a_description(chart, tmp_path):
+    save(chart, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    root = ElementTree.fromstring(text)
+    assert root.get("role") == "img"
+    title, description = root[0], root[1]
+    assert (title.tag, title.text) == (f"{SVG}title", "test accuracy % against round")
+    assert (description.tag, description.text) == (f"{SVG}desc", "Lines: MIFA; <script>; FedAvg.")
+    texts = {text.text for text in root.iter(f"{SVG}text")}
+    assert {"MIFA", "FedAvg", "<script>", "round", "test accuracy %"} <= texts
+    assert min(float(size) for size in re.findall(r'font-size="([\d.]+)px"', text)) >= 11
+    assert 'rect[fill="white"] {fill: none}' in text  # on a dark page
+    assert f'<rect width="{root.get("width")}" height="{root.get("height")}" fill="white"' in text
+
+
+def test_the_endings_decide_the_formats_and_an_equal_chart_is_not_drawn_again(chart, tmp_path):
+    files = {ending: tmp_path / "new" / f"a.{ending}" for ending in ("svg", "pdf", "png")}
+    save(chart, *files.values())
+    starts = {"svg": b"<svg", "pdf": b"%PDF", "png": b"\x89PNG"}
+    assert all(file.read_bytes().startswith(starts[ending]) for ending, file in files.items())
+    files["pdf"].write_bytes(b"kept")
+    save(chart, *files.values())
+    assert files["pdf"].read_bytes() == b"kept"
+    save(chart.properties(columns=1), *files.values())
+    assert files["pdf"].read_bytes().startswith(b"%PDF")
+
+
+def test_a_row_of_the_data_has_the_mean_its_spread_and_the_seeds(chart):
+    (row,) = chart.data.query("line == 'MIFA' and x == 10").to_dict("records")
+    assert (row["value"], row["seeds"]) == (pytest.approx(45), 2)
+    sd = 100 * 0.1 / 2**0.5
+    assert (row["sd"], row["low"], row["high"]) == pytest.approx((sd, 45 - sd, 45 + sd))
+
+
+@pytest.mark.parametrize(("domain", "format"), [((1, 10.0**6), "~e"), ((2, 500), "~g")])  # 1e+6, but no 4e+2
+def test_labels_of_a_logarithmic_axis(domain, format):
+    made = axis(alt.Y, "value", "loss", domain, log=True).to_dict()
+    assert made["scale"] == {"type": "log", "zero": False, "domain": list(domain), "nice": False}
+    assert made["axis"] == {"format": format, "tickCount": 6}
+
+
+def test_room_at_the_ends_of_an_axis():
+    assert room([0.0, 100.0]) == (-3.0, 103.0)
+    assert room([5.0]) == (4.5, 5.5)
+    assert room([]) == (-0.03, 1.03)
+    low, high = room([0.0, 1e-3, 1.0, float("nan")], log=True)  # 0 has no logarithm
+    assert 0.8e-3 < low < 1e-3 < 1.0 < high < 1.2
+
+
+def test_stretches():
+    assert stretches(pd.Series([1, 1, 0, 1], dtype=bool).to_numpy()) == [(0, 2), (3, 4)]
+    assert stretches(pd.Series([0, 0], dtype=bool).to_numpy()) == []
+
+
+def test_commands_that_draw_nothing_do_not_load_altair():
+    code = (
+        "import sys, rollcall.cli.app, rollcall.leaderboard.boards, rollcall.leaderboard.paper.reproduction;"
+        "sys.exit(len({'altair', 'matplotlib', 'vl_convert'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
