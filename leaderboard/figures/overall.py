@@ -1,5 +1,7 @@
 """The figure of methods over many conditions: mean ranks and performance profiles."""
 
+from typing import Any
+
 import altair as alt
 import numpy as np
 import pandas as pd
@@ -16,7 +18,7 @@ POINTS = 61
 def overall_chart(over: Overall) -> alt.ConcatChart:
     """Mean ranks, bars over methods that are not told apart; and performance profiles where values may be pooled."""
     metric, names = over.blocks[0][1], [method_name(method) for method in over.ranks]
-    views = [_ranks(over, names)]
+    views: list[Any] = [_ranks(over, names)]
     scores = np.concatenate(over.tasks(*over.ranks)) if over.one_scale else np.empty(0)
     ends = scores[np.isfinite(scores)]
     if len(ends):
@@ -39,10 +41,10 @@ def overall_chart(over: Overall) -> alt.ConcatChart:
     return theme.grid(views, f"{text}. Not told apart: {sets}.", columns=1, caption=caption)
 
 
-def _ranks(over: Overall, names: list[str]) -> alt.LayerChart:
+def _ranks(over: Overall, names: list[str]) -> Any:
     """A row for each method with its mean rank, the best first; below them the bars, as in Demsar (2006)."""
     ranks, width = list(over.ranks.values()), over.test[1]
-    points = [{"row": f"{name} ({rank:.2f})", "rank": rank} for name, rank in zip(names, ranks, strict=True)]
+    points: list[dict[str, Any]] = [{"row": f"{name} ({rank:.2f})", "rank": rank} for name, rank in zip(names, ranks, strict=True)]
     joined = [one for one in over.alike if len(one) > 1]
     bars = [{"row": " " * (at + 1), "rank": ranks[one[0]], "end": ranks[one[-1]]} for at, one in enumerate(joined)]
     title = f"mean rank; critical difference {width:.2f}"

@@ -41,7 +41,7 @@ def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"]
     ranges = theme.intervals(theme.axis(alt.X, "value", said, (0, 1), tickCount=3), rows.axis(None), data,
                              color=alt.value(theme.VERMILION))  # fmt: skip
     x = theme.axis(alt.X, "round", "round", (0, T))
-    y = theme.axis(alt.Y, "active", "active clients", (0, float(counts[["active", "expected"]].max(axis=None))))
+    y = theme.axis(alt.Y, "active", "active clients", (0, float(counts[["active", "expected"]].to_numpy().max())))
     active = alt.Chart().mark_line(interpolate="step-after", color=theme.BLUE, strokeWidth=1.5).encode(x, y)
     expected = alt.Chart().mark_line(color=theme.VERMILION, strokeWidth=1.5).encode(x, theme.of("expected", y))
     below = [active, *([expected] if probability is not None else [])]

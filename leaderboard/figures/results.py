@@ -271,7 +271,7 @@ def _drawn(
             x = _x_axis(shared, title, report, by_round[number], one.ticks)
             y = _y_axis(shared, stated, one.metric, report)
             if number != beside[0]:
-                y.title = None
+                y = y.title(None)
             few = own.groupby("line").size().max() < FEW_POINTS
             layers = theme.lines(looks, x, y, bands=several, points=few)
             view = alt.layer(*layers, *_marks(numbers[number], x, y, looks))
@@ -436,7 +436,7 @@ def _printed(experiment: PaperExperiment | None, subplot: Subplot) -> pd.DataFra
 def _band(curve: pd.DataFrame, logarithmic: bool) -> pd.DataFrame:
     """The mean, and one standard deviation below and above it; of logarithms if asked and all values have one."""
     if logarithmic and (curve.min() > 0).all():
-        return np.exp(_band(np.log(curve), logarithmic=False))
+        return _band(curve.map(np.log), logarithmic=False).map(np.exp)
     mean, sd = curve.mean(axis=1), curve.std(axis=1, ddof=1).fillna(0.0)
     return pd.DataFrame({"value": mean, "low": mean - sd, "high": mean + sd})
 
