@@ -44,7 +44,9 @@ def overall_chart(over: Overall) -> alt.ConcatChart:
 def _ranks(over: Overall, names: list[str]) -> Any:
     """A row for each method with its mean rank, the best first; below them the bars, as in Demsar (2006)."""
     ranks, width = list(over.ranks.values()), over.test[1]
-    points: list[dict[str, Any]] = [{"row": f"{name} ({rank:.2f})", "rank": rank} for name, rank in zip(names, ranks, strict=True)]
+    points: list[dict[str, Any]] = [
+        {"row": f"{name} ({rank:.2f})", "rank": rank} for name, rank in zip(names, ranks, strict=True)
+    ]
     joined = [one for one in over.alike if len(one) > 1]
     bars = [{"row": " " * (at + 1), "rank": ranks[one[0]], "end": ranks[one[-1]]} for at, one in enumerate(joined)]
     title = f"mean rank; critical difference {width:.2f}"

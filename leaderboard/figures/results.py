@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -69,7 +69,7 @@ class Subplot:
 
 
 def curves(
-    experiment: str, store: Path | str | None = "runs", only: Mapping[str, Sequence[Any]] | None = None, x: str = ""
+    experiment: str, store: Path | str | None = "runs", only: Mapping[str, list[Any]] | None = None, x: str = ""
 ) -> alt.ConcatChart:
     """The curves of an experiment, as `rollcall leaderboard` draws them.
 
@@ -106,7 +106,7 @@ def ranking_curves(ranking: Ranking, over: str = "", also: Collection[str] = ())
         for group in ranking.groups
     ]
     values = np.concatenate([_by_round([cell], metric).mean(axis=1) for cell in ranking.cells])
-    log = ("y",) if len(values) and 0 < DECADES * values.min() < values.max() else ()
+    log: tuple[Literal["y"], ...] = ("y",) if len(values) and 0 < DECADES * values.min() < values.max() else ()
     return _drawn(made, Report(log=log), over, also=also)
 
 
@@ -255,7 +255,8 @@ def _drawn(
         beside = [
             index for index, key in enumerate(keys) if (key, index // columns) == (keys[number], number // columns)
         ]
-        title, size = COSTS[OVER[over]] if over else one.x, height
+        title = COSTS[OVER[over]] if over else one.x
+        size: Any = height
         if dots[number] is not None:
             ends = theme.room(own[["low", "high"]].to_numpy().ravel())
             x, size = theme.axis(alt.X, "value", one.metric.head, ends, tickCount=5), alt.Step(16)

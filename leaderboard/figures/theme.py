@@ -85,11 +85,12 @@ def rows_axis(field: str = "line", title: str | None = None, **options: Any) -> 
 
 def by_line(channel: str, looks: Mapping[str, Style]) -> Any:
     """The channel `color`, `strokeDash` or `shape` of each line, with a legend if there are several."""
-    kind, values = {
+    channels: dict[str, tuple[Any, list[Any]]] = {
         "color": (alt.Color, [one.colour for one in looks.values()]),
         "strokeDash": (alt.StrokeDash, [list(one.dash) for one in looks.values()]),
         "shape": (alt.Shape, [one.shape for one in looks.values()]),
-    }[channel]
+    }
+    kind, values = channels[channel]
     scale = alt.Scale(domain=[*looks], range=values)
     return kind("line:N", scale=scale, legend=alt.Undefined if len(looks) > 1 else None)
 
@@ -142,8 +143,9 @@ def grid(
     """
     if isinstance(data, pd.DataFrame):
         numbers = data.select_dtypes(float)
-        power = 10.0 ** (5 - np.floor(np.log10(numbers.abs().mask(numbers == 0, 1.0))))
-        data = data.assign(**(numbers * power).round() / power)
+        power = 10.0 ** (5 - np.floor(np.log10(numbers.abs().mask(numbers == 0, 1.0).to_numpy())))
+        data = data.copy()
+        data[numbers.columns] = (numbers * power).round() / power
     made = alt.concat(*views, columns=columns, data=data).properties(description=alt_text)
     if caption:
         text = textwrap.wrap(caption, 40 * min(columns, len(views)) + 30)
@@ -190,7 +192,7 @@ def save(chart: alt.ConcatChart, *files: Path) -> None:
     import vl_convert  # starts a JavaScript engine
 
     spec = json.dumps(chart.to_dict(validate=False))
-    key = f"<!-- {sha256(f'{spec} {vl_convert.__version__}'.encode()).hexdigest()[:16]} -->"
+    key = f"<!-- {sha256(spec.encode()).hexdigest()[:16]} -->"
     drawings = [file for file in files if file.suffix.lower() == ".svg" and file.is_file()]
     if any(key in file.read_text("utf-8")[:1000] for file in drawings) and all(file.is_file() for file in files):
         return
