@@ -6,82 +6,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-import torch
 import typecheck  # before the modules that it watches
 from filelock import FileLock
 
-from rollcall.benchmark.sweep import mlflow_copy
-
-FULL = (
-    "algorithms/test_limits.py",
-    "cli/test_ends.py",
-    "cli/test_run.py::test_ray_and_inline",
-    "cli/test_run.py::test_without_ray_and_mlflow",
-    "cli/test_store.py::test_stale_and_failed",
-    "cli/test_tune.py::test_ray",
-    "benchmark/conformance/test_conformance.py::test_a_broken",
-    "benchmark/conformance/test_conformance.py::test_registered",
-    "benchmark/conformance/test_other_kinds.py",
-    "benchmark/engines/test_vectorised.py::test_engines_learn",
-    "benchmark/federation/test_host_process.py",
-    "benchmark/federation/test_resuming.py::test_ctrl_c",
-    "benchmark/federation/test_resuming.py::test_the_command_line",
-    "benchmark/search/test_search.py::test_a_killed",
-    "benchmark/sweep/test_mlflow.py::test_a_server_is_stopped",
-    "benchmark/sweep/test_mlflow.py::test_two_processes",
-    "benchmark/sweep/test_ray_executor.py",
-    "benchmark/test_every_experiment.py",
-    "benchmark/test_mistakes.py",
-    "benchmark/test_timing.py",
-    "docs/test_tutorial_own.py",
-    "leaderboard/paper/test_reported.py::test_printed_numbers_belong",
-    "leaderboard/paper/test_reproduction.py::test_the",
-    "leaderboard/paper/test_statements.py",
-    "leaderboard/site/test_browser.py",
-    "participation/test_laws.py::test_markov_varying",
-    "tasks/test_every_task.py::test_cifar10",
-)
-"""The beginnings of the names of tests that `make test` leaves out: kills, Ray but one start, servers, every experiment,
-and checks of all methods, of which `make test` has three. `make test-all` runs them all."""
-
-
-FAULTS = (
-    "cli/test_ends.py",
-    "cli/test_store.py::test_a_command_that_reads",
-    "benchmark/config/test_text.py::test_a_hostile",
-    "benchmark/federation/test_damage.py",
-    "benchmark/federation/test_divergence.py",
-    "benchmark/federation/test_resuming.py::test_a_second_signal",
-    "benchmark/federation/test_resuming.py::test_a_signal",
-    "benchmark/federation/test_resuming.py::test_a_stopped",
-    "benchmark/federation/test_resuming.py::test_ctrl_c",
-    "benchmark/federation/test_trained.py::test_a_run_is_loaded",
-    "benchmark/federation/test_trained.py::test_code",
-    "benchmark/federation/test_trained.py::test_foreign",
-    "benchmark/search/test_search.py::test_a_killed",
-    "benchmark/sweep/test_mlflow.py::test_a_server_is_stopped",
-    "benchmark/sweep/test_mlflow.py::test_two_processes",
-    "benchmark/sweep/test_ray_executor.py",
-    "cli/test_leaderboard.py::test_a_link",
-    "cli/test_leaderboard.py::test_a_table_is_printed",
-    "leaderboard/test_render.py::test_a_hostile",
-)
-"""The beginnings of the names of tests that kill, fill a disk, damage, alter or attack; `make faults` runs them."""
+# Before torch is imported: the models are tiny, and more threads only make them slower.
+os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def pytest_collection_modifyitems(items):
-    for item in items:
-        for mark, names in {"full": FULL, "fault": FAULTS}.items():
-            if item.nodeid.removeprefix("tests/").startswith(names):
-                item.add_marker(mark)
     # Side by side: so one of the parallel processes runs them all, and no other waits for Ray.
     items.sort(key=lambda item: "one_ray" not in item.fixturenames)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _one_thread():
-    # The models are tiny: more threads only make them slower.
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -119,6 +53,8 @@ def _memory():
 @pytest.fixture(autouse=True, scope="session")
 def _database(tmp_path_factory):
     # MLflow takes seconds to create its tables: new databases of this process are copies of one with empty tables.
+    from rollcall.benchmark.sweep import mlflow_copy
+
     empty = tmp_path_factory.getbasetemp().parent / f"mlflow-{version('mlflow')}.db"
     connect = mlflow_copy.connect
 

@@ -8,6 +8,8 @@ from rollcall.algorithms import ALGORITHMS, Round
 from rollcall.benchmark.conformance.subject import Quadratics
 from rollcall.participation import MODELS, Population
 
+pytestmark = pytest.mark.full
+
 DRAW = np.random.default_rng(3)
 U, H = DRAW.normal(size=(4, 3)), DRAW.uniform(0.5, 1.5, 4)
 OPTIMUM = H @ U / H.sum()

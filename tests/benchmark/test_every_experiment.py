@@ -20,6 +20,8 @@ from rollcall.participation import recording
 from rollcall.tasks import Batches, datasets
 from rollcall.tasks.base import ClientData
 
+pytestmark = pytest.mark.full
+
 LINEAR = read("model", "linear")
 
 SIZES = {

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from command import TINY
 
+pytestmark = pytest.mark.full
+
 METHOD = """from rollcall.algorithms import FedAvg, Memoryless
 import torch
 

@@ -9,6 +9,8 @@ from rollcall import SettingError
 from rollcall.benchmark import timing as bench
 from rollcall.benchmark.timing import WORKS, Case, Federated, grid, measure, seconds_per_round
 
+pytestmark = pytest.mark.full
+
 COSTS = ["ms_per_client_round", "reference_ms_per_client_round"]
 FIELDS = {"task", "engine", "device", "clients", "active", "steps", "batch", "peak_memory_mb", "threads"}
 FIELDS |= {"device_name"} | {f"{cost}{end}" for cost in COSTS for end in ("", "_min", "_max")}

@@ -9,6 +9,8 @@ from command import TINY, rollcall, write
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep.mlflow_copy import Mirror
 
+pytestmark = [pytest.mark.full, pytest.mark.fault]
+
 METHOD = """
 import os
 from rollcall.algorithms.fedavg import FedAvg

@@ -88,6 +88,7 @@ def test_a_variant_has_a_table_of_its_own(file, capsys):
     assert (code, "all rows: FedAvg; runs: your own, in runs; 1 of 2 cells run" in " ".join(out.split())) == (0, True)
 
 
+@pytest.mark.fault
 def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, capsys):
     (tmp_path / "taken").write_text("a file")
     code, out, err = rollcall(capsys, "leaderboard", file, "--to", "taken")
@@ -96,6 +97,7 @@ def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, 
     assert err == "error: taken: the files cannot be written (File exists); choose a folder with --to DIR\n"
 
 
+@pytest.mark.fault
 def test_a_link_in_the_store_is_not_followed(file, tmp_path, capsys):
     folder, other = tmp_path / "runs" / "mine", tmp_path / "other.md"
     folder.mkdir(parents=True)

@@ -67,6 +67,7 @@ def test_run_twice_then_leaderboard(store, tmp_path, capsys):
     }
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("one_ray")
 def test_ray_and_inline_agree_and_go_on_after_a_trial_that_fails(store, tmp_path, capsys, monkeypatch):
     # Workers have a working directory of their own: what the failing method tells is where it would look for data.
@@ -262,6 +263,7 @@ def test_an_option_of_ray_is_refused(store, tmp_path, capsys, option, value, mes
     assert not list(store.glob("*/*/"))
 
 
+@pytest.mark.full
 def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(store, tmp_path, capsys):
     file = write(tmp_path)
     script = (

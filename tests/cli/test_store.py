@@ -76,6 +76,7 @@ def test_a_file_in_another_folder_and_a_file_with_a_base(store, tmp_path, capsys
     assert entry["experiment"] == "fedpbc/table1"
 
 
+@pytest.mark.full
 def test_stale_and_failed_trials_are_deleted_when_told(store, tmp_path, capsys):
     file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
     run = ("run", file, "--executor", "inline")
@@ -174,6 +175,7 @@ def test_a_folder_without_a_model_is_not_exported(capsys, tmp_path):
 READING = ["list", "status", "doctor", "leaderboard FILE", "clean FILE", "archive FILE", "sync", "show FILE"]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("line", [*READING, "export RUN"])
 def test_a_command_that_reads_runs_no_code_of_the_user(line, store, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

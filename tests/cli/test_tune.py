@@ -164,6 +164,7 @@ def test_a_trial_that_another_process_runs_ends_the_search(tmp_path, store, caps
     assert rollcall(capsys, *arguments)[0] == 0
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("one_ray")
 def test_ray_with_a_storage_finds_the_same_as_inline(tmp_path, store, capsys):
     pytest.importorskip("ray")

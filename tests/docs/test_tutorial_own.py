@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial-own.md"
 PARTS = ("small", "sorted_by_label", "ramp", "lottery", "Weekdays", "LargestError", "Normalised")
 

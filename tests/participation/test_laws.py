@@ -94,6 +94,7 @@ def test_who_never_and_who_always_answers(name):
     assert 0 < mask[:, 2].mean() < 1
 
 
+@pytest.mark.full
 def test_markov_varying_tracks_with_the_lag_of_its_chain():
     m, T, p = 5000, 60, 0.5
     model = MODELS["markov_varying"](Population(m, seed=1), probability=p, off_on=0.3)
@@ -338,6 +339,7 @@ def test_cycles_at_the_ends():
     assert (rounded.on.tolist(), rounded.off.tolist()) == ([3, 2, 2, 4], [7, 8, 8, 6])
 
 
+@pytest.mark.full
 def test_markov_varying_restarted_is_bernoulli():
     options = {"probability": np.linspace(0, 1, 9), "variation": sine}
     restarted = record(MODELS["markov_varying"](Population(9, 4), restart_each_round=True, **options), 100)

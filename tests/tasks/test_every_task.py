@@ -66,6 +66,7 @@ def test_mnist():
     check(first_rounds("mnist", {"clients": 4}).history)
 
 
+@pytest.mark.full
 @needs_cifar10
 def test_cifar10():
     options = {"clients": 4, "model": "linear", "augmentation": "crop_flip", "labels": [3, 5]}

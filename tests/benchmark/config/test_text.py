@@ -64,6 +64,7 @@ def test_a_comma_before_an_axis_starts_a_new_assignment():
     }
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

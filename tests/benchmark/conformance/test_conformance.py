@@ -33,6 +33,7 @@ def test_three_methods_pass(capsys):
     assert all(outcome["passed"] for outcomes in report.values() for outcome in outcomes)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in THREE])
 def test_registered_methods_pass(name):
     outcomes = conform(read("algorithm", name))
@@ -67,6 +68,7 @@ ONLY = ("ZeroWeights", "HomeBody", "Overconfident", "Hoarder")
 """They fail one check and no other."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", WRONG)
 def test_a_broken_method_fails_for_its_reason(name):
     title, seen = WRONG[name]

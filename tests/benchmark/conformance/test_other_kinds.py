@@ -8,6 +8,8 @@ import pytest
 from rollcall.benchmark.config.choice import KINDS, read
 from rollcall.benchmark.conformance import CHECKS, conform
 
+pytestmark = pytest.mark.full
+
 OF_KIND = {kind: checks for kind, checks in CHECKS.items() if kind != "algorithm"}
 PARTS = Path(__file__).parents[2] / "support" / "parts.py"
 

@@ -22,6 +22,8 @@ from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_fol
 from rollcall.benchmark.sweep.jobs import run_job
 from rollcall.leaderboard.runs import own
 
+pytestmark = pytest.mark.fault
+
 
 def stopped(folder, at=13):
     """A run that stopped, with checkpoints of its last two rounds."""

@@ -14,6 +14,8 @@ from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep.jobs import Ends, Job
 
+pytestmark = pytest.mark.fault
+
 # One client, one step: x is multiplied by 1 - lr in every round; with lr 1e13 by -1e13, starting from 1 off the target.
 TRIAL = {
     "task": {"name": "quadratic", "targets": [[1.0, 2.0], [1.0, 2.0]]},

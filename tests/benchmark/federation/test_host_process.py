@@ -17,6 +17,8 @@ from lightning.pytorch import Callback
 from rollcall import simulate
 from rollcall.benchmark.federation.interruption import Interrupted
 
+pytestmark = pytest.mark.full
+
 TRIAL = {
     "task": {"name": "digits", "clients": 4},
     "algorithm": "fedavg",

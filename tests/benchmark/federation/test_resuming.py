@@ -31,6 +31,7 @@ CASES = [(name, {}) for name in ("fedavg", "mifa", "scaffnew", "fedsgd")]
 CASES += [("mifa", {"momentum": 0.9}), ("focus", {"optimizer": "adam"}), ("fedavg", {"optimizer": "yogi"})]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(("name", "server"), [*CASES, ({"name": "ca_fed", "oracle": False}, {})])
 @pytest.mark.parametrize("stop", [7, 10])
 def test_a_stopped_run_ends_like_an_undisturbed_one(name, server, stop, tmp_path):
@@ -92,6 +93,7 @@ def test_the_shorter_run_stays_while_it_grows(tmp_path):
         simulate(trial | {"rounds": 12}, folder=tmp_path)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_the_round_and_no_round_is_made_twice(number, tmp_path):
     trial = MARKOV | {"algorithm": "scaffold", "rounds": 17}
@@ -108,6 +110,7 @@ def test_a_signal_saves_the_round_and_no_round_is_made_twice(number, tmp_path):
     assert rounds_in(tmp_path) == [0, 6, 12, 14, 16, 17]
 
 
+@pytest.mark.fault
 def test_a_signal_ends_a_run_without_a_folder_too():
     with pytest.raises(Interrupted, match="stopped after round 3 of 20"):
         simulate(MARKOV | {"algorithm": "fedavg", "rounds": 20}, callbacks=[Count(3, signal.SIGINT)])
@@ -125,6 +128,7 @@ class DuringEvaluation(Callback):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("t", [0, 4])
 def test_a_signal_during_an_evaluation_is_a_request_to_stop(t, tmp_path):
     trial = {"task": {"name": "digits", "clients": 4}, "algorithm": "mifa", "rounds": 8, "evaluation": {"every": 1}}
@@ -136,6 +140,7 @@ def test_a_signal_during_an_evaluation_is_a_request_to_stop(t, tmp_path):
     assert rounds_in(tmp_path) == list(range(9))
 
 
+@pytest.mark.fault
 def test_a_second_signal_does_not_wait(monkeypatch):
     now = 100.0
     monkeypatch.setattr("rollcall.benchmark.federation.interruption.monotonic", lambda: now)
@@ -180,6 +185,7 @@ def test_the_number_of_threads_shows_in_no_bit(name, tmp_path, monkeypatch):
     assert ends[0].history.equals(ends[1].history)
 
 
+@pytest.mark.full
 def test_the_command_line_grows_runs_and_the_table_shows_the_rounds(tmp_path, capsys, store):
     file = write(tmp_path)
     assert rollcall(capsys, "run", file, "--executor", "inline", "--rounds", "10")[0] == 0
@@ -210,6 +216,8 @@ class Slow(MIFA):
 """
 
 
+@pytest.mark.fault
+@pytest.mark.full
 @pytest.mark.usefixtures("one_ray")
 @pytest.mark.parametrize("executor", ["ray", "inline"])
 def test_ctrl_c_in_a_sweep(executor, store, tmp_path, capsys):

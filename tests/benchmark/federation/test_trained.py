@@ -109,6 +109,7 @@ def own_network(tmp_path):
     return tmp_path / "run", result.history["test/accuracy"].iloc[-1]
 
 
+@pytest.mark.fault
 def test_foreign_code_runs_only_if_it_is_trusted(own_network):
     folder, _ = own_network
     with pytest.raises(SettingError, match=r"names code that is not the suite's: .*net.py:network. To run it, read"):
@@ -116,6 +117,7 @@ def test_foreign_code_runs_only_if_it_is_trusted(own_network):
     assert not any(finding.aside for finding in examine(folder))  # without the code
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("file", ["edited", "gone"])
 def test_a_run_is_loaded_with_the_code_that_it_had(own_network, file):
     """Also where the file is not, as on another machine."""
@@ -125,6 +127,7 @@ def test_a_run_is_loaded_with_the_code_that_it_had(own_network, file):
     assert measured(load(folder, trust=True).module())[1] == accuracy
 
 
+@pytest.mark.fault
 def test_code_that_was_changed_in_the_run_folder_is_refused(own_network):
     folder, _ = own_network
     (folder / "source" / "net.py").write_text((folder.parent / "net.py").read_text())

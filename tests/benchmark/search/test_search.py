@@ -110,6 +110,8 @@ def test_median_stops_what_is_worse_than_the_median(store):
     assert sorted(tuning.samples["rounds"]) == [1, 1, 3, 9]
 
 
+@pytest.mark.fault
+@pytest.mark.full
 @pytest.mark.parametrize(
     "options", [{"samples": 4, "scheduler": "asha"}, {"grid": True}, {"search": "optuna", "samples": 12, "rounds": 3}]
 )

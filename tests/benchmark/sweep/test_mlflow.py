@@ -181,6 +181,8 @@ def test_a_database_that_is_damaged_is_named(store, capsys):
     assert (code, "'other' is not allowed" in err, "has runs of tiny" in err) == (2, True, True)
 
 
+@pytest.mark.fault
+@pytest.mark.full
 def test_a_server_is_stopped_and_started_in_the_middle(store, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with MlflowServer(tmp_path) as server:
@@ -198,6 +200,8 @@ def test_a_server_is_stopped_and_started_in_the_middle(store, tmp_path, monkeypa
         assert equal(store) == 3
 
 
+@pytest.mark.fault
+@pytest.mark.full
 def test_two_processes_create_the_database_once(store):
     made(store)
     code = "import sys; from pathlib import Path; from rollcall.benchmark.sweep.mlflow_copy import Mirror; "

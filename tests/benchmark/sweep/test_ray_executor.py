@@ -27,6 +27,8 @@ from rollcall.benchmark.sweep.ray_executor import checked_storage, run_ray
 import ray  # Ray reads the settings of `ray_start` when it is imported
 from ray.cluster_utils import Cluster
 
+pytestmark = [pytest.mark.full, pytest.mark.fault]
+
 # A method that writes down its rounds, is slow enough for checkpoints, and waits in round 40.
 FILE = """
 import time

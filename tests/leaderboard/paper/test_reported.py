@@ -49,6 +49,7 @@ def test_the_number_of_a_cell(numbers):
     assert printed_for(often | {"participation": "never"}, accuracy, numbers) is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("made", [one for one in papers() if one.reported], ids=lambda made: made.name)
 def test_printed_numbers_belong_to_cells_of_the_experiment(made):
     """Each number whose labels the experiment has is that of a cell, and most are."""

@@ -151,6 +151,7 @@ def test_where_results_come_from_and_which_settings_differ():
     assert overrides(made) == {"mifa": "local.lr 0.2 (by hand)"}
 
 
+@pytest.mark.full
 def test_the_committed_reproduction_is_that_of_the_committed_results():
     made = reproduction([Judged(experiment, unarchive(experiment.home)) for experiment in papers()])
     assert (Path(leaderboard.__file__).parent / NAME).read_text(encoding="utf-8") == made

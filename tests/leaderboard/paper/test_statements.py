@@ -25,6 +25,8 @@ from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.participation.theory import separation
 from rollcall.tasks import ridge
 
+pytestmark = pytest.mark.full
+
 OPTIONS = ("minus", "over", "along", "slope", "at", "either", "printed", "cause", "least", "most")
 
 

@@ -19,6 +19,7 @@ PAGES = ["index", "claims", "compare", "verdicts", EXPERIMENT, "methods/fednova"
 ENDS = {"fedavg": 2.0, "fedpbc": 1.0, HOSTILE: 3.0}
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.skipif(not CHROMIUM.is_file(), reason=f"there is no {CHROMIUM}"),
     pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="playwright is not installed"),
 ]
