@@ -26,13 +26,10 @@ from rollcall.leaderboard.render import Column, Entry, Table, finite
 
 @dataclass(frozen=True)
 class Comparison:
-    """A cell against another one, seed by seed, over the seeds that both have.
+    """A cell minus another one, seed by seed, over the seeds that both have.
 
-    Attributes:
-        cell, other: the difference is `cell` minus `other`.
-        metric: that is compared.
-        last_rounds: a final value is the mean over the evaluations of this many last rounds.
-        among: number of comparisons in the table; the correction of Bonferroni divides 5 % by it.
+    A final value is the mean over the evaluations of `last_rounds`. The correction of Bonferroni divides 5 % by
+    `among`, the number of comparisons in the table.
     """
 
     cell: Cell

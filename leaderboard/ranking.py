@@ -69,12 +69,9 @@ def axes(experiment: Experiment) -> list[Axis]:
 
 
 def only(runs: Sequence[Run], axes: Sequence[Axis], conditions: Mapping[str, Sequence[Any]]) -> list[Run]:
-    """The runs with these values of settings.
+    """The runs of an experiment with these conditions: labels by axis, or values by dotted setting.
 
-    Args:
-        runs: of one experiment.
-        axes: of its grid; `bernoulli` also selects the label `bernoulli#2`, as in `rollcall run --only`.
-        conditions: labels by axis, or values by dotted setting.
+    `bernoulli` also selects the label `bernoulli#2`, as in `rollcall run --only`.
 
     Raises:
         SettingError: no run has one of the values.
@@ -97,12 +94,9 @@ def only(runs: Sequence[Run], axes: Sequence[Axis], conditions: Mapping[str, Seq
 
 
 def metric_of(option: str, text: str, known: Sequence[Metric]) -> Metric:
-    """The metric of `--metric` or `--best-by`: NAME, or NAME=max, =min or =zero.
+    """The metric of an option such as `--metric`: NAME, or NAME=max, =min or =zero.
 
-    Args:
-        option: its name, for the error.
-        text: its value.
-        known: metrics whose directions are known, as those of the report.
+    The metrics `known`, as those of the report, tell the direction of a name.
 
     Raises:
         SettingError: the direction is not given and does not follow from the name.
@@ -146,7 +140,7 @@ class Ranking:
     Attributes:
         metrics: the first one ranks.
         groups: cells whose settings of `CONDITIONS` are equal, sorted by these settings; at least one group.
-        last_rounds: final values are means over the evaluations of this many last rounds.
+        last_rounds: see `rank`.
         cost: that the rows of a group have in common instead of rounds; empty for rounds.
     """
 

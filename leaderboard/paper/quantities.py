@@ -15,13 +15,9 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds and Student's t interval.
+    """A mean over seeds and Student's t interval; of `logarithmic` values, which are logarithms, the geometric mean.
 
-    Attributes:
-        mean: of the values; if `logarithmic`, their geometric mean.
-        values: [seeds].
-        exact: whether the values depend on no seed, so that the interval has no width.
-        logarithmic: whether the values are logarithms.
+    `exact` values depend on no seed, so that the interval has no width.
     """
 
     mean: float
@@ -74,12 +70,8 @@ class Crossing:
     rise in expectation, it has the first round of the expected curve with a probability of at least the level. The
     rounds of the single seeds would be of another quantity: the noise of one seed reaches a threshold earlier.
 
-    Attributes:
-        curves: [seeds, points], the values at each point, at least one.
-        spent: [seeds, points], the rounds, or the cost, until each point.
-        end: [seeds], the rounds, or the cost, of the whole run.
-        threshold: to be reached.
-        exact: whether the curve depends on no seed, so that the interval has no width.
+    `curves` has the values at each point, at least one; `spent` the rounds, or the cost, until each point, and `end`
+    those of the whole run. An `exact` curve depends on no seed, so that the interval has no width.
     """
 
     curves: Float[np.ndarray, "seeds points"]
@@ -117,13 +109,10 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Later:
-    """How much later one mean curve reaches a threshold than another.
+    """How much later one mean curve reaches a threshold than another: `cell` minus `other`.
 
     The interval is made of those of the two (the square-and-add method of Zou and Donner 2008). It does not use that
     the seeds are paired, so it is too wide rather than too narrow where seeds agree in what makes them slow.
-
-    Attributes:
-        cell, other: the difference is `cell` minus `other`.
     """
 
     cell: Crossing
@@ -151,13 +140,9 @@ class Later:
 
 @dataclass(frozen=True)
 class Best:
-    """The best of several quantities, where one is enough for a claim.
+    """The best of several quantities, at least one, where one is enough for a claim; large ones if `sign` is 1, else -1.
 
     Each of k has the interval of the level 1 - (1 - level) / k, so that choosing the best one is allowed for.
-
-    Attributes:
-        of: at least one.
-        sign: 1 if large ones are better, -1 if small ones are.
     """
 
     of: tuple[Estimate | Crossing | Later, ...]

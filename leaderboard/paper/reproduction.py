@@ -4,16 +4,15 @@ Both pages follow from kept results alone. The pages of single experiments and s
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.metric import Metric
@@ -34,7 +33,7 @@ from rollcall.leaderboard.paper.claims import (
 )
 from rollcall.leaderboard.paper.counts import PAPERS, Told, claim_counts, decided, of_papers, tally
 from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment
-from rollcall.leaderboard.paper.quantities import FEWEST, Quantity, estimate
+from rollcall.leaderboard.paper.quantities import Quantity, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, tally_of, unit_of, words
 from rollcall.leaderboard.render import Column, Entry, Table
@@ -59,18 +58,6 @@ PAGES = Environment(
 )
 
 
-def _paper(prefix: str) -> str:
-    if prefix not in PAPERS:
-        raise ValueError(f"must be one of {', '.join(PAPERS)}")
-    return prefix
-
-
-def _short(text: str) -> str:
-    if len(text.split()) > 25:
-        raise ValueError(f"has {len(text.split())} words; must have at most 25")
-    return text
-
-
 class Message(Settings):
     """A core message of a paper. Its claims decide it.
 
@@ -78,10 +65,10 @@ class Message(Settings):
     `reading` one of its readings (by default the first), and `what` says what the numbers are.
     """
 
-    paper: Annotated[str, AfterValidator(_paper)]
+    paper: Literal["PBC", "SUN", "FOC", "CAF", "HAR"]
     message: str
     statements: tuple[str, ...]
-    why: Annotated[str, AfterValidator(_short)]
+    why: str
     number: str = ""
     place: dict[str, str] = Field({})
     reading: str = ""
@@ -282,29 +269,6 @@ def findings(all_judged: Sequence[Judged]) -> str:
         if (one := own.get(f"findings/{name}")) is not None
     ]
     return PAGES.get_template("findings.md").render(told=content, shown=shown, origin=origin, rests=rests)
-
-
-def agreement(experiment: PaperExperiment, measured: Sequence[Cell], numbers: Sequence[Printed]) -> list[str]:
-    """How many printed numbers agree with the measured ones, then a line for each that differs; empty without any.
-
-    Only cells with all rounds and at least three seeds are judged. A number agrees if it is within the interval,
-    widened by the paper's standard deviation.
-    """
-    verdicts: Counter[str] = Counter()
-    differing = []
-    for cell, metric, number, quantity in printed_beside(measured, numbers, experiment.report.last_rounds):
-        if cell.rounds_run < cell.rounds or quantity is None or quantity.seeds < FEWEST:
-            verdicts["not judged (fewer rounds or seeds than printed, or diverged)"] += 1
-            continue
-        low, high = quantity.interval()
-        value, sd = number.value or 0.0, number.sd or 0.0
-        agrees = low - sd <= value <= high + sd
-        verdicts["agree" if agrees else "differ"] += 1
-        if not agrees:
-            text = interval(quantity, metric)
-            differing.append(f"{cell.where}, {metric.name}: {text}, printed {metric.text(value)}")
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-    return [f"Printed numbers: {counts}.", *differing] if verdicts else []
 
 
 def printed_beside(

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
-import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of
@@ -54,27 +54,9 @@ from rollcall.participation.summary import probabilities, summarise
 CLIENTS, ROUNDS, SHOWN = 30, 2000, 120
 """Clients of the example of a participation model, rounds that its statistics are of, and rounds that are drawn."""
 
-COUPLED = {"name": "class_coupled", "sigma0": 10, "delta": 0.02}
-
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "full": {},
-    "bernoulli": {"probability": COUPLED, "variation": "sine"},
-    "uniform": {"per_round": 6},
-    "weighted": {"per_round": 6, "probability": np.linspace(0.1, 1, CLIENTS)},
-    "active": {"probability": "mixture"},
-    "markov": {"probability": COUPLED},
-    "markov_varying": {"probability": COUPLED, "variation": "sine"},
-    "markov_pi_lambda": {"probability": {"name": "two_level", "g": 0.4}, "nu": 0.9, "eps": 0.01},
-    "cyclic": {"probability": COUPLED, "length": 40},
-    "cyclic_reset": {"probability": COUPLED, "length": 40},
-    "minimum_separation": {"groups": 10, "separation": 3, "probability": {"name": "power_law", "s": 1.5}},
-    "clustered_markov": {"clusters": 3},
-    "group_events": {"events": [0.7, 0.5, 0.1], "inside": 0.8, "sizes": [10, 10, 10]},
-    "copula": {"probability": 0.3, "clusters": 3, "rho": 0.8},
-}
-"""Options of the examples. The other models need a file or a function of the user."""
-
 TEMPLATES = Path(__file__).parent / "templates"
+EXAMPLES: dict[str, dict[str, Any]] = load_yaml(TEMPLATES / "examples.yaml")
+"""Options of the examples. The other models need a file or a function of the user."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +73,6 @@ class Shown:
         variants: for each that was run, its name, what it changes, and its table.
         figures: with titles.
         rows: as `--json` has them.
-        agreement: how many printed numbers agree, and those that differ.
     """
 
     experiment: PaperExperiment
@@ -103,7 +84,6 @@ class Shown:
     variants: Sequence[tuple[str, str, Table]] = ()
     figures: Sequence[tuple[str, alt.ConcatChart]] = ()
     rows: Sequence[dict[str, Any]] = ()
-    agreement: Sequence[str] = ()
 
     @property
     def runs(self) -> list[Run]:
@@ -154,7 +134,6 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Show
         [(variant, experiment.variants[variant].about, table) for variant, table in one.variant_tables.items()],
         _figures(one),
         long_rows(one.cells, metrics, last_rounds, known),
-        reproduction.agreement(experiment, ran, known),
     )
 
 
@@ -439,5 +418,4 @@ def _example(name: str) -> dict[str, Any]:
         "Autocorrelation": autocorrelation(mask, model),
         "Coupling of clients": coupling(mask),
     }
-    written = {key: value for key, value in EXAMPLES[name].items() if not isinstance(value, np.ndarray)}
-    return {"summary": summarise(model, mask), "drawn": drawn, "options": strict_json(written, indent=None)}
+    return {"summary": summarise(model, mask), "drawn": drawn, "options": strict_json(EXAMPLES[name], indent=None)}

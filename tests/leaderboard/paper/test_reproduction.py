@@ -5,11 +5,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import yaml
 
-from rollcall import SettingError, leaderboard
-from rollcall.benchmark.config.base import validated
+from rollcall import leaderboard
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.kept import papers
@@ -19,8 +17,6 @@ from rollcall.leaderboard.paper.reproduction import (
     MESSAGES,
     NAME,
     Judged,
-    Message,
-    agreement,
     messages,
     origin,
     overrides,
@@ -33,21 +29,6 @@ from rollcall.leaderboard.runs import unarchive
 from tests.support.results import COMPARED, ends, experiment, runs
 
 
-def test_printed_numbers_agree_within_the_interval_and_the_papers_deviation(numbers):
-    # fedavg 0.5, 0.6, 0.7: 0.6 +- 0.248; mifa 0.8 +- 0.248: the printed 0.4 is outside. `often` has one number for both.
-    assert agreement(COMPARED, cells(COMPARED, runs(COMPARED, ends)), numbers) == [
-        "Printed numbers: 1 differ.",
-        "seldom, mifa, test/accuracy: 80.0 [55.2, 104.8], printed 40.0",
-    ]
-    alone = [replace(number, value=0.615, sd=0.005, among=(), shared="") for number in numbers[:1]]
-    # 0.6205 +- 0.00025, less 0.005, is above 0.615; 0.6201 +- 0.00025, less 0.005, is not
-    above = cells(COMPARED, runs(COMPARED, lambda labels, seed: 0.6204 + 0.0001 * seed))
-    assert agreement(COMPARED, above, alone)[0] == "Printed numbers: 1 differ."
-    within = cells(COMPARED, runs(COMPARED, lambda labels, seed: 0.62 + 0.0001 * seed))
-    assert agreement(COMPARED, within, alone) == ["Printed numbers: 1 agree."]
-    assert agreement(COMPARED, cells(COMPARED, []), numbers) == []
-
-
 def test_a_printed_round_is_beside_the_round_of_the_mean_curve(numbers):
     """Two seeds reach 0.5 in round 10 and one never does, so the mean curve, 2/3, reaches it in round 10."""
     reached = Metric("round_of:test/accuracy>=0.5", "min")
@@ -56,17 +37,6 @@ def test_a_printed_round_is_beside_the_round_of_the_mean_curve(numbers):
     ((_, _, _, quantity),) = printed_beside(cells(COMPARED, curves), alone, 1)
     assert quantity.mean == 10
     assert math.isinf(quantity.interval()[1])
-
-
-def test_short_few_and_diverged_runs_are_not_judged(numbers):
-    expected = "Printed numbers: 1 not judged (fewer rounds or seeds than printed, or diverged)."
-    diverged = [replace(run, tags=run.tags | {"rollcall.diverged": "50"}) for run in runs(COMPARED, ends, skip=(1, 2))]
-    for made in (
-        runs(COMPARED, ends, rounds=50),
-        runs(COMPARED, ends, skip=(2,)),
-        [*diverged, *runs(COMPARED, ends, skip=(0,))],
-    ):
-        assert agreement(COMPARED, cells(COMPARED, made), numbers) == [expected]
 
 
 RAW = COMPARED.as_("as_released").only({"algorithm": ["mifa"]})
@@ -134,8 +104,6 @@ def test_a_core_message_has_the_numbers_of_the_place_that_it_names(tmp_path, mon
     assert (one.verdict, one.printed, one.size) == ("holds", "25.0 points", "3 seeds")
     assert one.measured == "20.0 points"
     assert (other.verdict, other.printed, other.measured) == ("holds", "", "")
-    with pytest.raises(SettingError, match=r"why: .* has 26 words; must have at most 25"):
-        validated(Message, message | {"why": "so " * 26})
 
 
 def test_own_checks_are_counted_apart(numbers):
@@ -164,6 +132,7 @@ def test_every_core_message_and_statement_has_claims_or_a_reason():
     claims = [claim for part in parts for claim in part.claims]
     claimed = {claim.statement for claim in claims} - {None}
     assert set(re.findall(r"\b[A-Z]{3}-\d\d", MESSAGES.read_text(encoding="utf-8"))) <= claimed
+    assert all(len(one.message.why.split()) <= 25 for one in messages([]))
     assert all(claim.section for claim in claims if claim.tag != "ours")
     listed = {one.id: one for one in statements()}
     assert len(listed) == len(statements()) == 186
