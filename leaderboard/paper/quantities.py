@@ -140,7 +140,7 @@ class Later:
 
 @dataclass(frozen=True)
 class Best:
-    """The best of several quantities, at least one, where one is enough for a claim; large ones if `sign` is 1, else -1.
+    """The best of several quantities, where one is enough for a claim: the largest if `sign` is 1, the smallest if -1.
 
     Each of k has the interval of the level 1 - (1 - level) / k, so that choosing the best one is allowed for.
     """
