@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -93,9 +94,17 @@ class Cell:
 
     def finals(self, metric: Metric, last_rounds: int, at: int | None = None, per: Metric | None = None) -> pd.Series:
         """The final value of every run that has the metric and did not diverge, by seed; `at` and `per` as in `Run`."""
-        runs = {seed: run for seed, run in self.ended.runs.items() if run.has(metric)}
-        values = {seed: run.final(metric, last_rounds, at, per) for seed, run in runs.items()}
-        return pd.Series(values, dtype=float).dropna()
+        key = (metric, last_rounds, at, per)
+        if key not in self._finals:
+            runs = {seed: run for seed, run in self.ended.runs.items() if run.has(metric)}
+            values = {seed: run.final(metric, last_rounds, at, per) for seed, run in runs.items()}
+            self._finals[key] = pd.Series(values, dtype=float).dropna()
+        return self._finals[key]
+
+    @cached_property
+    def _finals(self) -> dict[tuple[Metric, int, int | None, Metric | None], pd.Series]:
+        """The final values that were asked for: tables, claims and figures ask for the same ones many times."""
+        return {}
 
     def over_time(self, metric: Metric, quantity: Literal["time-average", "maximum"]) -> pd.Series:
         """The mean or the largest of all evaluations of every run that did not diverge, by seed."""

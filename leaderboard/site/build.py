@@ -51,7 +51,7 @@ from rollcall.participation import Population, recording
 from rollcall.participation.probabilities import class_shares
 from rollcall.participation.summary import probabilities, summarise
 
-CLIENTS, ROUNDS, SHOWN = 30, 2000, 120
+CLIENTS, ROUNDS, SHOWN = 30, 1000, 120
 """Clients of the example of a participation model, rounds that its statistics are of, and rounds that are drawn."""
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -128,7 +128,7 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Show
         experiment,
         name,
         ran,
-        as_printed,
+        sorted(as_printed, key=lambda one: not any(entry.get("measured") for _, row in one[2] for entry in row)),
         tables,
         one.told,
         [(variant, experiment.variants[variant].about, table) for variant, table in one.variant_tables.items()],
@@ -159,21 +159,25 @@ def _as_printed(
     A row is the conditions, and for each method the measured number, the printed one and the size of the runs; empty
     texts for what is not known.
     """
-    made = []
+    made, last_rounds = [], experiment.report.last_rounds
     methods = list(dict.fromkeys(cell.labels.get(METHOD, "") for cell in cells))
-    for metric in dict.fromkeys(number.metric for number in numbers):
+    for metric in experiment.report.metrics:
         rows: dict[str, dict[str, dict[str, str]]] = {}
         for cell in cells:
             others = {axis: label for axis, label in cell.labels.items() if axis not in (METHOD, "panel")}
-            known, value = printed_for(cell.labels, metric, numbers), cell.number(metric, experiment.report.last_rounds)
-            if known is None and value is None:
+            known, value = printed_for(cell.labels, metric, numbers), cell.number(metric, last_rounds)
+            if known is None:
                 continue
-            paper = "" if known is None else f"({known.shared})*" if known.value is None else metric.text(known.value)
-            paper += f" ± {metric.text(known.sd)}" if known and known.value is not None and known.sd is not None else ""
-            size = f"{counted(len(cell.runs), 'seed')}, {cell.rounds_run:,} of {cell.rounds:,} rounds" if value else ""
+            shared = known.value is None  # our copy has one number for several methods
+            paper = f"({known.shared})*" if shared else metric.text(known.value or 0.0)
+            paper += "" if shared or known.sd is None else f" ± {metric.text(known.sd)}"
+            size = counted(len(cell.runs), "seed") if value else ""
+            size += (
+                f", {cell.rounds_run / cell.rounds:.0%} of rounds" if value and cell.rounds_run < cell.rounds else ""
+            )
             entry = {"measured": str(value or ""), "printed": paper, "size": size}
             rows.setdefault(_setting(others), {})[cell.labels.get(METHOD, "")] = entry
-        if any(entry["printed"] for row in rows.values() for entry in row.values()):
+        if rows:
             lines = [(where, [row.get(method, {}) for method in methods]) for where, row in rows.items()]
             made.append((", ".join(filter(None, (title, metric.head))), methods, lines))
     return made
@@ -282,6 +286,10 @@ def _packed(chart: alt.ConcatChart) -> Markup:
         }
         at = {key: {one: index for index, one in enumerate(listed)} for key, listed in words.items()}
         columns |= {key: [at[key][one] for one in columns[key]] for key in words}
+        columns = {
+            key: [float(f"{one:.5g}") if isinstance(one, float) else one for one in column]
+            for key, column in columns.items()
+        }
         tables[name] = {"columns": columns, "words": words}
     return _embedded({"spec": spec, "data": tables})
 
@@ -368,7 +376,10 @@ def _records(one: Shown) -> list[dict[str, Any]]:
         alike = [one for one in made if all(one[key] == record[key] for key in ("setting", "metric", "same", "rounds"))]
         best = min(alike, key=lambda one: one["penalty"])
         place = 1 + sum(one["penalty"] < record["penalty"] for one in alike)
-        record |= {"place": f"{place} of {len(alike)}", "leader": f"{best['method']}: {best['text']}"}
+        record |= {
+            "place": f"{place} of {len(alike)}" if len(alike) > 1 else "",
+            "leader": f"{best['method']}: {best['text']}",
+        }
     return made
 
 
