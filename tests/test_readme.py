@@ -4,12 +4,16 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from command import rollcall
 
-from rollcall.leaderboard.paper.reproduction import PAPERS
+from rollcall.leaderboard.paper.counts import PAPERS
 from rollcall.participation import MODELS, PROBABILITIES, VARIATIONS
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "leaderboard").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+PAGES = [page for page in PAGES if not {"_build", "generated"} & {*page.parts}]
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
@@ -69,7 +73,10 @@ def test_the_counts_of_claims_are_those_of_the_kept_results():
     assert f"{table}\n" in README
 
 
-def test_the_files_that_the_readme_links_to_exist():
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
-    assert links
-    assert [link for link in links if not (Path(__file__).parent.parent / link).exists()] == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_files_that_a_page_links_to_exist(page):
+    """Pages that `make docs` generates are not there before."""
+    links = re.findall(r"\]\((?:path:)?([^)#\s]+)", re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL))
+    files = [link for link in links if "://" not in link and "reference/generated" not in link]
+    assert [link for link in files if not (page.parent / link).exists()] == []
+    assert files or page.name not in ("README.md", "REPRODUCTION.md", "FINDINGS.md")
