@@ -117,7 +117,12 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     columns += [Column("runs", words=True, group=SIZE)] if mixed else []
     parts = [*_how(cells, metrics, last_rounds), "seeds and rounds: done of planned"]
     several = [axis for axis, labels in experiment.shown.items() if len(labels) > 1 and axis not in varying]
-    single = [label_name(axis, label) for axis in several if (label := cells[0].labels.get(axis))]
+    titles = {label: panel.title for label, panel in experiment.panels.items() if panel.title}
+    single = [
+        titles[label] if axis == "panel" and label in titles else label_name(axis, label)
+        for axis in several
+        if (label := cells[0].labels.get(axis))
+    ]
     parts += [f"all rows: {', '.join(single)}"] if single else []
     among = {one.among for one in numbers if one.metric in metrics and any(one.of(cell.labels) for cell in cells)}
     parts += [
