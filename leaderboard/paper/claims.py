@@ -146,25 +146,6 @@ class ClaimResult:
         decided = sum(place.verdict in ("holds", "contradicted", *UNDECIDED) for place in self.places)
         return 1 - (1 - self.level) / max(1, decided)
 
-    @property
-    def seeds_to_decide(self) -> int | None:
-        """Number of seeds that would decide an undecided claim with a probability of 80 %; None if unknown.
-
-        If the mean of a place is outside the bounds, the claim would be contradicted there; otherwise it would hold.
-        """
-        if self.readings or self.verdict != "undecided" or any(place.diverged for place in self.places):
-            return None
-        estimates = [(place, place.quantity) for place in self.places if isinstance(place.quantity, Estimate)]
-        bounds = [(bound, sign) for bound, sign in ((self.claim.least, 1), (self.claim.most, -1)) if bound is not None]
-        against = [(of, bound) for _, of in estimates for bound, sign in bounds if sign * of.mean < sign * bound]
-        if against:
-            counts = [of.seeds_to_exclude(bound, level=self.strict) for of, bound in against]
-            return min((count for count in counts if count is not None), default=None)
-        undecided = [of for place, of in estimates if place.verdict in UNDECIDED]
-        power = 0.8 ** (1 / max(1, len(undecided)))  # of each place
-        counts = [of.seeds_to_exclude(bound, power, self.level) for of in undecided for bound, _ in bounds]
-        return None if None in counts else max((count for count in counts if count is not None), default=None)
-
 
 UNDECIDED: tuple[Verdict, ...] = ("undecided", "no difference that matters")
 

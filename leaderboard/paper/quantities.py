@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from jaxtyping import Float
@@ -44,21 +43,6 @@ class Estimate:
         """Whether the interval is over more than a decade of a logarithmic axis: no number of decimals fits it."""
         low, high = self.interval()
         return self.logarithmic and high > 10 * low
-
-    def seeds_to_exclude(self, bound: float, power: float = 0.8, level: float = 0.95) -> int | None:
-        """Number of seeds whose interval leaves out a bound with a probability of `power`, if mean and sd are as here.
-
-        The usual approximation ((z_a + z_power) sd / gap)^2 + z_a^2 / 2 with quantiles z of the normal distribution,
-        a = (1 + level) / 2. None with fewer than three seeds, or if no number is enough.
-        """
-        if self.logarithmic and bound <= 0:
-            return 1
-        gap = abs(math.log(self.mean / bound)) if self.logarithmic else abs(self.mean - bound)
-        sd = float(np.std(self.values, ddof=1)) if self.seeds >= FEWEST and np.isfinite(self.values).all() else math.nan
-        if gap == 0 or not (math.isfinite(gap) and math.isfinite(sd)):
-            return None
-        z_level, z_power = NormalDist().inv_cdf((1 + level) / 2), NormalDist().inv_cdf(power)
-        return math.ceil(((z_level + z_power) * sd / gap) ** 2 + z_level**2 / 2)
 
 
 @dataclass(frozen=True)

@@ -184,9 +184,6 @@ def _evidence(result: ClaimResult) -> Iterator[str]:
         yield SEARCHED
     if claim.margin is not None:
         yield f"no difference that matters: within {unit.text(claim.margin)} of the bound"
-    needed, there = result.seeds_to_decide, min((place.seeds for place in known), default=0)
-    if needed is not None and needed > there:
-        yield f"seeds that would decide it: {needed:,}"
     yield from (f"too short: {short}" for short in sorted({place.short for place in result.places} - {""}))
     shorter = {place.reached for place in known if place.verdict != "too short" and place.reached[0] < place.reached[1]}
     yield from (f"judged after {rounds:,} of {planned:,} rounds" for rounds, planned in sorted(shorter))

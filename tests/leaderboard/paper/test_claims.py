@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import pytest
-from scipy import stats
 
 from rollcall import SettingError
 from rollcall.benchmark.config.base import validated
@@ -233,39 +232,12 @@ def test_a_claim_at_equal_cost():
     )
 
 
-def test_seeds_that_would_decide_a_claim():
-    result = decide(ABOVE | {"where": {"participation": ["seldom"]}}, scattered)
-    assert result.seeds_to_decide == result.places[0].quantity.seeds_to_exclude(0.0)
-    assert decide(ABOVE, scattered, skip=(2,)).seeds_to_decide is None  # two seeds tell too little
-    assert decide(ABOVE | {"least": 5.0}, scattered).seeds_to_decide is None  # decided
-
-
-def test_every_undecided_place_must_be_decided():
-    def ends(labels, seed):
-        return 0.5 + ((-0.1, 0.0, 0.4)[seed] if labels["algorithm"] == "mifa" else 0.0)
-
-    both, one = decide(ABOVE, ends), decide(ABOVE | {"where": {"participation": ["seldom"]}}, ends)
-    gap, sd = 0.1, math.sqrt(0.07)
-    assert one.seeds_to_decide == math.ceil((2.8016 * sd / gap) ** 2 + 1.9208)
-    assert both.seeds_to_decide == math.ceil(((1.95996 + stats.norm.ppf(0.8**0.5)) * sd / gap) ** 2 + 1.9208)
-
-
-def test_a_claim_that_would_be_contradicted_is_decided_by_one_place():
-    def ends(labels, seed):
-        less, spread = (0.3, 0.2) if labels["participation"] == "often" else (0.001, 0.2)
-        return 0.5 + (spread * (seed - 1) - less if labels["algorithm"] == "mifa" else 0.0)
-
-    z = stats.norm.ppf([0.9875, 0.8])  # of two places, so 0.05 / 2
-    expected = math.ceil((z.sum() * 0.2 / 0.3) ** 2 + z[0] ** 2 / 2)
-    assert decide(ABOVE, ends).seeds_to_decide == expected
-
-
 def test_a_diverged_seed_leaves_a_place_undecided():
     made = experiment()
     found = runs(made, scattered)
     diverged = [replace(run, tags=run.tags | {"rollcall.diverged": "50"}) for run in found[:1]] + found[1:]
     result = check_claim(claimed(ABOVE), made, cells(made, diverged))
-    assert (result.verdict, result.seeds_to_decide) == ("undecided", None)
+    assert result.verdict == "undecided"
     assert [(place.quantity is None, place.diverged) for place in result.places] == [(True, 1), (False, 0)]
     alone = check_claim(claimed(ABOVE), made, cells(made, diverged[:1]))  # the other method was not run
     assert alone.verdict == "not run"

@@ -129,14 +129,3 @@ def test_the_exponent_of_a_power_is_that_of_scipys_regression():
     np.testing.assert_allclose(found.values, slopes, rtol=1e-12)
     assert found.interval() == pytest.approx(stats.t.interval(0.95, 5, np.mean(slopes), stats.sem(slopes)))
     assert math.isnan(power(x, np.array([[1.0, 0.5, 0.0, 0.1]] * 3)).interval()[0])  # 0 has no logarithm
-
-
-def test_seeds_that_would_exclude_a_bound():
-    """By Student's t: with n seeds, (t(.975) + z(.8)) sd / sqrt(n) is first below the gap."""
-    found = estimate([-0.1, 0.0, 0.4])
-    gap, sd = 0.1, math.sqrt(0.07)
-    exact = next(n for n in range(2, 999) if (stats.t.ppf(0.975, n - 1) + 0.8416) * sd / n**0.5 < gap)
-    assert abs(found.seeds_to_exclude(0.0) - exact) <= 1
-    assert estimate([0.1, 0.2]).seeds_to_exclude(0.0) is None
-    ratio = geometric(np.exp(np.array([-0.05, 0.0, 0.05]) + math.log(1.11)))
-    assert ratio.seeds_to_exclude(1.1) == math.ceil((2.8016 * 0.05 / math.log(1.11 / 1.1)) ** 2 + 1.9208)

@@ -117,7 +117,6 @@ def test_the_evidence_on_request():
         "   - test/accuracy in %, at least 0.0 and at most 50.0: b: 10.0 [-10.0, 30.0]; "
         "a: 20.0 [10.0, 30.0] (printed 12.3: agrees)",
         "   - no difference that matters: within 1.0 of the bound",
-        "   - seeds that would decide it: 8",  # panel b: sd 0.0805, ((1.96 + 0.842) 0.0805 / 0.1)^2 + 1.92 = 7.01
         "   - reworded on 2026-11-23, after a result had been seen; before: Thus.",
         "   - shown (unknown): Seen. `rollcall run x`",
         "   - supposed (unknown): Perhaps.",
