@@ -372,14 +372,15 @@ def _records(one: Shown) -> list[dict[str, Any]]:
                 "penalty": metric.penalty(value.mean),
             }
         )
-    for record in made:  # its place among those that ran alike
-        alike = [one for one in made if all(one[key] == record[key] for key in ("setting", "metric", "same", "rounds"))]
-        best = min(alike, key=lambda one: one["penalty"])
-        place = 1 + sum(one["penalty"] < record["penalty"] for one in alike)
-        record |= {
-            "place": f"{place} of {len(alike)}" if len(alike) > 1 else "",
-            "leader": f"{best['method']}: {best['text']}",
-        }
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for record in made:
+        alike.setdefault(tuple(record[key] for key in ("setting", "metric", "same", "rounds")), []).append(record)
+    for group in alike.values():
+        best = min(group, key=lambda one: one["penalty"])
+        for record in group:
+            place = 1 + sum(one["penalty"] < record["penalty"] for one in group)
+            record["place"] = f"{place} of {len(group)}" if len(group) > 1 else ""
+            record["leader"] = f"{best['method']}: {best['text']}"
     return made
 
 
