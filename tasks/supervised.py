@@ -253,8 +253,9 @@ def supervised(
         splits["test"] = _cast(_columns(test, "test"), dtype)
         _check_test(splits["train"], splits["test"], classes)
     batch = tuple(column[:2] for column in splits["train"])
-    for training in (False, True):  # a copy, because training changes the statistics of BatchNorm
-        _check_task(SupervisedTask(copy.deepcopy(made), loss, classes, per_sample).train(training), batch)
+    _check_task(SupervisedTask(made, loss, classes, per_sample).eval(), batch)
+    # A copy, because training changes the statistics of BatchNorm. torch's old weight_norm can be copied after a call.
+    _check_task(SupervisedTask(copy.deepcopy(made), loss, classes, per_sample).train(), batch)
     names, owner = _owners(owners or {}, splits)
     by_owner = owner.get("train")
     if by_owner is not None:

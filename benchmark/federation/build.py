@@ -49,7 +49,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         algorithm = trial.algorithm.build()
     minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
     local = local_steps(trial.local, minibatches)
-    d = sum(parameter.numel() for parameter in task.parameters())
+    d = parameter_count(task)
     if trial.clock is not None:
         samples = minibatches.mean * local.of(range(data.clients))
         participation = clocked(trial, trial.clock, population, participation, algorithm, samples, d)
@@ -115,6 +115,25 @@ def objective(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:
     else:
         alpha = (sizes if trial.target == "samples" else sizes > 0).astype(np.float64)
     return alpha / alpha.sum()
+
+
+def parameter_count(task: Task) -> int:
+    """d: the numbers in the parameters that are trained; frozen ones do not count.
+
+    Raises:
+        SettingError: none is trained, or a layer does not know its shape yet.
+    """
+    with at("task"):
+        for name, parameter in task.named_parameters():
+            if isinstance(parameter, nn.UninitializedParameter):
+                raise SettingError(
+                    f"{name} has no shape yet (a lazy layer); the network must call its layers once before it is "
+                    "returned, or name all sizes"
+                )
+        d = sum(parameter.numel() for parameter in task.parameters() if parameter.requires_grad)
+        if not d:
+            raise SettingError("the model has no parameter to train; at least one must have requires_grad=True")
+    return d
 
 
 def clocked(

@@ -136,10 +136,12 @@ def check_training(task: Task, data: ClientData, minibatches: Minibatches) -> No
     sizes = np.where(minibatches.longest > 0, minibatches.shortest, np.iinfo(np.int64).max)
     client = int(sizes.argmin())
     n = int(sizes[client])
-    rows = minibatches.parts[client][:n]
+    rows, training = minibatches.parts[client][:n], task.training
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            copy.deepcopy(task).train().loss(tuple(column[rows] for column in data.splits["train"]))
+            batch = tuple(column[rows] for column in data.splits["train"])
+            task.eval().loss(batch)  # without it, a network with torch's old weight_norm cannot be copied
+            copy.deepcopy(task).train().loss(batch)
     except Exception as error:
         place = contributed_line(error) or ""
         few = "" if n > 1 else ". local.last_batch: drop, another local.batch_size or tasks.models.BatchNorm avoid it"
@@ -147,6 +149,7 @@ def check_training(task: Task, data: ClientData, minibatches: Minibatches) -> No
             f"model: {place}cannot be trained on a minibatch of {n} samples, the smallest of client {client}: "
             f"{told(error)}{few}"
         ) from error
+    task.train(training)
 
 
 def _alike(vector: Any, x: Tensor) -> bool:

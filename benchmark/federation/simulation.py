@@ -20,15 +20,14 @@ from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import FlatTask, kernels_of_one_thread
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.interruption import stop_requests
+from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.federation.trainer import (
     EVALUATIONS,
     PRECISIONS,
     Checkpoints,
-    Diverged,
-    Recorder,
+    Records,
     matrix_products,
     quiet,
     trainer_of,
@@ -96,7 +95,7 @@ def simulate(
     *,
     folder: Path | str | None = None,
     callbacks: Sequence[Callback] = (),
-    logger: Logger | bool = False,
+    logger: Logger | None = None,
     checkpoint_every: timedelta = CHECKPOINT_EVERY,
     stop: Callable[[], bool] | None = None,
 ) -> Result:
@@ -111,7 +110,7 @@ def simulate(
     Args:
         trial: a `Trial`, a mapping as in an experiment file, or the path of a YAML file.
         folder: the run folder; without one nothing is written.
-        callbacks, logger: Lightning's. A callback finds the last evaluation in `federation.measured`.
+        callbacks, logger: Lightning's. A callback finds the last evaluation in `trainer.callback_metrics`.
         checkpoint_every: time between two checkpoints, which is the most work that a crash can lose; needs a folder.
         stop: asked after every round whether to stop; by default whether SIGINT (Ctrl-C) or SIGTERM was received.
 
@@ -130,22 +129,25 @@ def simulate(
         stop_requests() if stop is None else nullcontext(stop) as requested,
     ):
         federation = build(trial, threads)
-        recorder = Recorder(run)
-        checkpoints = Checkpoints(run, trial.rounds, checkpoint_every, requested)
-        trainer = trainer_of(trial, [recorder, *callbacks, checkpoints], logger)
+        records = Records(run)
+        checkpoints = Checkpoints(records, trial.rounds, checkpoint_every, requested)
+        loggers = [records] if logger is None else [records, logger]
+        trainer = trainer_of(trial, [*callbacks, checkpoints], loggers)
         device = trainer.strategy.root_device.type
         with nullcontext() if run is None else run.running(trial, device=device, threads=threads):
-            diverged = _train(trainer, federation, recorder, trial, None if run is None else run.resumable())
+            _train(trainer, federation, records, trial)
+            if checkpoints.stopped:
+                raise Interrupted(f"stopped after round {federation.t} of {trial.rounds}")
             model, server = _numpy(federation.eval_models[""]), _numpy(federation.server)
             flat = federation.model
             buffers = {name: _numpy(value) for name, value in zip(flat.buffer_names, flat.buffers_(), strict=True)}
             if run is not None:
-                if diverged is None or not run.finished:  # a shorter run that finished here keeps its model
+                if not records.diverged or not run.finished:  # a shorter run that finished here keeps its model
                     run.save_models(model, server, buffers)
-                if diverged is not None:
-                    run.end_as_diverged(diverged.t, str(diverged))
-    path, t = None if run is None else run.path, None if diverged is None else diverged.t
-    return Result(trial, model, server, _own_rows(recorder.history(), trial), path, t, buffers)
+                if records.diverged:
+                    run.end_as_diverged(federation.t, records.diverged)
+    path, t = None if run is None else run.path, federation.t if records.diverged else None
+    return Result(trial, model, server, _own_rows(records.history(), trial), path, t, buffers)
 
 
 def load(folder: Path | str, *, trust: bool = False) -> Result:
@@ -232,31 +234,25 @@ def _own_rows(history: pd.DataFrame, trial: Trial) -> pd.DataFrame:
     return history[np.array(own, dtype=bool)].reset_index(drop=True)
 
 
-def _train(
-    trainer: Trainer, federation: Federation, recorder: Recorder, trial: Trial, resume: Path | None
-) -> Diverged | None:
-    """All rounds, with an evaluation before the first and after the last, and of a round whose evaluation was lost.
-
-    Returns the reason if the run ended early because it diverged.
-    """
+def _train(trainer: Trainer, federation: Federation, records: Records, trial: Trial) -> None:
+    """All rounds, with an evaluation before the first and after the last, and of a round whose evaluation was lost."""
+    resume = None if records.run is None else records.run.resumable()
     if resume is not None:
         checkpoint = torch.load(resume, map_location="cpu", weights_only=True)
         federation.load_state_dict(checkpoint["state_dict"])
-        recorder.check(federation.t, checkpoint.get(EVALUATIONS, 0))
-    recorder.resume_at(federation.t)
+        records.check(federation.t, checkpoint.get(EVALUATIONS, 0))
+    records.resume_at(federation.t)
     try:
-        if trial.evaluation.due(federation.t, trial.rounds) and not recorder.has(federation.t):
+        if trial.evaluation.due(federation.t, trial.rounds) and not records.has(federation.t):
             trainer.validate(federation, verbose=False)
-        trainer.fit(federation, ckpt_path=resume)
-        if not recorder.has(federation.t):
+        if not records.diverged:
+            trainer.fit(federation, ckpt_path=resume)
+        if trainer.limit_val_batches and not records.has(federation.t):
             trainer.validate(federation, verbose=False)
-    except Diverged as divergence:
-        return divergence
     except SystemExit as end:
         if isinstance(end.__context__, KeyboardInterrupt):  # Lightning turns it into an exit with code 1
             raise end.__context__ from None
         raise
-    return None
 
 
 def _numpy(vector: torch.Tensor) -> np.ndarray:

@@ -18,7 +18,6 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.profilers import PassThroughProfiler
 
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, replacing
 
@@ -43,7 +42,7 @@ PRECISIONS = {
 
 
 def trainer_of(
-    trial: Trial, callbacks: Sequence[Callback], logger: Logger | bool = False, evaluation_batches: int | None = None
+    trial: Trial, callbacks: Sequence[Callback], loggers: Sequence[Logger] = (), evaluation_batches: int | None = None
 ) -> Trainer:
     """A Lightning trainer whose steps are the trial's rounds; it evaluates so many batches of each split, or all."""
     return Trainer(
@@ -53,7 +52,7 @@ def trainer_of(
         devices=1,
         precision=PRECISIONS[trial.numerics.dtype].lightning,
         callbacks=[OwnSignals(), Evaluations(lambda t: trial.evaluation.due(t, trial.rounds)), *callbacks],
-        logger=logger,
+        logger=list(loggers),
         profiler=NoProfiler(),
         limit_val_batches=evaluation_batches,
         enable_checkpointing=False,
@@ -100,7 +99,7 @@ def matrix_products(precision: str) -> Iterator[None]:
 
 
 class Evaluations(Callback):
-    """Tells Lightning to evaluate the model after the rounds that are due."""
+    """Tells Lightning to evaluate the model after the rounds that are due, which are not all at one interval."""
 
     def __init__(self, due: Callable[[int], bool]) -> None:
         self.due = due
@@ -128,48 +127,42 @@ class OwnSignals(Callback):
     on_validation_start = on_train_start
 
 
-class Diverged(Exception):
-    """A parameter or a metric is NaN or infinite after t rounds."""
+class Records(Logger):
+    """Records every evaluation: in memory, and in the run folder if there is one. NaN or infinity ends the run.
 
-    def __init__(self, t: int, quantity: str) -> None:
-        super().__init__(f"diverged: {quantity} not finite after round {t}")
-        self.t = t
-
-
-class Recorder(Callback):
-    """Records every evaluation: in memory, and in the run folder if there is one.
-
-    It raises `Diverged` after the first round, or the first evaluation, that gives NaN or infinity. So it comes before
-    the callbacks of the user and before `Checkpoints`, which then see finite numbers only.
+    Attributes:
+        rows: an evaluation each, by round.
+        diverged: why the run diverged, once it has.
     """
 
     def __init__(self, run: RunFolder | None) -> None:
+        super().__init__()
         self.run = run
         self.rows = {} if run is None else {int(row["round"]): row for row in run.rows()}
-
-    def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
-        assert isinstance(federation, Federation)
-        server = federation.server.detach()
-        # The sum is fast, and NaN or infinite if an entry is. It can also overflow, so look again at the entries.
-        if not server.sum().isfinite() and not server.isfinite().all():
-            raise Diverged(federation.t, "parameters are")
-
-    def on_validation_start(self, trainer: Trainer, federation: LightningModule) -> None:
+        self.diverged = ""
         self.began = monotonic()
 
-    def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
-        assert isinstance(federation, Federation)
-        wrong = [name for name, value in federation.measured.items() if not math.isfinite(value)]
-        if wrong:
-            raise Diverged(federation.t, f"{wrong[0]} is")
-        row = {"round": federation.t, **federation.measured}
-        # A run that resumes at the round of an evaluation may evaluate again, with the same result.
-        if self.run is not None and not self.has(federation.t):
-            self.run.append(row, monotonic() - self.began)
-        self.rows[federation.t] = row
+    @property
+    def name(self) -> str:
+        return "rollcall"
 
-    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
-        checkpoint[EVALUATIONS] = len(self.rows)
+    version = name
+
+    def log_hyperparams(self, *_: object, **__: object) -> None:
+        """The settings are in trial.yaml."""
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        """Record the evaluation after round `step`, unless a number in it is not finite."""
+        assert step is not None
+        wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
+        if wrong:
+            self.diverged = f"diverged: {wrong[0]} is not finite after round {step}"
+            return
+        row = {"round": step, **metrics}
+        # A run that resumes at the round of an evaluation may evaluate again, with the same result.
+        if self.run is not None and not self.has(step):
+            self.run.append(row, monotonic() - self.began)
+        self.rows[step] = row
 
     def check(self, t: int, evaluations: int) -> None:
         """Compare with a checkpoint of round t, when there were so many evaluations.
@@ -196,26 +189,39 @@ class Recorder(Callback):
         return t in self.rows
 
 
+def stop(trainer: Trainer) -> None:
+    """End after this round, without the evaluation that Lightning makes when it is asked to stop."""
+    trainer.should_stop, trainer.limit_val_batches = True, 0
+
+
 class Checkpoints(Callback):
     """Saves a checkpoint after the last round, at intervals of time before it, and when the run is asked to stop.
 
     Intervals of rounds would not do: a state of m models takes longer to write than most rounds take. Lightning's own
     ModelCheckpoint ignores its time interval under manual optimization (2.6.6). Without a run folder nothing is saved.
-    A run that is `requested` to stop ends with `Interrupted`.
+    A run that is `requested` to stop, and one whose model is NaN or infinite, ends after the round. No checkpoint holds
+    a model that diverged.
     """
 
-    def __init__(self, run: RunFolder | None, rounds: int, every: timedelta, requested: Callable[[], bool]) -> None:
-        self.run = run
+    def __init__(self, records: Records, rounds: int, every: timedelta, requested: Callable[[], bool]) -> None:
+        self.records, self.run = records, records.run
         self.rounds = rounds
         self.every = every.total_seconds()
         self.requested = requested
+        self.stopped = False
         self.saved = monotonic()
 
     def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
         assert isinstance(federation, Federation)
+        server = federation.server.detach()
+        # The sum is fast, and NaN or infinite if an entry is. It can also overflow, so look again at the entries.
+        if not server.sum().isfinite() and not server.isfinite().all():
+            self.records.diverged = f"diverged: parameters are not finite after round {federation.t}"
+            stop(trainer)
+            return
         last = federation.t == self.rounds
-        stop = not last and self.requested()
-        if self.run is not None and (last or stop or monotonic() - self.saved >= self.every):
+        self.stopped = not last and self.requested()
+        if self.run is not None and (last or self.stopped or monotonic() - self.saved >= self.every):
             # Replaced atomically, and the one before is kept. Lightning can resume only from the end of a round.
             with replacing(self.run.checkpoint, lasting=True) as scratch:
                 trainer.save_checkpoint(scratch)
@@ -225,5 +231,15 @@ class Checkpoints(Callback):
             self.saved = monotonic()
         elif self.run is not None:
             self.run.reached(federation.t)
-        if stop:
-            raise Interrupted(f"stopped after round {federation.t} of {self.rounds}")
+        if self.stopped:
+            stop(trainer)
+
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        checkpoint[EVALUATIONS] = len(self.records.rows)
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.records.began = monotonic()
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self.records.diverged:
+            stop(trainer)

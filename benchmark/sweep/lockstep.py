@@ -220,7 +220,7 @@ def train(seat: Seat, engine: Any) -> Outcome:
     if trial.server.model_copy(update={"lr": 1.0}).plain:
         optimizer = Plain(federation.server, optimizer.param_groups[0]["lr"])
     federation.__dict__ |= {"optimizers": lambda: optimizer}
-    federation.trainer = SimpleNamespace(callbacks=[], loggers=[])  # type: ignore[assignment, unused-ignore]
+    federation.trainer = SimpleNamespace(loggers=[], callback_metrics={})  # type: ignore[assignment, unused-ignore]
     loaders = federation.val_dataloader()
     with ExitStack() as stack, torch.no_grad():
         stack.enter_context(run.running(trial, device="cpu", threads=1))

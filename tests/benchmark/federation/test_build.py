@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 from runs import DIGITS
+from torch import nn
 
 from rollcall import SettingError, simulate
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.participation import FromFunction
+from rollcall.tasks import supervised
 
 
 def test_all_algorithms_of_a_seed_meet_the_same_roll_call_data_and_start():
@@ -84,3 +86,44 @@ def test_a_method_is_told_no_more_than_it_asks_for():
     assert told["fedavg"].probability is None
     assert told["fedavg_known"].probability.tolist() == [0.5] * 8
     assert told["fedavg_known"].stationary is None
+
+
+class Tied(nn.Module):
+    """Two layers with one weight, and a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two, self.head = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2)
+        self.two.weight = self.one.weight
+
+    def forward(self, x):
+        return self.head(self.two(self.one(x)))
+
+
+def head(seed):
+    network = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
+    network[0].requires_grad_(False)
+    return network
+
+
+def features(network, **changes):
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    task = supervised((x, (x[:, 0] > 0).astype(int)), None, network, clients=8)
+    local, numerics = {"lr": 0.5, "steps": 3, "batch_size": 4}, {"dtype": "float64"} | changes
+    return {"task": task, "algorithm": "mifa", "local": local, "rounds": 4, "numerics": numerics}
+
+
+@pytest.mark.parametrize(("network", "d"), [(head, 2 * 3 + 3 * 2 + 2), (lambda seed: Tied(), 16 + 4 + 4 + 10)])
+def test_frozen_parameters_stay_and_shared_ones_count_once(network, d):
+    sequential, auto = (simulate(features(network, engine=engine)) for engine in ("sequential", "auto"))
+    assert np.abs(sequential.server - auto.server).max() < 1e-10
+    assert sequential.server.shape == (d,)
+    assert sequential.history["cost/floats_up"].iloc[-1] == 4 * 8 * d
+    trained, start = sequential.module().network, build(Trial.read(features(network))).model.task.network
+    for (name, after), before in zip(trained.named_parameters(), start.parameters(), strict=True):
+        assert torch.equal(after, before) == (not before.requires_grad), name
+
+
+def test_a_lazy_layer_is_refused_before_the_run():
+    with pytest.raises(SettingError, match=r"^task.network.0.weight has no shape yet \(a lazy layer\)"):
+        build(Trial.read(features(lambda seed: nn.Sequential(nn.LazyLinear(2)))))
