@@ -11,13 +11,13 @@ demo: .venv/installed  ## run the quickstart benchmark and print its leaderboard
 	@echo "To use the command rollcall: source .venv/bin/activate"
 
 # Three processes keep two cores busy while tests wait for Ray and for servers. Each takes up to 3 GB.
-test: .venv/installed  ## run what a contributor runs: the behaviour of every part, under three minutes
+test: .venv/installed  ## run what a contributor runs: all tests but those marked `full`
 	$(BIN)/pytest --numprocesses 3 --dist worksteal -m "not full"
 
-test-all: .venv/installed  ## run all tests: kills, Ray, servers, every experiment; under eight minutes
+test-all: .venv/installed  ## run all tests: also kills, Ray, servers, every experiment
 	$(BIN)/pytest --numprocesses 3 --dist worksteal
 
-faults: .venv/installed  ## run the tests that kill, fill the disk, damage, alter and attack: how many of the faults are survived
+faults: .venv/installed  ## run the tests marked `fault`: kills, full disks, damage, alteration and attacks
 	$(BIN)/pytest --numprocesses 3 --dist worksteal -m fault
 
 check: .venv/installed  ## style and types

@@ -29,10 +29,12 @@ def labelled(values: Any) -> Any:
     """An axis as a mapping of labels to values.
 
     In a list, the label of a choice is its name and the label of a number is the number; the second `bernoulli` of a
-    list is called `bernoulli#2`. Any other value is returned as it is, for pydantic to refuse.
+    list is called `bernoulli#2`. A single value is a list of one; null is left for pydantic to refuse.
     """
+    if values is None:
+        return None
     if not isinstance(values, Iterable) or isinstance(values, str):
-        return values
+        values = [values]
     if isinstance(values, Mapping):
         return {str(label): value for label, value in values.items()}
     axis: dict[str, Any] = {}

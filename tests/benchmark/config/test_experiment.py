@@ -251,6 +251,7 @@ def test_values_of_a_list_are_labelled_in_order():
     assert list(axis.values()) == values
     assert labelled({1: "a", "b": 2}) == {"1": "a", "b": 2}
     assert [label_of(value) for value in (None, True, 3)] == ["None", "True", "3"]
+    assert [labelled(value) for value in ("fedavg", 0, None)] == [{"fedavg": "fedavg"}, {"0": 0}, None]
 
 
 def test_a_name_selects_all_values_with_this_name_in_the_order_of_the_axis():

@@ -70,27 +70,17 @@ def test_different_values_differ():
     assert len({fingerprint(value) for value in VALUES}) == len(VALUES)
 
 
-@pytest.mark.parametrize(
-    ("one", "same"),
-    [
+def test_equal_content_is_equal():
+    for one, same in (
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
-        ({1, 2, 3}, {3, 2, 1}),
         (Point(np.ones(2)), Point(np.ones(2))),
         (line(3), line(3)),
         (np.arange(6)[::2], np.array([0, 2, 4])),
-    ],
-)
-def test_equal_content_is_equal(one, same):
-    assert fingerprint(one) == fingerprint(same)
-
-
-def test_an_object_that_contains_itself():
-    point = Point(0)
-    point.x = point
-    assert fingerprint(point) == fingerprint(point)
-
-
-def test_another_process_says_the_same():
+    ):
+        assert fingerprint(one) == fingerprint(same)
+    inside = Point(0)
+    inside.x = inside
+    assert fingerprint(inside) == fingerprint(inside)
     code = "from rollcall.benchmark.config.source import fingerprint; print(fingerprint({'b', 'a', 'c'}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == fingerprint({"a", "b", "c"})
+    assert done.stdout.strip() == fingerprint({"a", "b", "c"})  # in another process
