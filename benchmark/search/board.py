@@ -42,6 +42,15 @@ class Board:
             raise SettingError(f"board: {name!r} is not allowed; must be one of {listed(boards(), name)}")
         return cls(experiment)
 
+    def with_seeds(self, first: int | None) -> "Board":
+        """The board with searches of other seeds, from a first one on, which is another rule; None: itself."""
+        if first is None:
+            return self
+        seeds = tuple(range(first, first + len(self.search.seeds)))
+        search = self.search.model_copy(update={"seeds": seeds})
+        name = f"{self.name}-from{first}"
+        return Board(self.experiment.model_copy(update={"search": search, "name": name}))
+
     @property
     def name(self) -> str:
         return self.experiment.name
@@ -101,19 +110,27 @@ class Board:
         count = self.search.finals or 0
         return [int(seed) for seed in self.experiment.axes["seed"].values()][count * search : count * (search + 1)]
 
-    def sample(self, spec: Spec, point: Mapping[str, Any], search: int, seed: int | None = None) -> Trial:
-        """The trial of a sample: it evaluates held-out training data, in the last rounds alone."""
-        rounds, every = spec["rounds"], self.window(spec)
-        evaluation = {"every": rounds, "last": {"rounds": self.last, "every": every}, "splits": ["validation"]}
+    def sample_spec(self, spec: Spec, point: Mapping[str, Any], search: int) -> Spec:
+        """The settings of a sample's trial: it evaluates held-out training data, in the last rounds alone."""
+        evaluation = {
+            "every": spec["rounds"],
+            "last": {"rounds": self.last, "every": self.window(spec)},
+            "splits": ["validation"],
+        }
         held = put(spec, "task.validation", VALIDATION)
-        return Trial.read(
-            put_all(held, point)
-            | {"seed": self.search.seeds[search] if seed is None else seed, "evaluation": evaluation}
-        )
+        return put_all(held, point) | {"seed": self.search.seeds[search], "evaluation": evaluation}
+
+    def final_spec(self, spec: Spec, point: Mapping[str, Any], seed: int) -> Spec:
+        """The settings of a final run's trial."""
+        return put_all(spec, point) | {"seed": seed}
+
+    def sample(self, spec: Spec, point: Mapping[str, Any], search: int) -> Trial:
+        """The trial of a sample."""
+        return Trial.read(self.sample_spec(spec, point, search))
 
     def final(self, spec: Spec, point: Mapping[str, Any], seed: int) -> Trial:
         """The trial of a final run."""
-        return Trial.read(put_all(spec, point) | {"seed": seed})
+        return Trial.read(self.final_spec(spec, point, seed))
 
     @staticmethod
     def window(spec: Spec) -> int:

@@ -8,17 +8,24 @@ import gzip
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import numpy as np
+import torch
+
+from rollcall.algorithms import KNOWLEDGE, Algorithm, Round
 from rollcall.benchmark.config.base import Settings, validated
-from rollcall.benchmark.config.digest import serialised
+from rollcall.benchmark.config.digest import digest, from_copies, serialised
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.search.board import Board, best
 from rollcall.benchmark.sweep.jobs import Ends, Job
 from rollcall.benchmark.sweep.lockstep import run_lockstep
@@ -27,6 +34,9 @@ from rollcall.benchmark.sweep.pool import Pool
 ENDING = ".entry"
 
 SCORE, RESULT = "validation/accuracy", "test/accuracy"
+
+TOLERANCE = 0.005
+"""Of an accuracy: other machines round differently, which can turn the answer for a sample of the test split."""
 
 COSTS = ("gradients", "floats_up", "floats_down", "memory")
 
@@ -68,6 +78,37 @@ class Searched(Settings):
     finals: tuple[Final, ...]
 
 
+class Marks(Settings):
+    """What a method needs.
+
+    Attributes:
+        knows: oracle knowledge.
+        stores: who keeps a vector for each client: `server`, `clients`, or nobody.
+        up, down: vectors that a client of a round sends and receives.
+        absent: whether clients compute that are not available.
+    """
+
+    knows: tuple[str, ...]
+    stores: str
+    up: int
+    down: int
+    absent: bool
+
+    @classmethod
+    def of(cls, method: Algorithm[Any]) -> "Marks":
+        """Those of a method."""
+        x = torch.ones(1)
+        call = Round(0, torch.arange(1), 1.0, x, **dict.fromkeys(KNOWLEDGE, x))
+        traffic, properties = method.traffic(method.init(x, 1), call), method.properties
+        return cls(
+            knows=tuple(method.requires),
+            stores=properties.stores,
+            up=traffic.up,
+            down=traffic.down,
+            absent=properties.asks_all,
+        )
+
+
 class Entry(Settings):
     """The content of an entry file.
 
@@ -75,6 +116,7 @@ class Entry(Settings):
         board, rule: the board, and the digest of its rule.
         method, algorithm: the label and the settings of the method, as an experiment file has them.
         space: what was searched, as it was written.
+        marks: what the method needs.
         source: the texts of the user's own files, by name.
         origin: date, version, commit and machine.
         cells: the searches of each condition.
@@ -86,6 +128,7 @@ class Entry(Settings):
     method: str
     algorithm: Any
     space: dict[str, Any]
+    marks: Marks
     source: dict[str, str]
     origin: dict[str, Any]
     cells: dict[str, tuple[Searched, ...]]
@@ -208,6 +251,7 @@ class Plan:
             method=self.method.label,
             algorithm=serialised(self.method.algorithm),
             space=self.method.space,
+            marks=Marks.of(first.trial.algorithm.build()),
             source={name: source.text for name, source in first.trial.copies.items()},
             origin={"date": date.today().isoformat()}
             | {key: status.get(key) for key in ("commit", "machine", "python", "versions")},
@@ -216,23 +260,31 @@ class Plan:
         )
 
 
-def enter(board: Board, methods: Sequence[Method], store: Path, pool: Pool) -> list[Entry]:
-    """Run the searches and the final runs of methods; a second call resumes.
+Tell = Callable[[str], None]
+
+
+def enter(
+    board: Board, methods: Sequence[Method], store: Path, pool: Pool, tell: Tell = lambda line: None
+) -> list[Entry]:
+    """Run the searches and the final runs of methods; a second call resumes. `tell` takes lines on the progress.
 
     Raises:
         SettingError: a trial failed, or a method is possible under no condition.
         Interrupted: asked to stop; call again to resume.
     """
     plans = [Plan(board, method, store) for method in methods]
-    run(pool, [job for plan in plans for jobs in plan.samples.values() for job in jobs])
-    run(pool, [job for plan in plans for jobs in plan.finals.values() for job in jobs])
+    for plan in plans:
+        for name, reason in plan.impossible.items():
+            tell(f"{plan.method.label} cannot have {name}: {reason}")
+    run(pool, [job for plan in plans for jobs in plan.samples.values() for job in jobs], tell)
+    run(pool, [job for plan in plans for jobs in plan.finals.values() for job in jobs], tell)
     return [plan.entry for plan in plans]
 
 
-def run(pool: Pool, jobs: Sequence[Job]) -> None:
+def run(pool: Pool, jobs: Sequence[Job], tell: Tell) -> None:
     """Run jobs to their end; without Ray, those that share their data together."""
     together = pool.executor == "inline"
-    ends = Ends(jobs, run_lockstep([job for job in jobs if not job.ended])) if together else pool(jobs)
+    ends = Ends(jobs, run_lockstep([job for job in jobs if not job.ended], tell)) if together else pool(jobs)
     for name, error in ends.failed.items():
         raise SettingError(f"{name}: failed: {error}. Nothing is entered; rerun the command to resume")
     if ends.stopped or ends.elsewhere:
@@ -260,3 +312,126 @@ def final_of(job: Job, last: int) -> Final:
         costs={name: float(history[f"cost/{name}"].iloc[-1]) for name in COSTS},
         seconds=round(float(job.folder.status.get("seconds", 0.0)), 2),
     )
+
+
+def problems(entry: Entry, board: Board) -> list[str]:
+    """What an entry has that the board's rule does not allow: a line for each problem. Nothing is run.
+
+    It cannot see whether a run gives the numbers of the entry: see `rerun`.
+    """
+    if entry.rule != board.rule:
+        return [f"rule: {entry.rule} is not that of {board.name}, {board.rule}; enter the method again"]
+    lines = []
+    search = board.search
+    own = [path for path in entry.space if path not in search.space]
+    changed = [path for path in entry.space if path in search.space and entry.space[path] != search.space[path]]
+    if len(own) > 1 or changed or any(not path.startswith("algorithm.") for path in own):
+        lines.append(f"space: {', '.join([*changed, *own])} is not allowed; at most one option of the method is free")
+    known = entry.method in board.methods and entry.algorithm == serialised(board.methods[entry.method])
+    with TemporaryDirectory() as folder:
+        algorithm = restored(entry, Path(folder))
+        conditions = board.conditions(entry.method, None if known else algorithm)
+        missing = [name for name in conditions if name not in entry.cells and name not in entry.impossible]
+        lines += [f"{name}: is missing; every possible pattern must be there" for name in missing]
+        for name, cells in entry.cells.items():
+            if name not in conditions:
+                lines.append(f"{name}: is not a pattern of {board.name}")
+                continue
+            if [one.seed for one in cells] != list(search.seeds):
+                seeds = ", ".join(str(one.seed) for one in cells)
+                lines.append(f"{name}: searches with the seeds {seeds}; must be {', '.join(map(str, search.seeds))}")
+                continue
+            for number, one in enumerate(cells):
+                lines += [
+                    f"{name}, search {number}: {line}"
+                    for line in _of_search(board, entry, conditions[name], number, one)
+                ]
+    return lines
+
+
+def _of_search(board: Board, entry: Entry, spec: dict[str, Any], number: int, one: Searched) -> Iterator[str]:
+    """The problems of one search."""
+    draws = board.draws(entry.space, number)
+    if len(one.samples) != len(draws):
+        yield f"{len(one.samples)} samples; must be {len(draws)}"
+        return
+    if [sample.settings for sample in one.samples] != draws:
+        yield f"the samples are not the draws of seed {one.seed}"
+        return
+    for index, (sample, point) in enumerate(zip(one.samples, draws, strict=True)):
+        if sample.run != digest(board.sample_spec(spec, point, number)):
+            yield f"sample {index}: its trial is another one, {sample.run}: other data, settings or code"
+    chosen = best([sample.score for sample in one.samples])
+    if one.best != chosen:
+        yield f"sample {one.best} was chosen; the best score has sample {chosen}"
+        return
+    if one.best is None:
+        return
+    if [run.seed for run in one.finals] != board.finals(number):
+        seeds = ", ".join(str(run.seed) for run in one.finals)
+        yield f"final seeds {seeds}; must be {', '.join(map(str, board.finals(number)))}"
+        return
+    for run in one.finals:
+        if run.rounds != spec["rounds"]:
+            yield f"seed {run.seed}: {run.rounds} rounds; must be {spec['rounds']}"
+        elif run.run != digest(board.final_spec(spec, draws[one.best], run.seed)):
+            yield f"seed {run.seed}: its trial is another one, {run.run}: other data, settings or code"
+        elif run.value is not None and abs(run.value - _window(run, board.last)) > 1e-5:
+            yield f"seed {run.seed}: {run.value} is not the mean of the last {board.last} rounds of its curve"
+
+
+def _window(run: Final, last: int) -> float:
+    values = [value for t, value in run.curve if t > run.rounds - last]
+    return sum(values) / len(values) if values else math.nan
+
+
+def restored(entry: Entry, folder: Path) -> Any:
+    """The method of an entry with the user's own files as the entry has them, written into a folder."""
+    (folder / "source").mkdir(exist_ok=True)
+    for name, text in entry.source.items():
+        (folder / "source" / Path(name).name).write_text(text, encoding="utf-8")
+    return from_copies(entry.algorithm, folder)
+
+
+class Rerun(NamedTuple):
+    """A run of an entry that was run again: where it is, what the entry says, and what came out."""
+
+    where: str
+    stated: float | None
+    measured: float | None
+
+    @property
+    def equal(self) -> bool:
+        """Whether both diverged, or agree within `TOLERANCE`."""
+        if self.stated is None or self.measured is None:
+            return self.stated is self.measured
+        return abs(self.stated - self.measured) <= TOLERANCE
+
+
+def rerun(entry: Entry, board: Board, every: bool, seed: int | None = None) -> Iterator[Rerun]:
+    """Run one sample and one final run again, drawn at random, or all of them."""
+    rng = np.random.default_rng(seed)
+    known = entry.method in board.methods and entry.algorithm == serialised(board.methods[entry.method])
+    with TemporaryDirectory() as folder:
+        conditions = board.conditions(entry.method, None if known else restored(entry, Path(folder)))
+        searches = [(name, number, one) for name, cells in entry.cells.items() for number, one in enumerate(cells)]
+        samples = [(*at, index) for at in searches for index in range(len(at[2].samples))]
+        finals = [(*at, index) for at in searches for index in range(len(at[2].finals))]
+        for name, number, one, index in samples if every else [samples[rng.integers(len(samples))]]:
+            trial = board.sample(conditions[name], one.samples[index].settings, number)
+            yield Rerun(
+                f"{name}, search {number}, sample {index}", one.samples[index].score, result(trial, SCORE, board.last)
+            )
+        for name, number, one, index in finals if every else [finals[rng.integers(len(finals))]] if finals else []:
+            assert one.best is not None
+            run = one.finals[index]
+            trial = board.final(conditions[name], one.samples[one.best].settings, run.seed)
+            yield Rerun(f"{name}, search {number}, seed {run.seed}", run.value, result(trial, RESULT, board.last))
+
+
+def result(trial: Trial, column: str, last: int) -> float | None:
+    """The mean of a column over the last rounds of a trial that is run now; None if it diverges."""
+    outcome = simulate(trial)
+    if outcome.diverged is not None:
+        return None
+    return float(outcome.history[column][outcome.history["round"] > trial.rounds - last].mean())

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import cache
-from threading import Semaphore, Thread
+from threading import Lock, Thread
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from rollcall.benchmark.config.digest import digest
+from rollcall.benchmark.config.text import counted
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import Engine, Vectorised, Work, kernels_of_one_thread
 from rollcall.benchmark.engines.base import LocalState
@@ -34,10 +35,10 @@ AT_ONCE = 96
 """Trials that run side by side: enough that a call of the engine costs little for each."""
 
 
-def run_lockstep(jobs: Sequence[Job]) -> dict[str, Outcome]:
+def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line: None) -> dict[str, Outcome]:
     """Run jobs in groups that share their data; those that cannot, one after another. Outcomes are by name.
 
-    After SIGINT or SIGTERM the trials of the running group are given up, and no other starts.
+    `tell` takes a line after each group. After SIGINT or SIGTERM the running group is given up, and no other starts.
     """
     groups: dict[str, list[Job]] = {}
     for job in jobs:
@@ -47,6 +48,7 @@ def run_lockstep(jobs: Sequence[Job]) -> dict[str, Outcome]:
         for first in range(0, len(group), AT_ONCE):
             with stop_requests() as requested:
                 outcomes |= run_group(group[first : first + AT_ONCE], requested)
+            tell(f"{len(outcomes)} of {counted(len(jobs), 'trial')}")
             if any(outcome.state == "interrupted" for outcome in outcomes.values()):
                 return outcomes
     return outcomes
@@ -76,7 +78,9 @@ class Seat:
 
     def __init__(self, job: Job, federation: Federation, engine: Engine) -> None:
         self.job, self.federation, self.engine = job, federation, engine
-        self.go, self.back = Semaphore(0), Semaphore(0)
+        self.go, self.back = Lock(), Lock()  # both are held while nothing is handed over
+        self.go.acquire()
+        self.back.acquire()
         self.request: Request | None = None
         self.outcome: Outcome | None = None
         self.stop = False

@@ -12,7 +12,7 @@ from rollcall.cli import bench, check, compare, data, enter, leaderboard, papers
 from rollcall.cli.options import INTERRUPTED
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
-    "Run": {"run": run.run, "tune": tune.tune, "enter": enter.enter, "status": store.status, "bench": bench.bench},
+    "Run": {"run": run.run, "tune": tune.tune, "status": store.status, "bench": bench.bench},
     "Look": {
         "list": show.list_,
         "show": show.show,
@@ -22,7 +22,7 @@ PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "report": papers.report,
         "site": papers.site,
     },
-    "Bring your own": {"check": check.check, "export": store.export},
+    "Bring your own": {"check": check.check, "enter": enter.enter, "verify": enter.verify, "export": store.export},
     "Maintain": {"sync": store.sync, "doctor": store.doctor, "clean": store.clean, "archive": papers.archive},
 }
 """The headings of the help, and the commands below each."""

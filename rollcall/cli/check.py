@@ -24,16 +24,25 @@ def check(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names, FILE.py:NAME, mappings, or kept results (FILE.json.xz). Default: all methods.", metavar="PART"
+            help="Names, FILE.py:NAME, mappings, FILE.json.xz or FILE.entry. Default: all methods.", metavar="PART"
         ),
     ] = None,
     kind: Annotated[str, typer.Option(help="Kind of the parts, such as partition. Default: by base class.")] = "",
+    every: Annotated[bool, typer.Option("--all", help="Of an entry: run all of it again, not two runs.")] = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Of an entry: run its own code, which you have read.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run the conformance checks on parts, and explain each failure.
 
-    Of kept results, a file of `rollcall archive`, it checks provenance, settings and values before you share them.
+    Of kept results, a file of `rollcall archive`, it checks provenance, settings and values before you share them. Of an
+    entry of a board it checks the rule, and runs one sample and one final run again.
     """
+    if entries := [Path(text) for text in parts or () if text.endswith(".entry")]:
+        if len(entries) < len(parts or []):
+            raise SettingError("PART: FILE.entry is not allowed beside other parts; check them one after the other")
+        lines = {str(file): _of_entry(file, every, trust) for file in entries}
+        print(json.dumps(lines, indent=1) if as_json else "\n".join(line for own in lines.values() for line in own))
+        raise typer.Exit(1 if any("refused" in line for own in lines.values() for line in own) else 0)
     if files := [Path(text) for text in parts or () if text.endswith(".json.xz")]:
         _check_kept(files, parts or [], as_json)
     values = {text: parse_part("part", text) for text in parts or KINDS["algorithm"].known}
@@ -62,6 +71,29 @@ def _check_kept(files: list[Path], parts: list[str], as_json: bool) -> NoReturn:
     lines = [line for file, ends in found.items() for line in ends or [f"{file}: passes"]]
     print(json.dumps(found, indent=1) if as_json else "\n".join(lines))
     raise typer.Exit(1 if any(found.values()) else 0)
+
+
+def _of_entry(file: Path, every: bool, trust: bool) -> list[str]:
+    """What is wrong with an entry of a board, and what was run again: a line each."""
+    from rollcall.benchmark.search.board import Board
+    from rollcall.benchmark.search.entry import Entry, problems, rerun
+
+    try:
+        entry = Entry.read(file)
+        board = Board.read(entry.board)
+    except SettingError as error:
+        return [f"refused: {error}"]
+    if found := problems(entry, board):
+        return [f"{file}: refused: {line}" for line in found]
+    lines = [f"{file}: digests, draws, rounds, seeds and cells are those of {board.name}"]
+    if entry.source and not trust:
+        return [*lines, f"{file}: nothing was run again: read {', '.join(entry.source)}, then add --trust"]
+    for one in rerun(entry, board, every):
+        says = f"{one.where}: {one.stated} in the entry, {one.measured} now"
+        lines.append(f"{file}: {says}" if one.equal else f"{file}: refused: {says}")
+    runs = sum(len(one.samples) + len(one.finals) for cells in entry.cells.values() for one in cells)
+    left = runs - len(lines) + 1
+    return [*lines, *([f"{file}: {left} of {runs} runs were not run again; --all runs all"] if left else [])]
 
 
 def _choice(value: Any, kind: str) -> Choice:

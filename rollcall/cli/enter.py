@@ -1,13 +1,22 @@
 """`rollcall enter`: a method onto a board; `rollcall verify`: kept runs once more."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import label_of
-from rollcall.benchmark.config.text import parse_part
+from rollcall.benchmark.config.text import command, counted, duration, parse_part, strict_json
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, err, ray_options, say
+from rollcall.cli.options import STORE, err, out, ray_options, say
+from rollcall.cli.plan import plans_of, writable
+
+if TYPE_CHECKING:
+    from rollcall.benchmark.search.board import Board
+    from rollcall.benchmark.search.entry import Entry, Method
+    from rollcall.leaderboard.standing import Standing
 
 DEFAULT = "standard/digits"
 
@@ -16,23 +25,138 @@ def enter(
     methods: Annotated[
         list[str], typer.Argument(metavar="FILE.py:CLASS...", help="Your method, or methods of the board.")
     ],
-    board: Annotated[str, typer.Option(help="A board.")] = DEFAULT,
-    space: Annotated[str, typer.Option(metavar="OPTION=DOMAIN", help="Option to search. Default: the class's.")] = "",
+    board: Annotated[str, typer.Option(help="The board.")] = DEFAULT,
+    space: Annotated[
+        str, typer.Option(metavar="OPTION=DOMAIN", help="The option to search. Default: the class's search_space.")
+    ] = "",
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="First seed of other searches; not allowed in entries.")
+    ] = None,
     executor: opt.Execution = None,
+    gpus: opt.Gpus = "0",
     store: opt.Store = STORE,
 ) -> None:
-    """Tune and run a method as all others of a board, and print its rank; rerun to resume."""
-    from rollcall.benchmark.search.board import Board
-    from rollcall.benchmark.search.entry import Method, enter
-    from rollcall.benchmark.sweep.pool import Pool
+    """Tune and run a method like all others of a board, and print its row; rerun to resume.
 
-    chosen = Board.read(board)
+    It runs the conformance checks, estimates the time, makes the searches and the final runs, and writes one file for a
+    pull request. `rollcall check FILE.entry` verifies it.
+    """
+    from rollcall.benchmark.search.board import Board
+    from rollcall.benchmark.search.entry import Method
+    from rollcall.benchmark.search.entry import enter as run
+    from rollcall.benchmark.sweep.pool import Pool
+    from rollcall.leaderboard.standing import standing
+
+    chosen = Board.read(board).with_seeds(seed)
     entrants = []
     for text in methods:
         algorithm = chosen.methods[text] if text in chosen.methods else parse_part("method", text)
         label = text if text in chosen.methods else label_of(algorithm)
+        if text not in chosen.methods and label in chosen.methods:
+            raise SettingError(f"method: {label} is not allowed; the board has a method of this name. Rename the class")
         entrants.append(Method(label, algorithm, chosen.space(label, algorithm, space)))
-    with Pool.of(executor, ray_options("0", 1, "2m", "", ""), err, mlflow=False) as pool:
-        entries = enter(chosen, entrants, store, pool)
+        if text not in chosen.methods:
+            _conform(label, algorithm)
+    _need_data(chosen, entrants)
+    writable(store)
+    with Pool.of(executor, ray_options(gpus, 1, "2m", "", ""), err, mlflow=False) as pool:
+        _estimate(chosen, entrants)
+        entries = run(chosen, entrants, store, pool, tell=lambda line: say(line, err))
+    shown = standing(chosen, store, entries) if seed is None else None
     for entry in entries:
-        say(f"In {entry.write(store / chosen.name)}")
+        file = entry.write(store / chosen.name)
+        if shown is None:
+            say(f"In {file}. Its searches have other seeds: it cannot be an entry of the board.")
+        else:
+            _tell(shown, entry, file.parent)
+            say(f"In {file}, and beside it .tex and .svg. Verify it: {command('check', file)}")
+
+
+def _conform(label: str, algorithm: object) -> None:
+    """Raise `SettingError` unless a method passes the conformance checks."""
+    from rollcall.benchmark.conformance import conform
+
+    failed = [outcome for outcome in conform(read("algorithm", algorithm)) if not outcome.passed]
+    if failed:
+        raise SettingError(
+            f"method: {label} fails {counted(len(failed), 'conformance check')}, the first: {failed[0].check}. "
+            "rollcall check explains them. Nothing is entered"
+        )
+    say(f"{label} passes the conformance checks", err)
+
+
+def _need_data(board: "Board", methods: "list[Method]") -> None:
+    """Raise `SettingError` if data are missing."""
+    from rollcall.benchmark.sweep.estimate import missing
+
+    spec = next(iter(board.conditions(next(iter(board.methods))).values()))
+    if lacking := missing([board.final(spec, {}, 0)]):
+        raise SettingError(
+            f"{board.name}: needs the data of {', '.join(lacking)}; first: rollcall data get {lacking[0]}"
+        )
+
+
+def _estimate(board: "Board", methods: "list[Method]") -> None:
+    """Print how long the runs take if each has a core of its own, at most."""
+    from rollcall.benchmark.sweep.estimate import cores, estimates
+
+    seconds = 0.0
+    for method in methods:
+        known = method.algorithm == board.methods.get(method.label)
+        conditions = board.conditions(method.label, None if known else method.algorithm)
+        spec, draw = next(iter(conditions.values())), board.draws(method.space, 0)[0]
+        runs = len(conditions) * len(board.search.seeds)
+        for trial, count in (
+            (board.sample(spec, draw, 0), len(board.draws(method.space, 0))),
+            (board.final(spec, draw, 0), len(board.finals(0))),
+        ):
+            seconds += runs * count * estimates([trial])[trial.digest]
+    say(f"At most about {duration(seconds / cores())} on {cores()} cores; trials that run together take less", err)
+
+
+def _tell(shown: "Standing", entry: "Entry", folder: Path) -> None:
+    """Print a method's rank, its row beside the best and FedAvg, its differences, and write its row and picture."""
+    from rollcall.leaderboard import render, standing
+
+    place = shown.order.index(entry.method) + 1
+    title = f"{entry.method}: rank {place} of {len(shown.order)} on {entry.board}"
+    out.print(render.terminal(standing.result_table(shown, entry.method), title, out.width))
+    for baseline in dict.fromkeys(["fedavg", ""]):
+        if baseline != entry.method:
+            table = standing.difference_table(shown, baseline, only=entry.method)
+            out.print(render.terminal(table, f"{entry.method} minus {baseline or 'the best'}", out.width))
+    groups = [name for name in shown.conditions(entry.method) if entry.method in shown.group(name)]
+    say(f"In the best group under {', '.join(groups) or 'no pattern'}")
+    text = render.latex(standing.result_table(shown, entry.method))
+    (folder / f"{entry.method}.tex").write_text(text, encoding="utf-8")
+
+
+def verify(
+    experiment: opt.Name,
+    variant: opt.Variant = "",
+    only: opt.Only = None,
+    seeds: opt.Seeds = "",
+    as_json: opt.Json = False,
+) -> None:
+    """Run kept runs again, and compare all their numbers with the kept ones."""
+    from rollcall.leaderboard.runs import unarchive
+    from rollcall.leaderboard.standing import verdict_on
+
+    plans = plans_of([experiment], variant, seeds, only)
+    if len(plans) != 1:
+        raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
+    runs = plans[0].runs
+    kept = {run.digest: run for run in unarchive(plans[0].experiment.home)}
+    chosen = [place for place in runs if place.digest in kept]
+    if not chosen:
+        raise SettingError(f"{experiment}: none of the {counted(len(runs), 'run')} asked for is kept")
+    rows = {}
+    for place in chosen:
+        rows[place.name] = verdict_on(kept[place.digest], place.trial)
+        if not as_json:
+            say(f"{place.name}: {rows[place.name]}")
+    if as_json:
+        print(strict_json({"runs": rows, "not kept": len(runs) - len(chosen)}))
+    elif len(chosen) < len(runs):
+        say(f"{counted(len(runs) - len(chosen), 'other run')} asked for: not kept")
+    raise typer.Exit(1 if any(text.startswith("differs") for text in rows.values()) else 0)

@@ -64,6 +64,9 @@ def leaderboard(
     from rollcall.leaderboard.runs import finished
 
     chosen = PaperExperiment.read(experiment)
+    if chosen.search is not None and chosen.search.finals is not None:
+        _board(experiment, against, form, to, store, mine, as_json)
+        return
     chosen = boards.with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
     is_paper = bool(chosen.source) and not (best_by or against or overall or equal != "round")
@@ -111,3 +114,28 @@ def leaderboard(
             runs = selected(runs, axes(chosen), conditions)
         again = command("leaderboard", experiment, "--html", html)
         say(build(html, [collect(chosen, experiment, runs)], again), out if for_people else err)
+
+
+def _board(name: str, against: str, form: Form | None, to: Path | None, store: Path, mine: bool, as_json: bool) -> None:
+    """Print a board, and write its tables and its picture."""
+    from rollcall.benchmark.search.board import Board
+    from rollcall.leaderboard import render, standing
+
+    shown = standing.standing(Board.read(name), store, kept=not mine)
+    if as_json:
+        print(json.dumps(standing.as_data(shown), indent=1))
+        return
+    tables = standing.all_tables(shown, against or next(iter(shown.entries)))
+    markdown = "\n".join(f"## {heading}\n\n{render.markdown(table)}" for heading, table in tables.items())
+    latex = "\n".join(map(render.latex, tables.values()))
+    if form in ("md", "latex"):
+        print(markdown if form == "md" else latex, end="")
+    else:
+        for heading, table in tables.items():
+            out.print(render.terminal(table, f"{shown.board.name}: {heading}", out.width))
+        for expectation, (verdict, measured) in standing.verdicts(shown).items():
+            say(f"{verdict}: {standing.EXPECTATIONS[expectation]} Measured: {measured}.")
+    folder = to or store / shown.board.name
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in {"leaderboard.md": markdown, "leaderboard.tex": latex}.items():
+        (folder / file).write_text(text, encoding="utf-8")
