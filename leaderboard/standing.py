@@ -200,7 +200,7 @@ def standing(board: Board, store: Path | None = None, more: Sequence[Entry] = ()
 def points(value: Interval, sign: str = "") -> str:
     """`91.2 ± 0.4`; with the sign "+", of a difference."""
     mean, half = value
-    return f"{mean:{sign}.1f}" + ("" if math.isnan(half) else f" ± {half:.1f}")
+    return "" if math.isnan(mean) else f"{mean:{sign}.1f}" + ("" if math.isnan(half) else f" ± {half:.1f}")
 
 
 def result_table(standing: Standing, baseline: str) -> Table:
@@ -294,9 +294,9 @@ def at_edges(standing: Standing) -> str:
     return ", ".join(texts)
 
 
-def difference_table(standing: Standing, baseline: str, only: str = "") -> Table:
-    """Differences of all methods, or of one, to a baseline by condition; an empty one is the best of each condition."""
-    order = [only] if only else standing.order
+def difference_table(standing: Standing, baseline: str) -> Table:
+    """Differences of all methods to a baseline by condition; an empty one is the best of each condition."""
+    order = standing.order
     columns: list[tuple[Column, list[Shown]]] = [(Column("method", words=True, axis="algorithm"), list(order))]
     for name in standing.values:
         other = baseline or standing.best(name)
@@ -309,7 +309,8 @@ def difference_table(standing: Standing, baseline: str, only: str = "") -> Table
     what = baseline or "the best of each pattern"
     return Table.of_columns(
         columns,
-        f"points of accuracy minus {what}, paired by search, with the 95 % interval; †: significant at 5 % (t test, Holm over methods)",
+        f"points of accuracy minus {what}, paired by search, with the 95 % interval; †: significant at 5 % (t test, "
+        "Holm over methods)",
     )
 
 
@@ -345,7 +346,8 @@ def cost_table(standing: Standing, target: float) -> Table:
     column(f"uploads to {100 * target:g} %", lambda runs: until(runs, target, "floats_up"))
     return Table.of_columns(
         columns,
-        "means over all final runs; until the target: medians over them, and the share that reaches it; uploads in floats; seconds as measured on a busy machine",
+        "means over all final runs; until the target: medians over them, and the share that reaches it; uploads in "
+        "floats; seconds as measured, also on a busy machine",
     )
 
 
@@ -395,7 +397,8 @@ def pattern_table(board: Board) -> Table:
     ]
     return Table.of_columns(
         columns,
-        "means over the final seeds; availability: mean over clients, least and largest; total variation: of FedAvg's expected weights to uniform ones; correlation time in rounds",
+        "means over the final seeds; availability: mean over clients, least and largest; total variation: of FedAvg's "
+        "expected weights to uniform ones; correlation time in rounds",
     )
 
 
@@ -468,7 +471,7 @@ DIGITS = 6
 
 
 def verdict_on(kept: Run, trial: Trial | Analysis) -> str:
-    """Run a kept run again, and say whether its numbers are equal: at the stored digits, within tolerance, or where not."""
+    """Run a kept run again, and say where its numbers are not equal, if anywhere."""
     if isinstance(trial, Analysis):
         new = trial.table().set_index("round")
     else:

@@ -103,8 +103,8 @@ class Marks(Settings):
         return cls(
             knows=tuple(method.requires),
             stores=properties.stores,
-            up=traffic.up,
-            down=traffic.down,
+            up=max(1, traffic.up),  # of one client that a method selects in its first round
+            down=max(1, traffic.down),
             absent=properties.asks_all,
         )
 

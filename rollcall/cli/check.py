@@ -34,8 +34,8 @@ def check(
 ) -> None:
     """Run the conformance checks on parts, and explain each failure.
 
-    Of kept results, a file of `rollcall archive`, it checks provenance, settings and values before you share them. Of an
-    entry of a board it checks the rule, and runs one sample and one final run again.
+    Of kept results, a file of `rollcall archive`, it checks provenance, settings and values before you share them.
+    Of an entry of a board it checks the rule, and runs one sample and one final run again.
     """
     if entries := [Path(text) for text in parts or () if text.endswith(".entry")]:
         if len(entries) < len(parts or []):

@@ -15,7 +15,7 @@ from rollcall.cli.plan import plans_of, writable
 
 if TYPE_CHECKING:
     from rollcall.benchmark.search.board import Board
-    from rollcall.benchmark.search.entry import Entry, Method
+    from rollcall.benchmark.search.entry import Method
     from rollcall.leaderboard.standing import Standing
 
 DEFAULT = "standard/digits"
@@ -62,14 +62,12 @@ def enter(
     with Pool.of(executor, ray_options(gpus, 1, "2m", "", ""), err, mlflow=False) as pool:
         _estimate(chosen, entrants)
         entries = run(chosen, entrants, store, pool, tell=lambda line: say(line, err))
-    shown = standing(chosen, store, entries) if seed is None else None
-    for entry in entries:
-        file = entry.write(store / chosen.name)
-        if shown is None:
-            say(f"In {file}. Its searches have other seeds: it cannot be an entry of the board.")
-        else:
-            _tell(shown, entry, file.parent)
-            say(f"In {file}, and beside it .tex and .svg. Verify it: {command('check', file)}")
+    files = {entry.method: entry.write(store / chosen.name) for entry in entries}
+    if seed is None:
+        _tell(standing(chosen, store), [entry.method for entry in entries], store / chosen.name)
+    for file in files.values():
+        also = f" Verify it: {command('check', file)}" if seed is None else " Other seeds are not allowed on the board."
+        say(f"In {file}.{also}")
 
 
 def _conform(label: str, algorithm: object) -> None:
@@ -114,21 +112,22 @@ def _estimate(board: "Board", methods: "list[Method]") -> None:
     say(f"At most about {duration(seconds / cores())} on {cores()} cores; trials that run together take less", err)
 
 
-def _tell(shown: "Standing", entry: "Entry", folder: Path) -> None:
-    """Print a method's rank, its row beside the best and FedAvg, its differences, and write its row and picture."""
+def _tell(shown: "Standing", entrants: list[str], folder: Path) -> None:
+    """Print the board as the entrants see it, and write the table for LaTeX and the picture."""
     from rollcall.leaderboard import render, standing
 
-    place = shown.order.index(entry.method) + 1
-    title = f"{entry.method}: rank {place} of {len(shown.order)} on {entry.board}"
-    out.print(render.terminal(standing.result_table(shown, entry.method), title, out.width))
-    for baseline in dict.fromkeys(["fedavg", ""]):
-        if baseline != entry.method:
-            table = standing.difference_table(shown, baseline, only=entry.method)
-            out.print(render.terminal(table, f"{entry.method} minus {baseline or 'the best'}", out.width))
-    groups = [name for name in shown.conditions(entry.method) if entry.method in shown.group(name)]
-    say(f"In the best group under {', '.join(groups) or 'no pattern'}")
-    text = render.latex(standing.result_table(shown, entry.method))
-    (folder / f"{entry.method}.tex").write_text(text, encoding="utf-8")
+    table = standing.result_table(shown, entrants[0])
+    out.print(render.terminal(table, shown.board.experiment.title, out.width))
+    for baseline in ["fedavg"] * ("fedavg" in shown.entries and entrants != ["fedavg"]) + [""]:
+        title = f"Minus {baseline or 'the best'}"
+        out.print(render.terminal(standing.difference_table(shown, baseline), title, out.width))
+    for method in entrants:
+        groups = [name for name in shown.conditions(method) if method in shown.group(name)]
+        place = shown.order.index(method) + 1
+        say(
+            f"{method}: rank {place} of {len(shown.order)}; in the best group under {', '.join(groups) or 'no pattern'}"
+        )
+    (folder / "leaderboard.tex").write_text(render.latex(table), encoding="utf-8")
 
 
 def verify(
