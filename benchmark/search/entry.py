@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from pydantic import BaseModel, ConfigDict
 
 from rollcall.algorithms import KNOWLEDGE, Algorithm, Round
-from rollcall.benchmark.config.base import Settings, validated
 from rollcall.benchmark.config.digest import digest, from_copies, serialised
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.trial import Trial
@@ -41,7 +41,13 @@ TOLERANCE = 0.005
 COSTS = ("gradients", "floats_up", "floats_down", "memory")
 
 
-class Sample(Settings):
+class Part(BaseModel):
+    """A part of an entry."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Sample(Part):
     """A sample of a search: its settings, the digest of its trial, its score (None: it diverged)."""
 
     settings: dict[str, Any]
@@ -49,7 +55,7 @@ class Sample(Settings):
     score: float | None
 
 
-class Final(Settings):
+class Final(Part):
     """A final run.
 
     Attributes:
@@ -64,21 +70,21 @@ class Final(Settings):
     run: str
     rounds: int
     value: float | None
-    curve: tuple[tuple[int, float], ...]
+    curve: list[tuple[int, float]]
     costs: dict[str, float]
     seconds: float
 
 
-class Searched(Settings):
+class Searched(Part):
     """One search: its seed, its samples, the number of the best one (None: all diverged), and the final runs."""
 
     seed: int
-    samples: tuple[Sample, ...]
+    samples: list[Sample]
     best: int | None
-    finals: tuple[Final, ...]
+    finals: list[Final]
 
 
-class Marks(Settings):
+class Marks(Part):
     """What a method needs.
 
     Attributes:
@@ -88,7 +94,7 @@ class Marks(Settings):
         absent: whether clients compute that are not available.
     """
 
-    knows: tuple[str, ...]
+    knows: list[str]
     stores: str
     up: int
     down: int
@@ -101,7 +107,7 @@ class Marks(Settings):
         call = Round(0, torch.arange(1), 1.0, x, **dict.fromkeys(KNOWLEDGE, x))
         traffic, properties = method.traffic(method.init(x, 1), call), method.properties
         return cls(
-            knows=tuple(method.requires),
+            knows=list(method.requires),
             stores=properties.stores,
             up=max(1, traffic.up),  # of one client that a method selects in its first round
             down=max(1, traffic.down),
@@ -109,7 +115,7 @@ class Marks(Settings):
         )
 
 
-class Entry(Settings):
+class Entry(Part):
     """The content of an entry file.
 
     Attributes:
@@ -131,7 +137,7 @@ class Entry(Settings):
     marks: Marks
     source: dict[str, str]
     origin: dict[str, Any]
-    cells: dict[str, tuple[Searched, ...]]
+    cells: dict[str, list[Searched]]
     impossible: dict[str, str]
 
     @property
@@ -157,9 +163,10 @@ class Entry(Settings):
         try:
             data = json.loads(gzip.decompress(path.read_bytes()))
             content = data.pop("content")
-            entry = validated(cls, data)
+            entry = cls.model_validate(data)
         except (OSError, EOFError, ValueError, KeyError, AttributeError) as error:
-            raise SettingError(f"{path}: cannot be read ({error}); must be as rollcall enter writes it") from None
+            told = " ".join(str(error).split())[:200]
+            raise SettingError(f"{path}: cannot be read ({told}); must be as rollcall enter writes it") from None
         if entry.content != content:
             raise SettingError(f"{path}: was changed after rollcall enter wrote it; its digest is not {content}")
         return entry
@@ -234,9 +241,9 @@ class Plan:
         rows = zip(self.draws[search], self.samples[name, search], self.scores[name, search], strict=True)
         return Searched(
             seed=self.board.search.seeds[search],
-            samples=tuple(Sample(settings=point, run=job.trial.digest, score=score) for point, job, score in rows),
+            samples=[Sample(settings=point, run=job.trial.digest, score=score) for point, job, score in rows],
             best=best(self.scores[name, search]),
-            finals=tuple(final_of(job, self.board.last) for job in self.finals.get((name, search), ())),
+            finals=[final_of(job, self.board.last) for job in self.finals.get((name, search), ())],
         )
 
     @property
@@ -255,7 +262,7 @@ class Plan:
             source={name: source.text for name, source in first.trial.copies.items()},
             origin={"date": date.today().isoformat()}
             | {key: status.get(key) for key in ("commit", "machine", "python", "versions")},
-            cells={name: tuple(self.searched(name, search) for search in searches) for name in self.conditions},
+            cells={name: [self.searched(name, search) for search in searches] for name in self.conditions},
             impossible=self.impossible,
         )
 
@@ -308,7 +315,7 @@ def final_of(job: Job, last: int) -> Final:
         run=job.trial.digest,
         rounds=job.trial.rounds,
         value=mean_of(job, RESULT, last),
-        curve=tuple((t, value) for t, value in curve if math.isfinite(value)),
+        curve=[(t, value) for t, value in curve if math.isfinite(value)],
         costs={name: float(history[f"cost/{name}"].iloc[-1]) for name in COSTS},
         seconds=round(float(job.folder.status.get("seconds", 0.0)), 2),
     )
@@ -325,8 +332,9 @@ def problems(entry: Entry, board: Board) -> list[str]:
     search = board.search
     own = [path for path in entry.space if path not in search.space]
     changed = [path for path in entry.space if path in search.space and entry.space[path] != search.space[path]]
-    if len(own) > 1 or changed or any(not path.startswith("algorithm.") for path in own):
-        lines.append(f"space: {', '.join([*changed, *own])} is not allowed; at most one option of the method is free")
+    lines += [f"space: {path} is not that of the board, {search.space[path]}" for path in changed]
+    if len(own) > 1 or any(not path.startswith("algorithm.") for path in own):
+        lines.append(f"space: {', '.join(own)} is not allowed; at most one option of the method is free")
     known = entry.method in board.methods and entry.algorithm == serialised(board.methods[entry.method])
     with TemporaryDirectory() as folder:
         algorithm = restored(entry, Path(folder))

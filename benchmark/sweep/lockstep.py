@@ -59,7 +59,7 @@ def shared(trial: Trial) -> str:
     if trial.local.momentum or trial.evaluation.weights or trial.numerics.engine == "sequential":
         return ""
     local = trial.local.model_dump(mode="json", exclude={"lr", "schedule"}, fallback=str)
-    same = {"task": trial.task, "participation": trial.participation, "seed": trial.seed, "rounds": trial.rounds}
+    same = {"task": trial.task, "participation": trial.participation, "seed": trial.seed}
     return digest(same | {"local": local, "dtype": trial.numerics.dtype})
 
 
@@ -110,7 +110,7 @@ class Seat:
             self.outcome = train(self, SharedEngine(self))
         except Stopped:
             self.outcome = Outcome("interrupted")
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # SystemExit: a part of the user called sys.exit
             self.outcome = Outcome("failed", f"{type(error).__name__}: {error}")
         self.request = None
         self.back.release()

@@ -1,0 +1,251 @@
+"""The smallest board, end to end: three methods, two patterns, two searches."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.text import dumped
+from rollcall.benchmark.federation.simulation import simulate
+from rollcall.benchmark.search.board import Board, best, boards
+from rollcall.benchmark.search.entry import Entry, Method, enter, problems, rerun
+from rollcall.benchmark.sweep.pool import Pool, RayOptions
+from rollcall.leaderboard.standing import interval, standing
+
+FILE = {
+    "name": "small",
+    "title": "The smallest board",
+    "trial": {
+        "task": {"name": "digits", "clients": 4, "model": "linear", "partition": {"name": "dirichlet", "alpha": 0.1}},
+        "local": {"steps": 1, "batch_size": 16},
+        "rounds": 8,
+        "evaluation": {"every": 2, "splits": ["test"]},
+    },
+    "grid": {
+        "seed": [0, 1, 2, 3],
+        "pattern": {
+            "equal": {"participation": {"name": "bernoulli", "probability": 0.5}},
+            "cyclic": {"participation": {"name": "cyclic", "probability": 0.5, "length": 4}},
+        },
+        "algorithm": ["fedavg", "fedau", "ca_fed"],
+    },
+    "search": {
+        "space": {"local.lr": "loguniform(0.01,3)", "server.lr": "loguniform(0.3,3)"},
+        "samples": 2,
+        "seeds": [1000, 1001],
+        "finals": 2,
+    },
+    "report": {"metrics": {"test/accuracy": "max"}, "last_rounds": 4},
+}
+
+OWN = """
+from dataclasses import dataclass
+from rollcall.algorithms import Memoryless
+
+@dataclass(frozen=True)
+class Half(Memoryless):
+    factor: float = 0.5
+    search_space = "factor=uniform(0.1,1)"
+
+    def round(self, state, x, call, work):
+        A = call.active
+        return (None if len(A) == 0 else self.factor * (work.sgd(A, x.expand(len(A), -1)).mean(dim=0) - x)), state
+"""
+
+
+@pytest.fixture(scope="module")
+def entered(tmp_path_factory):
+    """A board file, its store, and the entries of its methods and of one of the user's own."""
+    folder = tmp_path_factory.mktemp("board")
+    (folder / "small.yaml").write_text(dumped(FILE))
+    (folder / "own.py").write_text(OWN)
+    board = Board.read(str(folder / "small.yaml"))
+    own = f"{folder / 'own.py'}:Half"
+    methods = [Method(name, spec, board.space(name, spec)) for name, spec in board.methods.items()]
+    methods.append(Method("Half", own, board.space("Half", own)))
+    pool = Pool.of("inline", RayOptions(), mlflow=False)
+    entries = enter(board, methods, folder / "runs", pool)
+    for entry in entries:
+        entry.write(folder / "runs" / "small")
+    return board, folder, {entry.method: entry for entry in entries}
+
+
+def test_an_entry_follows_the_rule(entered):
+    board, _, entries = entered
+    assert list(entries) == ["fedavg", "fedau", "ca_fed", "Half"]
+    assert entries["ca_fed"].cells.keys() == {"equal"}
+    assert "does not provide correlation" in entries["ca_fed"].impossible["cyclic"]
+    rates = {}
+    for name, entry in entries.items():
+        assert problems(entry, board) == []
+        for pattern, cells in entry.cells.items():
+            assert [one.seed for one in cells] == [1000, 1001]
+            assert [[run.seed for run in one.finals] for one in cells] == [[0, 1], [2, 3]]
+            assert all(len(one.samples) == 2 for one in cells)
+            rates[name, pattern] = [
+                [(sample.settings["local.lr"], sample.settings["server.lr"]) for sample in one.samples] for one in cells
+            ]
+    assert len({str(drawn) for drawn in rates.values()}) == 1  # the same draws of shared settings for all
+    assert {*entries["fedau"].cells["equal"][0].samples[0].settings} == {"local.lr", "server.lr", "algorithm.cutoff"}
+    assert entries["Half"].space["algorithm.factor"] == "uniform(0.1,1)"
+
+
+def test_scores_and_values_are_those_of_single_runs(entered):
+    board, _, entries = entered
+    searched = entries["fedau"].cells["cyclic"][1]
+    spec = board.conditions("fedau")["cyclic"]
+    for sample in searched.samples:
+        history = simulate(board.sample(spec, sample.settings, 1)).history
+        assert "test/accuracy" not in history  # a search reads no test data
+        assert sample.score == pytest.approx(history["validation/accuracy"][history["round"].isin([6, 8])].mean())
+    assert searched.best == int(np.argmax([sample.score for sample in searched.samples]))
+    chosen = searched.samples[searched.best].settings
+    for run in searched.finals:
+        history = simulate(board.final(spec, chosen, run.seed)).history
+        assert run.value == pytest.approx(history["test/accuracy"][history["round"].isin([6, 8])].mean())
+        assert run.costs["gradients"] == history["cost/gradients"].iloc[-1]
+        assert [t for t, _ in run.curve] == [0, 2, 4, 6, 8]
+
+
+def test_a_second_call_runs_nothing_and_gives_the_same_entry(entered, monkeypatch):
+    board, folder, entries = entered
+    monkeypatch.setattr("rollcall.benchmark.search.entry.run_lockstep", lambda jobs, tell: {} if not jobs else 1 / 0)
+    method = Method("fedau", "fedau", board.space("fedau", "fedau"))
+    (again,) = enter(board, [method], folder / "runs", Pool.of("inline", RayOptions(), mlflow=False))
+    assert again.cells == entries["fedau"].cells
+
+
+def test_the_standing_is_the_arithmetic_of_the_entries(entered):
+    board, folder, entries = entered
+    shown = standing(board, folder / "runs")
+    assert {*shown.entries} == {*entries}
+    hand = {
+        (name, pattern): [100 * (one.finals[0].value + one.finals[1].value) / 2 for one in cells]
+        for name, entry in entries.items()
+        for pattern, cells in entry.cells.items()
+    }
+    for (name, pattern), (a, b) in hand.items():
+        mean, half = interval(shown.values[pattern][name])
+        assert mean == pytest.approx((a + b) / 2)
+        assert half == pytest.approx(
+            12.7062 * abs(a - b) / 2, rel=1e-4
+        )  # t of one degree of freedom; s = |a - b| / sqrt 2
+    for search in (0, 1):
+        for name in entries:
+            ranks = []
+            for pattern in entries[name].cells:
+                mine = hand[name, pattern][search]
+                others = [
+                    hand[other, pattern][search] for other in entries if other != name and (other, pattern) in hand
+                ]
+                ranks.append(1 + sum(one > mine for one in others) + sum(one == mine for one in others) / 2)
+            assert shown.ranks[name][search] == pytest.approx(np.mean(ranks))
+
+
+def edited(entry, change):
+    """A copy of an entry with a change of its plain data."""
+    data = json.loads(entry.model_dump_json())
+    change(data)
+    return Entry.model_validate(data)
+
+
+def _first(data):
+    return data["cells"]["equal"][0]
+
+
+TAMPERED = {
+    "other seeds": (lambda data: _first(data).update(seed=1005), "equal: searches with the seeds 1005, 1001; must be 1000, 1001"),
+    "fewer rounds": (lambda data: _first(data)["finals"][0].update(rounds=6), "equal, search 0: seed 0: 6 rounds; must be 8"),
+    "a number": (lambda data: _first(data)["finals"][0].update(value=0.99), "equal, search 0: seed 0: 0.99 is not the mean of the last 4 rounds of its curve"),
+    "another partition": (lambda data: _first(data)["finals"][0].update(run="0123456789"), "equal, search 0: seed 0: its trial is another one, 0123456789: other data, settings or code"),
+    "more samples": (lambda data: _first(data)["samples"].append(_first(data)["samples"][0]), "equal, search 0: 3 samples; must be 2"),
+    "another draw": (lambda data: _first(data)["samples"][0]["settings"].update({"local.lr": 0.1}), "equal, search 0: the samples are not the draws of seed 1000"),
+    "not the best": (lambda data: _first(data).update(best=1 - _first(data)["best"]), "equal, search 0: sample"),
+    "other final seeds": (lambda data: _first(data)["finals"].reverse(), "equal, search 0: final seeds 1, 0; must be 0, 1"),
+    "a pattern": (lambda data: data["cells"].pop("cyclic"), "cyclic: is missing; every possible pattern must be there"),
+    "a larger space": (lambda data: data["space"].update({"local.lr": "loguniform(0.001,30)"}), "space: local.lr is not that of the board, loguniform(0.01,3)"),
+    "another rule": (lambda data: data.update(rule="0123456789"), "rule: 0123456789 is not that of small"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_an_entry_that_was_tampered_with_is_refused(entered, what):
+    board, _, entries = entered
+    change, line = TAMPERED[what]
+    found = problems(edited(entries["fedau"], change), board)
+    assert found
+    assert found[0].startswith(line)
+
+
+def test_what_only_a_rerun_sees(entered):
+    board, _, entries = entered
+
+    def better(data):
+        for one in data["cells"]["equal"]:
+            for run in one["finals"]:
+                run["value"] = 0.99
+                run["curve"] = [[t, 0.99] for t, _ in run["curve"]]
+
+    forged = edited(entries["fedau"], better)
+    assert problems(forged, board) == []
+    runs = list(rerun(forged, board, every=True))
+    assert len(runs) == 16
+    assert {one.where for one in runs if not one.equal} == {
+        f"equal, search {s}, seed {2 * s + i}" for s in (0, 1) for i in (0, 1)
+    }
+    honest = list(rerun(entries["Half"], board, every=False, seed=0))  # its own code comes from the entry
+    assert len(honest) == 2
+    assert all(one.equal for one in honest)
+
+
+def test_a_file_that_was_changed_is_refused(entered, tmp_path):
+    _, _, entries = entered
+    file = entries["Half"].write(tmp_path)
+    assert Entry.read(file) == entries["Half"]
+    data = json.loads(gzip.decompress(file.read_bytes()))
+    data["cells"]["equal"][0]["finals"][0]["value"] = 0.99
+    file.write_bytes(gzip.compress(json.dumps(data).encode()))
+    with pytest.raises(SettingError, match=r"Half\.entry: was changed after rollcall enter wrote it"):
+        Entry.read(file)
+    file.write_bytes(b"{}")
+    with pytest.raises(SettingError, match=r"Half\.entry: cannot be read"):
+        Entry.read(file)
+
+
+@pytest.mark.parametrize(
+    ("method", "text", "message"),
+    [
+        ("fedau", "cutoff=randint(1,9),beta=uniform(0,1)", "space: .* is not allowed; must be at most one option"),
+        ("fedau", "local.lr=loguniform(1e-6,9)", r"space: local\.lr is not allowed; the board sets it"),
+        ("fedau", "cutof=randint(1,9)", "cutof"),
+        ("fedau", "cutoff=randint(0,9)", "cutoff: 0 is not allowed"),
+    ],
+)
+def test_a_space_that_is_not_allowed(entered, method, text, message):
+    with pytest.raises(SettingError, match=message):
+        entered[0].space(method, method, text)
+
+
+def test_a_method_without_a_server_rate_leaves_it_out(entered):
+    assert list(entered[0].space("fedpbc", "fedpbc")) == ["local.lr"]
+
+
+def test_boards_of_the_suite():
+    assert boards() == ["standard/digits", "standard/fashion"]
+    digits, fashion = map(Board.read, boards())
+    assert digits.patterns == fashion.patterns == ["equal", "coupled", "absences", "varying", "cyclic", "together"]
+    assert list(digits.conditions("ca_fed")) == ["equal", "coupled", "absences", "varying", "together"]
+    for name, spec in digits.conditions("fedavg").items():  # written once
+        assert fashion.conditions("fedavg")[name]["participation"] == spec["participation"]
+    assert [digits.finals(search) for search in range(5)] == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+    with pytest.raises(
+        SettingError, match="board: 'quickstart' is not allowed; must be one of standard/digits, standard/fashion"
+    ):
+        Board.read("quickstart")
+
+
+def test_the_best_sample():
+    assert best([0.2, None, 0.5, 0.5]) == 2
+    assert best([None, None]) is None

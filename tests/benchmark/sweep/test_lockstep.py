@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.simulation import simulate
+from rollcall.benchmark.sweep.jobs import Job
+from rollcall.benchmark.sweep.lockstep import run_lockstep, shared
+
+
+def trial(algorithm, lr, **settings):
+    return Trial.read(
+        {
+            "task": {
+                "name": "digits",
+                "clients": 5,
+                "model": "linear",
+                "partition": {"name": "dirichlet", "alpha": 0.1},
+            },
+            "participation": {"name": "bernoulli", "probability": 0.4},
+            "algorithm": algorithm,
+            "local": {"steps": 2, "batch_size": 16, "lr": lr},
+            "rounds": 6,
+            "seed": 3,
+            "evaluation": {"every": 4, "splits": ["test"]},
+            "numerics": {"dtype": "float64"},
+        }
+        | settings
+    )
+
+
+def test_trials_that_run_together_give_what_each_gives_alone(tmp_path):
+    # Plain steps, scaled ones, corrected ones, gradients one by one, inactive clients that train, a rate of the server.
+    trials = [
+        trial(name, lr) for name in ("fedavg", "fedavg_debiased", "scaffold", "fedprox", "fedpbc") for lr in (0.05, 0.3)
+    ]
+    trials.append(trial("mifa", 0.1, server={"lr": 0.5}))
+    assert len({shared(one) for one in trials}) == 1
+    jobs = [Job(one, "together", tmp_path) for one in trials]
+    outcomes = run_lockstep(jobs)
+    assert [outcomes[job.trial.name].state for job in jobs] == ["finished"] * len(jobs)
+    for job in jobs:
+        alone, folder = simulate(job.trial), job.folder
+        assert job.finished
+        assert not folder.altered()
+        np.testing.assert_allclose(folder.models()[0], alone.model, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(folder.history()[alone.history.columns], alone.history, rtol=1e-9)
+        assert simulate(job.trial, folder=folder.path).history.equals(folder.history())  # it counts as finished
+
+
+def test_one_that_diverges_or_fails_does_not_stop_the_others(tmp_path):
+    good, wild = trial("fedavg", 0.1), trial("mifa", 1e300, server={"lr": 1e300})
+    alone = trial("fedavg", 0.1, local={"steps": 2, "batch_size": 16, "lr": 0.1, "momentum": 0.9})
+    assert shared(alone) == ""
+    jobs = [Job(one, "together", tmp_path) for one in (good, wild, alone)]
+    states = {
+        job.trial.name: outcome.state
+        for job in jobs
+        for name, outcome in run_lockstep(jobs).items()
+        if name == job.trial.name
+    }
+    assert states == {good.name: "finished", wild.name: "diverged", alone.name: "finished"}
+    assert jobs[1].diverged
+    assert jobs[1].folder.status["diverged"] == simulate(wild).diverged
+
+
+def test_trials_with_other_data_or_participation_do_not_run_together():
+    one = trial("fedavg", 0.1)
+    others = [{"seed": 4}, {"participation": "full"}, {"numerics": {"dtype": "float32"}}]
+    assert all(shared(trial("mifa", 0.3, **other)) != shared(one) for other in others)
+    assert shared(trial("mifa", 0.3, rounds=7)) == shared(one)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
+def test_an_error_of_a_method_is_its_outcome(tmp_path, error, monkeypatch):
+    from rollcall.algorithms import MIFA
+
+    def fails(*_):
+        raise error("no")
+
+    monkeypatch.setattr(MIFA, "round", fails)
+    jobs = [Job(trial(name, 0.1), "together", tmp_path) for name in ("fedavg", "mifa")]
+    outcomes = run_lockstep(jobs)
+    assert [outcomes[job.trial.name].state for job in jobs] == ["finished", "failed"]
+    assert "no" in outcomes[jobs[1].trial.name].error
