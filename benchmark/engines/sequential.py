@@ -55,7 +55,8 @@ class Sequential(Engine):
                 losses[row], pieces = replica.differentiate(next(self.batches(client, range(at, at + 1))))
                 torch.cat([piece.flatten() for piece in pieces], out=gradients[row])
 
-        self._finish(self._map(clients)(one_step, range(len(clients)), work.ids(clients)))
+        list(self._map(clients)(one_step, range(len(clients)), work.ids(clients)))
+        self._rest()
         return gradients, losses
 
     def train(self, work: Work, clients: Int[Tensor, "a"], state: LocalState) -> None:
@@ -73,7 +74,8 @@ class Sequential(Engine):
                         _, gradients = replica.differentiate(batch)
                     replica.descend(gradients, lrs[row], self.local, corrections, velocities)
 
-        self._finish(self._map(clients)(all_steps, range(len(clients)), work.ids(clients)))
+        list(self._map(clients)(all_steps, range(len(clients)), work.ids(clients)))
+        self._rest()
 
     def batches(self, client: int, steps: range) -> Iterator[Samples]:
         """Minibatches in the memory format that suits the model."""
@@ -85,10 +87,8 @@ class Sequential(Engine):
         in_this_thread = self.threads == 1 or len(clients) == 1 or torch.is_autocast_enabled("cpu")
         return map if in_this_thread else self.pool.map
 
-    def _finish(self, clients: Iterator[None]) -> None:
-        """Wait for all clients. Replicas return to a model of their own, to free the memory of the clients' models."""
-        for _ in clients:
-            pass
+    def _rest(self) -> None:
+        """Set the replicas to a model of their own, to free the memory of the clients' models."""
         for replica in self.replicas:
             replica.move(self.home)
 

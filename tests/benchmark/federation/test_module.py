@@ -1,5 +1,8 @@
 """The Lightning module and its trainer: a round is a training step, evaluation is exact; `numerics.dtype`."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +16,7 @@ from torch import nn
 from rollcall import simulate
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.engines.sequential import Replica
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.trainer import quiet
 
@@ -80,6 +84,33 @@ def test_batchnorm_statistics_are_averaged_over_the_active_clients():
     norm = federation.model.task.norm
     assert norm.running_mean.item() == pytest.approx((1 + 100) / 2)
     assert norm.running_var.item() == pytest.approx(2.0)
+
+
+class Patch(Callback):
+    """Replaces the gradient after the engine was made and tried."""
+
+    def __init__(self, monkeypatch, function):
+        self.apply = lambda: monkeypatch.setattr(Replica, "differentiate", function)
+
+    def on_train_start(self, *_):
+        self.apply()
+
+
+def test_a_round_comes_to_a_gradient_in_six_hops(monkeypatch):
+    hops = []
+
+    def differentiate(self, batch):
+        frame = sys._getframe()
+        while frame.f_code.co_name != "training_step":
+            if "rollcall" in Path(frame.f_code.co_filename).parts:  # the checks of types in tests have frames too
+                hops.append(frame.f_code.co_name)
+            frame = frame.f_back
+        raise ZeroDivisionError
+
+    trial = DIGITS | {"algorithm": "fedavg", "numerics": {"engine": "auto", "device": "cpu"}}
+    with pytest.raises(ZeroDivisionError):
+        simulate(trial, callbacks=[Patch(monkeypatch, differentiate)])
+    assert hops[::-1] == ["round", "sgd", "train", "all_steps"]  # and this function
 
 
 def test_who_reads_metrics_finds_them(tmp_path):
