@@ -136,7 +136,7 @@ def _class_scores(name: str, population: Population, sigma0: float, realised: bo
         raise ValueError(f"probability: {name} is not allowed here; the task's data must have classes")
     check("probability.sigma0", sigma0, 0, inf)
     if realised and histogram is not None:
-        nu = histogram / histogram.sum(axis=1, keepdims=True)
+        nu = histogram / np.maximum(histogram.sum(axis=1, keepdims=True), 1)  # 0 for a client without samples
     return nu @ class_weights(population.seed, nu.shape[1], sigma0)
 
 

@@ -40,7 +40,7 @@ READERS: dict[str, Callable[..., pd.DataFrame]] = {
 } | dict.fromkeys((".csv", ".tsv", ".txt"), pd.read_csv)
 """Readers of tables by ending. A table of text may be compressed: `.csv.gz`, also bz2, xz, zst and zip."""
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-ZONED = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$", re.IGNORECASE)
+ZONED = re.compile(r":\d\d.*(?:Z|[+-]\d\d(?::?\d\d)?)$", re.IGNORECASE)
 """A date with a time zone."""
 
 
@@ -185,6 +185,9 @@ def midnight(start: Shaped[np.ndarray, "n"], time_zone: str) -> float:
     """When round 0 starts, in the seconds of the starts of intervals: 0, or the midnight before Unix times."""
     first = float(start.min(initial=np.inf))
     if not UNIX < first < np.inf:
+        if time_zone != "UTC":
+            must = "must be left out for times in seconds from the first round"
+            raise ValueError(f"time_zone: {time_zone!r} is not allowed; {must}")
         return 0.0
     return _in_zone(pd.Timestamp(first, unit="s", tz="UTC").tz_convert, time_zone).normalize().timestamp()
 
@@ -202,7 +205,13 @@ def _universal(times: np.ndarray, time_zone: str) -> np.ndarray:
         return times
     dates = pd.Series(times)
     zoned = _in_zone(dates.dt.tz_localize, time_zone, ambiguous=np.ones(len(times), bool), nonexistent="shift_forward")
-    return (zoned - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy()
+    return _unix(zoned)
+
+
+def _unix(dates: "pd.Series[Any]") -> np.ndarray:
+    """The Unix times of dates with a zone, nan where there is none."""
+    times = dates.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
 
 
 def _rounds_before(seconds: np.ndarray, length: float) -> np.ndarray:
@@ -246,7 +255,10 @@ def _rows(path: Path) -> np.ndarray:
             table = read(path)
     except (OSError, ValueError, ImportError, IndexError) as error:
         raise ValueError(f"{str(path)!r} is not allowed; must be a readable table: {error}") from None
-    table = table.set_axis([str(name).strip() for name in table.columns], axis=1).reset_index(drop=True)
+    names = [str(name).strip() for name in table.columns]
+    if {name.lower() for name in names} >= {"client"}:
+        names = [name.lower() for name in names]
+    table = table.set_axis(names, axis=1).reset_index(drop=True)
     shift, unit = (1 if bits else 2, "line") if text else (1, "row")
 
     def need(name: str, right: np.ndarray, must: str) -> None:
@@ -276,7 +288,7 @@ def _rows(path: Path) -> np.ndarray:
         need("start", (start < min(UNITS)) if start.dtype.kind == "f" else ~np.isnat(start), must)
         must += ", as its start, and not before it"
         need("end", np.full(len(end), start.dtype == end.dtype), must)
-        latest = (end < min(UNITS)) if end.dtype.kind == "f" else ~np.isnat(end)
+        latest = end < (min(UNITS) if end.dtype.kind == "f" else np.datetime64("5000"))
         need("end", open_end | (latest & (end >= start)), must)
         columns = [client, start, end]
     rows = np.empty(len(table), [(name, column.dtype) for name, column in zip(fields, columns, strict=True)])
@@ -318,7 +330,7 @@ def _times(column: "pd.Series[Any]") -> np.ndarray:
         if not zoned:  # of mixed ones, those with a zone are wrong
             dates = dates.dt.tz_localize(None).where(~text.str.contains(ZONED).fillna(False))
     if zoned:
-        return (dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy()
+        return _unix(dates)
     return dates.to_numpy(dtype="datetime64[us]")
 
 

@@ -73,8 +73,9 @@ class Trace(Participation):
         mask = np.asarray(mask)
         self.notes: list[str] = []
         table = mask.dtype.names is not None
-        if round_length is not None and not table:
-            raise ValueError(f"round_length: {round_length:g} is not allowed with a mask; must be null")
+        if not table and (round_length is not None or time_zone != "UTC"):
+            option = f"round_length: {round_length:g}" if round_length is not None else f"time_zone: {time_zone!r}"
+            raise ValueError(f"{option} is not allowed with a mask; must be left out")
         if table or (mask.ndim == 2 and (devices is not None or shuffle or unknown is not None)):
             recorded = recording.devices(mask) if table else np.arange(mask.shape[1])
             gaps = _named("unknown", [] if unknown is None else [unknown], recorded)

@@ -173,16 +173,16 @@ class Holdings(Sequence[Int[np.ndarray, "_"]]):
         """The first error in the rows as numbers of samples, in words; empty if there is none."""
         rows = self._rows
         if rows.dtype.kind not in "iu":
-            return f"the samples of clients are {rows.dtype}; must be whole numbers (positions of samples)"
+            return f"samples of type {rows.dtype} are not allowed; must be whole numbers (positions of samples)"
         outside = np.flatnonzero((rows < 0) | (rows >= samples))
         if len(outside):
             client = self._holder(outside[0])
-            return f"client {client} has sample {rows[outside[0]]}; must be in 0 to {samples - 1}"
+            return f"sample {rows[outside[0]]} of client {client} is not allowed; must be in 0 to {samples - 1}"
         taken = np.bincount(rows, minlength=1)
         if taken.max() > 1:
             sample = int(taken.argmax())
             clients = ", ".join(str(self._holder(row)) for row in np.flatnonzero(rows == sample))
-            return f"sample {sample} belongs to clients {clients}; must belong to one at most"
+            return f"sample {sample} of clients {clients} is not allowed; must belong to one at most"
         return ""
 
     def _holder(self, position: int) -> int:
@@ -265,8 +265,8 @@ class ClientData(LightningDataModule):
         empty = np.flatnonzero(held_by.sizes == 0)
         if len(empty) and (empty_clients == "refuse" or len(empty) == len(held_by)):
             name = f" ({names[empty[0]]})" if names else ""
-            must = "every client must have one; `empty_clients: keep` keeps clients that never train"
-            raise ValueError(f"data: client {empty[0]}{name} has no training samples; {must}")
+            must = "must have one; `empty_clients: keep` keeps clients that never train"
+            raise ValueError(f"data: client {empty[0]}{name} without training samples is not allowed; {must}")
         held, self.parts = held_by.held_of(n)
         self.splits = splits
         if len(held) < n:  # the others are not part of the training loss
@@ -275,7 +275,8 @@ class ClientData(LightningDataModule):
         for split, owner in self.owners.items():
             size, m = len(self.splits[split][0]) if split in self.splits else 0, len(self.parts)
             if len(owner) != size or not ((owner >= 0) & (owner < m)).all():
-                raise ValueError(f"data: owners of {split}: must be {size} numbers of clients from 0 to {m - 1}")
+                must = f"must be {size} numbers of clients from 0 to {m - 1}"
+                raise ValueError(f"data: owners of {split} are not allowed; {must}")
         self.classes = classes
         self.histogram = histogram
         self.names = names

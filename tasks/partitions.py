@@ -6,8 +6,10 @@ unless its docstring says otherwise. It raises ValueError for an option out of r
 and if it divides samples by class but the targets are real numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -38,7 +40,7 @@ class Parts:
     def fault(self, samples: int, clients: int) -> str:
         """The first error in the samples of the clients, in words; empty if there is none."""
         if len(self.rows) != clients:
-            return f"the partition has {len(self.rows)} parts; must have {clients}, one for each client"
+            return f"{len(self.rows)} parts are not allowed; must be {clients}, one for each client"
         return Holdings.of(self.rows).fault(samples)
 
 
@@ -52,6 +54,23 @@ def checked_parts(parts: Any, labels: Num[np.ndarray, "n"], clients: int, seed: 
     if isinstance(made, Parts) and (fault := made.fault(len(labels), clients)):
         raise ValueError(fault)
     return made
+
+
+def place(part: Any) -> str:
+    """Where a function was written, for errors."""
+    while isinstance(part, partial):  # of a choice: its factory comes last
+        part = part.args[-1] if part.args else part.func
+    code = getattr(part, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(part)
+
+
+@contextmanager
+def made_by(partition: Any) -> Iterator[None]:
+    """Add the place of a partition to errors about the data that it made."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{error} ({place(partition)})") from None
 
 
 Partition: TypeAlias = Callable[[Num[np.ndarray, "n"], int, int], Parts]

@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, TensorDataset, default_collate
 
 from rollcall.tasks.base import ClientData, EmptyClients, Samples, Task, need_least, need_shares, one_line
 from rollcall.tasks.metrics import METRICS, Accumulated
-from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, checked_parts, iid
+from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, checked_parts, iid, made_by, place
 from rollcall.tasks.streams import stream, torch_stream
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -132,14 +132,17 @@ class Supervised:
             raise ValueError(f"test_share: {self.test_share:g} is not allowed beside samples for the split test")
         targets = self.train[-1].numpy()
         labels = targets if targets.ndim == 1 else np.zeros(len(targets))
-        made = self.partition(labels, self.clients, seed)
         try:
+            made = self.partition(labels, self.clients, seed)
             parts = checked_parts(made, labels, self.clients, seed)
             if not isinstance(parts, Parts):
                 must = "must be Parts, or a list of the samples' numbers of each client"
                 raise ValueError(f"a {type(made).__name__} is not allowed; {must}")
-        except ValueError as error:
-            raise ValueError(f"partition: {error} ({place(self.partition)})") from None
+        except Exception as error:
+            if str(error).startswith(("partition", "clients: ")):  # of the suite's own partitions
+                raise
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} is not allowed: "
+            raise ValueError(f"partition: {kind}{error} ({place(self.partition)})") from error
         splits, owners, rows = {"train": self.train}, {}, parts.rows
         for split, option, share in (("validation",) * 2 + (self.validation,), ("test", "test_share", self.test_share)):
             if share:
@@ -157,16 +160,17 @@ class Supervised:
         if self.classes is not None:
             classes = parts.classes
             histogram = np.stack([np.bincount(labels[mine], minlength=self.classes) for mine in rows])
-        return ClientData(
-            splits,
-            rows,
-            owners=owners,
-            classes=classes,
-            histogram=histogram,
-            names=self.names,
-            empty_clients=self.empty_clients,
-            seed=seed,
-        )
+        with made_by(self.partition):
+            return ClientData(
+                splits,
+                rows,
+                owners=owners,
+                classes=classes,
+                histogram=histogram,
+                names=self.names,
+                empty_clients=self.empty_clients,
+                seed=seed,
+            )
 
 
 def _network(network: nn.Module | Callable[[int], nn.Module], seed: int) -> Any:
@@ -294,12 +298,6 @@ def _owners(
     return tuple(map(str, ids)), dict(zip(given, np.split(numbers, [len(next(iter(given.values())))]), strict=False))
 
 
-def place(part: Any) -> str:
-    """Where a function was written, for errors."""
-    code = getattr(part, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(part)
-
-
 def _columns(source: Any, name: str) -> Samples:
     """The columns of a split: inputs, and targets last. A data set is read once, so a random transform acts once."""
     try:
@@ -422,7 +420,7 @@ def _check_predictions(predictions: Any, targets: Tensor, classes: int | None, t
             raise ValueError(
                 f"{gives} {list(targets.shape)}, as the targets. For classification make the targets whole numbers"
             )
-    elif not tensor or predictions.ndim != 2 or predictions.shape[1] < classes:
+    elif not tensor or predictions.ndim != 2 or len(predictions) != n or predictions.shape[1] < classes:
         numbers = ". For amounts make the targets floating point" if classes > 2 else ""
         raise ValueError(f"{gives} [{n}, {classes}], a logit for each class{numbers}")
 

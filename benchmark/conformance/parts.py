@@ -46,7 +46,8 @@ def partition(choice: Choice) -> Any:
     made = []
     for clients in (1, 4, 10):
         parts = called(choice.build, LABELS.copy(), clients, SEED)
-        fault = parts.fault(len(LABELS), clients)
+        empty = [f"client {i} has none" for i, rows in enumerate(parts.rows) if not len(rows)]
+        fault = parts.fault(len(LABELS), clients) or "".join(empty[:1])
         expect(not fault, "samples for every client, each at one client at most", fault)
         made.append(list(parts.rows))
     return made

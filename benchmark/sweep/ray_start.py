@@ -9,6 +9,7 @@ This module imports no torch.
 import logging
 import os
 from socket import AF_UNIX, create_connection, socket
+from tempfile import gettempdir
 from threading import Event, Thread
 
 # Ray reads these when it is imported: no usage statistics, no second progress table, no result files beside our run
@@ -139,8 +140,11 @@ def _connect(address: str) -> str:
     except Exception as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         if address == "local":
+            step = "Rerun the command"
+            if "AF_UNIX" in str(error):  # Ray's socket lies in the folder for temporary files
+                step = f"Set TMPDIR, which is {gettempdir()}, to a folder with a shorter name, such as /tmp"
             raise SettingError(
-                f"Ray did not start on this machine ({reason}). Rerun the command, or use --executor inline"
+                f"Ray did not start on this machine ({reason}). {step}, or use --executor inline"
             ) from error
         if not isinstance(error, OSError | ValueError):
             raise

@@ -113,7 +113,7 @@ MISTAKES = {
     "a client without samples": (
         "def Mine(labels, clients, seed):  # here\n    return [[0], [1], [2], []]\n",
         run(task=DIGITS | {"partition": "mine.py:Mine"}),
-        ["client 3 has no samples; every client must have one"],
+        ["task.data: client 3 without training samples is not allowed; must have one; `empty_clients: keep` keeps"],
     ),
     "a mask for another number of clients": (
         "import numpy as np\n\nclass Mine:  # here\n    def __init__(self, population):\n        pass\n"

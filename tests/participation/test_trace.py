@@ -47,6 +47,7 @@ def test_a_trace_replays_its_mask_and_wraps():
         ({"mask": np.ones((0, 3))}, "mask: shape"),
         ({"mask": np.full((4, 3), 0.5)}, "mask: values other than 0 and 1"),
         ({"mask": np.ones((4, 3)), "round_length": 1.0}, "round_length: 1 is not allowed with a mask"),
+        ({"mask": np.ones((4, 3)), "time_zone": "CET"}, "time_zone: 'CET' is not allowed with a mask"),
         ({"mask": np.ones((4, 2)), "shuffle": True}, "devices: 2 recorded devices are not allowed; must be at least 3"),
         ({"mask": np.ones((4, 3)), "devices": [0, 4, 1]}, "devices: '4' is not allowed; must be recorded .*: 0, 1, 2"),
         ({"mask": np.ones((4, 3)), "probability": np.ones(2)}, r"probability: shape \(2,\).*\[3\] or \[4, 3\]"),
@@ -120,7 +121,7 @@ OCTOBER = "0,2020-10-25 02:00,2020-10-25 04:00"  # in Berlin 02:00 is 00:00 UTC,
 def test_intervals(text, options, on, notes, replayed):
     clients = options.pop("clients", len(on))
     assert replayed("client,start,end\n" + text, clients, round_length=600, **options) == (on, notes)
-    separated = ("client;start;end\n" + text).replace(",", ";")
+    separated = ("Client;start;end\n" + text).replace(",", ";")
     assert replayed(separated, clients, "calls.tsv", round_length=600, **options)[0] == on
 
 
@@ -195,6 +196,7 @@ def test_times_of_any_unit_in_parquet(kind, tmp_path):
         ("client,start,end\n0,1580428800,1580430000000\n", "end '1580430000000' .line 2 "),
         ("client,start,end\n0,31.01.2020,01.02.2020\n", "start '31.01.2020' .line 2 .*a date such as 2020-01-31"),
         ("client,start,end\n0,2020-01-31 10:00Z,2020-01-31 11:00\n", "end '2020-01-31 11:00' .line 2 .* as its start"),
+        ("client,start,end\na,2020-01-01,9999-12-31\n", "end '9999-12-31' .line 2 "),
         ("client,start,end\n0,0,2\n1,0,2\n2,0,2\n", "round_length: None"),
         ("who,when\n0,3\n", "columns who,when"),
         ("round,client\n", "without any round"),
@@ -209,6 +211,8 @@ def test_bad_rows_are_named_by_their_line(tmp_path, text, complaint):
 def test_nobody_in_any_round_and_other_refusals(tmp_path, replayed, monkeypatch):
     with pytest.raises(ValueError, match=r"no client is active in any round \(1 of 1 intervals .* lost\); must be one"):
         replayed("client,start,end\n0,10,50\n", 1, round_length=600)
+    with pytest.raises(ValueError, match="time_zone: 'CET' is not allowed; must be left out for times in seconds from"):
+        replayed("client,start,end\n0,0,900\n", 1, round_length=600, time_zone="CET")
     with pytest.raises(ValueError, match="time_zone: 'Mars' is not allowed"):
         replayed("client,start,end\n0,1580430600,1580432400\n", 1, round_length=1800, time_zone="Mars")
     with pytest.raises(ValueError, match="round_length: 3000000 rounds of 1000 clients are not allowed"):

@@ -106,7 +106,7 @@ def test_a_function_may_return_the_list_of_each_clients_samples():
     assert data.parts.sizes.tolist() == [20, 40]
     counts = [np.bincount(LABELS[0][mine], minlength=3) for mine in (slice(20), slice(20, 60))]
     assert data.histogram.tolist() == np.stack(counts).tolist()
-    with pytest.raises(ValueError, match="partition: the partition has 2 parts; must have 3, one for each client"):
+    with pytest.raises(ValueError, match="partition: 2 parts are not allowed; must be 3, one for each client"):
         supervised(*CLASSIFICATION, line(3), clients=3, partition=halves)(0)
 
 
@@ -206,6 +206,11 @@ class Two(nn.Module):
         return (self.layer(x), 0) if self.training else self.layer(x)
 
 
+class Half(Two):
+    def forward(self, x):
+        return self.layer(x)[:1] if self.training else self.layer(x)
+
+
 R, C = REGRESSION, CLASSIFICATION
 WRONG = [  # arguments, options, and the message
     ((*C, Flat()), {}, "network: cannot be computed for inputs .*: .*missing the required .forward"),
@@ -238,14 +243,24 @@ WRONG = [  # arguments, options, and the message
     (
         (*R, line()),
         {"partition": lambda y, m, seed: [[0, 1], [1]], "clients": 2},
-        "partition: sample 1 belongs to clients 0, 1; must",
+        "partition: sample 1 of clients 0, 1 is not allowed; must",
     ),
     (
         (*R, line()),
         {"partition": lambda y, m, seed: [[0], [60]], "clients": 2},
-        "partition: client 1 has sample 60; must be in 0 to 59",
+        "partition: sample 60 of client 1 is not allowed; must be in 0 to 59",
     ),
-    ((*R, line()), {"partition": lambda y, m, seed: [[0], []], "clients": 2}, "data: client 1 has no training samples"),
+    (
+        (*R, line()),
+        {"partition": lambda y, m, seed: [[0], []], "clients": 2},
+        "data: client 1 without training samples is not",
+    ),
+    (
+        (*R, line()),
+        {"partition": lambda y, m, seed: y["a"]},
+        r"partition: IndexError is not allowed: .*test_supervised.py:\d+\)$",
+    ),
+    ((*C, Half()), {}, r"network: gives a tensor \[1, 3\] for 2 samples in training; must give \[2, 3\]"),
     ((*R, line()), {"owners": {"train": [0, 1]}}, r"owners: shape \(2,\) for train is not allowed; must be \[60\]"),
     ((*R, line()), {"clients": 0}, "clients: 0 is not allowed"),
     ((*R, line()), {"validation": 0.001}, "validation: 0.001 is not allowed; no client would hold out a sample"),
@@ -297,7 +312,7 @@ def test_clients_with_names_and_own_test_samples():
     assert (data.names, data.parts.sizes.tolist()) == (("EU", "NA"), [20, 40])
     owners["test"][0] = "SA"
     with pytest.raises(
-        ValueError, match=r"client 2 \(SA\) has no training samples; every client must have one; `empty"
+        ValueError, match=r"client 2 \(SA\) without training samples is not allowed; must have one; `empty"
     ):
         supervised(*CLASSIFICATION, line(3), owners=owners)(0)
     kept = supervised(*CLASSIFICATION, line(3), owners=owners, empty_clients="keep")

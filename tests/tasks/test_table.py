@@ -141,7 +141,7 @@ def test_clients_are_named_as_they_are_written(tmp_path, name):
     ("columns", "options", "complaint"),
     [
         ({"x": with_one(range(40), 3, "n/k")}, {}, "x has 39 numbers, and 'n/k' in line or row 5; correct it, leave x out of"),
-        ({"x": with_one(range(40), 3, "inf")}, {}, "x has 39 numbers, and .*inf.* in line or row 5"),
+        ({"x": with_one(range(40), 3, "inf")}, {}, "x has 39 numbers, and 'inf' in line or row 5"),
         ({"x": with_one(range(40), 3, "NA")}, {}, "x has 39 numbers, and 'NA' in line or row 5"),
         ({"x": with_one(range(40), 3, "")}, {}, "has missing values in x; fill them"),
         ({"site": with_one(["a"] * 40, 3, "")}, {}, "has missing values in site"),
