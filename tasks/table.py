@@ -130,8 +130,8 @@ def _numbers(column: "pd.Series[Any]", file: str, remedy: str) -> "pd.Series[Any
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"file: {file!r}: {column.name} has {(~wrong).sum():,} numbers, and {str(column.iloc[row])!r} in line or row "
-            f"{column.index[row]}; correct it, {remedy}"
+            f"file: {file!r}: {column.name} has {(~wrong).sum():,} numbers, and {str(column.iloc[row])!r} in line or "
+            f"row {column.index[row]}; correct it, {remedy}"
         )
     return numbers.astype(np.float64)
 

@@ -64,6 +64,11 @@ def test_begin_does_not_wait_and_the_thread_lives_as_long_as_ray(ray):
     [
         ("auto", ConnectionError("nobody there"), r"^ray-address: no Ray cluster answers at 'auto' \(nobody there\)"),
         ("", Exception("The node timed out.\nMore"), r"^Ray did not start on this machine \(The node timed out.\)"),
+        (
+            "",
+            OSError("AF_UNIX path length cannot exceed 107 bytes"),
+            "Set TMPDIR, which is .*, to a folder with a shorter",
+        ),
         ("", TimeoutError(), r"^Ray did not start on this machine \(TimeoutError\). Rerun the command, or use --exec"),
     ],
 )
