@@ -31,8 +31,8 @@ EXPONENT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
 class _Loader(FastLoader):
     """Refuses a mapping that has a key twice, of which plain YAML would take the last value, and control characters."""
 
-    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
-        if found := CONTROL.search(node.value):
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        if isinstance(node, yaml.ScalarNode) and (found := CONTROL.search(node.value)):
             line = node.start_mark.line + 1
             raise SettingError(
                 f"line {line}: the control character {found[0]!r} is not allowed; must be printable text"
