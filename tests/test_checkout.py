@@ -29,7 +29,7 @@ def copy(tmp_path):
     packages = {"rollcall", *LINKED, "tests", "docs"}
     for entry in [*(path for path in ROOT.iterdir() if path.name in packages), ROOT / "pyproject.toml"]:
         if entry.is_dir():
-            no_results = shutil.ignore_patterns("results", "figures", "__pycache__")
+            no_results = shutil.ignore_patterns("results", "pictures", "__pycache__")
             shutil.copytree(entry, tmp_path / entry.name, symlinks=True, ignore=no_results)
         else:
             shutil.copy(entry, tmp_path)

@@ -31,7 +31,7 @@ def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"]
     chances = [(f"{i}", p[:, i].mean(), p[:, i].min(), p[:, i].max()) for i in clients]
     counts = pd.DataFrame({"round": np.arange(T), "active": mask.sum(axis=1), "expected": p.sum(axis=1)})
     step = max(5, min(18, 480 // len(clients)))
-    rows = theme.rows_axis("client", "client", labels=step > 9, ticks=False)
+    rows = theme.rows_axis("client", "client", labels=step > 9, ticks=False, grid=False)
     rows = rows.scale(domain=[f"{i}" for i in clients])
     said = "probability" if probability is not None else "share of rounds"
     bars = pd.DataFrame(on, columns=["client", "start", "end"])
@@ -81,7 +81,7 @@ def coupling(mask: Bool[np.ndarray, "T m"]) -> alt.ConcatChart:
     data = pd.DataFrame(pairs, columns=["client", "other", "correlation"]).dropna()
     bare = alt.Axis(labels=False, ticks=False)
     scale = alt.Scale(scheme="blueorange", domain=[-1, 1])
-    squares = alt.Chart(data, width=theme.WIDTH, height=theme.WIDTH).mark_rect().encode(
+    squares = alt.Chart(data, width=300, height=300).mark_rect().encode(
         alt.X("client:O", title="client, from rare to frequent", axis=bare),
         alt.Y("other:O", title="other client", axis=bare),
         alt.Color("correlation:Q", scale=scale),

@@ -51,7 +51,7 @@ def theme() -> alt.theme.ThemeConfig:
             "view": {"stroke": None},
             "text": {"fontSize": 11},
             "line": {"strokeWidth": 2},
-            "point": {"filled": True, "opacity": 1, "size": 50},
+            "point": {"filled": True, "opacity": 1, "size": 40},
         },
     }  # fmt: skip
 
@@ -80,7 +80,7 @@ def axis(
 
 def rows_axis(field: str = "line", title: str | None = None, **options: Any) -> alt.Y:
     """A y axis with a row for each name, in the order of the data."""
-    return alt.Y(f"{field}:N", title=title, sort=None, axis=alt.Axis(labelLimit=500, grid=True, **options))
+    return alt.Y(f"{field}:N", title=title, sort=None, axis=alt.Axis(labelLimit=500, **{"grid": True} | options))
 
 
 def by_line(channel: str, looks: Mapping[str, Style]) -> Any:
@@ -178,7 +178,7 @@ def stretches(on: Bool[np.ndarray, "T"]) -> list[tuple[int, int]]:
     return [(int(start), int(end)) for start, end in list(pairwise(edges))[::2]]
 
 
-def save(chart: alt.ConcatChart, *files: Path) -> None:
+def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
     """Write a chart into files, whose folders are made; the ending of a file decides its format.
 
     Files that are there are kept if one of them is an SVG of an equal chart.
@@ -186,6 +186,7 @@ def save(chart: alt.ConcatChart, *files: Path) -> None:
     Raises:
         SettingError: an ending is none of `FORMATS`.
     """
+    files = [Path(path) for path in paths]
     for file in files:
         if file.suffix.lower() not in FORMATS:
             raise SettingError(f"plot: {str(file)!r} is not allowed; must end in {', '.join(FORMATS)}")

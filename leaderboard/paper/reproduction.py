@@ -41,7 +41,7 @@ from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.leaderboard.tables import paper_table
 
 HERE = Path(__file__).parents[1]
-NAME, FINDINGS, PICTURE = "REPRODUCTION.md", "FINDINGS.md", "figures/printed.svg"
+NAME, FINDINGS, PICTURE = "REPRODUCTION.md", "FINDINGS.md", "pictures/printed.svg"
 MESSAGES, STATEMENTS = HERE / "core_messages.yaml", HERE / "statements.yaml"
 
 SITE = ""

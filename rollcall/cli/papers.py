@@ -85,12 +85,12 @@ def report(
         to.mkdir(parents=True, exist_ok=True)
         (to / name).write_text(text, encoding="utf-8")
     for one in _tracked([one for one in all_judged if one.ran], "figures"):
-        if one.experiment.name in SHOWN or f"(figures/{one.experiment.name}.svg)" in texts[pages.FINDINGS]:
-            save(paper_curves(one.experiment, one.ran), to / "figures" / f"{one.experiment.name}.svg")
+        if one.experiment.name in SHOWN or f"(pictures/{one.experiment.name}.svg)" in texts[pages.FINDINGS]:
+            save(paper_curves(one.experiment, one.ran), to / "pictures" / f"{one.experiment.name}.svg")
     compared = printed_chart(all_judged)
     if compared is not None:
         save(compared, to / pages.PICTURE)
-    say(f"{to / pages.NAME}, {to / pages.FINDINGS} and {to / 'figures'}")
+    say(f"{to / pages.NAME}, {to / pages.FINDINGS} and {to / 'pictures'}")
 
 
 def site(

@@ -150,7 +150,7 @@
     const words = { labelColor: text, titleColor: text, labelFontSize: 11, titleFontSize: 12, titleFontWeight: "normal" };
     return {
       background: "transparent", font: "system-ui, sans-serif", view: { stroke: null }, title: { color: text, fontSize: 12, subtitleFontSize: 11, subtitleColor: text },
-      axis: { ...words, gridColor: line, domainColor: line, tickColor: line }, legend: { ...words, orient: "bottom", columns: space < 600 ? 1 : 3, labelLimit: 0 },
+      axis: { ...words, gridColor: line, domainColor: line, tickColor: line }, point: { filled: true, opacity: 1, size: 40 }, legend: { ...words, title: null, orient: "bottom", columns: space < 600 ? 1 : 3, labelLimit: 0 },
     };
   };
   // A table by columns, its words as numbers of a list, becomes rows.
@@ -251,14 +251,14 @@
         if (!y || y.axis === null) return y ? 20 : 85;
         const names = y.scale?.domain ?? this.rows.map((row) => row[y.field]);
         const words = Math.min(60 + 6.5 * Math.max(...names.map((name) => name.length)), 0.5 * space);
-        y.axis.labelLimit = words - 50;
+        parts.forEach(({ encoding }) => encoding.y?.axis && (encoding.y.axis.labelLimit = words - 50));
         return words;
       });
       const column = (at) => Math.max(...beside.filter((_, other) => other % columns === at % columns));
       const row = (of) => views.map((_, at) => at).filter((at) => Math.floor(at / columns) === of);
       const factor = (of) => (space - row(of).reduce((sum, at) => sum + column(at), 20)) / row(of).reduce((sum, at) => sum + views[at].width, 0);
       const least = Math.min(...[...Array(Math.ceil(views.length / columns)).keys()].filter((of) => row(of).length === Math.min(columns, views.length)).map(factor));
-      views.forEach((view) => (view.width = Math.max(100, Math.floor(Math.min(view.width * least, view.mark?.type === "rect" ? 480 : Infinity)))));
+      views.forEach((view) => (view.width = Math.max(100, Math.floor(Math.min(view.width * least, view.mark?.type === "rect" ? view.height : Infinity)))));
     }
 
     draw() {
@@ -284,7 +284,7 @@
         for (const channel of Object.values(one.encoding ?? {})) {
           const { field, scale } = channel;
           if (field !== "line" || !scale?.domain || !this.names.length) continue;
-          if ("legend" in channel) channel.legend = null;
+          channel.legend = null;
           const kept = scale.domain.map((name) => this.drawn.has(name));
           scale.domain = scale.domain.filter((_, at) => kept[at]);
           if (scale.range) scale.range = scale.range.filter((_, at) => kept[at]);

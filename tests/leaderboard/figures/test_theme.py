@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import altair as alt
@@ -57,6 +58,25 @@ def test_the_endings_decide_the_formats_and_an_equal_chart_is_not_drawn_again(ch
     assert files["pdf"].read_bytes() == b"kept"
     save(chart.properties(columns=1), *files.values())
     assert files["pdf"].read_bytes().startswith(b"%PDF")
+
+
+def test_the_chart_of_the_documentation_is_changed_as_it_says(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[3] / "docs/howto/results.md").read_text(encoding="utf-8")
+    (code,) = (
+        block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "figures import curves" in block
+    )
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    exec(code, names)
+    spec = names["chart"].to_dict()
+    assert spec["columns"] == 2
+    assert {(view["width"], view["height"]) for view in spec["concat"]} == {(150, 100)}
+    config = spec["config"]
+    assert (config["font"], config["axis"]["labelFontSize"]) == ("Times New Roman", 9)
+    assert config["axis"]["gridColor"] == "#e5e5e5"  # the rest stays
+    assert {*names["chart"].data["line"]} == {"FedAvg", "FedAU", "MIFA", "FedPBC", "FedPBC (server)"}
+    assert (tmp_path / "model.pdf").read_bytes().startswith(b"%PDF")
+    assert 'font-family="Times New Roman"' in (tmp_path / "model.svg").read_text()
 
 
 def test_a_row_of_the_data_has_the_mean_its_spread_and_the_seeds(chart):
