@@ -3,7 +3,7 @@
 `curves` draws an experiment, `save` writes a chart. Importing this package makes `rollcall` the theme of Altair.
 """
 
-from rollcall.leaderboard.figures.numbers import beside_chart, printed_chart
+from rollcall.leaderboard.figures.numbers import printed_chart
 from rollcall.leaderboard.figures.overall import overall_chart
 from rollcall.leaderboard.figures.participation import autocorrelation, coupling, uplinks
 from rollcall.leaderboard.figures.results import curves, paper_curves, ranking_curves, variant_curves
@@ -13,7 +13,6 @@ from rollcall.leaderboard.figures.theme import FORMATS, save
 __all__ = [
     "FORMATS",
     "autocorrelation",
-    "beside_chart",
     "best_so_far",
     "coupling",
     "curves",

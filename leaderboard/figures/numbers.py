@@ -1,4 +1,4 @@
-"""Figures of printed numbers beside measured ones."""
+"""The figure of printed numbers beside measured ones."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,13 +7,11 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.names import label_name, label_text
 from rollcall.leaderboard.paper.counts import FOLDERS, PAPERS, of_papers
 from rollcall.leaderboard.paper.quantities import Quantity
-from rollcall.leaderboard.paper.reported import Printed, printed
+from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.reproduction import Judged, printed_beside
 
 EDGES = (-2.0, 3.0)
@@ -70,34 +68,3 @@ def _multiple(name: str, rounds: tuple[int, int], quantity: Quantity, number: fl
     short = f" ({rounds[0]:,} of {rounds[1]:,} rounds)" if rounds[0] < rounds[1] else ""
     numbers = {"printed": f"{number:.4g}", "measured": f"{quantity.mean:.4g}"}
     return {"row": name + short, "value": quantity.mean / number, "low": low, "high": high} | numbers
-
-
-def beside_chart(
-    compared: Sequence[tuple[Cell, Metric, Printed, Quantity | None]], metric: Metric
-) -> alt.ConcatChart | None:
-    """A row for each cell: its number of a metric as printed, and as measured with its 95 % interval.
-
-    Args:
-        compared: see `printed_beside`.
-        metric: that is shown.
-
-    Returns:
-        None if no cell has both.
-    """
-    rows = []
-    for cell, _, number, quantity in (one for one in compared if one[1] == metric):
-        if quantity and number.value is not None and math.isfinite(number.value):
-            row = ", ".join(label_text(axis, label) for axis, label in cell.labels.items() if label)
-            low, high = quantity.interval()
-            rows.append((row, "measured, 95 % interval", quantity.mean, low, high))
-            rows.append((row, "printed", number.value, math.nan, math.nan))
-    if not rows:
-        return None
-    data = pd.DataFrame(rows, columns=["row", "line", "value", "low", "high"])
-    data[["value", "low", "high"]] *= metric.scale
-    looks = theme.in_turn(data["line"].unique())
-    marks = theme.intervals(theme.axis(alt.X, "value", metric.head), theme.rows_axis("row"),
-                            color=theme.by_line("color", looks))  # fmt: skip
-    view = alt.layer(*marks).properties(width=480, height=alt.Step(18))
-    text = f"{len(rows) // 2} printed numbers beside the measured means and 95 % intervals."
-    return theme.grid([view], text, data=data)

@@ -8,7 +8,7 @@ import json
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -96,7 +96,7 @@ def curves(
     return ranking_curves(rank(runs, metrics, chosen.report.last_rounds, axes(chosen), planned_rounds(chosen)), x)
 
 
-def ranking_curves(ranking: Ranking, over: str = "", also: Collection[str] = ()) -> alt.ConcatChart:
+def ranking_curves(ranking: Ranking, over: str = "") -> alt.ConcatChart:
     """The first metric of all rows: a subplot for each set of conditions. Arguments and errors as `paper_curves`."""
     metric = Metric(ranking.metrics[0].column, ranking.metrics[0].direction)
     made = [
@@ -107,12 +107,10 @@ def ranking_curves(ranking: Ranking, over: str = "", also: Collection[str] = ())
     ]
     values = np.concatenate([_by_round([cell], metric).mean(axis=1) for cell in ranking.cells])
     log: tuple[Literal["y"], ...] = ("y",) if len(values) and 0 < DECADES * values.min() < values.max() else ()
-    return _drawn(made, Report(log=log), over, also=also)
+    return _drawn(made, Report(log=log), over)
 
 
-def paper_curves(
-    experiment: PaperExperiment, cells: Sequence[Cell], over: str = "", also: Collection[str] = ()
-) -> alt.ConcatChart:
+def paper_curves(experiment: PaperExperiment, cells: Sequence[Cell], over: str = "") -> alt.ConcatChart:
     """The `subplots` of an experiment.
 
     The x axis has rounds and a line for each cell, with a band of one standard deviation over seeds. If the report
@@ -124,7 +122,6 @@ def paper_curves(
         experiment: of the paper.
         cells: of the experiment.
         over: what replaces the report's x on the x axis, one of `OVER`; empty for nothing.
-        also: further columns of the data, of `OVER`.
 
     Raises:
         SettingError: none of the metrics was measured, or no run has the column of the x axis.
@@ -138,7 +135,7 @@ def paper_curves(
     if report.x in OVER:
         over = over or report.x
         experiment = experiment.model_copy(update={"report": report.model_copy(update={"x": "round"})})
-    return _drawn(subplots(experiment, cells), experiment.report, over, experiment, also)
+    return _drawn(subplots(experiment, cells), experiment.report, over, experiment)
 
 
 def variant_curves(experiment: PaperExperiment, cells: Mapping[str, Sequence[Cell]]) -> alt.ConcatChart:
@@ -227,16 +224,12 @@ def subplots(experiment: PaperExperiment, cells: Sequence[Cell]) -> list[Subplot
 
 
 def _drawn(
-    made: Sequence[Subplot],
-    report: Report,
-    over: str,
-    experiment: PaperExperiment | None = None,
-    also: Collection[str] = (),
+    made: Sequence[Subplot], report: Report, over: str, experiment: PaperExperiment | None = None
 ) -> alt.ConcatChart:
     """The figure of some subplots. Those of one row, one metric and one quantity on the x axis share their axes."""
     over = "" if over == "round" else over
     by_round = [bool(over) or one.x == "round" for one in made]
-    points = [_points(one, report, over, also) for one in made]
+    points = [_points(one, report, over) for one in made]
     dots = [_single(own, by) for own, by in zip(points, by_round, strict=True)]
     tables = [own if alone is None else alone for own, alone in zip(points, dots, strict=True)]
     data = pd.concat([own.assign(plot=number) for number, own in enumerate(tables)], ignore_index=True)
@@ -367,8 +360,8 @@ def _single(points: pd.DataFrame, by_round: bool) -> pd.DataFrame | None:
     return after if alone else None
 
 
-def _points(subplot: Subplot, report: Report, over: str, also: Collection[str]) -> pd.DataFrame:
-    """A row for each point of each line, in printed units: line, x, value, low, high, sd, seeds, and the costs."""
+def _points(subplot: Subplot, report: Report, over: str) -> pd.DataFrame:
+    """A row for each point of each line, in printed units: line, x, value, low, high, sd, seeds, and known costs."""
     made = [pd.DataFrame(columns=["line", "x", "value", "low", "high", "sd", "seeds"])]
     log = "y" in report.log
     for name, (metric, cells) in subplot.lines.items():
@@ -376,8 +369,10 @@ def _points(subplot: Subplot, report: Report, over: str, also: Collection[str]) 
         if values.empty:  # all runs diverged
             continue
         own = _band(values, log).assign(line=name, sd=values.std(axis=1, ddof=1), seeds=values.shape[1], x=values.index)
-        for cost in {*also, over} - {"", "round"} if report.x == "round" else ():
-            own[cost] = _spent(cells, metric, cost)
+        for cost in [*OVER][1:] if report.x == "round" else ():
+            spent = _spent(cells, metric, cost)
+            if len(spent) or cost == over:
+                own[cost] = spent
         own = own.assign(round=own["x"], x=own[over]) if over else own
         made.append(own[own["value"] > 0] if log else own)
     return pd.concat(made[1:] or made, ignore_index=True)

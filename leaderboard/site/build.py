@@ -20,13 +20,11 @@ from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of
-from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.figures import (
     autocorrelation,
-    beside_chart,
     coupling,
     paper_curves,
     ranking_curves,
@@ -112,7 +110,7 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Show
         ranking = rank(complete, metrics, last_rounds, axes(experiment), planned_rounds(experiment))
         rows, figures_ = long_rows(ranking.cells, metrics, last_rounds), []
         with suppress(SettingError):  # nothing was measured
-            figures_ = [("Curves", ranking_curves(ranking, also=OVER))]
+            figures_ = [("Curves", ranking_curves(ranking))]
         tables = [("", ranking_table(ranking), 0)]
         return Shown(experiment, name, ranking.cells, tables=tables, figures=figures_, rows=rows)
     one = reproduction.Judged(experiment, runs)
@@ -138,14 +136,10 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Show
 
 
 def _figures(one: reproduction.Judged) -> list[tuple[str, alt.ConcatChart]]:
-    """The figures of a paper's experiment: curves, printed numbers beside measured ones, and variants."""
+    """The figures of a paper's experiment: curves, and those of variants."""
     experiment, ran, drawn = one.experiment, one.ran, []
     with suppress(SettingError):  # nothing was measured
-        drawn = [("Curves", paper_curves(experiment, ran, also=OVER))]
-    compared = [*reproduction.printed_beside(ran, printed(experiment), experiment.report.last_rounds)]
-    for metric in experiment.report.metrics:
-        beside = beside_chart(compared, metric)
-        drawn += [(f"Printed and measured: {metric.head}", beside)] if beside is not None else []
+        drawn = [("Curves", paper_curves(experiment, ran))]
     if one.apart:
         drawn.append(("Variants", variant_curves(experiment, {name: own.ran for name, own in one.apart.items()})))
     return drawn
