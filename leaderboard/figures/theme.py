@@ -80,7 +80,7 @@ def axis(
 
 def rows_axis(field: str = "line", title: str | None = None, **options: Any) -> alt.Y:
     """A y axis with a row for each name, in the order of the data."""
-    return alt.Y(f"{field}:N", title=title, sort=None, axis=alt.Axis(labelLimit=500, **{"grid": True} | options))
+    return alt.Y(f"{field}:N", title=title, sort=None, axis=alt.Axis(labelLimit=640, **{"grid": True} | options))
 
 
 def by_line(channel: str, looks: Mapping[str, Style]) -> Any:
@@ -178,6 +178,12 @@ def stretches(on: Bool[np.ndarray, "T"]) -> list[tuple[int, int]]:
     return [(int(start), int(end)) for start, end in list(pairwise(edges))[::2]]
 
 
+def _spec(chart: alt.ConcatChart) -> tuple[str, str]:
+    """The specification as JSON, and a comment by which an SVG file tells what it was drawn from."""
+    spec = json.dumps(chart.to_dict(validate=False))
+    return spec, f"<!-- {sha256(spec.encode()).hexdigest()[:16]} -->"
+
+
 def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
     """Write a chart into files, whose folders are made; the ending of a file decides its format.
 
@@ -192,8 +198,7 @@ def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
             raise SettingError(f"plot: {str(file)!r} is not allowed; must end in {', '.join(FORMATS)}")
     import vl_convert  # starts a JavaScript engine
 
-    spec = json.dumps(chart.to_dict(validate=False))
-    key = f"<!-- {sha256(spec.encode()).hexdigest()[:16]} -->"
+    spec, key = _spec(chart)
     drawings = [file for file in files if file.suffix.lower() == ".svg" and file.is_file()]
     if any(key in file.read_text("utf-8")[:1000] for file in drawings) and all(file.is_file() for file in files):
         return

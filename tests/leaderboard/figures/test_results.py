@@ -1,15 +1,18 @@
 """Figures of papers and rankings show the numbers of the runs."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from rollcall import leaderboard
 from rollcall.benchmark.config.digest import nested
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures import results as curves
+from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.figures.results import paper_curves, ranking_curves, subplots, variant_curves
 from rollcall.leaderboard.names import COLOURS, OWN, style
 from rollcall.leaderboard.paper.experiment import PaperExperiment
@@ -407,6 +410,13 @@ def test_figures_over_decades():
     figure = paper_curves(decades, cells(decades, diverged))
     assert list(lines(figure)) == ["FedAvg"]
     assert "Without runs that diverged: MIFA." in caption(figure)
+
+
+@pytest.mark.parametrize("name", ["fedpbc/parity", "findings/clock", "findings/mnist", "findings/model"])
+def test_the_committed_pictures_are_those_of_the_committed_results(name):
+    _, key = theme._spec(curves.curves(name, None))
+    file = Path(leaderboard.__file__).parent / "pictures" / f"{name}.svg"
+    assert key in file.read_text(encoding="utf-8"), f"{file}: draw it again with `rollcall report`"
 
 
 def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
