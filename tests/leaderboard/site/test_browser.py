@@ -15,7 +15,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
 HOSTILE = "<script>document.title='broken'</script>"
 EXPERIMENT = "experiments/mine"
-PAGES = ["index", "claims", "compare", "verdicts", EXPERIMENT, "methods/fednova", "participation/markov"]
+PAGES = ["index", "claims", "compare", "statements", "findings", EXPERIMENT, "methods/fednova", "participation/markov"]
 ENDS = {"fedavg": 2.0, "fedpbc": 1.0, HOSTILE: 3.0}
 
 pytestmark = [
@@ -163,6 +163,10 @@ def test_a_claim_opens_its_evidence_and_its_cause(visit):
     assert claim.locator("svg.strip circle").count() == 1
     claim.locator("summary").click()
     assert f"nobody {HOSTILE}" in claim.inner_text()
+
+
+def test_the_table_comes_first_then_the_picture_then_the_claims(visit):
+    assert visit(EXPERIMENT).locator("main h2").all_inner_texts()[:3] == ["Results", "Figures", "Claims"]
 
 
 def column(page, index):
