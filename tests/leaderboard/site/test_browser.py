@@ -188,7 +188,7 @@ def test_a_table_is_sorted_by_number_and_by_word(visit):
 def test_the_tooltip_has_the_number_and_lines_can_be_left_out(visit):
     page = visit(EXPERIMENT)
     drawn(page)
-    points = page.locator(".plot").first.locator("[class*=hover0] path")
+    points = page.locator(".plot").first.locator(".mark-symbol.role-mark").first.locator("path")
     assert points.count() == 9  # three methods, three evaluations
     told = {}
     for index in range(9):
@@ -200,9 +200,9 @@ def test_the_tooltip_has_the_number_and_lines_can_be_left_out(visit):
     assert told["FedAvg", 10] == 3
     assert told["FedPBC", 20] == 1.01
     page.get_by_role("checkbox", name="FedPBC").uncheck()
-    page.wait_for_function("document.querySelectorAll('.plot [class*=hover0] path').length === 6")
+    page.wait_for_function("document.querySelector('.plot .mark-symbol.role-mark').children.length === 6")
     page.get_by_label("up to round").fill("10")
-    page.wait_for_function("document.querySelectorAll('.plot [class*=hover0] path').length === 4")
+    page.wait_for_function("document.querySelector('.plot .mark-symbol.role-mark').children.length === 4")
     page.get_by_label("over").select_option("seconds")
     page.wait_for_selector(".plot .view svg text:text-is('seconds')")
     page.get_by_role("checkbox", name="log").check()
@@ -232,7 +232,7 @@ def test_everything_works_with_the_keyboard_alone(visit):
     assert page.locator("details.claim").first.get_attribute("open") is not None
     tab_to(".line input")
     page.keyboard.press("Space")
-    page.wait_for_function("document.querySelectorAll('.plot [class*=hover0] path').length === 6")
+    page.wait_for_function("document.querySelector('.plot .mark-symbol.role-mark').children.length === 6")
     tab_to("#tables ~ .wide th:nth-child(2) button")
     page.keyboard.press("Enter")
     assert column(page, 2)[0].startswith("1.01")
