@@ -211,7 +211,7 @@ def test_the_tooltip_has_the_number_and_lines_can_be_left_out(visit):
     page.locator("details.data summary").first.click()
     numbers = page.locator("details.data").first.locator("tbody tr")
     numbers.nth(8).wait_for()
-    assert numbers.nth(2).inner_text().split("\t")[:3] == ["FedAvg", "20", "2.01"]
+    assert {"FedAvg", "20", "2.01"} <= set(numbers.nth(2).inner_text().split("\t"))
 
 
 def test_everything_works_with_the_keyboard_alone(visit):
