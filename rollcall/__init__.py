@@ -1,4 +1,4 @@
-"""A benchmark suite for federated learning when not every client answers: `simulate`, `tune` and `load`."""
+"""A benchmark suite for federated learning when not every client answers: `simulate`, `run`, `tune` and `load`."""
 
 from importlib import import_module
 from pathlib import Path
@@ -15,10 +15,10 @@ from rollcall.benchmark.config.errors import SettingError
 if TYPE_CHECKING:
     from rollcall.benchmark.config.trial import Trial
     from rollcall.benchmark.federation.simulation import Result, load, simulate
-    from rollcall.benchmark.search.api import tune
-    from rollcall.benchmark.sweep.pool import RayOptions
+    from rollcall.benchmark.search.tune import tune
+    from rollcall.benchmark.sweep.run import Execution, run, run_trials
 
-__all__ = ["RayOptions", "Result", "SettingError", "Trial", "load", "simulate", "tune"]
+__all__ = ["Execution", "Result", "SettingError", "Trial", "load", "run", "run_trials", "simulate", "tune"]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,8 +28,10 @@ def __getattr__(name: str) -> Any:
         "load": "rollcall.benchmark.federation.simulation",
         "simulate": "rollcall.benchmark.federation.simulation",
         "Trial": "rollcall.benchmark.config.trial",
-        "tune": "rollcall.benchmark.search.api",
-        "RayOptions": "rollcall.benchmark.sweep.pool",
+        "tune": "rollcall.benchmark.search.tune",
+        "Execution": "rollcall.benchmark.sweep.run",
+        "run": "rollcall.benchmark.sweep.run",
+        "run_trials": "rollcall.benchmark.sweep.run",
     }
     if name not in home:
         raise AttributeError(f"module 'rollcall' has no attribute {name!r}")

@@ -2,34 +2,25 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import stdev
 from typing import Any, TypeVar
-
-from pydantic import Field
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Override, places
-from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.search import Search
 from rollcall.benchmark.config.text import dumped
 from rollcall.benchmark.federation.run_folder import replacing
-from rollcall.benchmark.search.cells import Cell
-from rollcall.benchmark.search.study import Sample, best
 
 E = TypeVar("E", bound=Experiment)
 
 
-class How(Settings):
-    """How a search was made; `space` is as the user wrote it."""
+class How(Search):
+    """How a search was made: the block of an experiment file that repeats it, and the names of Tune's objects."""
 
     date: str
-    metric: str
     mode: str
     search: str
-    scheduler: str
-    seeds: tuple[int, ...]
-    budget: str = Field("", exclude=True)  # of earlier versions
-    space: dict[str, Any]
+    scheduler: str = "none"  # type: ignore[assignment]
 
 
 class Best(Settings):
@@ -43,6 +34,7 @@ class Best(Settings):
         rounds: of a sample that is never stopped.
         samples, failed: the samples of the cell, and those of them that failed or diverged.
         gradients: that the clients computed for all samples of the cell.
+        points: the settings of all samples.
     """
 
     when: dict[str, str]
@@ -54,7 +46,7 @@ class Best(Settings):
     failed: int = 0
     gradients: float
     at_edge: tuple[str, ...] = ()
-    cut: bool = Field(False, exclude=True)  # of earlier versions
+    points: tuple[dict[str, Any], ...] = ()
     how: How
 
 
@@ -138,33 +130,13 @@ def seeds_of(experiment: Experiment) -> list[Any]:
     return list(dict.fromkeys(place.seed for place in places(experiment)))
 
 
-def answer_of(cell: Cell, samples: Sequence[Sample], metric: Metric, how: How) -> Best | None:
-    """The best sample of a cell; None if all failed."""
-    chosen = best(samples, metric)
-    if chosen is None:
-        return None
-    by_seed = list(chosen.scores[chosen.rounds].values())
-    return Best(
-        when=cell.labels,
-        settings=chosen.settings,
-        score=chosen.score,
-        spread=stdev(by_seed) if len(by_seed) > 1 else None,
-        rounds=chosen.rounds,
-        samples=len(samples),
-        failed=sum(bool(sample.error) for sample in samples),
-        gradients=sum(sample.gradients for sample in samples),
-        at_edge=tuple(path for path, value in chosen.settings.items() if cell.at_edge(path, value)),
-        how=how,
-    )
-
-
 def found(answers: Sequence[Best]) -> str:
     """How the settings of cells of one search, at least one, were found, in a sentence."""
     how = answers[0].how
     counts = ([getattr(one, key) for one in answers] for key in ("samples", "rounds"))
     samples, rounds = (" to ".join(map(str, dict.fromkeys((min(own), max(own))))) for own in counts)
-    stops = {"none": "", "asha": ", successive halving", "median": ", median stopping"}[how.scheduler]
+    stops = "" if how.scheduler == "none" else f", {how.scheduler}"
     return (
-        f"rollcall tune, {how.date}: best of {samples} samples by {how.metric}, {how.search} search{stops}, "
+        f"rollcall tune, {how.date}: best of {samples} samples by {how.metric.name}, {how.search} search{stops}, "
         f"{rounds} rounds, seed{'s' if len(how.seeds) > 1 else ''} {', '.join(map(str, how.seeds))}"
     )

@@ -19,7 +19,7 @@ from rollcall.benchmark.config.experiment import Experiment, names, places, put,
 from rollcall.benchmark.config.search import Search
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.search.cells import VALIDATION
-from rollcall.benchmark.search.space import Options, Range, assignments, domain, draw_points
+from rollcall.benchmark.search.space import assignments, domain, draw_points
 
 Spec = dict[str, Any]
 
@@ -176,8 +176,7 @@ class Board:
     @staticmethod
     def _check_domain(spec: Spec, path: str, written: Any) -> None:
         """Raise `SettingError` unless the ends of a domain, or all values of a list, are allowed."""
-        one: Range | Options = domain(path, written)
-        for value in one.examples:
+        for value in domain(path, written).examples:
             Trial.read(put(spec, path, value))
 
 

@@ -27,9 +27,9 @@ from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.search.board import Board, best
-from rollcall.benchmark.sweep.jobs import Ends, Job
+from rollcall.benchmark.sweep.jobs import Job, Sweep
 from rollcall.benchmark.sweep.lockstep import run_lockstep
-from rollcall.benchmark.sweep.pool import Pool
+from rollcall.benchmark.sweep.run import Execution, run_jobs
 
 ENDING = ".entry"
 
@@ -270,28 +270,27 @@ class Plan:
 Tell = Callable[[str], None]
 
 
-def enter(
-    board: Board, methods: Sequence[Method], store: Path, pool: Pool, tell: Tell = lambda line: None
-) -> list[Entry]:
+def enter(board: Board, methods: Sequence[Method], execution: Execution, tell: Tell = lambda line: None) -> list[Entry]:
     """Run the searches and the final runs of methods; a second call resumes. `tell` takes lines on the progress.
 
     Raises:
         SettingError: a trial failed, or a method is possible under no condition.
         Interrupted: asked to stop; call again to resume.
     """
-    plans = [Plan(board, method, store) for method in methods]
+    plans = [Plan(board, method, execution.store) for method in methods]
     for plan in plans:
         for name, reason in plan.impossible.items():
             tell(f"{plan.method.label} cannot have {name}: {reason}")
-    run(pool, [job for plan in plans for jobs in plan.samples.values() for job in jobs], tell)
-    run(pool, [job for plan in plans for jobs in plan.finals.values() for job in jobs], tell)
+    run(execution, [job for plan in plans for jobs in plan.samples.values() for job in jobs], tell)
+    run(execution, [job for plan in plans for jobs in plan.finals.values() for job in jobs], tell)
     return [plan.entry for plan in plans]
 
 
-def run(pool: Pool, jobs: Sequence[Job], tell: Tell) -> None:
+def run(execution: Execution, jobs: Sequence[Job], tell: Tell) -> None:
     """Run jobs to their end; without Ray, those that share their data together."""
-    together = pool.executor == "inline"
-    ends = Ends(jobs, run_lockstep([job for job in jobs if not job.ended], tell)) if together else pool(jobs)
+    todo = [job for job in jobs if not job.ended]
+    together = execution.executor == "inline"
+    ends = Sweep(jobs, run_lockstep(todo, tell)) if together else run_jobs(jobs, execution)
     for name, error in ends.failed.items():
         raise SettingError(f"{name}: failed: {error}. Nothing is entered; rerun the command to resume")
     if ends.stopped or ends.elsewhere:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 import torch
+from lightning.pytorch import Callback
 
 from rollcall.benchmark.allocator import free_cycles
 from rollcall.benchmark.config.analysis import Analysis
@@ -64,41 +65,42 @@ class Job:
 class Outcome:
     """How a run ended (`elsewhere`: another process runs it), and the error of a failed or diverged one."""
 
-    state: Literal["finished", "interrupted", "failed", "diverged", "elsewhere"]
+    state: Literal["finished", "interrupted", "waiting", "failed", "diverged", "elsewhere"]
     error: str = ""
 
 
-class Ends:
-    """How the jobs of a sweep ended, those that ended before it included; `outcomes` has those that were started.
+class Sweep:
+    """How the jobs of a sweep ended.
 
     Attributes:
-        failed: the error of each failed job, by name.
-        diverged: the reason of each job that diverged, by name, those of earlier sweeps included.
-        jobs: all jobs of the sweep.
+        jobs: all jobs of the sweep, those that ended before it included.
+        grid: Tune's `ResultGrid` of this sweep; None without Ray, or if nothing was left to run.
+        failed: the error of each job that failed now, by name.
+        diverged: the reason of each job that diverged, by name, now or before.
         finished, interrupted, elsewhere, waiting: how many finished now, were interrupted, are run by another process,
             and were not started.
     """
 
-    def __init__(self, jobs: Sequence[Job], outcomes: Mapping[str, Outcome]) -> None:
+    def __init__(self, jobs: Sequence[Job], outcomes: Mapping[str, Outcome], grid: Any = None) -> None:
+        self.jobs = jobs
+        self.grid = grid
         self.failed = {name: outcome.error for name, outcome in outcomes.items() if outcome.state == "failed"}
         self.diverged = {job.trial.name: job.folder.status.get("reason", "diverged") for job in jobs if job.diverged}
-        self.jobs = jobs
         states = Counter(outcome.state for outcome in outcomes.values())
         self.finished, self.interrupted = states["finished"], states["interrupted"]
         self.elsewhere = states["elsewhere"]
-        self.waiting = sum(job.trial.name not in outcomes and not job.ended for job in jobs)
+        started = {name for name, outcome in outcomes.items() if outcome.state != "waiting"}
+        self.waiting = sum(job.trial.name not in started and not job.ended for job in jobs)
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row for each run, those that ended before included: labels, seed, run, state, folder, last evaluation."""
+        """A row for each job: its labels, seed, name, state and folder, and its last evaluation."""
         rows = []
         for job in self.jobs:
             history = job.folder.history()
-            rows.append(
-                {**job.labels, "seed": job.trial.seed, "run": job.trial.name, "state": job.folder.state_now}
-                | {"folder": str(job.folder.path)}
-                | ({} if history.empty else history.iloc[-1].to_dict())
-            )
+            row = {**job.labels, "seed": job.trial.seed, "run": job.trial.name, "state": job.folder.state_now}
+            row |= {"folder": str(job.folder.path)} | ({} if history.empty else history.iloc[-1].to_dict())
+            rows.append(row)
         return pd.DataFrame(rows)
 
     @property
@@ -130,38 +132,28 @@ def check(jobs: Iterable[Job]) -> None:
         build(trial)
 
 
-def check_metrics(metrics: Mapping[str, Iterable[Metric]], *sweeps: Iterable[Trial | Analysis]) -> None:
-    """Refuse a metric that no trial will record. The columns of an analysis are not known in advance.
+def check_metrics(metrics: Mapping[str, Iterable[Metric]], trials: Iterable[Trial | Analysis]) -> None:
+    """Refuse a metric that no trial records, as far as that is known: of an analysis it is not.
 
     Args:
         metrics: by the setting that names them, such as `report.metrics`.
-        sweeps: the trials that will run; then further trials of the experiment, which are not run now.
+        trials: those that will run, and further ones of the experiment, which may not fit this machine.
     """
-    unknown: dict[str, str] = {}
-    for setting, metrics_named in metrics.items():
-        for metric in metrics_named:
-            unknown.setdefault(metric.column, setting)
+    unknown = {metric.column: setting for setting, named in metrics.items() for metric in named}
     recorded: dict[str, None] = {}
-    seen = set()
-    for sweep, trials in enumerate(sweeps):
-        for trial in trials:
-            if not unknown or isinstance(trial, Analysis):
-                return
-            kind = trial.model_copy(update={"seed": 0, "rounds": 1}).digest
-            if kind in seen:
-                continue
-            seen.add(kind)
-            try:
-                federation = build(trial)
-            except SettingError:
-                if sweep:  # such as a data set that is not here, which nobody has asked for
-                    return
-                raise
-            names, whole = columns(federation)
-            recorded |= dict.fromkeys([*names, *whole])
-            groups = tuple(f"{name}/" for name in whole)
-            for column in [one for one in unknown if one in (*names, *whole) or one.startswith(groups)]:
-                del unknown[column]
+    kinds: dict[str, Trial | Analysis] = {}
+    for trial in trials:
+        if not unknown or isinstance(trial, Analysis):
+            return
+        if kinds.setdefault(trial.model_copy(update={"seed": 0, "rounds": 1}).digest, trial) is not trial:
+            continue
+        try:
+            names, whole = columns(build(trial))
+        except SettingError:  # such as a data set that is not here; `check` has built those that will run
+            return
+        recorded |= dict.fromkeys([*names, *whole])
+        groups = tuple(f"{name}/" for name in whole)
+        unknown = {name: one for name, one in unknown.items() if name not in recorded and not name.startswith(groups)}
     for column, setting in unknown.items():
         raise SettingError(
             f"{setting}: {column!r} is not allowed; no trial records it. Recorded: {listed(recorded, column)}"
@@ -207,7 +199,11 @@ def run_analysis(analysis: Analysis, run: RunFolder) -> None:
 
 @free_cycles()  # Lightning's trainer is part of cycles that hold the models of all clients
 def run_job(
-    trial: Trial | Analysis, folder: Path, stop: Callable[[], bool], checkpoint_every: timedelta = CHECKPOINT_EVERY
+    trial: Trial | Analysis,
+    folder: Path,
+    stop: Callable[[], bool],
+    checkpoint_every: timedelta = CHECKPOINT_EVERY,
+    callbacks: Sequence[Callback] = (),
 ) -> Outcome:
     """Run a trial, or compute an analysis, in its run folder. `stop` is called after every round: whether to stop."""
     run = RunFolder(folder)
@@ -215,7 +211,7 @@ def run_job(
         if isinstance(trial, Analysis):
             run_analysis(trial, run)
         else:
-            result = simulate(trial, folder=folder, stop=stop, checkpoint_every=checkpoint_every)
+            result = simulate(trial, folder=folder, stop=stop, checkpoint_every=checkpoint_every, callbacks=callbacks)
             if result.diverged is not None:
                 return Outcome("diverged", run.status.get("reason", "diverged"))
     except Interrupted:

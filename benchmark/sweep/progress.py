@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -10,9 +11,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
-from rich.text import Text
 
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders
 
@@ -87,13 +87,6 @@ def table(entries: Iterable[Entry]) -> Table:
     return grid
 
 
-class RoundsPerSecond(ProgressColumn):
-    """The speed over the last half minute."""
-
-    def render(self, task: Task) -> Text:
-        return Text(f"{task.speed or 0:,.0f} rounds/s", style="cyan")
-
-
 class View:
     """The progress of a sweep, read from its run folders: a bar over all trials, finished ones included.
 
@@ -103,90 +96,71 @@ class View:
     def __init__(self, jobs: Sequence["Job"], console: Console) -> None:
         self.jobs = {job.trial.name: job for job in jobs}
         self.console = console
-        self.running: set[str] = set()
-        self.ended = {name: "diverged" if job.diverged else "finished" for name, job in self.jobs.items() if job.ended}
+        self.states = {name: "diverged" if job.diverged else "finished" for name, job in self.jobs.items() if job.ended}
         self.changed = {name: job.folder.changed for name, job in self.jobs.items()}
-        self.rounds = {
-            name: job.trial.rounds if name in self.ended else min(job.folder.status.get("round", 0), job.trial.rounds)
-            for name, job in self.jobs.items()
-        }
+        self.rounds = {name: self._rounds(name) for name in self.jobs}
         self.told: float | None = None
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.percentage:>3.0f} %"),
-            RoundsPerSecond(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=console,
-            refresh_per_second=4,
-        )
-        self.bar = self.progress.add_task(
-            self._description(), total=sum(job.trial.rounds for job in jobs), completed=sum(self.rounds.values())
-        )
+        columns = (*Progress.get_default_columns()[:3], TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        self.progress = Progress(*columns, console=console, refresh_per_second=4, disable=not console.is_terminal)
+        total = sum(job.trial.rounds for job in jobs)
+        self.bar = self.progress.add_task(self._counts(), total=total, completed=sum(self.rounds.values()))
 
     def __enter__(self) -> "View":
-        if self.console.is_terminal:
-            self.progress.start()
+        self.progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.console.is_terminal:
-            self.progress.stop()
+        self.progress.stop()
 
     def look(self) -> None:
         """Read the run folders that have changed, and draw."""
         for name, job in self.jobs.items():
-            if self.ended.get(name) == "finished" or job.folder.changed == self.changed[name]:
+            if self.states.get(name) == "finished" or (now := job.folder.changed) == self.changed[name]:
                 continue
-            self.changed[name] = job.folder.changed
-            self.running.discard(name)
-            try:
-                status = job.folder.status
-            except Damaged:
-                continue
-            state = str(status.get("state"))
-            whole = state in ("finished", "diverged")  # a diverged trial has no rounds left to run
-            self.rounds[name] = job.trial.rounds if whole else min(status.get("round", 0), job.trial.rounds)
-            if state == "running":
-                self.running.add(name)
-            elif state != self.ended.get(name):
-                self._end(name, state, status.get({"failed": "error", "diverged": "reason"}.get(state, ""), ""))
+            self.changed[name] = now
+            with suppress(Damaged):
+                state, before = job.folder.state, self.states.get(name)
+                self.states[name] = state
+                self.rounds[name] = self._rounds(name)
+                if state not in ("running", before):
+                    self._tell(
+                        name, job.folder.status.get({"failed": "error", "diverged": "reason"}.get(state, ""), "")
+                    )
             self.told = self.told or monotonic()  # the first trial has started
-        self.progress.update(self.bar, completed=sum(self.rounds.values()), description=self._description())
-        if not self.console.is_terminal and self.running and monotonic() - (self.told or 0) > LINES:
+        self.progress.update(self.bar, completed=sum(self.rounds.values()), description=self._counts())
+        running = "running" in self.states.values()
+        if not self.console.is_terminal and running and monotonic() - (self.told or 0) > LINES:
             self.told, task = monotonic(), self.progress.tasks[0]
             left = "?" if task.time_remaining is None else str(timedelta(seconds=round(task.time_remaining)))
-            counts = Text.from_markup(task.description).plain
-            self.say(f"{counts}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left")
+            self.say(f"{self._counts()}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left")
 
     def end(self, outcomes: Mapping[str, "Outcome"]) -> None:
         """Draw the end of the sweep: also the trials that left no trace in their run folders."""
         self.look()
         for name, outcome in outcomes.items():
-            if name not in self.ended:
-                self._end(name, outcome.state, outcome.error)
-        self.progress.update(self.bar, description=self._description())
+            if self.states.get(name, "running") == "running":
+                self.states[name] = outcome.state
+                self._tell(name, outcome.error)
+        self.progress.update(self.bar, description=self._counts())
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""
         self.console.print(line, highlight=False, soft_wrap=True)
 
-    def _end(self, name: str, state: str, error: str) -> None:
-        self.ended[name] = state
+    def _rounds(self, name: str) -> int:
+        job, state = self.jobs[name], self.states.get(name)  # a diverged trial has no rounds left to run
+        whole = state in ("finished", "diverged")
+        return job.trial.rounds if whole else min(int(job.folder.status.get("round", 0)), job.trial.rounds)
+
+    def _tell(self, name: str, error: str) -> None:
         if not self.console.is_terminal:
-            text = error or ("running elsewhere" if state == "elsewhere" else state)
+            text = error or self.states[name].replace("elsewhere", "running elsewhere")
             self.say(f"{self._done():>4}/{len(self.jobs)}  {name}  {text}")
 
     def _done(self) -> int:
-        return sum(state not in ("interrupted", "elsewhere") for state in self.ended.values())
+        return sum(state in ("finished", "failed", "diverged") for state in self.states.values())
 
-    def _description(self) -> str:
-        counts, colours = Counter(self.ended.values()), {"diverged": "yellow", "failed": "red"}
-        text = f"[bold]{self._done()}[/bold]/{len(self.jobs)} trials, {len(self.running)} running"
-        for state in ("interrupted", "diverged", "failed"):
-            if counts[state]:
-                ended = f"{counts[state]} {state}"
-                text += f", [{colours[state]}]{ended}[/]" if state in colours else f", {ended}"
-        return text
+    def _counts(self) -> str:
+        counts = Counter(self.states.values())
+        ends = [f", {counts[state]} {state}" for state in ("interrupted", "diverged", "failed") if counts[state]]
+        return f"{self._done()}/{len(self.jobs)} trials, {counts['running']} running{''.join(ends)}"

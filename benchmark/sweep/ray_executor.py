@@ -1,332 +1,377 @@
 """Run trials with Ray Tune, as many at once as there are cores or shares of GPUs, on one machine or a cluster.
 
-One Tune trial is one whole federated run in one process.
+A trial of Tune is one run of an experiment, or a sample of a search with all its runs, in one process.
 """
 
-import json
+import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
 from shutil import copyfile
-from tempfile import NamedTemporaryFile, TemporaryDirectory
-from time import monotonic
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from tempfile import TemporaryDirectory
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow
 import torch
-from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
+from lightning.pytorch import Callback, LightningModule, Trainer
 
 from rollcall.benchmark.sweep import ray_start  # before Ray is imported: it sets what Ray reads then
 
 # isort: split
 from ray import tune
-from ray.tune import Checkpoint
-from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
+from ray.exceptions import RayError
+from ray.tune import Checkpoint, ResultGrid
+from ray.tune.search import BasicVariantGenerator
 
 from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import unpack
-from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import read_trial
 from rollcall.benchmark.config.source import supply
-from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.interruption import stop_requests
+from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
 from rollcall.benchmark.sweep.jobs import Job, Outcome, run_job
 from rollcall.tasks.datasets import root
 
 if TYPE_CHECKING:
-    from rollcall.benchmark.sweep.pool import RayOptions
+    from rollcall.benchmark.sweep.run import Execution
+
+Config = Mapping[str, Any]
+
+RAY_DIED = "Ray died on this machine; memory may have run out"
+OUT_OF_MEMORY = "Ray killed a process, for memory had run out"
 
 
-def run_ray(jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], None]) -> dict[str, Outcome]:
-    """Run all jobs. A job that fails does not stop the others. Ray stays up; `ray_start.end` ends it.
+class Work(NamedTuple):
+    """What a trial of Tune runs.
 
-    Each process of a job has one core and one torch thread.
-
-    If the process of a trial dies, for example because memory ran out, another one resumes it from its checkpoint. An
-    exception in the trial's code would occur again, so it is not retried. If Ray itself dies on this machine, it starts
-    again, at most `retries` times.
-
-    After SIGINT or SIGTERM every running trial saves a checkpoint of its last round, and no other trial starts.
-    Send SIGTERM to this process only: if the whole process group gets it, Ray ends too, and runs resume from their last
-    regular checkpoints.
-
-    `say` is called with a line for the user when a trial is started again. Returns the outcomes of the jobs that were
-    started, by name.
+    Attributes:
+        name: of the trial, for the user.
+        folders: the names of its run folders, each once.
+        specs: the settings of its runs, as `Spec.portable` gives them.
+        milestones: numbers of rounds, ascending. After each, all runs wait for each other, and the score is reported.
     """
-    ray_start.ready(options.address)
-    # With an environment variable of its own, a trial could not run in the workers that Ray has started already. This
-    # one is about a way of training that the suite does not use.
-    DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
+
+    name: str
+    folders: list[str]
+    specs: Sequence[Mapping[str, Any]]
+    milestones: Sequence[int]
+
+
+class Plan:
+    """The trials of Tune: one run each. The configuration of a trial is the labels of its run, and its seed.
+
+    Attributes:
+        points: the configurations, all with the same keys.
+        evaluations: whether the evaluations of a run are reported.
+        sources: the user's files that the trials need, by path.
+    """
+
+    evaluations = True
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        axes = dict.fromkeys(axis for job in jobs for axis in job.labels)
+        self.points = [{axis: job.labels.get(axis, "") for axis in axes} | {"seed": job.trial.seed} for job in jobs]
+        if len({tuple(point.values()) for point in self.points}) < len(jobs):  # trials without labels
+            self.points = [{"run": job.trial.name} for job in jobs]
+        trials = [job.trial for job in jobs]
+        works = [Work(one.name, [one.name], [one.portable], [one.rounds]) for one in trials]
+        self.works = {tuple(point.values()): work for point, work in zip(self.points, works, strict=True)}
+        self.sources = {source.file: source.text for one in trials for source in one.sources}
+
+    def work(self, config: Config) -> Work:
+        """What a trial runs."""
+        return self.works[tuple(config.values())]
+
+    def score(self, config: Config, folders: Sequence[RunFolder], rounds: int) -> Mapping[str, Any]:
+        """The metrics of its runs after so many rounds; of no folders if no run could start."""
+        return next(reversed(folders[0].rows()), {}) if folders else {}
+
+
+def run_plan(
+    plan: Plan, home: Path, execution: "Execution", space: Mapping[str, Any] | None = None, **tuning: Any
+) -> tuple[dict[str, Outcome], ResultGrid | None]:
+    """Run the trials of a plan, each with one core. One that fails does not stop the others.
+
+    If the process of a trial dies, another one resumes it from its checkpoint. If Ray itself dies on this machine, or
+    its memory monitor kills a process, which Tune does not survive, the rest starts again. Both happen at most
+    `retries` times. An exception in the trial's code would occur again, so it is not retried.
+
+    After SIGINT or SIGTERM every running trial saves a checkpoint of its last round, and no other trial starts. Send
+    SIGTERM to this process only: if the whole process group gets it, Ray ends too, and runs resume from their last
+    regular checkpoints. So they do on machines with their own disks.
+
+    Args:
+        plan: its points are run, unless there is a searcher.
+        home: the folder of the run folders.
+        execution: how trials run.
+        space: the space of a searcher.
+        tuning: arguments of `tune.TuneConfig`: searcher, scheduler, samples, metric, mode.
+
+    Returns:
+        The outcomes of the trials that were started, by name, and Tune's results.
+    """
+    ray_start.ready(execution.address)
     outcomes: dict[str, Outcome] = {}
-    stopped = Outcome("interrupted")
     with stop_requests() as requested:
-        left = list(jobs)
         for deaths in count(1):
-            follower = _run(left, options, say, requested)
-            outcomes |= follower.outcomes
-            left = [job for job in left if outcomes.get(job.trial.name, stopped) == stopped]
-            if not follower.dead or not left:
+            lost, grid = _Attempt(plan, home.resolve(), execution, requested, outcomes).fit(space, tuning)
+            ended = {name for name, outcome in outcomes.items() if outcome.state not in ("interrupted", "waiting")}
+            plan.points = [point for point in plan.points if plan.work(point).name not in ended]
+            if not lost or not (plan.points or space):
                 break
-            ray_start.end()
-            if deaths > options.retries or requested():
-                say("Ray died on this machine; memory may have run out. Rerun the command to resume")
-                outcomes |= {job.trial.name: stopped for job in left if job.folder.state_now == "interrupted"}
+            if lost == RAY_DIED:
+                ray_start.end()
+            if deaths > execution.retries or requested() or space:  # a searcher remembers what is lost
+                execution.say(f"{lost}. Rerun the command to resume")
+                for work in map(plan.work, plan.points):
+                    if any(RunFolder(home / name).state_now == "interrupted" for name in work.folders):
+                        outcomes[work.name] = Outcome("interrupted")
                 break
-            retry = f"retry {deaths} of {options.retries}"
-            say(f"Ray died on this machine; memory may have run out. It starts again; trials resume ({retry})")
-            ray_start.ready(options.address)
-    return outcomes
+            execution.say(f"{lost}. It starts again; trials resume (retry {deaths} of {execution.retries})")
+            ray_start.ready(execution.address)
+    return outcomes, grid
 
 
-def _run(
-    jobs: Sequence[Job], options: "RayOptions", say: Callable[[str], None], requested: Callable[[], bool]
-) -> "_Follower":
-    """Run jobs until all have ended, a stop is requested, or Ray dies. Returns the follower of the trials."""
-    with _records(options.storage, jobs[0].store) as (records, name, stop):
-        follower = _Follower(jobs, options, say, requested, stop)
-        begun = [""] * len(jobs)
-        for index, job in enumerate(jobs):  # run folders that a worker will resume on its own disk
-            if options.storage and job.folder.resumable():
-                begun[index] = f"{records}/{name}/begun/{job.folder.path.name}"
-                system, there = FileSystem.from_uri(begun[index])
-                system.create_dir(there)
-                copy_files(str(job.folder.path), there, LocalFileSystem(), system, use_threads=False)
-        sweep = {
-            "specs": [job.trial.portable for job in jobs],
-            "sources": {source.file: source.text for job in jobs for source in job.trial.sources},
-            "folders": [str(job.folder.path.resolve()) for job in jobs],
-            "data": str(root().resolve()),
-            "stop": stop,
-            "checkpoint_every": options.checkpoint_every,
-            "shared_disk": not options.storage,
-            "begun": begun,
-        }
-        # Tune searches the whole parameter space for each trial, so what the trials share is no part of it.
-        with_sweep = tune.with_parameters(_trainable, sweep=sweep)
-        tune.Tuner(
-            tune.with_resources(with_sweep, {"cpu": 1, "gpu": options.gpus_per_trial}),
-            param_space={"job": tune.grid_search(list(range(len(jobs))))},
-            # A fresh process would import torch anew for every trial.
-            tune_config=tune.TuneConfig(reuse_actors=True),
-            run_config=tune.RunConfig(
-                name=name,
-                storage_path=records,
-                verbose=0,
-                callbacks=[follower],
-                failure_config=tune.FailureConfig(max_failures=options.retries),
-                checkpoint_config=tune.CheckpointConfig(num_to_keep=1),
-                stop=follower,
-            ),
-        ).fit()
-    return follower
-
-
-def checked_storage(text: str) -> str:
-    """The path or URL of a storage, as Ray wants it. A relative path counts from the working directory."""
-    url = text if "://" in text else str(Path(text).resolve())
-    try:
-        system, path = FileSystem.from_uri(url)
-        system.create_dir(path)
-        with system.open_output_stream(f"{path}/.writable") as file:
-            file.write(b"")
-        system.delete_file(f"{path}/.writable")
-    except (OSError, pyarrow.ArrowInvalid, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise SettingError(
-            f"storage: {text!r} is not allowed ({reason}); must be a folder or URL that can be written, such as "
-            "/nfs/runs, s3://bucket/runs or gs://bucket/runs"
-        ) from None
-    return url
-
-
-@contextmanager
-def _records(storage: str, store: Path) -> Iterator[tuple[str, str, str]]:
-    """The place of Tune's records of a sweep, its name there, and the file of the request to stop, all temporary."""
-    name = f"rollcall-{uuid4()}"
-    if storage:
-        system, path = FileSystem.from_uri(f"{storage}/{name}")
-        system.create_dir(path)
-        _write(f"{storage}/{name}/stop", b"")
-        yield storage, name, f"{storage}/{name}/stop"
-        system.delete_dir(path)
-    else:
-        store.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix="rollcall-") as folder, NamedTemporaryFile(prefix=".stop-", dir=store) as file:
-            yield folder, name, str(Path(file.name).resolve())
-
-
-def _write(url: str, content: bytes) -> None:
-    system, path = FileSystem.from_uri(url)
-    with system.open_output_stream(path) as file:
-        file.write(content)
-
-
-def _trainable(config: dict[str, int], sweep: dict[str, Any]) -> None:
-    job = config["job"]
+def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
     keep_freed_memory()
     collect_garbage_seldom()
     torch.set_num_threads(1)
     if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
-        os.environ["ROLLCALL_DATA"] = sweep["data"]
-    requested = _polled(sweep["stop"])
-    if requested():
-        tune.report({"state": "waiting"})
+        os.environ["ROLLCALL_DATA"] = shared["data"]
+    stop = Path(shared["stop"])
+    if stop.exists():
+        tune.report({"state": "waiting", "error": ""})
         return
-    try:
-        supply(sweep["sources"])  # another machine may not have the user's files
-        with TemporaryDirectory(prefix="rollcall-data-") as scratch:  # nor their data files
-            trial = read_trial(unpack(sweep["specs"][job], Path(scratch)))
-    except Exception as error:  # not the death of a process, so it is not retried
-        outcome = Outcome("failed", f"{type(error).__name__}: {error}")
-    else:
-        folder, every = Path(sweep["folders"][job]), sweep["checkpoint_every"]
-        if sweep["shared_disk"]:
-            outcome = run_job(trial, folder, requested, every)
-        else:
-            _carry_out_on_own_disk(trial, folder.name, sweep["begun"][job], requested, every)
+    plan: Plan = shared["plan"]
+    with TemporaryDirectory(prefix="rollcall-") as scratch:
+        # What travels with a trial: how far it has reported, and its run folders between machines with own disks.
+        (carried := Path(scratch, "carried")).mkdir()
+        if (start := tune.get_checkpoint()) is not None:
+            start.to_directory(carried)
+        for path, content in shared["begun"].items() if start is None else ():
+            (carried / path).parent.mkdir(exist_ok=True)
+            (carried / path).write_bytes(content)
+        reported = int((carried / "reported").read_text()) if (carried / "reported").exists() else 0
+        folders: list[RunFolder] = []
+        try:
+            supply(plan.sources)  # another machine may not have the user's files
+            work = plan.work(config)
+            read = (read_trial(unpack(spec, Path(scratch))) for spec in work.specs)  # nor their data files
+            trials = list({trial.name: trial for trial in read}.values())
+        except Exception as error:  # not the death of a process, so it is not retried
+            failed = Outcome("failed", f"{type(error).__name__}: {error}")
+            tune.report({**plan.score(config, folders, 0), **asdict(failed)})
             return
-    tune.report(asdict(outcome))  # a failure is a result, too, so that Tune writes no error files
+        folders = [RunFolder(Path(shared["home"] or carried, name)) for name in work.folders]
+        reports = Reports(folders[0], stop, shared["pause"], None if shared["home"] else carried)
+        for rounds in work.milestones:
+            outcome = more = Outcome("finished")
+            for trial, folder in zip(trials, folders, strict=True):
+                if outcome.state == "finished" and folder.finished < rounds:
+                    part = trial if trial.rounds == rounds else trial.model_copy(update={"rounds": rounds})
+                    own = [reports] if plan.evaluations else []
+                    outcome = run_job(part, folder.path, reports, shared["every"], own)
+            if reports.ended:
+                return
+            if rounds > reported:
+                (carried / "reported").write_text(str(rounds))
+                keep = len(work.milestones) > 1 or not shared["home"]
+                # A failure is a result, too, so that Tune writes no error files.
+                ended = asdict(outcome) | (
+                    {"state": "running"} if outcome == more and rounds != work.milestones[-1] else {}
+                )
+                tune.report(
+                    {**plan.score(config, folders, rounds), **ended},
+                    checkpoint=Checkpoint.from_directory(carried) if keep else None,
+                )
+            if outcome.state != "finished":
+                return
 
 
-def _carry_out_on_own_disk(
-    trial: Trial | Analysis, name: str, begun: str, requested: Callable[[], bool], every: timedelta
-) -> None:
-    """Run a trial on this machine's disk, from an earlier sweep's run folder (`begun`). Tune carries it home."""
-    with TemporaryDirectory(prefix="rollcall-") as disk:
-        run = RunFolder(Path(disk) / name)
-        run.path.mkdir()
-        start = tune.get_checkpoint() or (Checkpoint(begun) if begun else None)
-        if start is not None:
-            start.to_directory(run.path)
-        sent, looked = -1, monotonic()  # the first report brings the settings home
-
-        def tell_and_ask() -> bool:
-            nonlocal sent, looked
-            if monotonic() - looked > 1:
-                looked = monotonic()
-                saved = run.checkpoint.stat().st_mtime_ns if run.checkpoint.exists() else 0
-                checkpoint = None if sent == saved else Checkpoint.from_directory(run.path)
-                sent = saved
-                tune.report({"status": run.status}, checkpoint=checkpoint)
-            return requested()
-
-        outcome = run_job(trial, run.path, tell_and_ask, every)
-        tune.report(asdict(outcome), checkpoint=Checkpoint.from_directory(run.path))
-
-
-def _polled(stop: str) -> Callable[[], bool]:
-    """A function that reads, now and then, whether the driver has asked all trials to stop."""
-    system, path = FileSystem.from_uri(stop)
-    pause = 0.5 if isinstance(system, LocalFileSystem) else 5.0  # seconds; a storage may take long to answer
-    stopped, asked = False, -pause
-
-    def requested() -> bool:
-        nonlocal stopped, asked
-        if not stopped and monotonic() - asked > pause:
-            asked = monotonic()
-            with suppress(OSError), system.open_input_stream(path) as file:
-                stopped = file.read() != b""
-        return stopped
-
-    return requested
-
-
-class _Follower(tune.Callback, tune.Stopper):
-    """Follows Tune's trials: brings run folders home from a storage, and passes a request to stop to the trials.
+@dataclass(eq=False)
+class Reports(Callback):
+    """Reports the evaluations of a run to Tune between two rounds, and its checkpoints on a machine's own disk.
 
     Attributes:
-        outcomes: of the jobs that were started and have ended, by name.
-        saving: after the request, the trials that were running then. The sweep ends once they have saved; until then,
-            Tune starts the waiting ones, which do nothing. None before it.
+        run: its folder.
+        stop: a file that the driver makes to stop all trials.
+        pause: the least seconds between two reports.
+        disk: what is a checkpoint of Tune, if the run folder is on the machine's own disk; else None.
+        asked: whether the run shall stop; `ended` if Tune wants so: a scheduler or a stopper of the user.
+    """
+
+    run: RunFolder
+    stop: Path | None = None
+    pause: float = 0.0
+    disk: Path | None = None
+    asked: bool = False
+    ended: bool = False
+    rows: list[dict[str, Any]] = field(default_factory=lambda: [{"state": "running", "error": ""}])
+    told: int = 1
+    saved: int = 0
+    looked: float = -math.inf
+
+    def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
+        assert isinstance(federation, Federation)
+        self.rows.append({"round": federation.t, **federation.measured, "state": "running", "error": ""})
+
+    def __call__(self) -> bool:
+        """Whether the run shall stop; called after every round."""
+        if monotonic() - self.looked >= self.pause:
+            self.looked, self.asked = monotonic(), self.asked or (self.stop is not None and self.stop.exists())
+            file = self.run.checkpoint
+            saved = file.stat().st_mtime_ns if self.disk and file.exists() else 0
+            new = self.rows[self.told :] if saved == self.saved else self.rows[self.told :] or self.rows[-1:]
+            for row in new[-1:] if self.pause else new:
+                try:
+                    tune.report(row, checkpoint=Checkpoint.from_directory(self.disk) if saved != self.saved else None)
+                except SystemExit:  # Tune's way to end a trial; the run saves a checkpoint first
+                    self.asked = self.ended = True
+                    break
+            self.told, self.saved = len(self.rows), saved
+        return self.asked
+
+
+@dataclass(eq=False)
+class _Attempt(tune.Callback, tune.Stopper):
+    """One experiment of Tune. It brings run folders home from a storage, and passes a request to stop to the trials.
+
+    Attributes:
+        outcomes: of the trials that have ended, by name.
+        saving: after the request, the trials that were running then. Tune ends once they have saved; until then, it
+            starts the waiting ones, which do nothing. None before it.
         dead: whether Ray has died on this machine. Workers outlive it, so the running trials are asked to save, too.
     """
 
-    def __init__(
-        self,
-        jobs: Sequence[Job],
-        options: "RayOptions",
-        say: Callable[[str], None],
-        requested: Callable[[], bool],
-        stop: str,
-    ) -> None:
-        self.jobs = jobs
-        self.retries = options.retries
-        self.say = say
-        self.requested = requested
-        self.stop = stop
-        self.deaths: Counter[str] = Counter()
-        self.outcomes: dict[str, Outcome] = {}
-        self.saving: list[Any] | None = None
-        self.dead = False
-        self.looked = monotonic()
+    plan: Plan
+    home: Path
+    execution: "Execution"
+    requested: Callable[[], bool]
+    outcomes: dict[str, Outcome]
+    stop: Path = Path()
+    deaths: Counter[str] = field(default_factory=Counter)
+    saving: list[Any] | None = None
+    dead: bool = False
+    looked: float = 0.0
+
+    def fit(self, space: Mapping[str, Any] | None, tuning: Mapping[str, Any]) -> tuple[str, ResultGrid | None]:
+        """Run Tune until all trials have ended, a stop is requested, or Ray is lost. Returns why, if it was lost."""
+        execution, home, kept = self.execution, self.home, self.execution.callbacks
+        os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = str(int(not kept))  # no files beside our run folders
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".tune-", dir=home.parent) as folder:
+            self.stop = Path(folder, "stop")
+            begun = home.glob("*/*") if execution.storage else ()  # run folders of earlier sweeps
+            shared = {
+                "plan": self.plan,
+                "home": "" if execution.storage else str(home),
+                "begun": {str(file.relative_to(home)): file.read_bytes() for file in begun if file.is_file()},
+                "data": str(root().resolve()),
+                "stop": str(self.stop),
+                "every": execution.checkpoint_every,
+                # A report takes milliseconds of the driver, which has hundreds of trials; one a second is enough.
+                "pause": 0.0 if kept or execution.stop else 1.0,
+            }
+            if space is None:
+                points = BasicVariantGenerator(points_to_evaluate=self.plan.points)
+                tuning = {**tuning, "search_alg": points, "num_samples": len(self.plan.points)}
+                space = dict.fromkeys(self.plan.points[0])
+            tuner = tune.Tuner(
+                tune.with_resources(
+                    tune.with_parameters(rollcall_trial, shared=shared), {"cpu": 1, "gpu": execution.gpus_per_trial}
+                ),
+                param_space=dict(space),
+                # A fresh process would import torch anew for every trial.
+                tune_config=tune.TuneConfig(reuse_actors=True, **tuning),
+                run_config=tune.RunConfig(
+                    # The user's loggers write beside Tune's own files, so these are kept.
+                    storage_path=execution.storage
+                    or (str(execution.store.resolve() / "ray_results") if kept else folder),
+                    verbose=execution.verbose,
+                    progress_reporter=tune.CLIReporter(parameter_columns=list(space)),
+                    callbacks=[self, *execution.callbacks],
+                    failure_config=tune.FailureConfig(max_failures=execution.retries),
+                    checkpoint_config=tune.CheckpointConfig(num_to_keep=1),
+                    stop=self,
+                ),
+            )
+            try:
+                grid = tuner.fit()
+            except Exception as error:
+                if not ray_start.dead():
+                    if not isinstance(error.__cause__, RayError) and "OutOfMemoryError" not in str(error):
+                        raise
+                    self.stop.touch()
+                    until = monotonic() + 60
+                    while monotonic() < until and any(self._in_use(point) for point in self.plan.points):
+                        sleep(0.5)  # workers that are left have not ended yet
+                    return OUT_OF_MEMORY, None
+                self.dead, grid = True, None
+            return RAY_DIED if self.dead else "", grid
+
+    def _in_use(self, config: Config) -> bool:
+        return any(RunFolder(self.home / name).in_use for name in self.plan.work(config).folders)
 
     def __getstate__(self) -> dict[str, Any]:
         # Tune saves its callbacks, to resume in a way we do not use; a live view cannot be saved.
         return {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return False  # each trial ends by itself
+        return self.execution.stop is not None and self.execution.stop(trial_id, result)
 
     def stop_all(self) -> bool:
-        return self.saving is not None and all(
-            not self._job(trial).folder.in_use if self.dead else trial.is_finished() for trial in self.saving
-        )
+        if self.saving is None:
+            return bool(getattr(self.execution.stop, "stop_all", bool)())
+        if self.execution.storage:  # other machines do not see the request
+            return True
+        if self.dead:
+            return not any(self._in_use(trial.config) for trial in self.saving)
+        return all(trial.is_finished() for trial in self.saving)
 
     def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
         if monotonic() - self.looked > 3:
             self.dead, self.looked = ray_start.dead(), monotonic()
         if self.saving is None and (self.dead or self.requested()):
-            _write(self.stop, b"stop")
+            self.stop.touch()
             self.saving = [trial for trial in trials if trial.status == "RUNNING"]
 
-    def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any) -> None:
-        folder = self._job(trial).folder.path
-        if "status" in result and (folder / "trial.yaml").exists():  # else the first checkpoint brings it
-            with replacing(folder / "status.json") as scratch:
-                scratch.write_text(json.dumps(result["status"], indent=1))
-
     def on_checkpoint(self, iteration: int, trials: list[Any], trial: Any, checkpoint: Checkpoint, **_: Any) -> None:
-        folder = self._job(trial).folder.path
+        if not self.execution.storage:
+            return
         with TemporaryDirectory(prefix="rollcall-") as scratch:
             checkpoint.to_directory(scratch)
-            files = {file.relative_to(scratch): file for file in Path(scratch).rglob("*") if file.is_file()}
-            for name, file in sorted(files.items(), key=lambda item: (item[0].name == "status.json", item[0])):
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                with replacing(folder / name) as target:
-                    copyfile(file, target)
-        if Path("error.txt") not in files:
-            (folder / "error.txt").unlink(missing_ok=True)
+            files = [file.relative_to(scratch) for file in Path(scratch).glob("*/**/*") if file.is_file()]
+            for file in sorted(files, key=lambda file: (file.name == "status.json", file)):
+                (self.home / file).parent.mkdir(parents=True, exist_ok=True)
+                with replacing(self.home / file) as target:
+                    copyfile(Path(scratch) / file, target)
+            for run in {file.parts[0] for file in files}:
+                if Path(run, "error.txt") not in files:
+                    (self.home / run / "error.txt").unlink(missing_ok=True)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         result = trial.last_result or {}
-        if result.get("state", "waiting") != "waiting":
-            self.outcomes[self._job(trial).trial.name] = Outcome(result["state"], result["error"])
+        if result.get("state", "running") != "running":
+            self.outcomes[self.plan.work(trial.config).name] = Outcome(result["state"], result["error"])
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        if ray_start.dead():
-            return
-        name = self._job(trial).trial.name
-        self.deaths[name] += 1
-        retry = f"retry {self.deaths[name]} of {self.retries}"
-        self.say(f"{name}  its process died; it resumes from its checkpoint ({retry})")
+        if not ray_start.dead():
+            self.deaths[trial.trial_id] += 1
+            retry = f"retry {self.deaths[trial.trial_id]} of {self.execution.retries}"
+            name = self.plan.work(trial.config).name
+            self.execution.say(f"{name}  its process died; it resumes from its checkpoint ({retry})")
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         if ray_start.dead():
             return
-        job = self._job(trial)
-        deaths = self.deaths[job.trial.name] + 1
+        deaths, work = self.deaths[trial.trial_id] + 1, self.plan.work(trial.config)
         times = "once" if deaths == 1 else f"{deaths} times"
         error = f"its process died {times}; memory may have run out. Rerun the command to resume from its checkpoint"
-        job.folder.fail(error, f"{error}\n\nRay's report:\n{trial.get_pickled_error() or 'none'}\n")
-        self.outcomes[job.trial.name] = Outcome("failed", error)
-
-    def _job(self, trial: Any) -> Job:
-        return self.jobs[trial.config["job"]]
+        for folder in (RunFolder(self.home / name) for name in work.folders):
+            if folder.state_now == "interrupted":
+                folder.fail(error, f"{error}\n\nRay's report:\n{trial.get_pickled_error() or 'none'}\n")
+        self.outcomes[work.name] = Outcome("failed", error)

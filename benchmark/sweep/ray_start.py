@@ -1,27 +1,22 @@
-"""Starting and stopping Ray.
+"""Starting and stopping Ray: the one place that touches private names of Ray.
 
 Ray takes seconds to start, in processes of its own, and its workers take seconds to import torch and Lightning. So the
-command line lets Ray start before it imports torch itself and checks the trials.
-
-This module imports no torch.
+command line lets Ray start before it imports torch itself and checks the trials. This module imports no torch.
 """
 
 import logging
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from socket import AF_UNIX, create_connection, socket
 from tempfile import gettempdir
-from threading import Event, Thread
 
-# Ray reads these when it is imported: no usage statistics, no second progress table, no result files beside our run
-# folders, no visible GPU for a trial that asked for none (all trials would use it), no handling of Ctrl-C but ours, and
-# no lines of Ray's own logs.
+# Ray reads these when it is imported: no usage statistics, no visible GPU for a trial that asked for none (all trials
+# would use it), Tune's table only where it is asked for, and no handling of Ctrl-C but ours, which lets trials save.
 os.environ.update(
     RAY_USAGE_STATS_ENABLED="0",
-    RAY_AIR_NEW_OUTPUT="0",
-    TUNE_DISABLE_AUTO_CALLBACK_LOGGERS="1",
     RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="1",
-    TUNE_DISABLE_SIGINT_HANDLER="1",  # it would end the sweep before trials can save
-    RAY_DEDUP_LOGS_SKIP_REGEX=".",
+    RAY_AIR_NEW_OUTPUT="0",
+    TUNE_DISABLE_SIGINT_HANDLER="1",
 )
 
 import ray
@@ -37,33 +32,25 @@ PRELOAD = {
 """Settings of the process that starts the workers: they import what a trial needs as soon as they have started."""
 
 
-class _Owner(Thread):
-    """The thread that starts Ray. It lives as long as Ray, whose processes end with the thread that started them.
+class _Started:
+    """The Ray of this process.
 
     Attributes:
+        address: that it was asked for.
         raylet: the socket file of Ray's process of this machine, which starts the workers.
     """
 
     def __init__(self, address: str) -> None:
-        super().__init__(name="ray", daemon=True)
         self.address = address
-        self.up, self.over = Event(), Event()
-        self.error: BaseException | None = None
-        self.raylet = ""
-
-    def run(self) -> None:
-        try:
-            self.raylet = _connect(self.address)
-        except BaseException as error:
-            self.error = error
-        self.up.set()
-        self.over.wait()
+        # Ray's processes end with the thread that started them, so the thread lives as long as Ray.
+        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ray")
+        self.raylet: Future[str] = self.thread.submit(_connect, address)
 
 
-_owner: _Owner | None = None
+_started: _Started | None = None
 
 
-def begin(address: str = "", *, trials: int = 0) -> _Owner:
+def begin(address: str = "", *, trials: int = 0) -> None:
     """Let Ray start, without waiting for it. Nothing happens if it has begun at this address.
 
     Args:
@@ -71,15 +58,14 @@ def begin(address: str = "", *, trials: int = 0) -> _Owner:
         trials: how many will run on CPUs. If there is one for every core, the workers import what a trial needs as soon
             as they start; otherwise memory would be lost to workers without a trial.
     """
-    global _owner
-    if _owner is not None and _owner.address == address:
-        return _owner
-    end()
-    if trials >= (os.cpu_count() or 1):
-        os.environ.update(PRELOAD)
-    _owner = _Owner(address)
-    _owner.start()
-    return _owner
+    global _started
+    if ray.is_initialized() and _started is None:  # by the user, who also ends it
+        return
+    if _started is None or _started.address != address:
+        end()
+        if trials >= (os.cpu_count() or 1):
+            os.environ.update(PRELOAD)
+        _started = _Started(address)
 
 
 def ready(address: str = "") -> None:
@@ -88,33 +74,37 @@ def ready(address: str = "") -> None:
     Raises:
         SettingError: no Ray cluster answers at the address, or Ray does not start on this machine.
     """
-    owner = begin(address)
-    owner.up.wait()
-    if owner.error is not None:
+    begin(address)
+    if _started is not None and (error := _started.raylet.exception()) is not None:
         end()
-        raise owner.error
+        raise error
+    from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
+
+    # Tune gives trials an environment variable about a way of training that the suite does not use. With it, they
+    # could not run in the workers that have started already, and each process would import torch anew.
+    DEFAULT_ENV_VARS.pop("PL_DISABLE_FORK", None)
 
 
 def dead() -> bool:
     """Whether Ray's process of this machine has died, while it should be up."""
-    if _owner is None or not _owner.raylet:
+    if _started is None or not _started.raylet.done() or _started.raylet.exception() is not None:
         return False
     try:
         with socket(AF_UNIX) as raylet:
-            raylet.connect(_owner.raylet)
+            raylet.connect(_started.raylet.result())
     except (ConnectionRefusedError, FileNotFoundError):
         return True
     return False
 
 
 def end() -> None:
-    """Stop Ray."""
-    global _owner
-    if _owner is not None:
-        _owner.up.wait()
+    """Stop the Ray that `begin` started."""
+    global _started
+    if _started is not None:
+        _started.raylet.exception()
         ray.shutdown()
-        _owner.over.set()
-    _owner = None
+        _started.thread.shutdown()
+    _started = None
 
 
 def _connect(address: str) -> str:
@@ -128,13 +118,7 @@ def _connect(address: str) -> str:
             create_connection((host, int(port)), timeout=10).close()  # Ray tries for minutes before it gives up
         # Without a cluster, Ray listens on 127.0.0.1 only. By itself it does so on Windows and macOS.
         ray_constants.ENABLE_RAY_CLUSTER = address != "local"
-        context = ray.init(
-            address=address,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            ignore_reinit_error=True,
-        )
+        context = ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # the run folders have the errors of trials
         return str(context.address_info["raylet_socket_name"])  # type: ignore[attr-defined]
     except Exception as error:

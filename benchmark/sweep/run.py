@@ -1,56 +1,234 @@
-"""`run_trials`: a list of trials into a store, with Ray or one by one."""
+"""`run`: an experiment, or a list of trials, into a store; with Ray, or one trial after another in this process.
 
-from collections.abc import Mapping, Sequence
+This module imports neither torch nor Ray before it runs a trial.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Event
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
-from rollcall.benchmark.config.experiment import GridPoint, read_trial
-from rollcall.benchmark.sweep.pool import Executor, Pool, RayOptions
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, GridPoint, places, read_trial, unique_runs
 
 if TYPE_CHECKING:
+    from ray import tune
+
     from rollcall.benchmark.config.analysis import Analysis
     from rollcall.benchmark.config.trial import Trial
-    from rollcall.benchmark.sweep.jobs import Ends
+    from rollcall.benchmark.sweep.jobs import Job, Sweep
+
+INSTALL_RAY = "pip install '.[ray]'"
+
+INTERVAL = 10.0
+"""Seconds between two looks for runs that MLflow lacks."""
+
+Executor = Literal["ray", "inline"]
+
+
+@dataclass
+class Execution:
+    """Where and how trials run.
+
+    Attributes:
+        store: folder of the run folders.
+        executor: `ray` or `inline`; by default Ray if it is installed. Options that only Ray has choose it.
+        gpus_per_trial: the share of a GPU for each trial with Ray; with 0.25, four trials share a GPU; 0: CPU.
+        retries: how often a trial is started again after its process died.
+        checkpoint_every: time between two checkpoints of a trial.
+        storage: a path or URL that all machines of a cluster without a shared disk reach, such as s3://bucket/runs:
+            Tune's `storage_path`, through which run folders travel. Empty: all machines see the store.
+        address: of a Ray cluster; `auto`: the one of this machine; empty: the Ray that this process has started,
+            otherwise RAY_ADDRESS, otherwise this machine alone.
+        callbacks: of Tune, such as loggers. Every evaluation is reported then, and Tune keeps its files in
+            STORE/ray_results.
+        stop: a stopper of Tune, or a function of a trial's id and its result: whether the trial ends.
+        verbose: of Tune; from 1 on, it prints its table.
+        console: for the progress; by default there is no output.
+        mlflow: whether the run folders are copied to MLflow, if it is installed.
+    """
+
+    store: Path = Path("runs")
+    executor: Executor | None = None
+    gpus_per_trial: float = 0.0
+    retries: int = 1
+    checkpoint_every: timedelta = timedelta(minutes=2)
+    storage: str = ""
+    address: str = ""
+    callbacks: "Sequence[tune.Callback]" = ()
+    stop: Callable[[str, dict[str, Any]], bool] | None = None
+    verbose: int = 0
+    console: Console = field(default_factory=lambda: Console(quiet=True))
+    mlflow: bool = True
+
+    def __post_init__(self) -> None:
+        self.store = Path(self.store)
+        self.chosen = self.executor
+        used = {
+            "--storage": self.storage,
+            "--ray-address": self.address,
+            "--gpus-per-trial": self.gpus_per_trial,
+            "--retries": self.retries > 1,
+            "callbacks, stop and verbose": self.callbacks or self.stop or self.verbose,
+        }
+        if option := next((option for option, value in used.items() if value), ""):
+            self.need_ray(option)
+        has_ray = find_spec("ray") is not None
+        if self.executor == "ray":
+            self.need_ray("--executor ray")
+        if self.executor is None and not has_ray:
+            self.say(f"Ray is not installed: trials run one after another. For parallel trials: {INSTALL_RAY}")
+        self.executor = self.executor or ("ray" if has_ray else "inline")
+        self.mlflow = self.mlflow and find_spec("mlflow") is not None
+        if self.storage and "://" not in self.storage:
+            self.storage = str(Path(self.storage).resolve())
+        elif self.storage:
+            from pyarrow import ArrowInvalid
+            from pyarrow.fs import FileSystem
+
+            try:
+                FileSystem.from_uri(self.storage)
+            except (ArrowInvalid, OSError) as error:
+                allowed = "must be a folder, or a URL such as s3://bucket/runs or gs://bucket/runs"
+                raise SettingError(f"storage: {self.storage!r} is not allowed ({error}); {allowed}") from None
+
+    def need_ray(self, option: str) -> None:
+        """Use Ray, which this option needs."""
+        if self.chosen == "inline":
+            raise SettingError(f"--executor inline is not allowed with {option}; must be ray")
+        if find_spec("ray") is None:
+            raise SettingError(f"{option} needs Ray: {INSTALL_RAY}")
+        self.executor = "ray"
+
+    def say(self, line: str) -> None:
+        """Print a line, however long."""
+        self.console.print(line, highlight=False, soft_wrap=True)
+
+    def start(self, trials: int) -> None:
+        """Let Ray start, if trials will run with it. It starts beside this process, which goes on meanwhile."""
+        if self.executor == "ray" and trials:
+            from rollcall.benchmark.sweep import ray_start
+
+            ray_start.begin(self.address, trials=0 if self.gpus_per_trial else trials)
+
+
+def run_jobs(jobs: Sequence["Job"], execution: Execution, table: Callable[[], str] = str) -> "Sweep":
+    """Run those of all jobs of an experiment that have not ended. A job that fails does not stop the others.
+
+    MLflow shows `table`, a text in Markdown, with the experiment.
+    """
+    from rollcall.benchmark.sweep.jobs import Sweep, run_inline
+    from rollcall.benchmark.sweep.progress import View
+
+    todo = [job for job in jobs if not job.ended]
+    # Without anything to run, a server may lack runs that were made before its address was set.
+    copied = jobs if todo or os.environ.get("MLFLOW_TRACKING_URI") else ()
+    with View(jobs, execution.console) as view, mirrored(copied, execution, table):
+        if not todo:
+            return Sweep(jobs, {})
+        grid = None
+        with repeating(view.look, 1.0):
+            if execution.executor == "ray":
+                from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
+
+                outcomes, grid = run_plan(Plan(todo), todo[0].folder.path.parent, execution)
+            else:
+                outcomes = run_inline(todo, execution.checkpoint_every)
+        view.end(outcomes)
+        return Sweep(jobs, outcomes, grid)
 
 
 def run_trials(
-    trials: "Sequence[GridPoint | Trial | Analysis | Mapping[str, Any]]",
-    experiment: str,
-    *,
-    store: Path | str = "runs",
-    executor: Executor | None = None,
-    options: RayOptions | None = None,
-    console: Console | None = None,
-    mlflow: bool = True,
-) -> "Ends":
-    """Run trials into `STORE/EXPERIMENT`. Finished ones are skipped, interrupted ones resumed; one that fails stops
-    no other.
+    trials: "Sequence[GridPoint | Trial | Analysis | Mapping[str, Any]]", experiment: str, **how: Any
+) -> "Sweep":
+    """Run trials into `STORE/EXPERIMENT`; finished ones are skipped, interrupted ones resumed.
 
     Args:
         trials: mappings as in an experiment file, `Trial`s, or places of a grid, which have labels.
         experiment: the folder of the run folders in the store.
-        store: folder of the run folders.
-        executor: `ray` or `inline`; by default Ray if it is installed.
-        options: how trials run with Ray.
-        console: for the progress; None for no output.
-        mlflow: whether to copy the runs to MLflow, if it is installed.
+        how: the arguments of `Execution`.
 
     Returns:
-        How the runs ended, and `frame`, a row for each run.
+        `frame` has a row for each run, those that ended before included; `grid` is Tune's `ResultGrid` of this call.
 
     Raises:
         SettingError: a setting is not allowed; nothing has run.
     """
     from rollcall.benchmark.sweep.jobs import Job, check, check_folders
 
+    execution = Execution(**how)
     jobs: dict[str, Job] = {}
     for one in trials:
         spec = one.trial if isinstance(one, GridPoint) else read_trial(dict(one)) if isinstance(one, Mapping) else one
         labels = one.labels if isinstance(one, GridPoint) else {}
-        jobs.setdefault(spec.digest, Job(spec, experiment, Path(store), labels))
+        jobs.setdefault(spec.digest, Job(spec, experiment, execution.store, labels))
     check_folders(jobs.values())
     check(job for job in jobs.values() if not job.ended)
-    with Pool.of(executor, options or RayOptions(), console, mlflow) as pool:
-        return pool(list(jobs.values()))
+    return run_jobs(list(jobs.values()), execution)
+
+
+def run(
+    experiment: Experiment | str | Path,
+    *,
+    settings: Mapping[str, Sequence[Any]] | None = None,
+    only: Mapping[str, list[Any]] | None = None,
+    **how: Any,
+) -> "Sweep":
+    """Run an experiment, as `rollcall run` does. With Ray it is an experiment of Tune, whose trials are its runs.
+
+    The results are those of `executor="inline"`, bit for bit. See `run_trials` for what it returns and raises.
+
+    Args:
+        experiment: a name, the path of a YAML file, or an `Experiment`, such as `Experiment.read(NAME).as_(VARIANT)`.
+        settings: values by dotted setting, such as `{"seed": [0, 1], "rounds": [100]}`; several make an axis.
+        only: labels to keep, by axis.
+        how: the arguments of `Execution`.
+    """
+    if not isinstance(experiment, Experiment):
+        experiment = Experiment.read(str(experiment))
+    chosen = experiment.varied(settings or {}).only(only or {})
+    return run_trials(unique_runs(places(chosen)), chosen.home, **how)
+
+
+@contextmanager
+def mirrored(jobs: Sequence["Job"], execution: Execution, table: Callable[[], str] = str) -> Iterator[None]:
+    """Copy the runs of the jobs' experiment to MLflow as they end, and at the end a table."""
+    if not (jobs and execution.mlflow):
+        yield
+        return
+    from rollcall.benchmark.sweep.mlflow_copy import Mirror
+
+    mirror = Mirror(jobs[0].store, jobs[0].experiment)
+    with repeating(mirror.look, INTERVAL):
+        yield
+    mirror.look(table)
+
+
+@contextmanager
+def repeating(function: Callable[[], None], pause: float) -> Iterator[None]:
+    """Call a function in another thread, with pauses of so many seconds, until the `with` block ends.
+
+    The block raises the exception of the function.
+    """
+    over = Event()
+
+    def repeat() -> None:
+        function()
+        while not over.wait(pause):
+            function()
+
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix=function.__qualname__) as thread:
+        calls = thread.submit(repeat)
+        try:
+            yield
+        finally:
+            over.set()
+    calls.result()

@@ -10,7 +10,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import label_of
 from rollcall.benchmark.config.text import command, counted, duration, parse_part, strict_json
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, err, out, ray_options, say
+from rollcall.cli.options import STORE, err, out, say
 from rollcall.cli.plan import plans_of, writable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def enter(
     seed: Annotated[
         int | None, typer.Option(min=0, help="First seed of other searches; not allowed in entries.")
     ] = None,
-    executor: opt.Execution = None,
+    executor: opt.ExecutorChoice = None,
     gpus: opt.Gpus = "0",
     store: opt.Store = STORE,
 ) -> None:
@@ -44,7 +44,6 @@ def enter(
     from rollcall.benchmark.search.board import Board
     from rollcall.benchmark.search.entry import Method
     from rollcall.benchmark.search.entry import enter as run
-    from rollcall.benchmark.sweep.pool import Pool
     from rollcall.leaderboard.standing import standing
 
     chosen = Board.read(board).with_seeds(seed)
@@ -59,9 +58,9 @@ def enter(
             _conform(label, algorithm)
     _need_data(chosen, entrants)
     writable(store)
-    with Pool.of(executor, ray_options(gpus, 1, "2m", "", ""), err, mlflow=False) as pool:
-        _estimate(chosen, entrants)
-        entries = run(chosen, entrants, store, pool, tell=lambda line: say(line, err))
+    execution = opt.execution(store, executor, gpus, 1, "2m", "", "", mlflow=False)
+    _estimate(chosen, entrants)
+    entries = run(chosen, entrants, execution, tell=lambda line: say(line, err))
     files = {entry.method: entry.write(store / chosen.name) for entry in entries}
     if seed is None:
         _tell(standing(chosen, store), [entry.method for entry in entries], store / chosen.name)
@@ -85,7 +84,7 @@ def _conform(label: str, algorithm: object) -> None:
 
 def _need_data(board: "Board", methods: "list[Method]") -> None:
     """Raise `SettingError` if data are missing."""
-    from rollcall.benchmark.sweep.estimate import missing
+    from rollcall.benchmark.estimate import missing
 
     spec = next(iter(board.conditions(next(iter(board.methods))).values()))
     if lacking := missing([board.final(spec, {}, 0)]):
@@ -96,7 +95,7 @@ def _need_data(board: "Board", methods: "list[Method]") -> None:
 
 def _estimate(board: "Board", methods: "list[Method]") -> None:
     """Print how long the runs take if each has a core of its own, at most."""
-    from rollcall.benchmark.sweep.estimate import cores, estimates
+    from rollcall.benchmark.estimate import cores, estimates
 
     seconds = 0.0
     for method in methods:

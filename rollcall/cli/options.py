@@ -4,14 +4,14 @@ import sys
 from datetime import timedelta
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from typer import Argument, Option
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import read_time
-from rollcall.benchmark.sweep.pool import Executor, RayOptions
+from rollcall.benchmark.sweep.run import Execution, Executor
 
 if TYPE_CHECKING:
     import altair as alt
@@ -46,7 +46,7 @@ Methods = Annotated[
 Tuned = Annotated[Path | None, Option(metavar="FILE", help="Use the settings that `rollcall tune` chose.")]
 
 # How trials run.
-Execution = Annotated[
+ExecutorChoice = Annotated[
     Executor | None, Option("--executor", help="Parallel (ray), or one by one (inline). Default: ray if installed.")
 ]
 Gpus = Annotated[str, Option("--gpus-per-trial", metavar="SHARE", help="GPU share of a trial with ray; 0: CPU.")]
@@ -68,8 +68,10 @@ Mine = Annotated[bool, Option("--mine", help="Leave out kept results; use your o
 Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 
 
-def ray_options(gpus: str, retries: int, every: str, storage: str, address: str) -> RayOptions:
-    """How trials run with Ray, from the options of a command.
+def execution(
+    store: Path, executor: Executor | None, gpus: str, retries: int, every: str, storage: str, address: str, **more: Any
+) -> Execution:
+    """How trials run, from the options of a command.
 
     Raises:
         SettingError: an option is not allowed.
@@ -80,7 +82,8 @@ def ray_options(gpus: str, retries: int, every: str, storage: str, address: str)
         share = -1.0
     if not 0 <= share < inf:
         raise SettingError(f"gpus-per-trial: {gpus!r} is not allowed; must be a number from 0, such as 0.25")
-    return RayOptions(share, retries, timedelta(seconds=read_time(every, "checkpoint-every")), storage, address)
+    pause = timedelta(seconds=read_time(every, "checkpoint-every"))
+    return Execution(store, executor, share, retries, pause, storage, address, console=err, **more)
 
 
 def say(line: str, console: Console = out) -> None:

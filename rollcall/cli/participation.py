@@ -135,8 +135,8 @@ def load(
         raise SettingError(
             f"participation: {wanted!r} is not a model of {name}; must be one of {listed(models, wanted)}"
         )
+    from rollcall.benchmark.estimate import missing
     from rollcall.benchmark.federation.build import build
-    from rollcall.benchmark.sweep.estimate import missing
 
     panels = models[wanted or next(iter(models))]
     for panel, trial in panels.items():

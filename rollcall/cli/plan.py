@@ -67,7 +67,7 @@ class Plan:
         """The trials and analyses to run, each once."""
         from rollcall.benchmark.sweep.jobs import Job
 
-        return [Job(trial, self.experiment.home, store) for trial in self.trials]
+        return [Job(place.trial, self.experiment.home, store, place.labels) for place in self.runs]
 
     def check_metrics(self) -> None:
         """Refuse a metric of the report or of a claim that no trial records. The default metric is not checked.
@@ -81,11 +81,12 @@ class Plan:
         if "metrics" not in self.experiment.report.model_fields_set:
             del metrics["report.metrics"]
 
-        def others() -> Iterator[Trial | Analysis]:
+        def trials_of_all() -> Iterator[Trial | Analysis]:
+            yield from self.trials
             with suppress(SettingError):  # a setting that other methods lack, whose runs nobody asked for
                 yield from trials(self.whole)
 
-        check_metrics(metrics, self.trials, others())
+        check_metrics(metrics, trials_of_all())
 
     def claim(self, store: Path) -> None:
         """Record the experiment file in the folder of its runs; see `claim`."""

@@ -11,13 +11,13 @@ import typer
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, counted, strict_json
-from rollcall.benchmark.sweep.pool import Pool
+from rollcall.benchmark.sweep.run import Execution, run_jobs
 from rollcall.cli import options as opt
-from rollcall.cli.options import INTERRUPTED, STORE, err, ray_options, say
+from rollcall.cli.options import INTERRUPTED, STORE, err, say
 from rollcall.cli.plan import Plan, described, plans_of, writable
 
 if TYPE_CHECKING:
-    from rollcall.benchmark.sweep.jobs import Ends, Job
+    from rollcall.benchmark.sweep.jobs import Job, Sweep
 
 INSTALL_MLFLOW = "pip install '.[mlflow]'"
 
@@ -31,7 +31,7 @@ def run(
     rounds: opt.Rounds = None,
     methods: opt.Methods = None,
     tuned: opt.Tuned = None,
-    executor: opt.Execution = None,
+    executor: opt.ExecutorChoice = None,
     gpus: opt.Gpus = "0",
     retries: opt.Retries = 1,
     every: opt.Every = "2m",
@@ -45,34 +45,33 @@ def run(
 ) -> None:
     """Run an experiment's trials; rerun to resume, finished ones are skipped."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
-    options = ray_options(gpus, retries, every, storage, address)
-    with Pool.of(executor, options, err) as pool:
-        pool.start(sum(plan.unfinished(store) for plan in plans))
-        sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
-        writable(store)
-        failed = interrupted = False
-        for plan, jobs in zip(plans, sweeps, strict=True):
-            try:
-                todo, ends = _run(plan, jobs, pool, store, redo_changed)
-            except SettingError as error:
-                if len(plans) == 1:
-                    raise
-                failed = True
-                print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
-                continue
-            if not as_json:
-                _tell(ends, jobs, todo, store, plan.experiment.home)
-            _tell_ends(ends, jobs)
-            failed |= bool(ends.failed)
-            interrupted = ends.stopped
-            if interrupted:
-                break
+    execution = opt.execution(store, executor, gpus, retries, every, storage, address)
+    execution.start(sum(plan.unfinished(store) for plan in plans))
+    sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
+    writable(store)
+    failed = interrupted = False
+    for plan, jobs in zip(plans, sweeps, strict=True):
+        try:
+            todo, ends = _run(plan, jobs, execution, redo_changed)
+        except SettingError as error:
+            if len(plans) == 1:
+                raise
+            failed = True
+            print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
+            continue
+        if not as_json:
+            _tell(ends, jobs, todo, store, plan.experiment.home)
+        _tell_ends(ends, jobs)
+        failed |= bool(ends.failed)
+        interrupted = ends.stopped
+        if interrupted:
+            break
     if as_json:
         print(strict_json([described(job) for jobs in sweeps for job in jobs]))
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool) -> tuple[list["Job"], "Ends"]:
+def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> tuple[list["Job"], "Sweep"]:
     """Run the jobs of an experiment that have not ended. Returns them, and how the sweep ended.
 
     Raises:
@@ -87,8 +86,8 @@ def _run(plan: Plan, jobs: list["Job"], pool: Pool, store: Path, redo: bool) -> 
     check(todo)
     if todo:
         plan.check_metrics()
-        plan.claim(store)
-    return todo, pool(jobs, partial(own_table, plan.experiment, store))
+        plan.claim(execution.store)
+    return todo, run_jobs(jobs, execution, partial(own_table, plan.experiment, execution.store))
 
 
 def _tell_changed(jobs: list["Job"], redo: bool) -> None:
@@ -103,7 +102,7 @@ def _tell_changed(jobs: list["Job"], redo: bool) -> None:
         rmtree(job.folder.path)
 
 
-def _tell_ends(ends: "Ends", jobs: list["Job"]) -> None:
+def _tell_ends(ends: "Sweep", jobs: list["Job"]) -> None:
     """Print a line on stderr for each trial that failed or diverged."""
     for job in jobs:
         name = job.trial.name
@@ -116,7 +115,7 @@ def _tell_ends(ends: "Ends", jobs: list["Job"]) -> None:
             print(f"diverged: {name}: {ends.diverged[name].removeprefix('diverged: ')}", file=sys.stderr)
 
 
-def _tell(ends: "Ends", jobs: list["Job"], todo: list["Job"], store: Path, home: str) -> None:
+def _tell(ends: "Sweep", jobs: list["Job"], todo: list["Job"], store: Path, home: str) -> None:
     """Print how many trials ran, how they ended, and which share of their time went into evaluations."""
     counts = [f"{ends.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(ends.failed)} failed"]
     if ends.diverged:

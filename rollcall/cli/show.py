@@ -165,7 +165,7 @@ def _part_card(part: dict[str, Any]) -> Group:
 
 def _how_long(trials: list[Trial | Analysis]) -> str:
     """The estimated time of all trials, finished ones included."""
-    from rollcall.benchmark.sweep.estimate import cores, estimates, missing, wall
+    from rollcall.benchmark.estimate import cores, estimates, missing, wall
 
     absent = missing(trials)
     if absent:

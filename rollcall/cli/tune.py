@@ -5,46 +5,38 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.search import Scheduler
 from rollcall.benchmark.config.text import command, duration, parse_values, repeated, strict_json
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, draw, err, out, ray_options, say
+from rollcall.cli.options import STORE, draw, err, out, say
 from rollcall.cli.plan import plans_of, writable
 
 if TYPE_CHECKING:
-    from rollcall.benchmark.search.api import Tuning
-
-
-SAMPLES = 30
-"""Samples of each cell, unless the command says how many."""
+    from rollcall.benchmark.search.tune import Tuning
 
 
 def tune(
     experiment: opt.Name,
-    space: Annotated[str, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")],
-    samples: Annotated[
-        int | None, typer.Option(min=1, help=f"Samples of each cell, at most. Default: {SAMPLES}.")
-    ] = None,
+    space: Annotated[str | None, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")] = None,
+    samples: Annotated[int | None, typer.Option(min=1, help="Samples of each cell, at most. Default: 30.")] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Try all combinations instead of samples.")] = False,
     search: Annotated[Literal["random", "optuna"], typer.Option(help="Random samples, or Optuna's TPE.")] = "random",
-    scheduler: Annotated[
-        Literal["none", "asha", "median"],
-        typer.Option(help="Stop bad samples early: successive halving (asha), or below the median."),
-    ] = "none",
-    metric: Annotated[str, typer.Option(help="What samples are judged by.")] = "validation/accuracy",
+    scheduler: Annotated[Scheduler | None, typer.Option(help="Tune's scheduler that stops bad samples.")] = None,
+    metric: Annotated[str | None, typer.Option(help="What judges samples. Default: validation/accuracy.")] = None,
     mode: Annotated[
         Literal["max", "min"] | None,
         typer.Option(help="The better end. Default: known for accuracies and losses."),
     ] = None,
-    seeds: Annotated[str, typer.Option(metavar="SEED,...", help="Seeds of the search.")] = "1000",
+    seeds: Annotated[str | None, typer.Option(metavar="SEED,...", help="Seeds of the search. Default: 1000.")] = None,
     rounds: opt.Rounds = None,
-    per: Annotated[str, typer.Option(metavar="AXIS,...", help="Axes with a search of their own. Default: all.")] = "",
+    per: Annotated[str | None, typer.Option(metavar="AXIS,...", help="Axes with own searches. Default: all.")] = None,
     variant: opt.Variant = "",
     only: opt.Only = None,
     settings: opt.Set = None,
     methods: opt.Methods = None,
     allow_test: Annotated[bool, typer.Option("--allow-test", help="Allow a metric of the test split.")] = False,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the search.")] = True,
-    executor: opt.Execution = None,
+    executor: opt.ExecutorChoice = None,
     gpus: opt.Gpus = "0",
     retries: opt.Retries = 1,
     every: opt.Every = "2m",
@@ -54,37 +46,31 @@ def tune(
     as_json: opt.Json = False,
 ) -> None:
     """Search hyper-parameters, for every cell alike; rerun to resume."""
-    from rollcall.benchmark.search.api import tune as search_for
+    from rollcall.benchmark.search.tune import tune as search_for
 
     if grid and samples is not None:
         raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
-    if grid and search == "optuna":
-        raise SettingError("--search optuna is not allowed with --grid; must be left out")
     chosen = plans_of([experiment], variant, "", only, settings, None, methods)
     if len(chosen) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
-    chosen_seeds = parse_values("seeds", seeds)
-    for seed in chosen_seeds:
+    chosen_seeds = None if seeds is None else parse_values("seeds", seeds)
+    for seed in chosen_seeds or ():
         if not isinstance(seed, int) or seed < 0:
             raise SettingError(f"seeds: {seed!r} is not allowed; must be whole numbers from 0")
     writable(store)
     tuning = search_for(
         chosen[0].experiment,
         space,
-        samples=SAMPLES if samples is None else samples,
-        grid=grid,
-        search=search,
+        samples="grid" if grid else samples,
+        search_alg=None if search == "random" else search,
         scheduler=scheduler,
         metric=metric,
         mode=mode,
         seeds=chosen_seeds,
         rounds=rounds,
-        per=[axis for axis in per.split(",") if axis],
-        store=store,
-        executor=executor,
-        ray=ray_options(gpus, retries, every, storage, address),
+        per=None if per is None else [axis for axis in per.split(",") if axis],
         allow_test=allow_test,
-        console=err,
+        execution=opt.execution(store, executor, gpus, retries, every, storage, address),
     )
     for note in tuning.notes:
         say(note, err)
@@ -102,12 +88,14 @@ def tune(
     if figures:
         from rollcall.leaderboard.figures import best_so_far, expected_best, sensitivity
 
+        answers = list(tuning.tuned.best.values())
+        how, settings_of = answers[0].how, list(dict.fromkeys(path for one in answers for path in one.settings))
         pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best}
         if "stopped" in set(tuning.samples["state"]):  # scores after fewer rounds are not compared with whole ones
             del pictures["budget"]
             tuning.beside("budget.svg").unlink(missing_ok=True)
         for name, picture in pictures.items():
-            figure = picture(tuning.samples, tuning.settings, tuning.how.metric, tuning.how.mode)
+            figure = picture(tuning.samples, settings_of, how.metric.name, how.mode)
             draw(f"search_{name}", figure, tuning.beside(f"{name}.svg"))
 
 
@@ -115,6 +103,8 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
     """Print the best settings of each cell, and the command for the final table."""
     from rich import box
     from rich.table import Column, Table
+
+    from rollcall.benchmark.search.answer import found
 
     seconds = tuning.samples.groupby("cell")["seconds"].sum()
     answers = tuning.tuned.best
@@ -128,8 +118,10 @@ def _tell(tuning: "Tuning", next_step: str) -> None:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
-        title=tuning.found,
-        caption="score: mean ± standard deviation over the seeds of the search" if len(tuning.how.seeds) > 1 else None,
+        title=found(list(answers.values())),
+        caption="score: mean ± standard deviation over the seeds of the search"
+        if any(one.spread is not None for one in answers.values())
+        else None,
     )
     for name, one in answers.items():
         score = f"{one.score:.4g}" + ("" if one.spread is None else f" ± {one.spread:.2g}")

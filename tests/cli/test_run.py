@@ -14,9 +14,8 @@ from filelock import FileLock
 from rollcall import Trial
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep import pool
-from rollcall.benchmark.sweep.pool import Pool
-from rollcall.cli.options import err, ray_options
+from rollcall.benchmark.sweep import run
+from rollcall.cli.options import execution
 
 METHOD = '''
 from dataclasses import dataclass
@@ -199,7 +198,7 @@ def test_a_trial_that_another_process_runs_has_not_failed(store, tmp_path, capsy
 
 
 def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(pool, "find_spec", lambda name: None)  # without MLflow
+    monkeypatch.setattr(run, "find_spec", lambda name: None)  # without MLflow
     arguments = ("run", write(tmp_path), "--executor", "inline")
     rollcall(capsys, *arguments)
     files = {file.parent.name.rpartition("-")[0]: file for file in store.rglob("status.json")}
@@ -226,20 +225,20 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
 
 
 def test_the_executor_is_ray_if_it_is_installed_or_its_options_are_given(monkeypatch, capsys):
-    defaults = {"gpus": "0", "retries": 1, "every": "2m", "storage": "", "address": ""}
+    defaults = {"store": Path(), "gpus": "0", "retries": 1, "every": "2m", "storage": "", "address": ""}
 
     def chosen(asked, **options):
-        return Pool.of(asked, ray_options(**defaults | options), err).executor
+        return execution(executor=asked, **defaults | options).executor
 
-    monkeypatch.setattr(pool, "find_spec", lambda name: object())
+    monkeypatch.setattr(run, "find_spec", lambda name: object())
     assert [chosen(asked) for asked in (None, "ray", "inline")] == ["ray", "ray", "inline"]
     assert chosen("inline", retries=0) == "inline"
-    for name, value in {"storage": "s3://bucket", "gpus": "0.5", "retries": 2}.items():
+    for name, value in {"storage": "bucket", "gpus": "0.5", "retries": 2}.items():
         option = name.replace("gpus", "gpus-per-trial")
         with pytest.raises(SettingError, match=f"^--executor inline is not allowed with --{option}; must be ray$"):
             chosen("inline", **{name: value})
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(pool, "find_spec", lambda name: None)
+    monkeypatch.setattr(run, "find_spec", lambda name: None)
     assert chosen(None) == "inline"
     assert "Ray is not installed: trials run one after another." in capsys.readouterr().err
     with pytest.raises(SettingError, match=r"^--executor ray needs Ray: pip install '.\[ray\]'$"):
@@ -272,8 +271,8 @@ def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(st
         "    def find_spec(self, name, path, target=None):\n"
         "        if name.partition('.')[0] in ('ray', 'mlflow'): raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "import rollcall.cli.run, rollcall.benchmark.sweep.pool\n"
-        "rollcall.benchmark.sweep.pool.find_spec = rollcall.cli.run.find_spec = lambda name: None\n"
+        "import rollcall.cli.run, rollcall.benchmark.sweep.run\n"
+        "rollcall.benchmark.sweep.run.find_spec = rollcall.cli.run.find_spec = lambda name: None\n"
         f"sys.argv = ['rollcall', 'run', {file!r}]\n"
         "from rollcall.cli import main\n"
         "main()\n"

@@ -11,11 +11,8 @@ import yaml
 from command import rollcall, write
 from filelock import FileLock
 
-from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.search import api
-from rollcall.benchmark.sweep import pool
-from rollcall.benchmark.sweep.pool import Pool, RayOptions
+from rollcall.benchmark.sweep import run
 from rollcall.cli import tune
 
 ARGUMENTS = ["--metric", "train/distance", "--no-figures", "--samples", "2"]
@@ -24,7 +21,7 @@ ARGUMENTS = ["--metric", "train/distance", "--no-figures", "--samples", "2"]
 @pytest.fixture(autouse=True)
 def _no_mlflow(monkeypatch):
     # Creating a database takes seconds.
-    monkeypatch.setattr(pool, "find_spec", lambda name: None if name == "mlflow" else find_spec(name))
+    monkeypatch.setattr(run, "find_spec", lambda name: None if name == "mlflow" else find_spec(name))
 
 
 def test_the_answer_as_json_and_as_a_table(tmp_path, store, capsys):
@@ -49,8 +46,9 @@ def test_settings_of_the_answer_are_not_broken(monkeypatch, capsys):
     answer = {"settings": settings, "score": 0.7456, "spread": 0.012, "samples": 30, "gradients": 3.45e6}
     cells = {name: SimpleNamespace(**answer) for name in ("fedavg", "fedavg_known")}
     samples = pd.DataFrame({"cell": list(cells), "seconds": [4.0, 400.0]})
-    found = {"found": "best of 30", "how": SimpleNamespace(seeds=(1000, 1001)), "tuned": SimpleNamespace(best=cells)}
-    tune._tell(SimpleNamespace(**found, samples=samples, file="tuned.yaml"), "rollcall run")
+    monkeypatch.setattr("rollcall.benchmark.search.answer.found", lambda answers: "best of 30")
+    tuning = SimpleNamespace(tuned=SimpleNamespace(best=cells), samples=samples, file="tuned.yaml")
+    tune._tell(tuning, "rollcall run")
     words = capsys.readouterr().out.split()
     assert [words.count(word) for word in ("local.lr=0.01866", "server.momentum=0.1234")] == [2, 2]
 
@@ -117,19 +115,6 @@ def test_a_search_without_an_answer_says_so(tmp_path, store, capsys):
     assert (code, json.loads(output)) == (1, {"best": {}})
 
 
-def test_python_chooses_the_executor_as_the_command_does(tmp_path, monkeypatch):
-    """With Ray installed."""
-    monkeypatch.setattr(pool, "find_spec", lambda name: object())
-    chosen = []
-    monkeypatch.setattr(Pool, "__enter__", lambda self: chosen.append(self.executor) or pytest.fail("stop"))
-    options = {"metric": "train/distance", "store": tmp_path}
-    with pytest.raises(pytest.fail.Exception, match="stop"):
-        api.tune(write(tmp_path), {"local.lr": [0.1]}, **options)
-    assert chosen == ["ray"]
-    with pytest.raises(SettingError, match=r"^--executor inline is not allowed with --ray-address; must be ray$"):
-        api.tune(write(tmp_path), {"local.lr": [0.1]}, executor="inline", ray=RayOptions(address="auto"), **options)
-
-
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -158,7 +143,7 @@ def test_a_trial_that_another_process_runs_ends_the_search(tmp_path, store, caps
     status.write_text(json.dumps(json.loads(status.read_text()) | {"state": "running", "finished": 0, "round": 1}))
     with FileLock(status.parent / "lock"):  # as the process that runs the trial
         code, output, error = rollcall(capsys, *arguments)
-    line = "Interrupted. Another process runs 1 of the trials. Rerun the command when it has ended."
+    line = "Another process runs 1 of the trials. Rerun the command when it has ended."
     assert (code, output, error.splitlines()[-1]) == (130, "", line)
     assert answer.read_bytes() == before
     assert rollcall(capsys, *arguments)[0] == 0
@@ -166,21 +151,18 @@ def test_a_trial_that_another_process_runs_ends_the_search(tmp_path, store, caps
 
 @pytest.mark.full
 @pytest.mark.usefixtures("one_ray")
-def test_ray_with_a_storage_finds_the_same_as_inline(tmp_path, store, capsys):
+def test_ray_finds_the_same_as_inline_and_asha_stops_samples(tmp_path, store, capsys):
     pytest.importorskip("ray")
     file = write(tmp_path)
-    options = ["--space", "local.lr=0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "9"]
-    options += ["--scheduler", "asha"]  # the runs grow: a later sweep resumes them
-    arguments = ["tune", file, *options, *ARGUMENTS, "--json"]
-    how = {"ray": ["--storage", str(tmp_path / "storage")], "inline": ["--executor", "inline"]}
+    options = ["--space", "local.lr=0.001,0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "9", "--seeds", "8,9"]
+    arguments = ["tune", file, *options, "--metric", "train/distance", "--no-figures", "--samples", "3", "--json"]
     answers = [
-        rollcall(capsys, *arguments, *options, "--store", str(tmp_path / executor)) for executor, options in how.items()
+        rollcall(capsys, *arguments, "--executor", executor, "--store", str(tmp_path / executor))
+        for executor in ("inline", "ray")
     ]
     assert [code for code, _, _ in answers] == [0, 0]
     assert answers[0][1] == answers[1][1]
-    rounds = {
-        executor: sorted(RunFolder(file.parent).status["round"] for file in (tmp_path / executor).rglob("status.json"))
-        for executor in how
-    }
-    assert rounds["ray"] == rounds["inline"] == [1, 9]
-    assert not list((tmp_path / "storage").iterdir())
+    code, output, _ = rollcall(capsys, *arguments, "--scheduler", "asha", "--store", str(tmp_path / "asha"))
+    assert (code, json.loads(output)["best"]["fedavg"]["settings"]) == (0, {"local.lr": 0.1})
+    rounds = {RunFolder(path.parent).finished for path in (tmp_path / "asha").rglob("status.json")}
+    assert 9 in rounds

@@ -17,9 +17,9 @@ NOTEBOOK = """
 import contextlib, io, json, shlex, sys
 from pathlib import Path
 from rollcall.cli import main
-import rollcall.cli.run, rollcall.benchmark.sweep.pool
+import rollcall.cli.run, rollcall.benchmark.sweep.run
 # One trial after another, without MLflow.
-rollcall.benchmark.sweep.pool.find_spec = rollcall.cli.run.find_spec = lambda name: None
+rollcall.benchmark.sweep.run.find_spec = rollcall.cli.run.find_spec = lambda name: None
 sys.path.insert(0, "")
 outputs, variables = [], {}
 for cell in json.loads(sys.stdin.read()):

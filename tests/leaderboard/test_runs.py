@@ -154,7 +154,7 @@ def test_a_leaderboard_needs_no_mlflow(store, tmp_path, capsys, monkeypatch):
         "rollcall.leaderboard.boards",
         "rollcall.leaderboard.runs",
         "rollcall.cli.run",
-        "rollcall.benchmark.sweep.pool",
+        "rollcall.benchmark.sweep.run",
     ):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: None, raising=False)
     file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})

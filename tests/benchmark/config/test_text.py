@@ -6,7 +6,7 @@ import yaml
 from rollcall import SettingError
 from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.text import dumped, duration, parse_all, parsed, read_time
-from rollcall.benchmark.search.space import Options, Space
+from rollcall.benchmark.search.space import domain, read_space
 
 NUMBERS = {"1e-2": 0.01, "1E5": 100000.0, "-2e3": -2000.0, "+1.e+2": 100.0, ".5e1": 5.0, "1.5e-3": 0.0015, "3": 3}
 WORDS = ["e5", "1e", "1e-", "12e4f", "1.2.3", "1e5 x", ".", ".e5"]
@@ -21,9 +21,8 @@ def test_a_number_with_an_exponent_is_a_number(text, tmp_path):
         {"name": "x", "lr": NUMBERS[text]},
     ]
     (tmp_path / "space.yaml").write_text(f"local.lr: [{text}, 7]\n")
-    expected = {"local.lr": Options((NUMBERS[text], 7))}
-    assert Space.read(tmp_path / "space.yaml").common == expected
-    assert Space.read(f"local.lr={text},7").common == expected
+    for space in (tmp_path / "space.yaml", f"local.lr={text},7"):
+        assert domain("local.lr", read_space(space)["local.lr"]).values == (NUMBERS[text], 7)
 
 
 @pytest.mark.parametrize("text", WORDS)

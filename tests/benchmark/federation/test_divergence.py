@@ -12,7 +12,7 @@ from lightning.pytorch import Callback
 from rollcall import load, simulate
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep.jobs import Ends, Job
+from rollcall.benchmark.sweep.jobs import Job, Sweep
 
 pytestmark = pytest.mark.fault
 
@@ -102,7 +102,7 @@ def test_a_sweep_over_a_run_that_diverged_later_says_why(tmp_path):
     simulate(finite(rounds=12), folder=folder)
     job = Job(trial, "", tmp_path)
     assert job.diverged
-    assert list(Ends([job], {}).diverged) == [trial.name]
+    assert list(Sweep([job], {}).diverged) == [trial.name]
 
 
 def test_no_checkpoint_holds_a_diverged_model(tmp_path):

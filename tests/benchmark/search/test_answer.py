@@ -6,10 +6,7 @@ from command import rollcall, write
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, places
-from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.search.answer import Best, How, Tuned, answer_of
-from rollcall.benchmark.search.cells import Cell
-from rollcall.benchmark.search.study import Sample
+from rollcall.benchmark.search.answer import Best, How, Tuned
 
 HOW = How(
     date="2026-01-01",
@@ -38,25 +35,9 @@ def rates(experiment: Experiment) -> dict:
 def test_it_is_read_as_it_was_written(tmp_path):
     tuned().write(tmp_path / "tuned.yaml")
     assert Tuned.read(tmp_path / "tuned.yaml") == tuned()
-    written = yaml.safe_load((tmp_path / "tuned.yaml").read_text())
-    for one in written["best"].values():  # as earlier versions wrote it
-        one["cut"], one["how"]["budget"] = True, "2h"
-    (tmp_path / "earlier.yaml").write_text(yaml.safe_dump(written, sort_keys=False))
-    Tuned.read(tmp_path / "earlier.yaml").write(tmp_path / "again.yaml")
-    assert (tmp_path / "again.yaml").read_text() == (tmp_path / "tuned.yaml").read_text()
     (tmp_path / "other.yaml").write_text("best: {}")
     with pytest.raises(SettingError, match=r"other\.yaml: experiment: is missing"):
         Tuned.read(tmp_path / "other.yaml")
-
-
-def test_the_rounds_are_those_of_the_chosen_sample():
-    cell = Cell("fedavg", {"algorithm": "fedavg"}, [], {}, [2, 6], share=0, held_out=True)
-    stopped, diverged = Sample(0, {}, {2: {1000: 0.5}}), Sample(1, {}, {2: {1000: 0.25}}, error="diverged")
-    answer = answer_of(cell, [stopped, diverged], Metric("validation/loss", "min"), HOW)
-    assert (answer.rounds, answer.score, answer.failed) == (2, 0.5, 1)
-    whole = Sample(2, {}, {2: {1000: 0.75}, 6: {1000: 0.625}})
-    answer = answer_of(cell, [stopped, diverged, whole], Metric("validation/loss", "min"), HOW)
-    assert (answer.rounds, answer.score) == (6, 0.625)
 
 
 def test_every_cell_gets_its_settings_and_they_replace_earlier_ones(tmp_path):

@@ -11,7 +11,7 @@ from rollcall.benchmark.config.text import dumped
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.search.board import Board, best, boards
 from rollcall.benchmark.search.entry import Entry, Method, enter, problems, rerun
-from rollcall.benchmark.sweep.pool import Pool, RayOptions
+from rollcall.benchmark.sweep.run import Execution
 from rollcall.leaderboard.standing import interval, standing
 
 FILE = {
@@ -65,8 +65,8 @@ def entered(tmp_path_factory):
     own = f"{folder / 'own.py'}:Half"
     methods = [Method(name, spec, board.space(name, spec)) for name, spec in board.methods.items()]
     methods.append(Method("Half", own, board.space("Half", own)))
-    pool = Pool.of("inline", RayOptions(), mlflow=False)
-    entries = enter(board, methods, folder / "runs", pool)
+    execution = Execution(folder / "runs", "inline", mlflow=False)
+    entries = enter(board, methods, execution)
     for entry in entries:
         entry.write(folder / "runs" / "small")
     return board, folder, {entry.method: entry for entry in entries}
@@ -113,7 +113,7 @@ def test_a_second_call_runs_nothing_and_gives_the_same_entry(entered, monkeypatc
     board, folder, entries = entered
     monkeypatch.setattr("rollcall.benchmark.search.entry.run_lockstep", lambda jobs, tell: {} if not jobs else 1 / 0)
     method = Method("fedau", "fedau", board.space("fedau", "fedau"))
-    (again,) = enter(board, [method], folder / "runs", Pool.of("inline", RayOptions(), mlflow=False))
+    (again,) = enter(board, [method], Execution(folder / "runs", "inline", mlflow=False))
     assert again.cells == entries["fedau"].cells
 
 

@@ -1,61 +1,94 @@
-"""Which cells a search has, their names and their spaces; and the answer of one."""
+"""Which cells a search has: their names, spaces and rounds; and the answer of one."""
 
+import math
+
+import pytest
+import yaml
 from command import TINY
 
+import rollcall
+from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.search.answer import How, answer_of, found
+from rollcall.benchmark.search.answer import How, found
 from rollcall.benchmark.search.cells import Cell, cells_of
-from rollcall.benchmark.search.space import Options, Space
-from rollcall.benchmark.search.study import Sample
+from rollcall.benchmark.search.space import Domain, read_space
+from rollcall.benchmark.search.tune import answer_of
 
 DISTANCE = Metric("train/distance", "min")
-HOW = How(
-    date="2026-01-01",
-    metric=DISTANCE.name,
-    mode="min",
-    search="random",
-    scheduler="none",
-    seeds=(1000, 1001),
-    space={"local.lr": [0.1]},
-)
+HOW = How(date="2026-01-01", metric=DISTANCE, mode="min", search="random", seeds=(1000, 1001), space={"local.lr": [1]})
+PANELS = {"short": {"trial": {"rounds": 8}}, "long": {}}
 
 
-def cells(space=None, **changes) -> dict[str, Cell]:
+def cells(space=None, per=(), rounds=None, parts=1, **changes) -> dict[str, Cell]:
     experiment = Experiment.model_validate({"name": "tiny"} | TINY | changes)
-    return {one.name: one for one in cells_of(experiment, Space.read(space or {"local.lr": [0.1]}), (), DISTANCE)}
+    made = cells_of(experiment, read_space(space or {"local.lr": [0.1]}), per, DISTANCE, rounds, parts)
+    return {one.name: one for one in made}
 
 
 def test_the_space_of_a_method_replaces_the_common_one():
     """Which may have values that no method allows."""
     space = {"local.lr": [0.1, -1], "fedavg": {"local.lr": [0.2]}, "fedpbc": {"local.lr": [0.3]}}
     spaces = {name: one.space for name, one in cells(space).items()}
-    assert spaces == {"fedavg": {"local.lr": Options((0.2,))}, "fedpbc": {"local.lr": Options((0.3,))}}
+    assert spaces == {"fedavg": {"local.lr": Domain((0.2,))}, "fedpbc": {"local.lr": Domain((0.3,))}}
 
 
-def test_analyses_are_not_searched():
+def test_names():
     law = {"analysis": "rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted"}
-    assert list(cells(panels={"law": law, "runs": {}})) == ["runs/fedavg", "runs/fedpbc"]
-
-
-def test_a_setting_with_one_value_is_no_part_of_the_name():
+    assert list(cells(panels={"law": law, "runs": {}})) == ["runs/fedavg", "runs/fedpbc"]  # an analysis has no samples
     assert list(cells(grid=TINY["grid"] | {"local.steps": [2]})) == ["fedavg", "fedpbc"]
     assert list(cells(grid={"algorithm": ["fedavg"], "local.steps": [2, 3]})) == ["fedavg/2", "fedavg/3"]
+    panels = {
+        "a": {"grid": {"local.steps": [1, 2]}},
+        "b": {"grid": {"local.epochs": [1, 2]}, "trial": {"local": {"steps": None, "batch_size": "full"}}},
+    }
+    with pytest.raises(SettingError, match=r"^per: two cells have the name '1'; choose other axes that make a cell$"):
+        cells(per=["local.steps", "local.epochs"], panels=panels, grid={"algorithm": ["fedavg"]})
 
 
-def test_an_answer_counts_the_samples_that_failed():
-    cell = cells()["fedavg"]
-    scores = {20: {1000: 3.0, 1001: 5.0}}
-    samples = [
-        Sample(0, {"local.lr": 0.1}, gradients=7.0, error="diverged"),
-        Sample(1, {"local.lr": 0.2}, gradients=8.0, scores=scores),
-        Sample(2, {"local.lr": 0.3}, gradients=9.0, error="diverged"),
-    ]
-    assert answer_of(cell, samples[:1], DISTANCE, HOW) is None
-    cell = Cell("fedavg", {}, cell.specs, {"local.lr": Options((0.2,))}, [20], 0.0, False)
-    best = answer_of(cell, samples, DISTANCE, HOW)
-    assert (best.samples, best.failed, best.gradients) == (3, 2, 24.0)
-    assert (best.score, best.spread, best.settings) == (4.0, 2**0.5, {"local.lr": 0.2})
+def test_a_cell_has_the_rounds_of_its_panel():
+    two = {"panels": PANELS, "grid": {"algorithm": ["fedavg"]}}
+    assert {name: cell.milestones for name, cell in cells(**two).items()} == {"short/fedavg": [8], "long/fedavg": [20]}
+    # report.last_rounds is 10: half of 20 rounds, and all 8.
+    assert {name: cell.share for name, cell in cells(**two).items()} == {"short/fedavg": 1.0, "long/fedavg": 0.5}
+    assert cells(**two, parts=3)["long/fedavg"].milestones == [7, 14, 20]
+    assert cells(**two, rounds=2, parts=9)["long/fedavg"].milestones == [1, 2]
+    with pytest.raises(SettingError, match=r"^rounds: cell fedavg has trials of 8 and 20 rounds; .*--rounds.*--per"):
+        cells(**two, per=["algorithm"])
+    assert cells(**two, per=["algorithm"], rounds=5)["fedavg"].milestones == [5]
+
+
+def test_panels_that_share_a_trial_run_it_once_to_the_longest(tmp_path):
+    trial = TINY["trial"] | {"evaluation": {"every": 4}}
+    spec = {"name": "two"} | TINY | {"grid": {"algorithm": ["fedavg"], "seed": [0]}, "panels": PANELS, "trial": trial}
+    options = {"metric": "train/distance", "executor": "inline", "mlflow": False, "store": tmp_path}
+    tuning = rollcall.tune(Experiment.model_validate(spec), {"local.lr": [0.1]}, **options)
+    (file,) = tmp_path.rglob("trial.yaml")
+    assert yaml.safe_load(file.read_text())["rounds"] == 20
+    alone = rollcall.simulate(file).history.set_index("round")["train/distance"]
+    assert tuning.best["short/fedavg"]["score"] == pytest.approx(alone[[4, 8]].mean())
+    assert tuning.best["long/fedavg"]["score"] == pytest.approx(alone[[12, 16, 20]].mean())
+
+
+def row(rate, score, rounds=20, gradients=8.0, state="finished"):
+    return {
+        "local.lr": rate,
+        "score": score,
+        "spread": math.nan,
+        "rounds": rounds,
+        "gradients": gradients,
+        "state": state,
+    }
+
+
+def test_the_answer_is_the_best_of_the_samples_that_ran_the_most_rounds():
+    cell = Cell("fedavg", {}, [], {"local.lr": Domain((0.1, 0.2, 0.3))}, [5, 20], 0.0, False)
+    failed = row(0.1, math.nan, 5, state="failed")
+    assert answer_of(cell, [failed], HOW) is None
+    best = answer_of(cell, [failed, row(0.2, 4.0), row(0.3, 1.0, rounds=5, state="stopped")], HOW)
+    assert (best.settings, best.score, best.spread, best.rounds) == ({"local.lr": 0.2}, 4.0, None, 20)
+    assert (best.samples, best.failed, best.gradients, best.at_edge) == (3, 1, 24.0, ())
+    assert best.points == ({"local.lr": 0.1}, {"local.lr": 0.2}, {"local.lr": 0.3})
     line = "rollcall tune, 2026-01-01: best of {} samples by train/distance, random search, {} rounds, seeds 1000, 1001"
     assert found([best]) == line.format(3, 20)
     assert found([best, best.model_copy(update={"samples": 2, "rounds": 8})]) == line.format("2 to 3", "8 to 20")

@@ -11,13 +11,9 @@ from command import TINY, write
 import rollcall
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
-from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.search.answer import Tuned
-from rollcall.benchmark.search.api import notes
-from rollcall.benchmark.search.cells import cells_of
-from rollcall.benchmark.search.space import Space
 from rollcall.benchmark.sweep import jobs
 from rollcall.benchmark.sweep.jobs import run_job
 from rollcall.tasks.base import Batches
@@ -40,7 +36,7 @@ def table(tuning) -> dict:
 
 
 def test_every_method_has_a_search_of_its_own_and_the_best_sample_wins(store):
-    tuning = tune(store, grid=True)
+    tuning = tune(store, samples="grid")
     rows = table(tuning)
     assert sorted(rows) == [(name, rate) for name in ("fedavg", "fedpbc") for rate in (0.001, 0.01, 0.1, 100.0)]
     for (name, rate), row in rows.items():
@@ -73,50 +69,11 @@ def test_a_sample_is_judged_by_the_mean_over_seeds_with_their_spread(store):
     assert tune(store, tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": [0.1]}).best["fedavg"]["spread"] is None
 
 
-def test_asha_grows_the_best_third_and_never_runs_a_round_twice(store):
-    rates = {"local.lr": [0.001, 0.002, 0.004, 0.008, 0.016, 0.03, 0.06, 0.1, 0.2]}
-    always = tiny(grid={"algorithm": ["fedavg"]}).varied({"participation": ["full"]})
-    tuning = tune(store, always, rates, samples=9, scheduler="asha", rounds=18)
-    by_rounds = tuning.samples.groupby("rounds").size().to_dict()
-    assert by_rounds == {2: 6, 6: 2, 18: 1}  # 9 samples at 2 rounds, 3 at 6, 1 at 18
-    first = {}
-    for path in store.rglob("trial.yaml"):
-        history = RunFolder(path.parent).history().set_index("round")["train/distance"]
-        first[yaml.safe_load(path.read_text())["local"]["lr"]] = history[2]
-    grown = tuning.samples[tuning.samples["rounds"] > 2]["local.lr"]
-    assert set(grown) == set(sorted(first, key=first.get)[:3])
-    # Clients compute 2 gradients in a round; a sample that grows counts each round once.
-    longest = next(p for p in store.rglob("status.json") if RunFolder(p.parent).finished == 18)
-    row = tuning.samples[tuning.samples["rounds"] == 18].iloc[0]
-    assert row["gradients"] == RunFolder(longest.parent).history()["cost/gradients"].iloc[-1]
-
-
-def test_a_first_rung_without_progress_is_a_warning(store):
-    """One round of two steps shortens the distance by a factor of at least (1 - lr) ** 2: by 0.2 % or less, or by 19 %."""
-    always = tiny(grid={"algorithm": ["fedavg"]}).varied({"participation": ["full"]})
-    slow = tune(store, always, {"local.lr": [1e-5, 1e-4, 1e-3]}, grid=True, scheduler="asha", rounds=9)
-    (warning,) = [note for note in slow.notes if "first rung" in note]
-    assert "after the first rung, 1 round, 3 of 3 samples are less than 10% better" in warning
-    fast = tune(store, always, {"local.lr": [1e-5, 0.1, 0.2]}, grid=True, scheduler="asha", rounds=9)
-    whole = tune(store, always, {"local.lr": [1e-5, 1e-4, 1e-3]}, grid=True, rounds=9)
-    assert not [note for note in (*fast.notes, *whole.notes) if "first rung" in note]
-
-
-def test_median_stops_what_is_worse_than_the_median(store):
-    rates = {"local.lr": [0.001, 0.01, 0.05, 0.1]}
-    always = tiny(grid={"algorithm": ["fedavg"]}).varied({"participation": ["full"]})
-    tuning = tune(store, always, rates, grid=True, scheduler="median", rounds=9)
-    # Of 4 the better 2 go on, then the better one.
-    assert sorted(tuning.samples["rounds"]) == [1, 1, 3, 9]
-
-
 @pytest.mark.fault
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "options", [{"samples": 4, "scheduler": "asha"}, {"grid": True}, {"search": "optuna", "samples": 12, "rounds": 3}]
-)
+@pytest.mark.parametrize("options", [{"samples": 4}, {"samples": "grid"}])
 def test_a_killed_search_ends_with_the_same_samples_and_answer(options, tmp_path, monkeypatch):
-    space = RATES if options.get("grid") else {"local.lr": "loguniform(1e-3,0.3)"}
+    space = RATES if options["samples"] == "grid" else {"local.lr": "loguniform(1e-3,0.3)"}
     experiment = tiny(grid={"algorithm": ["fedavg"]})
     whole = tune(tmp_path / "whole", experiment, space, **options)
     calls, ran = itertools.count(1), []
@@ -137,14 +94,6 @@ def test_a_killed_search_ends_with_the_same_samples_and_answer(options, tmp_path
     ran.clear()
     tune(tmp_path / "killed", experiment, space, **options)
     assert not ran
-
-
-def test_tpe_learns(store):
-    pytest.importorskip("optuna")
-    experiment = tiny(grid={"algorithm": ["fedavg"]})
-    tuning = tune(store, experiment, {"local.lr": "loguniform(1e-6,0.3)"}, search="optuna", samples=22, rounds=4)
-    scores = tuning.samples["score"]
-    assert scores[10:].mean() < scores[:10].mean()  # distances; the first ten are random
 
 
 class Touched(Exception):
@@ -185,10 +134,7 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
     assert (spec["task"]["validation"], spec["evaluation"]["splits"]) == (0.2, ["validation"])
     held_out = "The search held out 20% of the training samples (task.validation: 0.2)."
     assert held_out in tuning.notes
-    accuracy = Metric("validation/accuracy")
-    for experiment, says in ((digits(), True), (digits().varied({"task.validation": [0.3]}), False)):
-        cells = cells_of(experiment, Space.read(RATES), (), accuracy)
-        assert (held_out in notes(cells, {}, tuning.tuned, Space.read(RATES), accuracy)) == says
+    assert held_out not in rollcall.tune(digits().varied({"task.validation": [0.3]}), RATES, **options).notes
     with pytest.raises(SettingError, match=r"^metric: 'test/accuracy' is not allowed; .* add --allow-test$"):
         rollcall.tune(digits(), RATES, metric="test/accuracy", **options)
     on_test = rollcall.tune(digits(), RATES, metric="test/accuracy", allow_test=True, **options)
@@ -199,7 +145,7 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
 
 def test_settings_that_a_method_lacks_are_left_out_of_its_space(store):
     space = {"local.lr": [0.1], "server.lr": [0.5, 1.0], "fedavg": {"server.momentum": [0.3]}}
-    tuning = tune(store, space=space, grid=True, rounds=2)
+    tuning = tune(store, space=space, samples="grid", rounds=2)
     assert set(tuning.best["fedavg"]["settings"]) == {"local.lr", "server.lr", "server.momentum"}
     assert set(tuning.best["fedpbc"]["settings"]) == {"local.lr"}
     assert "fedpbc: has no server.lr; left out of its space." in tuning.notes
@@ -222,14 +168,14 @@ def test_errors_name_the_setting(space, message, store):
 
 
 def test_an_edge_is_a_warning(store):
-    tuning = tune(store, tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": [0.001, 0.002]}, grid=True)
+    tuning = tune(store, tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": [0.001, 0.002]}, samples="grid")
     assert tuning.best["fedavg"]["at_edge"] == ["local.lr"]
     assert "Warning: fedavg: the best local.lr, 0.002, is at the edge of its space. Widen the space." in tuning.notes
 
 
 def test_a_search_keeps_the_answers_of_earlier_ones(store):
     other = {"metric": "train/loss", "seeds": [2000]}
-    first = tune(store, grid=True)
+    first = tune(store, samples="grid")
     second = tune(store, tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": [0.05]}, **other)
     assert list(second.best) == ["fedavg"]
     kept = Tuned.read(second.file)
@@ -283,18 +229,10 @@ def test_seeds_of_the_table_are_refused(store):
     with pytest.raises(SettingError, match=r"^seeds: 1000 is not allowed in a search"):
         tune(store, tiny(panels={"a": {"trial": {"seed": 1000}}, "b": {}}, grid={"algorithm": ["fedavg"]}))
     validation = tiny(report={"metrics": {"validation/loss": "min"}})  # itself a search
-    assert tune(store, validation, samples=1, rounds=1, seeds=(1, 2), mode="min").how.seeds == (1, 2)
-
-
-def test_two_cells_of_one_name_are_refused():
-    """They would share their samples."""
-    panels = {
-        "a": {"grid": {"local.steps": [1, 2]}},
-        "b": {"grid": {"local.epochs": [1, 2]}, "trial": {"local": {"steps": None, "batch_size": "full"}}},
-    }
-    experiment = tiny(panels=panels, grid={"algorithm": ["fedavg"]})
-    with pytest.raises(SettingError, match=r"^per: two cells have the name '1'; choose other axes that make a cell$"):
-        cells_of(experiment, Space.read(RATES), ["local.steps", "local.epochs"], Metric("train/loss", "min"))
+    assert tune(store, validation, samples=1, rounds=1, seeds=(1, 2), mode="min").best["fedavg"]["how"]["seeds"] == [
+        1,
+        2,
+    ]
 
 
 OWN_TASK = """
@@ -332,17 +270,6 @@ def test_unequal_costs_are_named(store):
     ]
 
 
-def test_an_edge_beyond_which_nothing_is_allowed_needs_no_warning():
-    space = Space.read({"server.momentum": "choice(0.0,0.9)", "local.steps": [1, 3], "local.lr": "uniform(0.1,1)"})
-    (cell,) = cells_of(tiny(grid={"algorithm": ["fedavg"]}), space, (), Metric("train/loss", "min"))
-    assert not cell.at_edge("server.momentum", 0.0)
-    assert cell.at_edge("server.momentum", 0.9)
-    assert not cell.at_edge("local.steps", 1)
-    assert cell.at_edge("local.steps", 3)
-    assert cell.at_edge("local.lr", 0.11)
-    assert not cell.at_edge("local.lr", 0.5)
-
-
 def test_cells_without_validation_data_of_their_own_are_refused(store):
     with pytest.raises(SettingError, match=r"^task: quadratic cannot hold out validation data"):
         tune(store, metric="validation/accuracy")
@@ -367,7 +294,7 @@ def test_a_metric_of_unknown_direction_needs_a_mode(store):
         rollcall.tune(experiment, RATES, **options)
     assert not store.exists()
     reported = Experiment.model_validate(experiment.model_dump() | {"report": {"metrics": {"test/f1": "max"}}})
-    assert rollcall.tune(reported, {"local.lr": [0.1]}, **options).how.mode == "max"
+    assert rollcall.tune(reported, {"local.lr": [0.1]}, **options).best["all"]["how"]["mode"] == "max"
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_a_metric_that_no_trial_records_is_refused():
     with pytest.raises(SettingError, match=r"^report.metrics: 'train/dist' is not allowed; .* train/distance, "):
         check_metrics(named("train/loss", "train/dist"), [trial])
     other = Trial.read(TRIAL | {"evaluation": {"weights": []}})
-    check_metrics(named("weight/often"), [other], [trial])  # recorded by a trial that is not run now
+    check_metrics(named("weight/often"), [other, trial])  # recorded by a trial that is not run now
 
 
 def test_metrics_over_whole_splits_are_recorded():

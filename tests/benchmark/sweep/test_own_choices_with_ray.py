@@ -13,7 +13,7 @@ from command import rollcall
 from rollcall import Trial, simulate
 from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep import pool, ray_executor
+from rollcall.benchmark.sweep import ray_executor, run
 from rollcall.benchmark.sweep.jobs import Job
 
 FILE = Path(__file__).parents[2] / "support" / "own.py"
@@ -76,15 +76,15 @@ def test_workers_without_the_file_give_the_numbers_of_objects_in_python(objects,
     quadratic = {"task": {"name": "quadratic", "targets": [0.0, 1.0, 4.0]}, "algorithm": "fedavg", "rounds": 4}
     shipped = quadratic | {"local": {"schedule": partial(pow, 0.5)}, "participation": turns}
     of_no_file = Job(Trial.read(shipped), "every_kind", store)
-    run_ray = ray_executor.run_ray
+    whole = ray_executor.Plan.__init__
 
-    def elsewhere(jobs, options, say):
+    def elsewhere(plan, jobs):
+        whole(plan, [*jobs, of_no_file])
         (tmp_path / "own.py").unlink()  # as on another machine
-        return run_ray([*jobs, of_no_file], options, say)
 
-    monkeypatch.setattr(ray_executor, "run_ray", elsewhere)
-    found = pool.find_spec
-    monkeypatch.setattr(pool, "find_spec", lambda name: None if name == "mlflow" else found(name))
+    monkeypatch.setattr(ray_executor.Plan, "__init__", elsewhere)
+    found = run.find_spec
+    monkeypatch.setattr(run, "find_spec", lambda name: None if name == "mlflow" else found(name))
     here = [simulate(trial) for trial in (*objects, of_no_file.trial)]
     code, _, err = rollcall(capsys, "run", str(tmp_path / "every_kind.yaml"), "--executor", "ray")
     assert code == 0, err

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from rollcall import Trial, simulate
-from rollcall.benchmark.sweep.jobs import Ends, Job, Outcome
+from rollcall.benchmark.sweep.jobs import Job, Outcome, Sweep
 from rollcall.benchmark.sweep.progress import View
 
 TRIAL = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "algorithm": "fedavg", "rounds": 10}
@@ -33,7 +33,7 @@ def test_every_trial_is_counted_once(tmp_path, console):
             folder.saved(4)
             view.look()
             assert sum(view.rounds.values()) == 14
-            assert view._description() == "[bold]1[/bold]/6 trials, 1 running"
+            assert view._counts() == "1/6 trials, 1 running"
         bad.folder.fail("ValueError: x", "trace", bad.trial)
         view.look()
         view.look()  # nothing has changed, so nothing is told twice
@@ -44,7 +44,7 @@ def test_every_trial_is_counted_once(tmp_path, console):
             away.trial.name: Outcome("elsewhere"),
         }
         view.end(outcomes)
-    ends = Ends(jobs, outcomes)
+    ends = Sweep(jobs, outcomes)
     assert (ends.finished, ends.interrupted, ends.elsewhere, ends.waiting) == (1, 1, 1, 1)
     assert (ends.failed, ends.stopped, ends.state) == ({bad.trial.name: "file.py:3: ValueError: x"}, True, "failed")
     assert console.file.getvalue().splitlines() == [
@@ -62,8 +62,8 @@ def test_diverged_trials_are_said(tmp_path, console):
     with View(jobs, console) as view:
         simulate(now.trial, folder=now.folder.path)
         view.end({now.trial.name: Outcome("diverged")})
-        assert "2 diverged" in view._description()
-    ends = Ends(jobs, {now.trial.name: Outcome("diverged")})
+        assert "2 diverged" in view._counts()
+    ends = Sweep(jobs, {now.trial.name: Outcome("diverged")})
     assert (ends.finished, ends.failed, ends.stopped) == (0, {}, False)
     assert list(ends.diverged) == [before.trial.name, now.trial.name]
     assert console.file.getvalue() == f"   2/2  {now.trial.name}  {ends.diverged[now.trial.name]}\n"

@@ -20,8 +20,8 @@ from rollcall import Trial, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import ray_start
 from rollcall.benchmark.sweep.jobs import Job, Outcome, run_inline
-from rollcall.benchmark.sweep.pool import RayOptions
-from rollcall.benchmark.sweep.ray_executor import checked_storage, run_ray
+from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
+from rollcall.benchmark.sweep.run import Execution
 
 # isort: split
 import ray  # Ray reads the settings of `ray_start` when it is imported
@@ -77,6 +77,12 @@ def trials(folder: Path, **settings) -> list[Trial]:
     return [Trial.read(common | settings | {"seed": seed}) for seed in (0, 1)]
 
 
+def run(jobs, say, **how):
+    execution = Execution(store=jobs[0].store, **how)
+    execution.say = say
+    return run_plan(Plan(jobs), jobs[0].folder.path.parent, execution)[0]
+
+
 def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     cluster, second, disks = nodes
     gate, log = tmp_path / "open", tmp_path / "rounds"
@@ -107,14 +113,13 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     killer = Thread(target=kill)
     killer.start()
     every = timedelta(seconds=0.1)
-    storage = checked_storage(str(tmp_path / "storage"))
-    outcomes = run_ray(jobs, RayOptions(checkpoint_every=every, storage=storage, address=cluster.address), say)
+    how = {"checkpoint_every": every, "storage": str(tmp_path / "storage"), "address": cluster.address}
+    outcomes = run(jobs, say, **how)
     ray_start.end()
     killer.join()
 
     assert seen == [1, 1]  # each node had a run folder on its own disk
     assert settings == [True, True]  # for MLflow, which reads the home folders meanwhile
-    assert not list((tmp_path / "storage").iterdir())  # everything has come home
     assert len(lines) == 1
     assert "resumes from its checkpoint" in lines[0]
     assert set(outcomes.values()) == {Outcome("finished")}
@@ -163,7 +168,7 @@ def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
     lines = []
     killer = Thread(target=kill)
     killer.start()
-    outcomes = run_ray(jobs, RayOptions(), lines.append)
+    outcomes = run(jobs, lines.append)
     killer.join()
     died = "Ray died on this machine; memory may have run out. "
     assert lines == [f"{died}It starts again; trials resume (retry 1 of 1)", f"{died}Rerun the command to resume"]
@@ -181,7 +186,7 @@ def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
 
 
 def test_tune_gives_workers_no_environment_of_their_own():
-    """With one, trials could not run in the workers that have started already. See docs/design/decisions.md."""
+    """With one, trials could not run in the workers that have started already: see `ray_start.ready`."""
     from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
 
     assert set(DEFAULT_ENV_VARS) <= {"PL_DISABLE_FORK"}

@@ -30,6 +30,9 @@ class Ray:
     def shutdown(self):
         self.calls.append("shutdown")
 
+    def is_initialized(self):
+        return False
+
 
 @pytest.fixture
 def ray(monkeypatch):

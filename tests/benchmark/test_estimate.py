@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from rollcall import Trial
+from rollcall.benchmark import estimate
 from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.estimate import Probe, estimates, missing, wall, work
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.sweep import estimate
-from rollcall.benchmark.sweep.estimate import Probe, estimates, missing, wall, work
 from rollcall.participation import Population
 from rollcall.tasks import Batches
 

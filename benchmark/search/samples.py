@@ -1,0 +1,140 @@
+"""The samples of a search as trials of Tune: one sample with all its seeds is one trial."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from statistics import fmean
+from typing import Any
+
+from rollcall.benchmark.sweep.ray_executor import Config, Plan, Work, run_plan
+
+# isort: split
+from ray.tune.schedulers import ASHAScheduler, HyperBandScheduler, MedianStoppingRule, PopulationBasedTraining
+
+from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import put_all
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.search import Search
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.search.cells import Cell
+from rollcall.benchmark.search.tune import PARTS, score_of
+from rollcall.benchmark.sweep.jobs import Job
+from rollcall.benchmark.sweep.run import Execution, mirrored
+
+WORST = 1e9
+"""The score of a sample that failed, at the worse end. Tune's objects take no infinite numbers."""
+
+Points = dict[str, list[dict[str, Any]]]
+"""The settings of the samples of each cell."""
+
+
+class Samples(Plan):
+    """The samples of cells. The configuration of a trial is its cell, its number in it, and its settings.
+
+    Without drawn samples, the settings are those that a searcher proposes.
+    """
+
+    evaluations = False
+
+    def __init__(self, cells: Sequence[Cell], metric: Metric, drawn: Points) -> None:
+        self.cells = {cell.name: cell for cell in cells}
+        self.metric = metric
+        self.drawn = drawn
+        trials = {cell.name: [Trial.read(spec) for spec in cell.specs] for cell in cells}
+        self.plain = {name: [trial.portable for trial in own] for name, own in trials.items()}
+        self.sources = {source.file: source.text for own in trials.values() for one in own for source in one.sources}
+        paths = dict.fromkeys(path for cell in cells for path in cell.space)
+        self.points = [
+            {"cell": cell.name, "sample": number}
+            | {path: one if isinstance(one := point.get(path), int | float | None) else str(one) for path in paths}
+            for cell in cells
+            for number, point in enumerate(drawn[cell.name])
+        ]
+
+    def settings(self, config: Config) -> dict[str, Any]:
+        """The settings of a sample."""
+        cell = self.cells[config["cell"]]
+        if "sample" in config:
+            return self.drawn[cell.name][config["sample"]]
+        return {path: domain.read(config[path]) for path, domain in cell.space.items()}
+
+    def work(self, config: Config) -> Work:
+        cell, settings = self.cells[config["cell"]], self.settings(config)
+        folders = [trial.name for trial in cell.trials(settings)]
+        specs = [put_all(spec, settings) for spec in self.plain[cell.name]]
+        return Work(f"{cell.name} {config.get('sample', settings)}", folders, specs, cell.milestones)
+
+    def score(self, config: Config, folders: Sequence[RunFolder], rounds: int) -> Mapping[str, Any]:
+        score = -WORST if self.metric.direction == "max" else WORST
+        if folders and all(folder.finished >= rounds for folder in folders):
+            cell = self.cells[config["cell"]]
+            score = fmean(score_of(cell, self.metric, folder.history(), rounds) for folder in folders)
+        return {"round": rounds, self.metric.name: score}
+
+
+def search_with_ray(
+    cells: Sequence[Cell],
+    drawn: Points,
+    metric: Metric,
+    block: Search,
+    scheduler: Any,
+    searcher: Any,
+    jobs: Sequence[Job],
+    execution: Execution,
+) -> tuple[Points, list[str], tuple[Any, ...]]:
+    """Run the samples of all cells. Returns them, the states that their trials ended in, and Tune's results.
+
+    Drawn samples that no scheduler stops run in one experiment of Tune. Otherwise each cell has one, after the other.
+    """
+    if isinstance(scheduler, PopulationBasedTraining):
+        raise SettingError(
+            f"scheduler: {type(scheduler).__name__} is not allowed; it changes settings within a run, and a run folder "
+            "has one digest. Must be a scheduler that stops samples"
+        )
+    states: list[str] = []
+    grids: list[Any] = []
+    shared = len({job.trial.digest for job in jobs}) < len(
+        jobs
+    )  # runs of two cells, which two trials cannot run at once
+    together = not searcher and scheduler == "none" and not shared
+    for group in [cells] if together else [[cell] for cell in cells]:
+        plan, cell = Samples(group, metric, drawn), group[0]
+        space, tuning = None, {"metric": metric.name, "mode": metric.direction}
+        if not together:
+            tuning["scheduler"] = _scheduler(scheduler, cell.milestones[-1])
+        if searcher:
+            space = {"cell": cell.name} | {path: domain.tune() for path, domain in cell.space.items()}
+            tuning |= {"search_alg": _searcher(searcher, block.seeds[0]), "num_samples": block.samples}
+        with mirrored(jobs, execution):
+            outcomes, grid = run_plan(plan, jobs[0].folder.path.parent, execution, space, **tuning)
+        states += [outcome.state for outcome in outcomes.values()] + ["interrupted"] * (grid is None)
+        if {"interrupted", "waiting"} & set(states):
+            break
+        grids.append(grid)
+        if searcher:
+            proposed = [plan.settings(result.config) for result in grid]
+            drawn = drawn | {cell.name: list({str(point): point for point in proposed}.values())}
+    return drawn, states, tuple(grids)
+
+
+def _scheduler(scheduler: Any, rounds: int) -> Any:
+    """A scheduler of Tune for samples of so many rounds; a copy of one that the user made."""
+    if scheduler == "asha":
+        first = max(1, rounds // PARTS)
+        return ASHAScheduler(time_attr="round", max_t=rounds, grace_period=first, reduction_factor=3)
+    if scheduler == "median":
+        return MedianStoppingRule(time_attr="round", grace_period=max(1, rounds // PARTS))
+    if scheduler == "hyperband":
+        return HyperBandScheduler(time_attr="round", max_t=rounds)
+    return None if scheduler == "none" else deepcopy(scheduler)
+
+
+def _searcher(searcher: Any, seed: int) -> Any:
+    """A searcher of Tune; a copy of one that the user made."""
+    if searcher != "optuna":
+        return deepcopy(searcher)
+    import optuna
+    from ray.tune.search.optuna import OptunaSearch
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return OptunaSearch(seed=seed)

@@ -1,0 +1,139 @@
+"""Rollcall for who knows Ray Tune: its objects, its results, GPUs, and a Tuner of the user's own. One Ray for all."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import TINY
+
+import rollcall
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.sweep import ray_start  # noqa: F401  before Ray is imported: it sets what Ray reads then
+from rollcall.ray import trainable
+
+ray = pytest.importorskip("ray")
+tune = pytest.importorskip("ray.tune")
+
+pytestmark = pytest.mark.full
+
+# Writes down the GPUs that its process sees, and waits until all five trials have.
+SEEING = """
+import os, time
+from pathlib import Path
+from rollcall.algorithms.fedavg import FedAvg
+
+
+class Seeing(FedAvg):
+    def round(self, state, x, call, work):
+        Path("FOLDER", f"{call.seed}").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+        until = time.monotonic() + 120
+        while len(list(Path("FOLDER").iterdir())) < 5 and time.monotonic() < until:
+            time.sleep(0.05)
+        return super().round(state, x, call, work)
+"""
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory):
+    """Ray of the user, with two GPUs that this machine need not have."""
+    ray.init(address="local", num_cpus=5, num_gpus=2, include_dashboard=False, log_to_driver=False)
+    yield
+    assert ray.is_initialized()  # Rollcall leaves the user's Ray alone
+    ray.shutdown()
+
+
+def tiny(**changes) -> Experiment:
+    return Experiment.model_validate({"name": "tiny"} | TINY | changes)
+
+
+class Seen(tune.Callback):
+    def __init__(self):
+        self.rounds = []
+
+    def on_trial_result(self, iteration, trials, trial, result, **info):
+        self.rounds.append((trial.config["algorithm"], trial.config["seed"], result["round"]))
+
+
+def test_a_run_is_an_experiment_of_tune(declared, tmp_path):
+    seen, how = Seen(), {"settings": {"evaluation.every": [5]}, "mlflow": False}
+    inline = rollcall.run(tiny(), store=tmp_path / "inline", executor="inline", **how)
+    result = rollcall.run(tiny(), store=tmp_path / "ray", callbacks=[seen], **how)
+    assert set(result.frame["state"]) == {"finished"}
+    assert set(zip(result.frame["algorithm"], result.frame["seed"], strict=True)) == {
+        (name, seed) for name in ("fedavg", "fedpbc") for seed in (0, 1)
+    }
+    for one, other in zip(result.jobs, inline.jobs, strict=True):
+        for name in ("metrics.jsonl", "model.npz"):
+            assert (one.folder.path / name).read_bytes() == (other.folder.path / name).read_bytes()
+    for name in ("fedavg", "fedpbc"):  # every evaluation is reported; the last one with the end of the run
+        rounds = [t for algorithm, seed, t in seen.rounds if (algorithm, seed) == (name, 0)]
+        assert [t for i, t in enumerate(rounds) if t not in rounds[:i]] == [0, 5, 10, 15, 20]
+    best = result.grid.get_best_result("train/distance", "min")
+    assert best.metrics["train/distance"] == result.frame["train/distance"].min()
+    assert set(best.config) == {"panel", "algorithm", "evaluation.every", "seed"}
+    again = rollcall.run(tiny(), store=tmp_path / "ray", **how)
+    assert (again.grid, again.finished, again.frame.equals(result.frame)) == (None, 0, True)
+
+
+def test_a_stopper_ends_runs_that_a_second_call_resumes(declared, tmp_path):
+    only, how = {"algorithm": ["fedavg"]}, {"settings": {"evaluation.every": [1], "rounds": [300]}, "mlflow": False}
+    stopped = rollcall.run(tiny(), only=only, store=tmp_path / "ray", stop=lambda _, row: row["round"] >= 7, **how)
+    assert set(stopped.frame["state"]) == {"interrupted"}
+    whole = rollcall.run(tiny(), only=only, store=tmp_path / "ray", executor="inline", **how)
+    alone = rollcall.run(tiny(), only=only, store=tmp_path / "alone", executor="inline", **how)
+    assert set(whole.frame["state"]) == {"finished"}
+    for one, other in zip(whole.jobs, alone.jobs, strict=True):
+        assert (one.folder.path / "model.npz").read_bytes() == (other.folder.path / "model.npz").read_bytes()
+
+
+def test_four_trials_share_a_gpu_and_two_gpus_are_used(declared, tmp_path):
+    (tmp_path / "seen").mkdir()
+    (tmp_path / "mine.py").write_text(SEEING.replace("FOLDER", str(tmp_path / "seen")))
+    experiment = tiny(grid={"algorithm": [f"{tmp_path / 'mine.py'}:Seeing"], "seed": list(range(5))})
+    result = rollcall.run(experiment, store=tmp_path / "runs", gpus_per_trial=0.25, mlflow=False)
+    assert set(result.frame["state"]) == {"finished"}
+    assert sorted(file.read_text() for file in (tmp_path / "seen").iterdir()) == ["0"] * 4 + ["1"]
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "median"])
+def test_schedulers_of_tune_stop_samples(scheduler, declared, tmp_path):
+    space = {"local.lr": tune.choice([0.001, 0.002, 0.1, 0.2])}
+    options = {"metric": "train/distance", "samples": 4, "scheduler": scheduler, "rounds": 27, "mlflow": False}
+    tuning = rollcall.tune(tiny(grid={"algorithm": ["fedavg"]}), space, store=tmp_path, seeds=(5, 6), **options)
+    assert tuning.best["fedavg"]["settings"]["local.lr"] in (0.1, 0.2)
+    assert tuning.best["fedavg"]["rounds"] == 27
+    assert len(tuning.grids) == 1
+    alone = rollcall.simulate(next(tmp_path.rglob("trial.yaml"))).history  # segments change nothing
+    folder = RunFolder(next(tmp_path.rglob("trial.yaml")).parent)
+    assert folder.history()["train/distance"].tolist() == alone["train/distance"].tolist()[: len(folder.history())]
+
+
+def test_a_searcher_of_tune_and_a_scheduler_that_changes_settings(declared, tmp_path):
+    pytest.importorskip("optuna")
+    from ray.tune.schedulers import PopulationBasedTraining
+    from ray.tune.search.optuna import OptunaSearch
+
+    options = {"metric": "train/distance", "samples": 3, "rounds": 9, "store": tmp_path, "mlflow": False}
+    experiment, space = tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": tune.loguniform(1e-3, 0.3)}
+    tuning = rollcall.tune(experiment, space, search_alg=OptunaSearch(seed=1), **options)
+    assert (len(tuning.samples), tuning.best["fedavg"]["how"]["search"]) == (3, "OptunaSearch")
+    assert tuning.best["fedavg"]["score"] == tuning.samples["score"].min()
+    changing = PopulationBasedTraining(time_attr="round", hyperparam_mutations={"local.lr": [0.1, 0.2]})
+    with pytest.raises(rollcall.SettingError, match=r"^scheduler: PopulationBasedTraining is not allowed"):
+        rollcall.tune(experiment, space, scheduler=changing, **options)
+
+
+def test_a_tuner_of_the_users_own(declared, tmp_path):
+    experiment = tiny(grid={"algorithm": ["fedavg", "fedpbc"], "seed": [0]})
+    space = {"algorithm": "fedpbc", "seed": 3, "local.lr": tune.grid_search([0.05, 0.1])}
+    space |= {"evaluation.every": 5}
+    grid = tune.Tuner(trainable(experiment, store=tmp_path / "runs"), param_space=space).fit()
+    for result in grid:
+        spec = TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}}
+        alone = rollcall.simulate(spec | {"local": {"steps": 2, "lr": result.config["local.lr"]}}).history
+        assert result.metrics["train/distance"] == alone["train/distance"].iloc[-1]
+        rows = map(json.loads, Path(result.path, "result.json").read_text().splitlines())
+        assert [row["round"] for row in rows][:5] == [0, 5, 10, 15, 20]
+    (error,) = tune.Tuner(trainable(experiment, store=tmp_path / "runs"), param_space={"seed": 3}).fit().errors
+    assert "names 2 runs of tiny; must name one. Axes: algorithm" in str(error)
