@@ -132,14 +132,6 @@ def test_a_missing_data_set_is_one_line_and_exit_code_2(store, tmp_path, capsys,
     assert not store.exists()
 
 
-@pytest.mark.parametrize(("field", "named"), [("metrics", {"train/dist": "min"}), ("drawn", ["train/dist"])])
-def test_a_metric_with_a_typo_is_found_before_anything_runs(field, named, store, tmp_path, capsys):
-    file = write(tmp_path, report=TINY["report"] | {field: named})
-    error = refused(capsys, "run", file, "--executor", "inline")
-    assert f"report.{field}: 'train/dist' is not allowed; no trial records it. Recorded: train/loss" in error
-    assert not list(store.rglob("status.json"))
-
-
 @pytest.mark.parametrize(
     ("where", "claim"), [("claims: metric", {"metric": "train/dist"}), ("claims: per", {"at": 3, "per": "cost/flots"})]
 )
@@ -155,22 +147,6 @@ def test_a_claim_about_a_metric_with_a_typo_is_refused_before_anything_runs(
     error = refused(capsys, "run", file, "--executor", "inline", *chosen)
     assert f"{where}: {name!r} is not allowed; no trial records it. Recorded: train/loss" in error
     assert not list(store.rglob("status.json"))
-
-
-def test_a_table_to_an_impossible_place(store, tmp_path, capsys):
-    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
-    rollcall(capsys, "run", file, "--executor", "inline")
-    (tmp_path / "file").touch()
-    assert f"{tmp_path}/file" in refused(capsys, "leaderboard", file, "--to", str(tmp_path / "file" / "below"))
-
-
-def test_a_store_that_can_only_be_read(store, tmp_path, capsys, monkeypatch):
-    def denied(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("rollcall.cli.plan.TemporaryFile", denied)
-    err = refused(capsys, "run", write(tmp_path), "--executor", "inline")
-    assert err == f"store: {store} cannot be written (Permission denied); choose another folder with --store\n"
 
 
 def test_a_request_to_stop_ends_every_command_with_one_line(capsys, monkeypatch):

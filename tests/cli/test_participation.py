@@ -140,19 +140,6 @@ def test_models_of_an_experiment_go_by_name(tmp_path, capsys, store):
     assert isinstance(model_of(str(based)), Bernoulli)
 
 
-def test_a_wrong_model_is_refused_with_one_line(spec, capsys):
-    code, out, err = rollcall(capsys, "participation", spec(4, name="markov", probability=1.5))
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("error: participation.probability: 1.5 (client 0) is not allowed; must be in")
-
-
-def test_the_picture_is_drawn(spec, tmp_path, capsys):
-    file = spec(6, name="minimum_separation", probability={"name": "power_law"}, separation=2)
-    plot = tmp_path / "new" / "picture.png"
-    assert rollcall(capsys, "participation", file, "--rounds", "60", "--plot", str(plot))[0] == 0
-    assert plot.read_bytes()[:4] == b"\x89PNG"
-
-
 def test_a_panel_whose_data_are_not_here_is_passed_over_unless_it_is_asked_for(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
     mnist = {"name": "mnist", "clients": 3, "model": "linear"}

@@ -112,15 +112,6 @@ def test_the_released_selection_of_f3ast_computes_at_inactive_clients(capsys):
     assert "only active clients compute (unless properties.asks_all)" in failed
 
 
-@pytest.mark.parametrize(
-    ("name", "complaint"),
-    [("fedavgg", "must be one of local_sgd"), ("none.py:X", "there is no file"), ("{capacity: 2}", "name: is missing")],
-)
-def test_an_unknown_part_is_refused_with_one_line(name, complaint, capsys):
-    code, out, err = rollcall(capsys, "check", name)
-    assert (code, out, complaint in err, err.count("\n")) == (2, "", True, 1)
-
-
 def test_the_checks_own_numbers():
     """Two clients: c_1 = p_1 (1 - p_2) + p_1 p_2 / 2."""
     assert shares(P[:2]) == pytest.approx([0.15 * 0.1 + 0.15 * 0.45, 0.9 * 0.85 + 0.15 * 0.45])
