@@ -109,7 +109,7 @@ def type_in_words(annotation: Any, key: str = "") -> str:
         return PLAIN[np.ndarray]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"[{annotation.__name__}](#settings-{slug(annotation.__name__)})"
-    return PLAIN.get(annotation) or getattr(annotation, "__name__", str(annotation))
+    return str(PLAIN.get(annotation) or getattr(annotation, "__name__", annotation))
 
 
 def value_in_words(value: Any) -> str:
