@@ -79,21 +79,11 @@ def y(chart, plot=0):
     [
         ("sun/fig1", ["R"]),  # an analysis's own, over two panels
         ("fedpbc/fig4", ["class, from the heaviest", "client, from the rarest", "part of [0, 1]"]),
-        ("fedpbc/fig2", ["probability of the second client"]),
-        ("ca_fed/fig3", 2 * ["heterogeneity of the clients' data, gamma = delta"]),
-        ("sun/fig5", ["round", "round"]),
     ],
 )
 def test_subplots_say_what_they_run_over(name, words):
     paper = PaperExperiment.read(name)
     assert [subplot.x for subplot in subplots(paper, cells(paper, unarchive(paper.home)))] == words
-
-
-def test_a_label_that_names_no_method_has_its_name():
-    paper = PaperExperiment.read("ca_fed/fig3").only({"panel": ["own"]})
-    (subplot,) = subplots(paper, cells(paper, unarchive(paper.home)))
-    ours = [f"CA-Fed, kappa2={kappa2}" for kappa2 in ("0.01", "1", "10", "100")]
-    assert list(subplot.lines) == ["Unbiased", "More available", *ours]
 
 
 def described(made, ends=lambda labels, seed: 0.5):
@@ -114,11 +104,6 @@ def test_a_subplot_for_each_label_of_the_columns_or_pictures():
     assert described(experiment(report=both)) == [
         ("FedAvg", "test/accuracy", ["often", "seldom"]), ("MIFA", "test/accuracy", ["often", "seldom"]),
     ]  # fmt: skip
-
-
-def test_over_rounds_a_threshold_is_shown_by_the_curve_that_reaches_it():
-    made = experiment(report={"metrics": {"round_of:test/accuracy>=0.3": "min"}, "columns": ["participation"]})
-    assert {metric for _, metric, _ in described(made)} == {"test/accuracy"}
 
 
 def test_metrics_that_were_not_measured_are_left_out_and_none_is_an_error():
@@ -169,17 +154,6 @@ def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_
     assert y(figure)["title"] == "test accuracy %"
     assert y(figure, 1)["title"] is None
     assert y(figure)["scale"]["domain"] == y(figure, 1)["scale"]["domain"]
-
-
-def test_a_method_of_ones_own_does_not_change_the_look_of_the_others():
-    without = [own(method, 0, end=0.5) for method in ("fedavg", "mifa")]
-    figures = [
-        ranking_curves(rank(made, [Metric("test/accuracy")], last_rounds=1))
-        for made in (without, [own("a.py:AAA", 0, end=0.9), *without])
-    ]
-    for channel in ("color", "strokeDash"):
-        before, after = (looks(figure, channel) for figure in figures)
-        assert {name: after[name] for name in before} == before
 
 
 @pytest.mark.parametrize(("over", "x"), [("gradients", 50), ("seconds", 20)])
