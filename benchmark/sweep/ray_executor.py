@@ -261,7 +261,7 @@ class _Attempt(tune.Callback, tune.Stopper):
     def fit(self, space: Mapping[str, Any] | None, tuning: Mapping[str, Any]) -> tuple[str, ResultGrid | None]:
         """Run Tune until all trials have ended, a stop is requested, or Ray is lost. Returns why, if it was lost."""
         execution, home, kept = self.execution, self.home, self.execution.callbacks
-        os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = str(int(not kept))  # no files beside our run folders
+        loggers = os.environ.get("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "0")
         home.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".tune-", dir=home.parent) as folder:
             self.stop = Path(folder, "stop")
@@ -299,6 +299,7 @@ class _Attempt(tune.Callback, tune.Stopper):
                     stop=self,
                 ),
             )
+            os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = loggers if kept else "1"  # no files but run folders
             try:
                 grid = tuner.fit()
             except Exception as error:
@@ -311,6 +312,8 @@ class _Attempt(tune.Callback, tune.Stopper):
                         sleep(0.5)  # workers that are left have not ended yet
                     return OUT_OF_MEMORY, None
                 self.dead, grid = True, None
+            finally:
+                os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = loggers
             return RAY_DIED if self.dead else "", grid
 
     def _in_use(self, config: Config) -> bool:
