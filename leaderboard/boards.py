@@ -129,7 +129,9 @@ def ranking_board(
     runs = selected(runs, grid, conditions)
     notes = [_sources(runs, store)]
     complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
-    if not any(run.has(metrics[0]) for run in complete):
+    if all(run.diverged for run in runs):
+        notes.append("all runs diverged")
+    elif not any(run.has(metrics[0]) for run in complete):
         raise _not_measured([metric for metric in metrics if not any(run.has(metric) for run in runs)] or metrics, runs)
     if len(complete) < len(runs):
         notes.append(f"{counted(len(runs) - len(complete), 'run')} without these metrics left out")
@@ -212,10 +214,11 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
     runs = [run for cell in ran for run in cell.runs.values()]
     if not runs:
         raise NoRuns(experiment, store)
-    if not any(run.has(metric) for run in runs for metric in metrics):
+    all_diverged = all(run.diverged for run in runs)
+    if not all_diverged and not any(run.has(metric) for run in runs for metric in metrics):
         raise _not_measured(metrics, runs)
     table = one.table if one.ran else paper_table(experiment, ran, numbers)
-    notes = [_sources(runs, store)]
+    notes = [_sources(runs, store), *(["all runs diverged"] if all_diverged else [])]
     beside = [replace(cell, runs=cell.shorter_own_runs) for cell in one.cells if cell.shorter_own_runs]
     if beside:
         notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")

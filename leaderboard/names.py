@@ -62,11 +62,13 @@ def label_name(axis: str, label: str) -> str:
     """The display text of a label on an axis: a kind such as `participation`, or a setting such as `task.model`.
 
     The second of two equal choices, `bernoulli#2`, is `Bernoulli (2)`. A label that the suite does not know stays as it
-    is, without the path of a user's file.
+    is written, without the path of a user's file.
     """
     base, number, options = _parts(label)
     own = re.fullmatch(r".*[.]\w+:(\w+)", base)
-    words = _entry(axis, base).get("name", own[1] if own else base)
+    words = _entry(axis, base).get("name", own[1] if own else "")
+    if not words:
+        return label
     return ", ".join([f"{words} ({number})" if number else words, *options])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, is_default, is_number, places, set_by
+from rollcall.benchmark.config.experiment import Experiment, is_default, is_label, is_number, places, set_by
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric, direction_of
 from rollcall.leaderboard.cells import Cell, key_of
 from rollcall.leaderboard.runs import Run, Settings
@@ -263,7 +263,7 @@ def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tu
 def _is_among(value: Any, texts: Sequence[str]) -> bool:
     """Whether a value is one of these texts; a class of a user's file may be named without its file."""
     wanted = value if isinstance(value, str) else flatten({"": value})[""]
-    return any(wanted in (text, text.rpartition("#")[0], text.rpartition(":")[2]) for text in texts)
+    return any(is_label(text, value) or wanted in (text, text.rpartition(":")[2]) for text in texts)
 
 
 def _conditions(cell: Settings) -> Settings:

@@ -29,11 +29,12 @@ def labelled(values: Any) -> Any:
     """An axis as a mapping of labels to values.
 
     In a list, the label of a choice is its name and the label of a number is the number; the second `bernoulli` of a
-    list is called `bernoulli#2`. A single value is a list of one; null is left for pydantic to refuse.
+    list is called `bernoulli#2`. A single value is a list of one. None is returned as it is, for pydantic to refuse.
     """
     if values is None:
-        return None
-    if not isinstance(values, Iterable) or isinstance(values, str):
+        return values
+    is_choice = isinstance(values, Mapping) and isinstance(values.get("name"), str)
+    if is_choice or not isinstance(values, Iterable) or isinstance(values, str):
         values = [values]
     if isinstance(values, Mapping):
         return {str(label): value for label, value in values.items()}
@@ -70,6 +71,14 @@ def label_of(value: Any) -> str:
     return name.rpartition(":")[2] if isinstance(name, str) else getattr(name, "__name__", str(name))
 
 
+def is_label(label: str, value: Any) -> bool:
+    """Whether a value of a command line means a label; `bernoulli` also means `bernoulli#2`, and 1e3 1000."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and is_number(label):
+        return float(label) == value
+    text = {None: "null", True: "true", False: "false"}.get(value) if value is None or isinstance(value, bool) else None
+    return text == label or label_of(value) in (label, label.rpartition("#")[0])
+
+
 def is_default(label: str, value: Any) -> bool:
     """Whether a label is the one that `labelled` gives to this value in a list."""
     return label.partition("#")[0] == label_of(value)
@@ -83,7 +92,7 @@ def selected(field: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> di
     """
     labels: set[str] = set()
     for value in wanted:
-        matching = {label for label in values if label_of(value) in (label, label.rpartition("#")[0])}
+        matching = {label for label in values if is_label(label, value)}
         if not matching:
             raise SettingError(f"{field}: {value!r} is not allowed; must be one of {listed(values, value)}")
         labels |= matching

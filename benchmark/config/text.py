@@ -1,7 +1,8 @@
 """Settings as text: YAML files, values on the command line, and commands, numbers and times in messages.
 
-In YAML as Rollcall reads and writes it, `1e-2` is a number and a mapping has no key twice. PyYAML follows YAML 1.1, in
-which a number with an exponent needs a point and a sign: `1.0e-2`.
+In YAML as Rollcall reads and writes it, `1e-2` is a number, `on` and `no` are text, a key such as `1e3` or `null` is
+the text that is written, and a mapping has no key twice. PyYAML follows YAML 1.1, in which a number with an exponent
+needs a point and a sign, `1.0e-2`, and `on` is true.
 """
 
 import json
@@ -48,6 +49,8 @@ class _Loader(FastLoader):
             if key in lines:
                 raise SettingError(f"line {line}: {key!r} is already set in line {lines[key]}; remove one of the two")
             lines[key] = line
+            if key is None or isinstance(key, bool | float):
+                self.constructed_objects[key_node] = key_node.value  # as it is written
         return super().construct_mapping(node, deep)
 
 
@@ -55,7 +58,13 @@ class _Dumper(yaml.SafeDumper):
     """Quotes a text that would be read as a number."""
 
 
+BOOL = "tag:yaml.org,2002:bool"
+
 for _kind in (_Loader, _Dumper):
+    _kind.yaml_implicit_resolvers = {
+        first: [pair for pair in pairs if pair[0] != BOOL] for first, pairs in _kind.yaml_implicit_resolvers.items()
+    }
+    _kind.add_implicit_resolver(BOOL, re.compile("(?i:true|false)$"), list("tTfF"))
     _kind.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT, list("+-.0123456789"))
 
 

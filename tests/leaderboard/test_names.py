@@ -80,6 +80,8 @@ def test_labels_of_other_axes() -> None:
     assert model_name("markov_pi_lambda") == "Markov (pi, lambda)"
     assert model_name("bernoulli#2") == "Bernoulli (2)"
     assert label_name("task.model", "mlp") == "Fully connected network"
+    for label in ("site #1, nights", "site#1", "north k=3", "on", "1e3"):  # the user's own words
+        assert label_name("participation", label) == label
     assert label_name("clients", "lambda = 0.9, 0, 0") == "lambda = 0.9, 0, 0"
     assert label_name("task.partition.alpha", "0.1") == "0.1"
 

@@ -250,6 +250,20 @@ def test_values_of_a_list_are_labelled_in_order():
     assert list(axis) == ["bernoulli", "full", "bernoulli#2", "0.1", "Mine"]
     assert list(axis.values()) == values
     assert labelled({1: "a", "b": 2}) == {"1": "a", "b": 2}
+    assert [labelled(one) for one in (0, "fedavg", None)] == [{"0": 0}, {"fedavg": "fedavg"}, None]
+    choice = {"name": "bernoulli", "probability": 0.5}
+    assert labelled(choice) == {"bernoulli": choice}
+
+
+def test_labels_are_as_written(tmp_path):
+    file = tmp_path / "odd.yaml"
+    labels = ["on", "no", "null", "1e3", "0.50", "site, nights", "a@b", "north k=3"]
+    models = "".join(f"    {label}: {{name: bernoulli, probability: 0.{n + 1}}}\n" for n, label in enumerate(labels))
+    file.write_text(f"title: x\ntrial: {{task: digits}}\ngrid:\n  seed: 0\n  participation:\n{models}")
+    one = Experiment.read(str(file))
+    assert list(one.axes["participation"]) == labels
+    for value in ("on", None, 1000, 1000.0, 0.5, "site, nights"):
+        assert len(one.only({"participation": [value]}).axes["participation"]) == 1
     assert [label_of(value) for value in (None, True, 3)] == ["None", "True", "3"]
     assert [labelled(value) for value in ("fedavg", 0, None)] == [{"fedavg": "fedavg"}, {"0": 0}, None]
 
