@@ -204,8 +204,8 @@ def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
         return
     text = svg = vl_convert.vegalite_to_svg(spec)
     # The clipping paths of all drawings of a process are numbered on; ours have the same names in every run.
-    paths: dict[str, str] = {}
-    svg = re.sub(r"\bclip\d+", lambda found: paths.setdefault(found[0], f"clip-{key[5:11]}-{len(paths)}"), svg)
+    clips: dict[str, str] = {}
+    svg = re.sub(r"\bclip\d+", lambda found: clips.setdefault(found[0], f"clip-{key[5:11]}-{len(clips)}"), svg)
     title, *rest = re.split(r"(?<!Fig)\. ", str(chart.description), maxsplit=1)
     about = f"{key}<title>{escape(title)}</title><desc>{escape(rest[0] if rest else title)}</desc>{DARK}"
     svg = svg.replace(">", f">{about}", 1).replace("<svg ", '<svg role="img" ', 1)
