@@ -36,7 +36,7 @@ def enter(
     gpus: opt.Gpus = "0",
     store: opt.Store = STORE,
 ) -> None:
-    """Tune and run a method like all others of a board, and print its row; rerun to resume.
+    """Tune and run a method like all others of a board; rerun to resume.
 
     It runs the conformance checks, estimates the time, makes the searches and the final runs, and writes one file for a
     pull request. `rollcall check FILE.entry` verifies it.
