@@ -36,7 +36,7 @@ def enter(
     gpus: opt.Gpus = "0",
     store: opt.Store = STORE,
 ) -> None:
-    """Tune and run a method like all others of a board; rerun to resume.
+    """Tune and run a method on a board; rerun to resume.
 
     It runs the conformance checks, estimates the time, makes the searches and the final runs, and writes one file for a
     pull request. `rollcall check FILE.entry` verifies it.
@@ -136,7 +136,7 @@ def verify(
     seeds: opt.Seeds = "",
     as_json: opt.Json = False,
 ) -> None:
-    """Run kept runs again, and compare all their numbers with the kept ones."""
+    """Run kept runs again, and compare their numbers with the kept."""
     from rollcall.leaderboard.runs import unarchive
     from rollcall.leaderboard.standing import verdict_on
 
