@@ -287,7 +287,7 @@ def at_edges(standing: Standing) -> str:
             if one.best is not None
         ]
         edge = sum(
-            any(domain(path, space[path]).beyond(value) for path, value in settings.items())
+            any(domain(path, space[path]).at_edge(value) for path, value in settings.items())
             for settings, space in found
         )
         texts += [f"{name} {edge} of {len(found)}"] if edge else []

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.search.board import Board, best, boards
 from rollcall.benchmark.search.entry import Entry, Method, enter, problems, rerun
 from rollcall.benchmark.sweep.run import Execution
-from rollcall.leaderboard.standing import interval, standing
+from rollcall.leaderboard.standing import all_tables, interval, standing
 
 FILE = {
     "name": "small",
@@ -153,6 +154,29 @@ def edited(entry, change):
 
 def _first(data):
     return data["cells"]["equal"][0]
+
+
+def test_best_rates_at_an_edge_are_said(entered):
+    board, folder, entries = entered
+
+    def at_the_end(data):
+        for one in data["cells"]["equal"]:
+            one["samples"][one["best"]]["settings"]["local.lr"] = 3.0
+
+    shown = standing(board, folder / "runs", [edited(entries["fedau"], at_the_end)])
+    told = all_tables(shown, "fedavg")["test accuracy"].caption
+    ends = {"local.lr": (0.01, 3), "server.lr": (0.3, 3), "algorithm.cutoff": (10, 200)}
+
+    def outermost(path, value):
+        low, high = ends[path]
+        if path == "algorithm.cutoff":
+            return value in ends[path]  # of a list of integers the first and the last
+        return not 0.05 < math.log(value / low) / math.log(high / low) < 0.95
+
+    cells = [one for cells in shown.entries["fedau"].cells.values() for one in cells]
+    count = sum(any(outermost(*item) for item in one.samples[one.best].settings.items()) for one in cells)
+    assert count >= 2
+    assert f"fedau {count} of 4" in told.partition("best rates at an edge of the space: ")[2]
 
 
 TAMPERED = {
