@@ -140,6 +140,8 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
     keep_freed_memory()
     collect_garbage_seldom()
     torch.set_num_threads(1)
+    # After two seconds, Tune would fail the next trial of this process if this one still saves its checkpoint.
+    os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] = "600"
     if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
         os.environ["ROLLCALL_DATA"] = shared["data"]
     stop = Path(shared["stop"])

@@ -37,7 +37,9 @@ class Seeing(FedAvg):
 @pytest.fixture(scope="module")
 def declared(tmp_path_factory):
     """Ray of the user, with two GPUs that this machine need not have."""
-    ray.init(address="local", num_cpus=5, num_gpus=2, include_dashboard=False, log_to_driver=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")  # as in `one_ray`
+        ray.init(address="local", num_cpus=5, num_gpus=2, include_dashboard=False, log_to_driver=False)
     yield
     assert ray.is_initialized()  # Rollcall leaves the user's Ray alone
     ray.shutdown()
