@@ -37,7 +37,10 @@ READERS: dict[str, Callable[..., pd.DataFrame]] = {
     ".feather": pd.read_feather,
     ".xlsx": pd.read_excel,
     ".json": pd.read_json,
-} | dict.fromkeys((".csv", ".tsv", ".txt"), pd.read_csv)
+    ".csv": pd.read_csv,
+    ".tsv": pd.read_csv,
+    ".txt": pd.read_csv,
+}
 """Readers of tables by ending. A table of text may be compressed: `.csv.gz`, also bz2, xz, zst and zip."""
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 ZONED = re.compile(r":\d\d.*(?:Z|[+-]\d\d(?::?\d\d)?)$", re.IGNORECASE)

@@ -181,7 +181,7 @@ class Holdings(Sequence[Int[np.ndarray, "_"]]):
         taken = np.bincount(rows, minlength=1)
         if taken.max() > 1:
             sample = int(taken.argmax())
-            clients = ", ".join(str(self._holder(row)) for row in np.flatnonzero(rows == sample))
+            clients = ", ".join(str(self._holder(int(row))) for row in np.flatnonzero(rows == sample))
             return f"sample {sample} of clients {clients} is not allowed; must belong to one at most"
         return ""
 

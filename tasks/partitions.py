@@ -296,7 +296,7 @@ def realised(labels: Num[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> 
     return np.stack([np.bincount(labels[mine], minlength=labels.max() + 1) / max(len(mine), 1) for mine in rows])
 
 
-def parts_of(rows: Sequence[Any], labels: Num[np.ndarray, "n"]) -> Parts:
+def parts_of(rows: Sequence[Any] | np.ndarray, labels: Num[np.ndarray, "n"]) -> Parts:
     """Parts from a list of the samples of each client, with the actual class distributions if the samples are valid."""
     arrays = [np.asarray(mine) if len(mine) else np.empty(0, np.int64) for mine in rows]
     parts = Parts(arrays, np.ones((len(arrays), 1)))

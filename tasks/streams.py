@@ -56,15 +56,17 @@ def streams(seed: int, purpose: str, keys: Int[np.ndarray, "n 2"]) -> list[np.ra
 
     words = np.broadcast_to(np.array([seed, crc32(purpose.encode()), 0, 0], dtype=np.uint32), (len(keys), 4)).copy()
     words[:, 2:] = keys
-    pool = [hashed(word, 0x931E8875) for word in words.T]
+    pool: list[np.ndarray] = [hashed(word, 0x931E8875) for word in words.T]
     for source in range(4):
         for target in range(4):
             if source != target:
-                mixed = np.uint32(0xCA01F9DD) * pool[target] - np.uint32(0x4973F715) * hashed(pool[source], 0x931E8875)
+                mixed: np.ndarray = np.uint32(0xCA01F9DD) * pool[target] - np.uint32(0x4973F715) * hashed(
+                    pool[source], 0x931E8875
+                )
                 pool[target] = mixed ^ (mixed >> np.uint32(16))
     constant = 0x8B51F9DD
     states = np.stack([hashed(pool[word % 4], 0x58F38DED) for word in range(8)], axis=1).astype("<u4").view("<u8")
-    return [np.random.Generator(np.random.PCG64(Words(state))) for state in states]
+    return [np.random.Generator(np.random.PCG64(Words(state))) for state in states]  # type: ignore[arg-type]  # an ISeedSequence
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, TensorDataset, default_collate
 
 from rollcall.tasks.base import ClientData, EmptyClients, Samples, Task, need_least, need_shares, one_line
 from rollcall.tasks.metrics import METRICS, Accumulated
-from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, checked_parts, iid, made_by, place
+from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, checked_parts, iid, made_by, parts_of, place
 from rollcall.tasks.streams import stream, torch_stream
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -263,7 +263,8 @@ def supervised(
     names, owner = _owners(owners or {}, splits)
     by_owner = owner.get("train")
     if by_owner is not None:
-        clients, partition = len(names or ()), lambda labels, m, seed: [np.flatnonzero(by_owner == i) for i in range(m)]
+        owned = [np.flatnonzero(by_owner == i) for i in range(len(names or ()))]
+        clients, partition = len(owned), lambda labels, m, seed: parts_of(owned, labels)
     return Supervised(
         train=splits["train"],
         test=splits.get("test"),

@@ -100,7 +100,7 @@ class Tuned(Settings):
             when = {axis: label for axis, label in one.when.items() if axis in axes}
             if tuple(when.items()) in result:
                 raise SettingError(f"tuned: {name} cannot be told from another cell by an axis of {experiment.name}")
-            labels = {axis: (label,) for axis, label in when.items()}
+            labels: dict[str, tuple[str, ...]] = {axis: (label,) for axis, label in when.items()}
             result[tuple(when.items())] = Override(
                 when=labels, set=one.settings, searched=self.experiment, found=found([one])
             )

@@ -172,7 +172,11 @@ class Mirror:
         tags |= {RENAMED: json.dumps(renamed), CLIENTS: str(len(of_clients))}
         end = int(status["updated"] * 1000)  # in milliseconds, as MLflow wants it
         params = [Param(names[key], text) for key, text in settings.items()]
-        points = [Metric(names[name], value, end, int(t)) for (t, name), value in curves.stack().items()]
+        points = [
+            Metric(names[str(name)], value, end, int(t))
+            for name, curve in curves.items()
+            for t, value in curve.dropna().items()
+        ]
         with self.lock:
             for old in runs_of(client, self.id, f"tags.`rollcall.trial` = '{trial}'"):
                 client.delete_run(old.info.run_id)
@@ -186,7 +190,8 @@ class Mirror:
                 if (folder.path / file).exists():
                     client.log_artifact(run, str(folder.path / file))
             if of_clients:
-                client.log_dict(run, history[of_clients].reset_index().to_dict("list"), CLIENTS)
+                columns = history[of_clients].reset_index()
+                client.log_dict(run, {str(name): columns[name].tolist() for name in columns}, CLIENTS)
             # MLflow has no state for divergence; the tag `rollcall.state` says it.
             states = {"finished": "FINISHED", "interrupted": "KILLED"}
             client.set_terminated(run, states.get(folder.state_now, "FAILED"), end)
