@@ -160,11 +160,20 @@ class Federation(LightningModule):
         known = dict(self.known)
         if "probability" in self.algorithm.requires:
             known["probability"] = self._vector(self.participation.probability(t))
-        active, behind = (
-            None if ids is None else torch.from_numpy(ids[self.data.parts.sizes[ids] > 0]).to(self.device)
-            for ids in (self.participation.active(t), self.participation.late(t))
+        late = self.participation.late(t)
+        return Round(
+            t,
+            self._with_samples(self.participation.active(t)),
+            self.lr(t),
+            seed=self.seed,
+            late=None if late is None else self._with_samples(late),
+            weighted=self.weighted,
+            **known,
         )
-        return Round(t, active, self.lr(t), seed=self.seed, late=behind, weighted=self.weighted, **known)
+
+    def _with_samples(self, clients: np.ndarray) -> Tensor:
+        """Those of the clients that have training samples."""
+        return torch.from_numpy(clients[self.data.parts.sizes[clients] > 0]).to(self.device)
 
     def _vector(self, values: Any) -> Tensor:
         return torch.tensor(values, dtype=self.server.dtype, device=self.device)

@@ -104,7 +104,7 @@ class Marks(Part):
     def of(cls, method: Algorithm[Any]) -> "Marks":
         """Those of a method."""
         x = torch.ones(1)
-        call = Round(0, torch.arange(1), 1.0, x, **dict.fromkeys(KNOWLEDGE, x))
+        call = Round(0, torch.arange(1), 1.0, x, **dict[str, Any].fromkeys(KNOWLEDGE, x))
         traffic, properties = method.traffic(method.init(x, 1), call), method.properties
         return cls(
             knows=list(method.requires),
@@ -250,6 +250,7 @@ class Plan:
     def entry(self) -> Entry:
         """All of it, once it has run."""
         first = self.samples[self.keys[0]][0]
+        assert isinstance(first.trial, Trial)
         status = first.folder.status
         searches = range(len(self.draws))
         return Entry(

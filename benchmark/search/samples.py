@@ -44,7 +44,7 @@ class Samples(Plan):
         self.plain = {name: [trial.portable for trial in own] for name, own in trials.items()}
         self.sources = {source.file: source.text for own in trials.values() for one in own for source in one.sources}
         paths = dict.fromkeys(path for cell in cells for path in cell.space)
-        self.points = [
+        self.points: list[dict[str, Any]] = [
             {"cell": cell.name, "sample": number}
             | {path: one if isinstance(one := point.get(path), int | float | None) else str(one) for path in paths}
             for cell in cells
@@ -99,7 +99,8 @@ def search_with_ray(
     together = not searcher and scheduler == "none" and not shared
     for group in [cells] if together else [[cell] for cell in cells]:
         plan, cell = Samples(group, metric, drawn), group[0]
-        space, tuning = None, {"metric": metric.name, "mode": metric.direction}
+        space: dict[str, Any] | None = None
+        tuning: dict[str, Any] = {"metric": metric.name, "mode": metric.direction}
         if not together:
             tuning["scheduler"] = _scheduler(scheduler, cell.milestones[-1])
         if searcher:
@@ -108,7 +109,7 @@ def search_with_ray(
         with mirrored(jobs, execution):
             outcomes, grid = run_plan(plan, jobs[0].folder.path.parent, execution, space, **tuning)
         states += [outcome.state for outcome in outcomes.values()] + ["interrupted"] * (grid is None)
-        if {"interrupted", "waiting"} & set(states):
+        if grid is None or {"interrupted", "waiting"} & set(states):
             break
         grids.append(grid)
         if searcher:

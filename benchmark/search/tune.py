@@ -21,6 +21,7 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Direction, Metric, direction_of
 from rollcall.benchmark.config.search import Scheduler, Search
 from rollcall.benchmark.config.text import counted
+from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.search.answer import Best, How, Tuned, seeds_of
 from rollcall.benchmark.search.cells import VALIDATION, Cell, cells_of
@@ -115,8 +116,14 @@ def tune(
     """
     if not isinstance(experiment, Experiment):
         experiment = Experiment.read(str(experiment))
-    stops = None if scheduler is None or isinstance(scheduler, str) else scheduler
-    given = {"space": space and read_space(space), "samples": samples, "rounds": rounds, "seeds": seeds, "per": per}
+    stops: Any = None if scheduler is None or isinstance(scheduler, str) else scheduler
+    given: dict[str, Any] = {
+        "space": space and read_space(space),
+        "samples": samples,
+        "rounds": rounds,
+        "seeds": seeds,
+        "per": per,
+    }
     given |= {"metric": metric, "scheduler": None if stops else scheduler}
     written = experiment.search.model_dump() if experiment.search else {}
     written |= {key: value for key, value in given.items() if value is not None}
@@ -145,7 +152,8 @@ def tune(
     jobs = [job for cell in cells for point in drawn[cell.name] for job in jobs_of(cell, point)]
     examples = [job for cell in cells for job in jobs_of(cell, {key: d.examples[0] for key, d in cell.space.items()})]
     check(jobs or examples)
-    check_metrics({"metric": [judged]}, list({job.trial.task.label: job.trial for job in examples}.values()))
+    by_task = {job.trial.task.label: job.trial for job in examples if isinstance(job.trial, Trial)}
+    check_metrics({"metric": [judged]}, list(by_task.values()))
     grids: tuple[Any, ...] = ()
     if execution.executor == "inline":
         longest = {

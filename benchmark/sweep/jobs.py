@@ -98,7 +98,12 @@ class Sweep:
         rows = []
         for job in self.jobs:
             history = job.folder.history()
-            row = {**job.labels, "seed": job.trial.seed, "run": job.trial.name, "state": job.folder.state_now}
+            row: dict[Any, Any] = {
+                **job.labels,
+                "seed": job.trial.seed,
+                "run": job.trial.name,
+                "state": job.folder.state_now,
+            }
             row |= {"folder": str(job.folder.path)} | ({} if history.empty else history.iloc[-1].to_dict())
             rows.append(row)
         return pd.DataFrame(rows)

@@ -189,18 +189,18 @@ def serve(engine: Engine, requests: Iterable[Request]) -> None:
         clients, sizes = torch.cat([one.clients for one in alike]), [len(one.clients) for one in alike]
         if step is not None:
             gradients, losses = engine.differentiate(work, clients, torch.cat([one.x for one in alike]), step)
-            for one, *answer in zip(alike, gradients.split(sizes), losses.split(sizes), strict=True):
+            for one, *answer in zip(alike, torch.split(gradients, sizes), torch.split(losses, sizes), strict=True):
                 one.answer = tuple(answer)
             continue
         y = torch.cat([one.moving.y for one in alike])
-        ones = y.new_ones(len(clients)).split(sizes)
+        ones = torch.split(y.new_ones(len(clients)), sizes)
         rates = [
             one.lr * (own if one.moving.scale is None else one.moving.scale)
             for one, own in zip(alike, ones, strict=True)
         ]
         correct = [one.moving.correct for one in alike if one.moving.correct is not None]
         engine.train(work, clients, LocalState(y, torch.cat(rates), torch.cat(correct) if correct else None, None))
-        for one, own in zip(alike, y.split(sizes), strict=True):
+        for one, own in zip(alike, torch.split(y, sizes), strict=True):
             one.moving.y.copy_(own)
 
 
@@ -220,7 +220,7 @@ def train(seat: Seat, engine: Any) -> Outcome:
     trial, run, federation = seat.job.trial, seat.job.folder, seat.federation
     assert isinstance(trial, Trial)
     federation.begin(engine)
-    optimizer = federation.configure_optimizers()
+    optimizer: Any = federation.configure_optimizers()
     if trial.server.model_copy(update={"lr": 1.0}).plain:
         optimizer = Plain(federation.server, optimizer.param_groups[0]["lr"])
     federation.__dict__ |= {"optimizers": lambda: optimizer}

@@ -229,8 +229,9 @@ class Reports(Callback):
             saved = file.stat().st_mtime_ns if self.disk and file.exists() else 0
             new = self.rows[self.told :] if saved == self.saved else self.rows[self.told :] or self.rows[-1:]
             for row in new[-1:] if self.pause else new:
+                disk = self.disk if saved != self.saved else None
                 try:
-                    tune.report(row, checkpoint=Checkpoint.from_directory(self.disk) if saved != self.saved else None)
+                    tune.report(row, checkpoint=None if disk is None else Checkpoint.from_directory(disk))
                 except SystemExit:  # Tune's way to end a trial; the run saves a checkpoint first
                     self.asked = self.ended = True
                     break

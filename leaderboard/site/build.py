@@ -115,7 +115,8 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Show
         return Shown(experiment, name, ranking.cells, tables=tables, figures=figures_, rows=rows)
     one = reproduction.Judged(experiment, runs)
     ran, known = one.ran, printed(experiment)
-    tables, as_printed = [], []
+    tables: list[tuple[str, Table | None, int]] = []
+    as_printed = []
     for panel, settings in experiment.panels.items():
         of_panel = [cell for cell in one.cells if cell.labels["panel"] == panel]
         here = [cell for cell in of_panel if cell.runs]
