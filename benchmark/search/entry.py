@@ -104,7 +104,8 @@ class Marks(Part):
     def of(cls, method: Algorithm[Any]) -> "Marks":
         """Those of a method."""
         x = torch.ones(1)
-        call = Round(0, torch.arange(1), 1.0, x, **dict[str, Any].fromkeys(KNOWLEDGE, x))
+        known: dict[str, Any] = dict.fromkeys(KNOWLEDGE, x)
+        call = Round(0, torch.arange(1), 1.0, x, **known)
         traffic, properties = method.traffic(method.init(x, 1), call), method.properties
         return cls(
             knows=list(method.requires),

@@ -175,7 +175,7 @@ class Mirror:
         points = [
             Metric(names[str(name)], value, end, int(t))
             for name, curve in curves.items()
-            for t, value in curve.dropna().items()
+            for t, value in zip(curves.index[curve.notna()], curve.dropna(), strict=True)
         ]
         with self.lock:
             for old in runs_of(client, self.id, f"tags.`rollcall.trial` = '{trial}'"):

@@ -111,8 +111,8 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Show
         rows, figures_ = long_rows(ranking.cells, metrics, last_rounds), []
         with suppress(SettingError):  # nothing was measured
             figures_ = [("Curves", ranking_curves(ranking))]
-        tables = [("", ranking_table(ranking), 0)]
-        return Shown(experiment, name, ranking.cells, tables=tables, figures=figures_, rows=rows)
+        whole = [("", ranking_table(ranking), 0)]
+        return Shown(experiment, name, ranking.cells, tables=whole, figures=figures_, rows=rows)
     one = reproduction.Judged(experiment, runs)
     ran, known = one.ran, printed(experiment)
     tables: list[tuple[str, Table | None, int]] = []
