@@ -113,7 +113,7 @@ def search_with_ray(
             break
         grids.append(grid)
         if searcher:
-            proposed = [plan.settings(grid[number].config) for number in range(len(grid))]
+            proposed = [plan.settings(grid[number].config or {}) for number in range(len(grid))]
             drawn = drawn | {cell.name: list({str(point): point for point in proposed}.values())}
     return drawn, states, tuple(grids)
 
