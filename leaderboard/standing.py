@@ -200,7 +200,7 @@ def standing(board: Board, store: Path | None = None, more: Sequence[Entry] = ()
 def points(value: Interval, sign: str = "") -> str:
     """`91.2 ± 0.4`; with the sign "+", of a difference."""
     mean, half = value
-    return "" if math.isnan(mean) else f"{mean:{sign}.1f}" + ("" if math.isnan(half) else f" ± {half:.1f}")
+    return "" if math.isnan(mean) else f"{mean:{sign}z.1f}" + ("" if math.isnan(half) else f" ± {half:.1f}")
 
 
 def result_table(standing: Standing, baseline: str) -> Table:

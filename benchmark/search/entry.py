@@ -283,8 +283,10 @@ def enter(board: Board, methods: Sequence[Method], execution: Execution, tell: T
     for plan in plans:
         for name, reason in plan.impossible.items():
             tell(f"{plan.method.label} cannot have {name}: {reason}")
-    run(execution, [job for plan in plans for jobs in plan.samples.values() for job in jobs], tell)
-    run(execution, [job for plan in plans for jobs in plan.finals.values() for job in jobs], tell)
+    samples = [job for plan in plans for jobs in plan.samples.values() for job in jobs]
+    run(execution, samples, lambda line: tell(f"samples: {line}"))
+    finals = [job for plan in plans for jobs in plan.finals.values() for job in jobs]
+    run(execution, finals, lambda line: tell(f"final runs: {line}"))
     return [plan.entry for plan in plans]
 
 

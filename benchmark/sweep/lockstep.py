@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import cache
 from threading import Lock, Thread
-from time import monotonic
+from time import monotonic, process_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from rollcall.benchmark.config.digest import digest
-from rollcall.benchmark.config.text import counted
+from rollcall.benchmark.config.text import counted, duration
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import Engine, Vectorised, Work, kernels_of_one_thread
 from rollcall.benchmark.engines.base import LocalState
@@ -38,17 +38,21 @@ AT_ONCE = 96
 def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line: None) -> dict[str, Outcome]:
     """Run jobs in groups that share their data; those that cannot, one after another. Outcomes are by name.
 
-    `tell` takes a line after each group. After SIGINT or SIGTERM the running group is given up, and no other starts.
+    `tell` takes a line after each group, with the processor time that the others need at this pace. After SIGINT or
+    SIGTERM the running group is given up, and no other starts.
     """
     groups: dict[str, list[Job]] = {}
     for job in jobs:
         groups.setdefault(shared(job.trial) if isinstance(job.trial, Trial) else "", []).append(job)
     outcomes = run_inline(groups.pop("", []))
+    alone, began = len(outcomes), process_time()
     for group in groups.values():
         for first in range(0, len(group), AT_ONCE):
             with stop_requests() as requested:
                 outcomes |= run_group(group[first : first + AT_ONCE], requested)
-            tell(f"{len(outcomes)} of {counted(len(jobs), 'trial')}")
+            pace = (process_time() - began) / (len(outcomes) - alone)
+            left = f"; about {duration(pace * (len(jobs) - len(outcomes)))} of one core left"
+            tell(f"{len(outcomes)} of {counted(len(jobs), 'trial')}{left if len(outcomes) < len(jobs) else ''}")
             if any(outcome.state == "interrupted" for outcome in outcomes.values()):
                 return outcomes
     return outcomes

@@ -3,6 +3,7 @@
 `curves` draws an experiment, `save` writes a chart. Importing this package makes `rollcall` the theme of Altair.
 """
 
+from rollcall.leaderboard.figures.board import board_chart
 from rollcall.leaderboard.figures.numbers import printed_chart
 from rollcall.leaderboard.figures.overall import overall_chart
 from rollcall.leaderboard.figures.participation import autocorrelation, coupling, uplinks
@@ -14,6 +15,7 @@ __all__ = [
     "FORMATS",
     "autocorrelation",
     "best_so_far",
+    "board_chart",
     "coupling",
     "curves",
     "expected_best",

@@ -8,7 +8,7 @@ import typer
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import label_of
-from rollcall.benchmark.config.text import command, counted, duration, parse_part, strict_json
+from rollcall.benchmark.config.text import command, counted, parse_part, strict_json
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, err, out, say
 from rollcall.cli.plan import plans_of, writable
@@ -38,8 +38,8 @@ def enter(
 ) -> None:
     """Tune and run a method on a board; rerun to resume.
 
-    It runs the conformance checks, estimates the time, makes the searches and the final runs, and writes one file for a
-    pull request. `rollcall check FILE.entry` verifies it.
+    It runs the conformance checks, the searches and the final runs, and writes one file for a pull request.
+    `rollcall check FILE.entry` verifies it.
     """
     from rollcall.benchmark.search.board import Board
     from rollcall.benchmark.search.entry import Method
@@ -59,7 +59,6 @@ def enter(
     _need_data(chosen, entrants)
     writable(store)
     execution = opt.execution(store, executor, gpus, 1, "2m", "", "", mlflow=False)
-    _estimate(chosen, entrants)
     entries = run(chosen, entrants, execution, tell=lambda line: say(line, err))
     files = {entry.method: entry.write(store / chosen.name) for entry in entries}
     if seed is None:
@@ -93,27 +92,10 @@ def _need_data(board: "Board", methods: "list[Method]") -> None:
         )
 
 
-def _estimate(board: "Board", methods: "list[Method]") -> None:
-    """Print how long the runs take if each has a core of its own, at most."""
-    from rollcall.benchmark.estimate import cores, estimates
-
-    seconds = 0.0
-    for method in methods:
-        known = method.algorithm == board.methods.get(method.label)
-        conditions = board.conditions(method.label, None if known else method.algorithm)
-        spec, draw = next(iter(conditions.values())), board.draws(method.space, 0)[0]
-        runs = len(conditions) * len(board.search.seeds)
-        for trial, count in (
-            (board.sample(spec, draw, 0), len(board.draws(method.space, 0))),
-            (board.final(spec, draw, 0), len(board.finals(0))),
-        ):
-            seconds += runs * count * estimates([trial])[trial.digest]
-    say(f"At most about {duration(seconds / cores())} on {cores()} cores; trials that run together take less", err)
-
-
 def _tell(shown: "Standing", entrants: list[str], folder: Path) -> None:
     """Print the board as the entrants see it, and write the table for LaTeX and the picture."""
     from rollcall.leaderboard import render, standing
+    from rollcall.leaderboard.figures import board_chart, save
 
     table = standing.result_table(shown, entrants[0])
     out.print(render.terminal(table, shown.board.experiment.title, out.width))
@@ -127,6 +109,7 @@ def _tell(shown: "Standing", entrants: list[str], folder: Path) -> None:
             f"{method}: rank {place} of {len(shown.order)}; in the best group under {', '.join(groups) or 'no pattern'}"
         )
     (folder / "leaderboard.tex").write_text(render.latex(table), encoding="utf-8")
+    save(board_chart(shown), folder / "leaderboard.svg")
 
 
 def verify(

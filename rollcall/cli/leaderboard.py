@@ -65,6 +65,14 @@ def leaderboard(
 
     chosen = PaperExperiment.read(experiment)
     if chosen.search is not None and chosen.search.finals is not None:
+        other = {"--variant": variant, "--metric": metric, "--only": only, "--best-by": best_by, "--overall": overall}
+        other |= {"--equal": equal != "round", "--why": why, "--last-rounds": last_rounds, "--x": x, "--html": html}
+        other |= {"--mlflow": mlflow, "--format csv": form == "csv"}
+        if given := [option for option, value in other.items() if value]:
+            raise SettingError(
+                f"{given[0]} is not allowed for a board; {experiment} takes --against, --format md or latex, --to, "
+                "--mine, --store and --json"
+            )
         _board(experiment, against, form, to, store, mine, as_json)
         return
     chosen = boards.with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
@@ -120,6 +128,7 @@ def _board(name: str, against: str, form: Form | None, to: Path | None, store: P
     """Print a board, and write its tables and its picture."""
     from rollcall.benchmark.search.board import Board
     from rollcall.leaderboard import render, standing
+    from rollcall.leaderboard.figures import board_chart, save
 
     shown = standing.standing(Board.read(name), store, kept=not mine)
     if as_json:
@@ -133,9 +142,13 @@ def _board(name: str, against: str, form: Form | None, to: Path | None, store: P
     else:
         for heading, table in tables.items():
             out.print(render.terminal(table, f"{shown.board.name}: {heading}", out.width))
+        some = f"Measured with {len(shown.entries)} of {len(shown.board.methods)} methods"
         for expectation, (verdict, measured) in standing.verdicts(shown).items():
-            say(f"{verdict}: {standing.EXPECTATIONS[expectation]} Measured: {measured}.")
+            say(f"{verdict}: {standing.EXPECTATIONS[expectation]} {some}: {measured}.")
     folder = to or store / shown.board.name
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in {"leaderboard.md": markdown, "leaderboard.tex": latex}.items():
         (folder / file).write_text(text, encoding="utf-8")
+    save(board_chart(shown), folder / "leaderboard.svg")
+    if form is None or form == "terminal":
+        say(f"In {folder}: leaderboard.svg, .md and .tex")

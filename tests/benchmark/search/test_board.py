@@ -13,6 +13,7 @@ from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.search.board import Board, best, boards
 from rollcall.benchmark.search.entry import Entry, Method, enter, problems, rerun
 from rollcall.benchmark.sweep.run import Execution
+from rollcall.leaderboard.figures import board_chart
 from rollcall.leaderboard.standing import all_tables, interval, standing
 
 FILE = {
@@ -122,6 +123,8 @@ def test_the_standing_is_the_arithmetic_of_the_entries(entered):
     board, folder, entries = entered
     shown = standing(board, folder / "runs")
     assert {*shown.entries} == {*entries}
+    views = board_chart(shown).to_dict()["concat"]
+    assert [view["title"] for view in views] == board.patterns
     hand = {
         (name, pattern): [100 * (one.finals[0].value + one.finals[1].value) / 2 for one in cells]
         for name, entry in entries.items()
