@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
@@ -31,7 +30,7 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, data: Any) -> Any:
-        return for_pydantic(data, cls, "a setting") if isinstance(data, dict) else data
+        return for_pydantic(data, cls, "a setting") if isinstance(data, Mapping) else data
 
 
 S = TypeVar("S", bound=Settings)
@@ -87,7 +86,7 @@ def for_pydantic(settings: Mapping[str, Any], model: type[BaseModel], what: str)
 def _strict(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_strict, value))
-    if isinstance(value, np.generic):
+    if getattr(value, "ndim", None) == 0:  # a number of NumPy or torch
         value = value.item()
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

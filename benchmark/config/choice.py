@@ -422,7 +422,7 @@ def _in_long_form(value: Any) -> Any:
     An array [rounds, m], its name, or the path of a recording becomes the model `trace`. A function of (t, rng), or its
     name, becomes the model `function`; options that this model lacks are those of the function.
     """
-    if isinstance(value, np.ndarray | list) or (isinstance(value, str) and value.endswith(DATA_FILES)):
+    if isinstance(value, np.ndarray | list | tuple) or (isinstance(value, str) and value.endswith(DATA_FILES)):
         return {"name": "trace", "mask": value}
     settings = dict(value) if isinstance(value, Mapping) else {"name": value}
     name = thing = settings.pop("name", None)
