@@ -115,11 +115,8 @@ print(after_simulate, faults())
 """
 
 WORKER = """
-from rollcall.benchmark.sweep import ray_executor
-ray_executor._polled = lambda key: lambda: True
-ray_executor.tune.report = lambda report: None
 before = faults()
-ray_executor._trainable({"job": 0}, {"data": "data", "stop": "key"})
+import rollcall.benchmark.sweep.preload
 print(before, faults())
 """
 
