@@ -75,7 +75,7 @@ OWN_DIRECTIONS = ["fedprox", "scaffold", "scaffnew", "focus", "feddyn", "fedsgd"
         ),
         ({"steps": None}, "fedavg", "local.steps: null is not allowed without epochs"),
         ({"keep_momentum": True}, "fedavg", "local.keep_momentum: true is not allowed without momentum"),
-        ({"momentum": 1.0}, "fedavg", "local.momentum: 1.0 is not allowed; must be less than 1"),
+        ({"momentum": 1.0}, "fedavg", "local.momentum: 1 is not allowed; must be less than 1"),
         *[
             ({"momentum": 0.9}, name, f"local.momentum: 0.9 is not allowed with {name}, which changes the direction")
             for name in OWN_DIRECTIONS
