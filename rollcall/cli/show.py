@@ -17,7 +17,7 @@ from rich.text import Text
 
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import KINDS, find, installed, kind_of
-from rollcall.benchmark.config.digest import flatten
+from rollcall.benchmark.config.digest import flatten, own_code
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import file_of, is_number, names, places
 from rollcall.benchmark.config.source import definition
@@ -100,7 +100,7 @@ def show(
     from rollcall.leaderboard.cells import kept_runs
 
     for plan in plans:
-        if plan.file is not None:
+        if plan.file is not None and not own_code([point.spec for point in plan.runs]):  # reading runs no own code
             _ = plan.trials  # refuses a setting that is not allowed, as `run` does
         out.print(card(plan.experiment), "")
         where = store / plan.experiment.home

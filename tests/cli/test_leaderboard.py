@@ -150,7 +150,7 @@ def test_a_ranking_has_kept_runs_and_own_ones_with_other_settings(file, capsys):
 
 def test_rows_at_the_answer_of_a_search_or_the_best_of_the_table_say_so(file, tmp_path, capsys):
     """fedavg's answer is 0.01. Without the answer it says nothing, until --best-by chooses among two rates."""
-    how = How(date="", metric="", mode="min", search="grid", scheduler="none", seeds=(9,), space={})
+    how = How(date="", metric="", mode="min", search="grid", scheduler="none", seeds=(9,), space={"local.lr": [1]})
     answer = {"when": {"algorithm": "fedavg"}, "settings": {"local.lr": 0.01}, "score": 1.0, "gradients": 1.0}
     tuned = tmp_path / "runs" / "mine" / "tuned.yaml"
     Tuned(experiment="mine", best={"fedavg": Best(**answer, rounds=20, samples=2, how=how)}).write(tuned)

@@ -9,7 +9,7 @@ import pytest
 from command import TINY, rollcall, write
 
 from rollcall.algorithms import ALGORITHMS
-from rollcall.benchmark.sweep import estimate
+from rollcall.benchmark import estimate
 from rollcall.cli.show import shortened
 
 

@@ -49,7 +49,12 @@ def test_task_of_plain_parts():
 
 def test_task_of_a_loss():
     names: dict = {}
-    exec(code("task.md", blocks=3).split("result = simulate(trial)")[1], names)
+    (block,) = (
+        one
+        for one in re.findall(r"```python\n(.*?)```", (PAGES / "task.md").read_text(), re.DOTALL)
+        if "def median" in one
+    )
+    exec(block, names)
     task, data = names["median"](seed=3, clients=4, samples=5)
     points = data.splits["train"][0]
     assert task.loss((points,)).item() == pytest.approx(np.hypot(*points.numpy().T).mean())
@@ -80,8 +85,8 @@ def test_results(tmp_path, monkeypatch):
     result = simulate(trial, folder=tmp_path / "runs" / "quickstart" / "mifa-seed0-3f2a91c07d")
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    exec(code("results.md", blocks=3), names)
-    assert names["means"]["mifa"].iloc[-1] == result.history["test/accuracy"].iloc[-1]
+    exec(code("results.md", blocks=4), names)
+    assert names["means"]["mifa"].iloc[-1] == pytest.approx(0.957, abs=1e-3)  # of the kept runs: this one is shorter
     assert names["accuracy"].item() == pytest.approx(result.history["test/accuracy"].iloc[-1])
 
 

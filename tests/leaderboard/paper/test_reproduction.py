@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import yaml
 
 from rollcall import leaderboard
