@@ -67,7 +67,8 @@ class Plan:
         """The trials and analyses to run, each once."""
         from rollcall.benchmark.sweep.jobs import Job
 
-        return [Job(place.trial, self.experiment.home, store, place.labels) for place in self.runs]
+        trials = self.trials  # refuses what is not allowed, with its line
+        return [Job(one, self.experiment.home, store, at.labels) for one, at in zip(trials, self.runs, strict=True)]
 
     def check_metrics(self) -> None:
         """Refuse a metric of the report or of a claim that no trial records. The default metric is not checked.
