@@ -137,6 +137,7 @@ def run_plan(
 
 
 def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
+    """The trainable of Tune: all runs of one trial, resumed from their run folders; `shared` is of `_Attempt.fit`."""
     keep_freed_memory()
     collect_garbage_seldom()
     torch.set_num_threads(1)
