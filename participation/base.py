@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from inspect import signature
 from math import inf
 
 import numpy as np
@@ -170,6 +171,13 @@ def spread(name: str, value: float | np.ndarray, n: int, unit: str = "client") -
         must = f"must be one number or [{n}], one for each {unit}"
         raise ValueError(f"{name}: shape {values.shape} is not allowed; {must}")
     return np.broadcast_to(values, (n,))
+
+
+def need_defaults(model: type, beside: str, **options: object) -> None:
+    """ValueError unless each of these options of a model is its default: beside another one, they have no effect."""
+    for name, value in options.items():
+        if value != signature(model).parameters[name].default:
+            raise ValueError(f"{name}: {value} is not allowed {beside}, where it has no effect; must be left out")
 
 
 def check(name: str, value: float, low: float = 0, high: float = 1) -> None:

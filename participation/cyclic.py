@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 from jaxtyping import Float, Int
 
-from rollcall.participation.base import Constant, Population, check
+from rollcall.participation.base import Constant, Population, check, need_defaults
 from rollcall.participation.probabilities import Probability, resolve
 from rollcall.participation.streams import stream
 
@@ -69,6 +69,8 @@ class CyclicReset(Constant):
         super().__init__(population)
         self.length = length
         check("gamma", gamma)
+        if not frozen_duty:
+            need_defaults(CyclicReset, "without frozen_duty", gamma=gamma)
         p = resolve(probability, population)
         self.on, self.off = stretches((1 - gamma) * p if frozen_duty else p, length)
         self.p = self.on / length

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtri
 
-from rollcall.participation.base import Constant, Participation, Population, check, members, spread
+from rollcall.participation.base import Constant, Participation, Population, check, members, need_defaults, spread
 from rollcall.participation.probabilities import Probability, resolve
 from rollcall.participation.streams import stream
 from rollcall.participation.theory.weights import effective_weights_groups, effective_weights_independent
@@ -219,6 +219,8 @@ class GroupEvents(IndependentRounds):
             raise ValueError(f"events: {list(events)} is not allowed; must be {len(sizes)} numbers, one for each group")
         for event in events:
             check("events", event)
+        if max_active is None:
+            need_defaults(GroupEvents, "without max_active", reading=reading)
         check("max_active", 1 if max_active is None else max_active, 1, math.inf)
         self.sizes = list(sizes)
         self.group = np.repeat(np.arange(len(sizes)), sizes)

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from rollcall.participation.base import Chain, Population, check, members, spread
+from rollcall.participation.base import Chain, Population, check, members, need_defaults, spread
 from rollcall.participation.probabilities import Probability, first_half, resolve, two_level
 from rollcall.participation.streams import stream
 from rollcall.participation.variations import Variation, sine
@@ -107,6 +107,8 @@ class MarkovVarying(Chain):
         self.variation = variation
         self.off_on = check_off_on(off_on)
         self.restart = restart_each_round
+        if restart_each_round:
+            need_defaults(MarkovVarying, "with restart_each_round", off_on=off_on)
         self.variation(self.p, 0)  # refuses options out of range before the first round
 
     def start(self) -> Bool[np.ndarray, "m"]:
@@ -169,6 +171,8 @@ class MarkovPiLambda(TwoStates):
             if lasting == "rare":
                 correlated &= ~high
             correlation = np.where(correlated, nu, drawn)
+        else:
+            need_defaults(MarkovPiLambda, "beside correlation", nu=nu, eps=eps, lasting=lasting)
         self.eigenvalue = spread("correlation", correlation, m)
         self.on_on, self.off_on = transitions(self.pi, self.eigenvalue)
 

@@ -161,7 +161,8 @@ def mask_of(
         for t, device in table.tolist():
             if t != DECLARED and device in place:
                 mask[t, place[device]] = True
-        return mask, []
+        first = int(table["round"][table["round"] != DECLARED].min())
+        return mask, [f"the first {first:,} rounds are not in the recording: nobody is active"] if first else []
     if round_length is None or not 0 < round_length < np.inf:
         raise ValueError(f"round_length: {round_length} is not allowed with intervals; must be seconds above 0")
     start, end = (_universal(table[name], time_zone) for name in ("start", "end"))

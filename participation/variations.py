@@ -44,24 +44,9 @@ def staircase(p: Float[np.ndarray, "m"], t: int, *, low: float = 0.4, period: in
     return p * (1.0 if 2 * (t % period) < period else low)
 
 
-def interleaved_sine(
-    p: Float[np.ndarray, "m"], t: int, *, gamma: float = 0.4, period: int = 40, cut: float = 0.1
-) -> Float[np.ndarray, "m"]:
-    """The `sine` variation, set to 0 where it is below `cut` (after Xiang et al. 2024, FedAWE).
-
-    Args:
-        gamma: depth of the variation, in [0, 1].
-        cut: smallest probability that is not set to 0, in [0, 1].
-    """
-    check("variation.cut", cut)
-    moved = sine(p, t, gamma=gamma, period=period)
-    return np.where(moved >= cut, moved, 0.0)
-
-
 VARIATIONS: dict[str, Callable[..., np.ndarray]] = {
     "sine": sine,
     "staircase": staircase,
-    "interleaved_sine": interleaved_sine,
 }
 
 

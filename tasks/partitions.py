@@ -56,6 +56,22 @@ def checked_parts(parts: Any, labels: Num[np.ndarray, "n"], clients: int, seed: 
     return made
 
 
+def made_parts(partition: Any, labels: Num[np.ndarray, "n"], clients: int, seed: int) -> Parts:
+    """The checked parts of a partition that may be a user's function, whose place its errors name."""
+    try:
+        made = partition(labels, clients, seed)
+        parts = checked_parts(made, labels, clients, seed)
+        if not isinstance(parts, Parts):
+            must = "must be Parts, or a list of the samples' numbers of each client"
+            raise ValueError(f"a {type(made).__name__} is not allowed; {must}")
+        return parts
+    except Exception as error:
+        if str(error).startswith(("partition", "clients: ")):  # of the suite's own partitions
+            raise
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ValueError(f"partition: {kind}{error} ({place(partition)})") from error
+
+
 def place(part: Any) -> str:
     """Where a function was written, for errors."""
     while isinstance(part, partial):  # of a choice: its factory comes last
@@ -187,24 +203,6 @@ def _equal(
     return rows
 
 
-def shards(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, each: int = 2) -> Parts:
-    """Samples are sorted by label and divided into shards, of which each client gets some (McMahan 2017).
-
-    There are m * each shards, whose sizes differ by one sample at most. Samples of the same label keep their order.
-
-    Args:
-        each: number of shards for each client, at least 1.
-    """
-    need_classes(labels, "shards")
-    if each < 1:
-        raise ValueError(f"partition.each: {each} is not allowed; must be at least 1")
-    need_samples(labels, clients, each)
-    pieces = np.array_split(np.argsort(labels, kind="stable"), clients * each)
-    hands = stream(seed, "partition").permutation(len(pieces)).reshape(clients, each)
-    rows = [np.concatenate([pieces[shard] for shard in hand]) for hand in hands]
-    return Parts(rows, realised(labels, rows))
-
-
 def by_label(
     labels: Num[np.ndarray, "n"],
     clients: int,
@@ -274,7 +272,6 @@ PARTITIONS: dict[str, Callable[..., Parts]] = {
     "iid": iid,
     "dirichlet": dirichlet,
     "dirichlet_by_class": dirichlet_by_class,
-    "shards": shards,
     "by_label": by_label,
     "from_file": from_file,
 }
@@ -298,7 +295,11 @@ def realised(labels: Num[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> 
 
 def parts_of(rows: Sequence[Any] | np.ndarray, labels: Num[np.ndarray, "n"]) -> Parts:
     """Parts from a list of the samples of each client, with the actual class distributions if the samples are valid."""
-    arrays = [np.asarray(mine) if len(mine) else np.empty(0, np.int64) for mine in rows]
+    arrays = [array if array.size else np.empty(0, np.int64) for array in map(np.asarray, rows)]
+    for array in arrays:
+        if array.ndim != 1:
+            must = "must be a list of the samples' numbers of each client"
+            raise ValueError(f"a part of shape {array.shape} is not allowed; {must}")
     parts = Parts(arrays, np.ones((len(arrays), 1)))
     return parts if parts.fault(len(labels), len(arrays)) else Parts(arrays, realised(labels, arrays))
 

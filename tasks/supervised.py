@@ -5,11 +5,11 @@ The parts are checked on two samples; error messages state the requirement.
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, TensorDataset, default_collate
 
 from rollcall.tasks.base import ClientData, EmptyClients, Samples, Task, need_least, need_shares, one_line
 from rollcall.tasks.metrics import METRICS, Accumulated
-from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, checked_parts, iid, made_by, parts_of, place
+from rollcall.tasks.partitions import PARTITIONS, Partition, iid, made_by, made_parts, parts_of
 from rollcall.tasks.streams import stream, torch_stream
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -26,7 +26,7 @@ Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
 class SupervisedTask(Task):
-    """A network and a loss: see `supervised`.
+    """A network and a loss: see `Supervised`.
 
     `classes` is C for classification and None for regression. `per_sample` metrics give [n] from predictions and
     targets; `accumulated` ones are computed over a whole split.
@@ -78,138 +78,10 @@ class SupervisedTask(Task):
         return metrics | {name: function(predictions, targets) for name, function in self.per_sample.items()}
 
 
-@dataclass(frozen=True, eq=False)  # a registry needs its hash
 class Supervised:
-    """A task of plain parts: called with a seed, it returns the module and the data of the clients.
+    """A task from plain parts: called with a seed, it returns the module and the data of the clients.
 
-    Attributes are those of `supervised`. The options of a call replace the attributes of the same name.
-    """
-
-    train: Samples
-    test: Samples | None
-    network: nn.Module | Callable[[int], nn.Module]
-    loss: Loss
-    per_sample: Mapping[str, Loss]
-    accumulated: Mapping[str, Accumulated]
-    classes: int | None
-    clients: int
-    partition: Partition
-    validation: float
-    test_share: float
-    lr: float
-    empty_clients: EmptyClients
-    names: tuple[str, ...] | None
-    test_owner: Int[np.ndarray, "n"] | None
-
-    def __call__(
-        self,
-        seed: int,
-        *,
-        clients: int | None = None,
-        partition: Partition | None = None,
-        validation: float | None = None,
-        test_share: float | None = None,
-        empty_clients: EmptyClients | None = None,
-    ) -> tuple[SupervisedTask, ClientData]:
-        """The task and its data; the seed is that of partition, validation split and, from a function, initial model.
-
-        Raises:
-            ValueError: an option out of range, or a partition by classes of a task without classes.
-        """
-        options: dict[str, Any] = {"clients": clients, "partition": partition, "validation": validation}
-        options |= {"test_share": test_share, "empty_clients": empty_clients}
-        parts = replace(self, **{key: value for key, value in options.items() if value is not None})
-        network = _network(self.network, seed)
-        loss = copy.deepcopy(self.loss) if isinstance(self.loss, nn.Module) else self.loss
-        task = SupervisedTask(network, loss, self.classes, self.per_sample, self.accumulated, self.lr)
-        return task, parts._data(seed)
-
-    def _data(self, seed: int) -> ClientData:
-        """The samples of the clients."""
-        need_least(1, clients=self.clients)
-        need_shares(self.validation, self.test_share)
-        if self.test_share and self.test is not None:
-            raise ValueError(f"test_share: {self.test_share:g} is not allowed beside samples for the split test")
-        targets = self.train[-1].numpy()
-        labels = targets if targets.ndim == 1 else np.zeros(len(targets))
-        try:
-            made = self.partition(labels, self.clients, seed)
-            parts = checked_parts(made, labels, self.clients, seed)
-            if not isinstance(parts, Parts):
-                must = "must be Parts, or a list of the samples' numbers of each client"
-                raise ValueError(f"a {type(made).__name__} is not allowed; {must}")
-        except Exception as error:
-            if str(error).startswith(("partition", "clients: ")):  # of the suite's own partitions
-                raise
-            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} is not allowed: "
-            raise ValueError(f"partition: {kind}{error} ({place(self.partition)})") from error
-        splits, owners, rows = {"train": self.train}, {}, parts.rows
-        for split, option, share in (("validation",) * 2 + (self.validation,), ("test", "test_share", self.test_share)):
-            if share:
-                rows, held_out = _held_out(rows, share, seed, split)
-                mine = np.concatenate(held_out)
-                if len(mine) == 0:
-                    raise ValueError(f"{option}: {share:g} is not allowed; no client would hold out a sample")
-                splits[split] = tuple(column[mine] for column in self.train)
-                owners[split] = np.repeat(np.arange(self.clients), [len(part) for part in held_out])
-        if self.test is not None:
-            splits["test"] = self.test
-        if self.test_owner is not None:
-            owners["test"] = self.test_owner
-        classes = histogram = None
-        if self.classes is not None:
-            classes = parts.classes
-            histogram = np.stack([np.bincount(labels[mine], minlength=self.classes) for mine in rows])
-        with made_by(self.partition):
-            return ClientData(
-                splits,
-                rows,
-                owners=owners,
-                classes=classes,
-                histogram=histogram,
-                names=self.names,
-                empty_clients=self.empty_clients,
-                seed=seed,
-            )
-
-
-def _network(network: nn.Module | Callable[[int], nn.Module], seed: int) -> Any:
-    """A copy of the module, or the function's result for a seed."""
-    if isinstance(network, nn.Module):
-        return copy.deepcopy(network)
-    with torch_stream(seed, "init"):
-        return network(seed)
-
-
-def _held_out(
-    rows: Sequence[np.ndarray], share: float, seed: int, split: str
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The rows of each client that it trains on, at least one, and those that it holds out."""
-    train, held_out = [], []
-    for client, mine in enumerate(rows):
-        order = stream(seed, split, client).permutation(mine)
-        cut = max(min(round(share * len(mine)), len(mine) - 1), 0)
-        held_out.append(np.sort(order[:cut]))
-        train.append(np.sort(order[cut:]))
-    return train, held_out
-
-
-def supervised(
-    train: Any,
-    test: Any,
-    network: nn.Module | Callable[[int], nn.Module],
-    *,
-    loss: Loss | None = None,
-    metrics: Mapping[str, Any] | Sequence[Any] = (),
-    clients: int = 10,
-    partition: Partition | str | Mapping[str, Any] = iid,
-    owners: Mapping[str, Any] | None = None,
-    validation: float = 0.0,
-    test_share: float = 0.0,
-    empty_clients: EmptyClients = "refuse",
-    lr: float = 0.01,
-) -> Supervised:
-    """A task from plain parts. Whole numbers as targets make a classification, real numbers a regression.
+    Whole numbers as targets make a classification, real numbers a regression.
 
     Args:
         train: a torch data set whose items are (input, target), or a tuple (inputs, targets) of tensors or arrays.
@@ -232,56 +104,161 @@ def supervised(
     Raises:
         ValueError: parts that do not fit together; it states the requirement.
     """
-    samples = _columns(train, "train")
-    targets = samples[-1]
-    classes = None
-    if not targets.is_floating_point():
-        if targets.ndim != 1 or targets.min() < 0:
+
+    def __init__(
+        self,
+        train: Any,
+        test: Any,
+        network: nn.Module | Callable[[int], nn.Module],
+        *,
+        loss: Loss | None = None,
+        metrics: Mapping[str, Any] | Sequence[Any] = (),
+        clients: int = 10,
+        partition: Partition | str | Mapping[str, Any] = iid,
+        owners: Mapping[str, Any] | None = None,
+        validation: float = 0.0,
+        test_share: float = 0.0,
+        empty_clients: EmptyClients = "refuse",
+        lr: float = 0.01,
+    ) -> None:
+        samples = _columns(train, "train")
+        self.network, self.lr, self.classes = network, lr, _classes(samples[-1])
+        self.loss = loss or (mse_loss if self.classes is None else cross_entropy)
+        self.per_sample, self.accumulated = _metrics(metrics)
+        try:
+            made = None if isinstance(network, type) or not callable(network) else self._network(0)
+        except Exception as error:
             raise ValueError(
-                f"train: labels of shape {list(targets.shape)} from {int(targets.min())} are not allowed; "
-                "must be [n], whole numbers from 0. For regression make the targets floating point"
-            )
-        classes = int(targets.max()) + 1
-    if loss is None:
-        loss = mse_loss if classes is None else cross_entropy
-    per_sample, accumulated = _metrics(metrics)
-    made = None if isinstance(network, type) or not callable(network) else _network(network, 0)
-    if not isinstance(made, nn.Module) or not any(parameter.requires_grad for parameter in made.parameters()):
+                f"network: cannot be made from a seed: {type(error).__name__}: {one_line(error)}"
+            ) from error
+        parameters = made.parameters() if isinstance(made, nn.Module) else ()
+        if not any(isinstance(one, nn.Parameter) and one.requires_grad for one in parameters):
+            must = "a torch module with parameters to train, or a function from the seed to one"
+            raise ValueError(f"network: {network!r} is not allowed; must be {must}")
+        dtype = next(made.parameters()).dtype
+        self.splits = {"train": _cast(samples, dtype)}
+        if test is not None:
+            self.splits["test"] = _cast(_columns(test, "test"), dtype)
+            _check_test(self.splits["train"], self.splits["test"], self.classes)
+        self._check(made)
+        self.names, self.owners = _owners(owners or {}, self.splits)
+        owner = self.owners.pop("train", None)
+        if owner is not None:
+            if clients != 10 or partition is not iid:
+                raise ValueError("owners: are not allowed beside clients or partition, which would have no effect")
+            owned = [np.flatnonzero(owner == i) for i in range(len(self.names or ()))]
+            clients, partition = len(owned), lambda labels, m, seed: parts_of(owned, labels)
+        self.options = {"clients": clients, "partition": _partition(partition), "validation": validation}
+        self.options |= {"test_share": test_share, "empty_clients": empty_clients}
+
+    def __call__(
+        self,
+        seed: int,
+        *,
+        clients: int | None = None,
+        partition: Partition | None = None,
+        validation: float | None = None,
+        test_share: float | None = None,
+        empty_clients: EmptyClients | None = None,
+    ) -> tuple[SupervisedTask, ClientData]:
+        """The task and its data; the options replace those of the parts.
+
+        Args:
+            seed: of partition, validation split and, from a function, initial model.
+
+        Raises:
+            ValueError: an option out of range, or a partition by classes of a task without classes.
+        """
+        options = {"clients": clients, "partition": partition, "validation": validation}
+        options |= {"test_share": test_share, "empty_clients": empty_clients}
+        options = self.options | {name: value for name, value in options.items() if value is not None}
+        loss = copy.deepcopy(self.loss) if isinstance(self.loss, nn.Module) else self.loss
+        parts = self._network(seed), loss, self.classes, self.per_sample, self.accumulated, self.lr
+        return SupervisedTask(*parts), self._data(seed, **options)
+
+    def _network(self, seed: int) -> Any:
+        """A copy of the module, or the function's result for a seed."""
+        if isinstance(self.network, nn.Module):
+            return copy.deepcopy(self.network)
+        with torch_stream(seed, "init"):
+            return self.network(seed)
+
+    def _check(self, network: nn.Module) -> None:
+        """Check the parts on a few samples, of different classes since a loss may weight them.
+
+        First in evaluation mode: torch's old weight_norm can only be copied after a call.
+        """
+        *_, targets = samples = self.splits["train"]
+        of_each = [] if self.classes is None else np.unique(targets, return_index=True)[1][:10]
+        batch = tuple(column[np.union1d(of_each, range(min(2, len(targets)))).astype(int)] for column in samples)
+        _check_task(SupervisedTask(network, self.loss, self.classes, self.per_sample).eval(), batch)
+        network = copy.deepcopy(network)  # training changes the statistics of BatchNorm
+        _check_task(SupervisedTask(network, self.loss, self.classes, self.per_sample).train(), batch)
+
+    def _data(
+        self,
+        seed: int,
+        clients: int,
+        partition: Partition,
+        validation: float,
+        test_share: float,
+        empty_clients: EmptyClients,
+    ) -> ClientData:
+        """The samples of the clients."""
+        need_least(1, clients=clients)
+        need_shares(validation, test_share)
+        if test_share and "test" in self.splits:
+            raise ValueError(f"test_share: {test_share:g} is not allowed beside samples for the split test")
+        train, splits, owners = self.splits["train"], dict(self.splits), dict(self.owners)
+        targets = train[-1].numpy()
+        labels = targets if targets.ndim == 1 else np.zeros(len(targets))
+        parts = made_parts(partition, labels, clients, seed)
+        rows: Sequence[np.ndarray] = parts.rows
+        for split, option, share in (("validation",) * 2 + (validation,), ("test", "test_share", test_share)):
+            if share:
+                rows, held_out = _held_out(rows, share, seed, split)
+                mine = np.concatenate(held_out)
+                if len(mine) == 0:
+                    raise ValueError(f"{option}: {share:g} is not allowed; no client would hold out a sample")
+                splits[split] = tuple(column[mine] for column in train)
+                owners[split] = np.repeat(np.arange(clients), [len(part) for part in held_out])
+        classes = histogram = None
+        if self.classes is not None:
+            classes = parts.classes
+            histogram = np.stack([np.bincount(labels[mine], minlength=self.classes) for mine in rows])
+        known = {"owners": owners, "classes": classes, "histogram": histogram, "names": self.names}
+        with made_by(partition):
+            return ClientData(splits, rows, **known, empty_clients=empty_clients, seed=seed)
+
+
+supervised = Supervised
+
+
+def _classes(targets: Tensor) -> int | None:
+    """C of labels; None for a regression."""
+    if targets.is_floating_point():
+        return None
+    if targets.ndim != 1 or targets.min() < 0:
         raise ValueError(
-            f"network: {network!r} is not allowed; must be a torch module with parameters to train, or a function from "
-            "the seed to one"
+            f"train: labels of shape {list(targets.shape)} from {int(targets.min())} are not allowed; "
+            "must be [n], whole numbers from 0. For regression make the targets floating point"
         )
-    dtype = next(made.parameters()).dtype
-    splits = {"train": _cast(samples, dtype)}
-    if test is not None:
-        splits["test"] = _cast(_columns(test, "test"), dtype)
-        _check_test(splits["train"], splits["test"], classes)
-    batch = tuple(column[:2] for column in splits["train"])
-    _check_task(SupervisedTask(made, loss, classes, per_sample).eval(), batch)
-    # A copy, because training changes the statistics of BatchNorm. torch's old weight_norm can be copied after a call.
-    _check_task(SupervisedTask(copy.deepcopy(made), loss, classes, per_sample).train(), batch)
-    names, owner = _owners(owners or {}, splits)
-    by_owner = owner.get("train")
-    if by_owner is not None:
-        owned = [np.flatnonzero(by_owner == i) for i in range(len(names or ()))]
-        clients, partition = len(owned), lambda labels, m, seed: parts_of(owned, labels)
-    return Supervised(
-        train=splits["train"],
-        test=splits.get("test"),
-        network=network,
-        loss=loss,
-        per_sample=per_sample,
-        accumulated=accumulated,
-        classes=classes,
-        clients=clients,
-        partition=_partition(partition),
-        validation=validation,
-        test_share=test_share,
-        lr=lr,
-        empty_clients=empty_clients,
-        names=names,
-        test_owner=owner.get("test"),
-    )
+    if not targets.any():
+        raise ValueError("train: labels that are all 0 are not allowed; must be of two classes or more")
+    return int(targets.max()) + 1
+
+
+def _held_out(
+    rows: Sequence[np.ndarray], share: float, seed: int, split: str
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The rows of each client that it trains on, at least one, and those that it holds out."""
+    train, held_out = [], []
+    for client, mine in enumerate(rows):
+        order = stream(seed, split, client).permutation(mine)
+        cut = max(min(round(share * len(mine)), len(mine) - 1), 0)
+        held_out.append(np.sort(order[:cut]))
+        train.append(np.sort(order[cut:]))
+    return train, held_out
 
 
 def _owners(
@@ -293,6 +270,10 @@ def _owners(
         n = len(splits[split][-1]) if split in splits else 0
         if owner.shape != (n,):
             raise ValueError(f"owners: shape {owner.shape} for {split} is not allowed; must be [{n}]")
+        if pd.isna(owner).any():
+            raise ValueError(f"owners: {pd.isna(owner).sum()} missing ones for {split} are not allowed; must be names")
+        if owner.dtype.kind == "f" and (owner == np.rint(owner)).all():  # as pandas makes whole numbers
+            given[split] = owner.astype(np.int64)
     if "train" not in given:
         return None, given
     ids, numbers = np.unique(np.concatenate(list(given.values())), return_inverse=True)
@@ -322,7 +303,7 @@ def _columns(source: Any, name: str) -> Samples:
         raise ValueError(f"{name}: columns of lengths {lengths} are not allowed; must be equal and at least 1")
     pixels = [column.dtype == torch.uint8 for column in columns[:-1]] + [False]  # targets are no pixels
     return tuple(
-        column if column.is_floating_point() or kept else column.long()
+        column if column.is_floating_point() or column.is_complex() or kept else column.long()
         for column, kept in zip(columns, pixels, strict=True)
     )
 
@@ -395,9 +376,10 @@ def _check_task(task: SupervisedTask, batch: Samples) -> None:
     with torch.no_grad():
         try:
             predictions, targets = task.predictions(batch)
-        except (RuntimeError, TypeError) as error:
+        except Exception as error:  # of the user's code
             shapes = [list(column.shape) for column in batch[:-1]]
-            raise ValueError(f"network: cannot be computed for inputs of shape {shapes}: {one_line(error)}") from error
+            told = f"{type(error).__name__}: {one_line(error)}"
+            raise ValueError(f"network: cannot be computed for inputs of shape {shapes}: {told}") from error
         _check_predictions(predictions, targets, task.classes, task.training)
         _check_loss(task.loss_function, predictions, targets)
         for name, function in task.per_sample.items():
@@ -438,7 +420,8 @@ def _check_loss(loss: Loss, predictions: Tensor, targets: Tensor) -> None:
             f"loss: cannot be computed from predictions {list(predictions.shape)} and targets {list(targets.shape)}: "
             f"{one_line(error)}"
         ) from error
-    if not torch.allclose(whole, single.mean(), rtol=1e-4, atol=1e-6, equal_nan=True):
+    rtol = max(1e-4, 4 * torch.finfo(whole.dtype).eps)
+    if not torch.allclose(whole, single.mean(), rtol=rtol, atol=1e-6, equal_nan=True):
         raise ValueError(
             f"loss: gives {whole:.4g} for samples whose own losses are {', '.join(f'{one:.4g}' for one in single)}; "
             "must be their mean, without sums or class weights"

@@ -107,12 +107,19 @@ def _rows(file: str, label: str, client: str, features: Sequence[str] | None) ->
             rows.index = pd.RangeIndex(1, len(rows) + 1)
     except (OSError, ValueError, ImportError) as error:
         raise ValueError(f"file: {file!r} is not allowed; must be a readable table: {error}") from None
+    rows.columns = rows.columns.astype(str).str.strip()
     columns = [column for column in rows if column not in (label, client)] if features is None else list(features)
     for option, column in (("label", label), ("client", client), *(("features", name) for name in columns)):
         if column not in rows or (option == "features" and column in (label, client)):
             allowed = ", ".join(map(str, rows.columns))
             raise ValueError(f"{option}: {column!r} is not allowed; must be a column of its own of {file}: {allowed}")
+    if not columns:
+        raise ValueError(f"file: {file!r} is not allowed; must have a column to predict {label} from")
     rows = rows[[label, client, *columns]]
+    for name, column in rows.select_dtypes(["object", "string"]).items():
+        if not column.map(pd.api.types.is_scalar).all():
+            raise ValueError(f"file: {file!r}: {name} has lists or other objects; must have numbers or texts")
+        rows = rows.assign(**{name: column.map(lambda value: value.strip() if isinstance(value, str) else value)})
     missing = rows.columns[(rows.isna() | (rows == "")).any()]
     if len(missing):
         raise ValueError(f"file: {file!r} has missing values in {', '.join(missing)}; fill them, or leave them out")
@@ -121,7 +128,7 @@ def _rows(file: str, label: str, client: str, features: Sequence[str] | None) ->
 
 def _numbers(column: "pd.Series[Any]", file: str, remedy: str) -> "pd.Series[Any] | None":
     """A column of finite numbers in float64; None if its values are no numbers. ValueError for a mixture."""
-    if pd.api.types.is_bool_dtype(column):
+    if pd.api.types.is_bool_dtype(column) or column.dtype.kind in "mM":  # dates and durations are not guessed
         return None
     numbers = pd.to_numeric(column, errors="coerce")
     wrong = ~np.isfinite(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -162,6 +169,8 @@ def _outcome(labels: "pd.Series[Any]", outcome: str | None, file: str) -> tuple[
             f"label: {labels.name!r} is not allowed; it has {labels.nunique()} different texts; is it a name?"
         )
     values, y = np.unique(labels.to_numpy(), return_inverse=True)
+    if len(values) == 1:
+        raise ValueError(f"label: {labels.name!r} is not allowed; it has one value only, {values[0]!r}")
     return y.astype(np.int64), len(values)
 
 

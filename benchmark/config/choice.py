@@ -20,7 +20,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError, create_model
 
 from rollcall.benchmark.config.base import DATA_FILES, for_pydantic
 from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml, listed
@@ -32,6 +32,7 @@ from rollcall.benchmark.config.source import (
     definition,
     in_words,
     loaded,
+    plain,
     refuse_local,
     remember,
     source_of,
@@ -264,7 +265,7 @@ def read(kind: str, value: Any) -> Choice:
     value = _in_long_form(value) if kind == "participation" else value
     settings = dict(value) if isinstance(value, Mapping) else {"name": value}
     name = settings.pop("name", None)
-    if name is None or isinstance(name, bool | int | float | list | Mapping):
+    if name is None or isinstance(name, bool | int | float | list | tuple | Mapping):
         raise SettingError(f"name: is missing in {in_yaml(value)}; must be {_names(kind, None)}")
     chosen = find(kind, name) if isinstance(name, str) else _from_object(kind, name)
     settings = chosen.options | settings
@@ -469,6 +470,8 @@ def _annotation(key: str, annotation: Any) -> Any:
     kind = key if key in KINDS and any(typing.get_origin(member) is Callable for member in members) else ""
     if kind or np.ndarray in members:
         return Annotated[Any, PlainValidator(partial(read_option, kind, members))]
+    if any(list in (member, typing.get_origin(member)) for member in members):  # `for_pydantic` makes tuples
+        return Annotated[annotation, BeforeValidator(lambda value: list(value) if isinstance(value, tuple) else value)]
     return annotation
 
 
@@ -537,7 +540,9 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
     try:
         result = factory(*supplied, **options)
     except Exception as error:
-        if isinstance(error, SourceError) or (isinstance(error, ValueError) and REFUSAL.match(str(error))):
+        of_suite = plain(factory).__module__.startswith(SUITE)  # such as the class of what `supervised` makes
+        named = isinstance(error, ValueError) and (of_suite or REFUSAL.match(str(error)))
+        if isinstance(error, SourceError) or named:
             raise
         raise _located(factory, error) from error
     try:

@@ -9,7 +9,6 @@ from pydantic import BeforeValidator, Field, NonNegativeFloat, PlainValidator, P
 
 from rollcall.benchmark.config.base import Settings
 from rollcall.benchmark.config.choice import Choice, read_option
-from rollcall.benchmark.config.errors import CompleteError
 
 Speed = Annotated[Any, PlainValidator(partial(read_option, "speed", (float, np.ndarray)))]
 Failure = Annotated[Any, PlainValidator(partial(read_option, "probability", (float, np.ndarray)))]
@@ -26,7 +25,7 @@ def _waits(value: Any) -> Any:
     if value == "all":
         return {}
     if not isinstance(value, Mapping | Wait):
-        raise CompleteError(f"{value!r} is not allowed; must be all, {{first: N}}, {{deadline: SECONDS}}, or both keys")
+        raise ValueError("must be all, {first: N}, {deadline: SECONDS}, or both keys")
     return value
 
 

@@ -27,7 +27,7 @@ class SettingError(ValueError):
 
 
 class SourceError(SettingError):
-    """An error in a file of the user's own. It begins with the file and the line."""
+    """An error in a file of the user's own: code, whose line it begins with, or data."""
 
 
 class CompleteError(ValueError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, PlainSerializer
 
 from rollcall.benchmark.config.errors import SettingError
 
@@ -190,7 +190,6 @@ MetricName = Annotated[
     Metric,
     BeforeValidator(lambda value: Metric(value) if isinstance(value, str) else value),
     PlainSerializer(lambda metric: metric.name),
-    WithJsonSchema({"type": "string"}),
 ]
 """A field that YAML gives as a metric's name."""
 
@@ -198,6 +197,5 @@ Metrics = Annotated[
     tuple[Metric, ...],
     BeforeValidator(_metrics),
     PlainSerializer(lambda metrics: {metric.name: metric.direction for metric in metrics}),
-    WithJsonSchema({"type": "object", "additionalProperties": {"enum": list(DIRECTIONS)}}),
 ]
 """A field that YAML gives as a mapping of metrics' names to `max`, `min` or `zero`, or as a list of known names."""

@@ -93,9 +93,11 @@ class Local(Settings):
         return data
 
     @model_validator(mode="after")
-    def _momentum_to_keep(self) -> "Local":
+    def _has_effect(self) -> "Local":
         if self.keep_momentum and not self.momentum:
             raise SettingError("keep_momentum: true is not allowed without momentum; must be false")
+        if self.last_batch == "drop" and self.batch_size == "full":
+            raise SettingError("last_batch: drop is not allowed with batch_size full, which has one batch")
         return self
 
     @property

@@ -225,7 +225,10 @@ def _code_digest(file: str) -> str:
 
 def remember(factory: Any, source: Source | None) -> None:
     """Remember the file of a contributed choice, so that `contributed_line` finds its lines."""
-    code = getattr(plain(factory), "__code__", None)
+    thing = plain(factory)
+    if thing.__module__.startswith(SUITE):  # such as the class of what `supervised` makes
+        return
+    code = getattr(thing, "__code__", None)
     _files.update([source.file] if source else [], [code.co_filename] if code else [])
 
 
@@ -300,8 +303,9 @@ def _parts_of(value: Any) -> list[Any]:
     """The parts of an object, in an order that does not change."""
     if isinstance(value, np.ndarray):
         return [str(value.dtype), *value.shape, np.ascontiguousarray(value).tobytes()]
-    if type(value).__module__.startswith("torch") and hasattr(value, "detach") and hasattr(value, "cpu"):
-        return [value.detach().cpu().numpy()]
+    if type(value).__module__.startswith("torch") and hasattr(type(value), "detach"):
+        tensor = value.detach().cpu()
+        return [tensor.numpy()] if "bfloat16" not in str(tensor.dtype) else ["bfloat16", tensor.float().numpy()]
     if isinstance(value, Mapping):
         return [part for key in sorted(value, key=repr) for part in (key, value[key])]
     if isinstance(value, set | frozenset):

@@ -14,7 +14,7 @@ from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.clock import Clock
 from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
-from rollcall.benchmark.config.source import definition
+from rollcall.benchmark.config.source import SUITE, definition, fingerprint
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import LocalTraining
 from rollcall.benchmark.federation.checked import check_init, check_task, check_training, located
@@ -42,6 +42,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         raise SettingError("numerics.device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
     with at("task"):
         task, data = trial.task.build(trial.seed)
+        content = content_of(trial, data)
     with at("participation"):
         population = Population(data.clients, trial.seed, data.classes, data.histogram, data.names)
         participation = trial.participation.build(population)
@@ -68,8 +69,8 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         data.splits[split] = tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
     task.to(dtype)
     with at("task"):
-        if trial.task.source is not None:
-            check_task(task, tuple(column[:2] for column in data.splits["train"]))
+        if not type(task).__module__.startswith(SUITE):
+            check_task(task, tuple(column[:2].clone() for column in data.splits["train"]))
         data.check(task)
         check_training(task, data, minibatches)
     metrics = metrics_of(trial.evaluation.metrics, task, data)
@@ -99,7 +100,16 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         engine_name=trial.numerics.engine,
         classes=client_classes,
         workers=workers,
+        content=content,
     )
+
+
+def content_of(trial: Trial, data: ClientData) -> str:
+    """A digest of data that the user's own code makes or splits, maybe from files that no setting names; else empty."""
+    parts = (trial.task, *trial.task.options.values())
+    if not any(isinstance(one, Choice) and one.kind in ("task", "partition") and one.source for one in parts):
+        return ""
+    return fingerprint([data.splits, data.parts, data.owners, data.classes, data.histogram, data.names])[:16]
 
 
 def objective(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:

@@ -169,8 +169,13 @@ class RunFolder:
         t = self.status.get("diverged")
         return t is not None and t <= rounds
 
+    def has_other(self, content: str) -> bool:
+        """Whether the run here had other data than those of this digest, as far as it says; not if it never started."""
+        status = self.status
+        return (status.get("data") or content) != content and bool(status["round"] or status["state"] != "failed")
+
     @contextmanager
-    def running(self, trial: "Spec", *, device: str, threads: int) -> Iterator[None]:
+    def running(self, trial: "Spec", *, device: str, threads: int, content: str = "") -> Iterator[None]:
         """The context of a running trial: writes its settings and status at the start, and its final state at the end.
 
         Raises:
@@ -201,6 +206,7 @@ class RunFolder:
                 "updated": time.time(),
                 "device": device,
                 "threads": threads,
+                "data": content,
                 "signature": before.get("signature", {}) | {"settings": _digest(self.settings.read_bytes())},
             }
             self._write(**self._status)

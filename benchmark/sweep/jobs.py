@@ -14,16 +14,17 @@ from lightning.pytorch import Callback
 
 from rollcall.benchmark.allocator import free_cycles
 from rollcall.benchmark.config.analysis import Analysis
-from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.digest import digest
+from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import contributed_line
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.build import build, content_of
 from rollcall.benchmark.federation.evaluation import named
 from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder, code_of
-from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, Refused, simulate
+from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, OtherData, Refused, simulate
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,24 @@ def check_folders(jobs: Iterable[Job]) -> None:
         job.folder.history()
         if job.ended and not job.folder.settings.exists():  # `doctor` set it aside
             job.folder.save_settings(job.trial)
+
+
+def refuse_other_data(jobs: Iterable[Job], redo: bool = False) -> list[RunFolder]:
+    """Raise `OtherData` if the user's own task makes other data now than for a run; with `redo` return such runs."""
+    now: dict[str, str] = {}
+    changed = []
+    for job in jobs:
+        trial, folder = job.trial, job.folder
+        if isinstance(trial, Trial) and folder.status.get("data") and not folder.in_use:
+            key = digest({"task": trial.task, "seed": trial.seed})
+            if key not in now:
+                with at("task"):
+                    now[key] = content_of(trial, trial.task.build(trial.seed)[1])
+            if folder.has_other(now[key]):
+                changed.append(folder)
+    if changed and not redo:
+        raise OtherData(changed)
+    return changed
 
 
 def check(jobs: Iterable[Job]) -> None:

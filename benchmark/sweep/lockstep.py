@@ -231,7 +231,7 @@ def train(seat: Seat, engine: Any) -> Outcome:
     federation.trainer = SimpleNamespace(loggers=[], callback_metrics={})  # type: ignore[assignment, unused-ignore]
     loaders = federation.val_dataloader()
     with ExitStack() as stack, torch.no_grad():
-        stack.enter_context(run.running(trial, device="cpu", threads=1))
+        stack.enter_context(run.running(trial, device="cpu", threads=1, content=federation.content))
         run.resume_at(-1)
 
         def evaluate() -> str:

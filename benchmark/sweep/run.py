@@ -162,7 +162,7 @@ def run_trials(
     Raises:
         SettingError: a setting is not allowed; nothing has run.
     """
-    from rollcall.benchmark.sweep.jobs import Job, check, check_folders
+    from rollcall.benchmark.sweep.jobs import Job, check, check_folders, refuse_other_data
 
     execution = Execution(**how)
     jobs: dict[str, Job] = {}
@@ -171,6 +171,7 @@ def run_trials(
         labels = one.labels if isinstance(one, GridPoint) else {}
         jobs.setdefault(spec.digest, Job(spec, experiment, execution.store, labels))
     check_folders(jobs.values())
+    refuse_other_data(jobs.values())
     check(job for job in jobs.values() if not job.ended)
     return run_jobs(list(jobs.values()), execution)
 

@@ -1,5 +1,5 @@
-"""Laws of participation: exact where possible, otherwise by simulation with standard errors.
+"""Laws of participation: exact.
 
-`chains` has Markov chains, `separation` minimum separation, `weights` the active set and the bias of its weights. All
+`separation` has minimum separation, `weights` the active set and the bias of its weights. All
 functions take plain arrays and numbers.
 """

@@ -1,4 +1,4 @@
-"""Minimum separation [Sun et al. 2025]: how often each unit is drawn, and how soon its law becomes stationary.
+"""Minimum separation [Sun et al. 2025]: how often each unit is drawn.
 
 **The model.** Units are numbered 0..M-1. A unit drawn in round t is available again from round t + R + 1 on (R_i if R
 differs by unit). Each round draws B units from the available ones: for B = 1 one unit with probability proportional
@@ -22,12 +22,10 @@ product of p, whatever their order (conditional Poisson sampling). By symmetry o
 For B = 1 this is p at R = 0 and uniform at R = M - 1. At n = M the chain is periodic and has one class for each cyclic
 order, but all classes have the same shares.
 
-Laws over time are simulated. ValueError: an argument out of range.
+ValueError: an argument out of range.
 """
 
 import math
-from collections import deque
-from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float
@@ -91,81 +89,3 @@ def _inclusion(p: Float[np.ndarray, "M"], n: int) -> Float[np.ndarray, "M"]:
         after[i, 1:] += after[i + 1, :-1] * on[i]
     without_i = (before[:-1, :n] * after[1:, n - 1 :: -1]).sum(axis=1)
     return on * without_i / before[M, n]
-
-
-def simulated_separation(
-    p: Float[np.ndarray, "M"], R: int, rounds: int, seed: int, chains: int = 64
-) -> tuple[Float[np.ndarray, "M"], Float[np.ndarray, "M"]]:
-    """Long-run share of rounds pi_R in which each unit is drawn, B = 1, and its standard error, by simulation.
-
-    The error is from the spread between chains. Each chain first runs for a tenth of `rounds`, or 10 R if that is more,
-    and up to R more rounds at random; then `rounds` rounds are counted.
-    """
-    check("rounds", rounds, 1, math.inf)
-    counts = np.zeros((chains, len(p)))
-    # Chains that start in the same state stay synchronous for long: a heavy unit returns every R + 1 rounds exactly.
-    # If all chains counted the same rounds, all would miss or gain the same draw, and the spread would not show it.
-    burn_in = max(rounds // 10, 10 * R)
-    opening = burn_in + np.random.default_rng([seed, 1]).integers(R + 1, size=chains)
-    for t, (_, unit) in zip(range(burn_in + R + rounds), _walk(p, R, chains, seed), strict=False):
-        counted = np.flatnonzero((t >= opening) & (t < opening + rounds))
-        counts[counted, unit[counted]] += 1
-    share = counts / rounds
-    return share.mean(axis=0), share.std(axis=0, ddof=1) / np.sqrt(chains)
-
-
-def separation_shares(
-    p: Float[np.ndarray, "M"], R: int, horizon: int, seed: int = 0, chains: int = 200
-) -> Float[np.ndarray, "T"]:
-    """Mean total variation distance between pi_R and the shares of the first t + 1 draws of one roll call, B = 1.
-
-    The mean is over simulated roll calls, for t = 0..T-1, T = horizon. At R = M - 1 the shares are even after each
-    cycle.
-    """
-    check("horizon", horizon, 1, math.inf)
-    pi = stationary_separation(p, R)
-    counts = np.zeros((chains, len(p)))
-    distance = np.empty(horizon)
-    for t, (_, drawn) in zip(range(horizon), _walk(p, R, chains, seed), strict=False):
-        counts[np.arange(chains), drawn] += 1
-        distance[t] = (np.abs(counts / (t + 1) - pi).sum(axis=1) / 2).mean()
-    return distance
-
-
-def _walk(p: np.ndarray, R: int, chains: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Simulate chains round by round, without end.
-
-    Yields:
-        The weights [chains, M] of the units at the start of the round, 0 for a unit that is not available (the array
-        is reused from round to round); and the unit drawn [chains].
-    """
-    _check(p, R)
-    rng = np.random.default_rng(seed)
-    scaled = p / p.max()
-    weight = np.tile(scaled, (chains, 1))
-    each = np.arange(chains)
-    waiting: deque[np.ndarray] = deque()  # the units drawn in the last R rounds, oldest first
-    while True:
-        if len(waiting) > R:
-            back = waiting.popleft()
-            weight[each, back] = scaled[back]
-        cumulated = np.cumsum(weight, axis=1)
-        # The first unit whose cumulated weight exceeds the target has positive weight, even for a target of 0.
-        target = rng.random(chains) * cumulated[:, -1]
-        unit = (cumulated > target[:, None]).argmax(axis=1)
-        yield weight, unit
-        weight[each, unit] = 0
-        waiting.append(unit)
-
-
-def separation_laws(
-    p: Float[np.ndarray, "M"], R: int, horizon: int, seed: int = 0, chains: int = 2000
-) -> Float[np.ndarray, "T M"]:
-    """The laws eta_R(t) of the unit drawn in round t = 0..T-1, T = horizon, B = 1, all units available at first.
-
-    eta_R(0) = p. eta_R(t) is the mean, over simulated chains, of the probabilities of the next draw given the available
-    units. That has the same mean as the draws and much less noise; at R = 0 it has none.
-    """
-    check("horizon", horizon, 1, math.inf)
-    walk = zip(range(horizon), _walk(p, R, chains, seed), strict=False)
-    return np.stack([(weight / weight.sum(axis=1, keepdims=True)).mean(axis=0) for _, (weight, _) in walk])

@@ -39,7 +39,7 @@ def run(
     storage: opt.Storage = "",
     store: opt.Store = STORE,
     redo_changed: Annotated[
-        bool, typer.Option("--redo-changed", help="Run again what earlier code of the suite computed.")
+        bool, typer.Option("--redo-changed", help="Run again what other code or other data gave.")
     ] = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -77,11 +77,14 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> tup
     Raises:
         SettingError: a setting is not allowed, or a run folder is damaged.
     """
-    from rollcall.benchmark.sweep.jobs import check, check_folders
+    from rollcall.benchmark.sweep.jobs import check, check_folders, refuse_other_data
     from rollcall.leaderboard.boards import own_table
 
     _tell_changed(jobs, redo)
     check_folders(jobs)
+    for folder in refuse_other_data(jobs, redo):
+        say(f"Its data have changed: {folder.path.name}; run again now", err)
+        rmtree(folder.path)
     todo = [job for job in jobs if not job.ended]
     check(todo)
     if todo:

@@ -73,9 +73,7 @@ def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):
         (("leaderboard", "quickstart", "--metric", "test/x"), "metric: 'test/x' is not allowed; must say which values are better: test/x=max, =min or =zero\n"),
         (("leaderboard", "quickstart", "--only", ""), "only: '' is not allowed; must be SETTING=VALUE"),
         (("run", "quickstart", "--seeds", "[1"), "seeds: '[1' is not allowed; must be VALUE or VALUE,VALUE"),
-        (("bench", "--clients", ""), "clients: '' is not allowed; must be whole numbers"),
         (("run", "FILE", "--algorithm", "{name: mifa"), "algorithm: '{name: mifa' is not allowed; must be NAME or '{name: NAME, OPTION: VALUE}'\n"),
-        (("check", "name: a: b"), "part: 'name: a: b' is not allowed; must be NAME or '{name: NAME, OPTION: VALUE}'\n"),
         # files and stores
         (("run", "DIR/binary.yaml"), "DIR/binary.yaml: is not YAML"),
         (("run", "FILE", "--executor", "inline", "--store", "DIR/binary.yaml"), "store: DIR/binary.yaml cannot be written ("),
@@ -87,7 +85,6 @@ def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):
             for command in ("run", "show", "leaderboard", "participation", "status", "clean")
         ],
         (("run", "quickstrat"), f"experiment: 'quickstrat' is not allowed; must be one of {', '.join(names())}, or a .yaml file. Did you mean quickstart?\n"),
-        (("status", "quikstart"), "experiment: 'quikstart' is not allowed; must be one of "),
     ],
 )  # fmt: skip
 def test_a_wrong_command_is_refused_with_one_line(arguments, complaint, store, tmp_path, capsys):
@@ -107,8 +104,6 @@ def test_a_wrong_command_is_refused_with_one_line(arguments, complaint, store, t
         ({}, ["--set", "participation.probability=1.2"], "participation.probability: 1.2 (client 0) is not allowed; must be in [0, 1]"),
         ({"trial": TINY["trial"] | {"participation": {"name": "trace", "mask": [[1, 0, 1, 1]]}}}, [], "participation.mask: shape (1, 4) is not allowed; must be [rounds, 3]"),
         ({}, ["--only", "algorithm=mifa"], "only algorithm: 'mifa' is not allowed; must be one of fedavg, fedpbc"),
-        ({}, ["--only", "rounds=3"], "only: 'rounds' is not allowed; must be an axis of the grid: seed, algorithm"),
-        ({}, ["--set", "nonsense"], "set: 'nonsense' is not allowed; must be SETTING=VALUE"),
         ({"trial": TINY["trial"] | {"evaluation": {"splits": ["test"]}}}, [], "evaluation.splits: 'test' is not allowed with quadratic; must be one of train"),
         ({}, ["--set", "numerics.device=cuda"], "numerics.device: 'cuda' needs a GPU, but torch finds no GPU"),
     ],

@@ -8,8 +8,6 @@ from command import rollcall
 from published import damage
 from torchvision.datasets import CIFAR100, MNIST
 
-from rollcall import simulate
-from rollcall.tasks import datasets
 from rollcall.tasks.datasets import SOURCES, root
 
 
@@ -54,13 +52,6 @@ def test_fetch_then_status_then_verify(publisher, capsys):
     assert rollcall(capsys, "data", "verify", "svhn") == (1, "svhn: 0 good\n", missing)
 
 
-def test_files_without_checksums_are_counted_apart(publisher, capsys):
-    publisher.cinic10()
-    assert rollcall(capsys, "data", "fetch", "cinic10")[0] == 0
-    assert status(capsys, "cinic10")["cinic10"]["bytes"] == sum(file.stat().st_size for file in root().rglob("*.png"))
-    assert rollcall(capsys, "data", "verify")[:2] == (0, "cinic10: 0 good, 30 without a known checksum\n")
-
-
 def test_a_set_that_cannot_be_had_is_one_line_and_exit_code_2(publisher, capsys):
     publisher.cifar100()
     publisher.server.cut = 1000
@@ -80,14 +71,3 @@ def test_an_unknown_name_is_refused(command, capsys):
     code, _, err = rollcall(capsys, "data", command, "minst")
     assert code == 2
     assert err == f"error: name: 'minst' is not allowed; must be one of {', '.join(SOURCES)}. Did you mean mnist?\n"
-
-
-def test_a_run_fetches_what_it_needs(publisher):
-    published = publisher.cinic10(per_class=3)
-    datasets.cinic10.cache_clear()
-    task = {"name": "cinic10", "clients": 4, "model": "linear"}
-    result = simulate({"task": task, "algorithm": "fedavg", "local": {"steps": 1, "lr": 0.1}, "rounds": 2})
-    datasets.cinic10.cache_clear()
-    hits = result.history["test/accuracy"].iloc[-1] * len(published["test"][1])
-    assert hits == pytest.approx(round(hits))
-    assert len(publisher.server.asked) == 1

@@ -9,7 +9,7 @@ from command import TINY, rollcall, write
 
 from rollcall.cli.participation import load
 from rollcall.participation import Bernoulli, Population, Trace, fits, recording
-from rollcall.participation.summary import probabilities, summarise
+from rollcall.participation.summary import summarise
 
 
 def model_of(file):
@@ -44,17 +44,6 @@ def test_a_summary_of_rounds_counted_by_hand():
     assert summary.weights["l1"] == pytest.approx(np.abs(weights - 1 / 3).sum())
     assert summary.weights["total_variation"] == pytest.approx(np.abs(weights - 1 / 3).sum() / 2)
     assert summary.weights["chi_square"] == np.inf
-
-
-def test_a_stated_share_that_is_wrong_for_certain():
-    mask = np.ones((40, 2), dtype=bool)
-    told = Trace(Population(2), mask=mask, stationary=np.array([1.0, 0.0]))
-    assert summarise(told, mask).stationary == np.inf
-    # Always on in 40 independent rounds with 0.5 each: 20 more than expected, and a standard deviation of 10^0.5.
-    assert probabilities(told, 3) is None  # nobody knows those of a trace
-    told = Trace(Population(2), mask=mask, stationary=np.array([1.0, 0.5]))
-    assert summarise(told, mask).stationary == pytest.approx(20 / np.sqrt(10))
-    assert summarise(Trace(Population(2), mask=mask), mask).stationary == 0
 
 
 def test_a_model_of_a_file_with_classes(spec, capsys):

@@ -4,13 +4,11 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from command import TINY, rollcall, write
 
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark import estimate
-from rollcall.cli.show import shortened
 
 
 def test_list(store, tmp_path, capsys, monkeypatch):
@@ -31,24 +29,6 @@ def test_list(store, tmp_path, capsys, monkeypatch):
     assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
         ["alone", "Alone"], ["jones/fig1", "First ([J] Fig. 1)"], ["jones/table2", "Second ([J] Table II)"]
     ]  # fmt: skip
-
-
-def test_a_kind_is_listed_with_names_papers_and_a_sentence(capsys):
-    out = " ".join(rollcall(capsys, "list", "algorithm")[1].split())
-    assert "fedavg_known FedAvg, known p; Xiang et al., 2024 (FedPBC) FedAvg with known probabilities: updates" in out
-    code, out, err = rollcall(capsys, "list", "methods")
-    assert (code, out) == (2, "")
-    assert err.startswith("error: kind: 'methods' is not allowed; must be one of experiment, task, ")
-
-
-def test_a_reason_of_several_overrides_stands_once(store, tmp_path, capsys):
-    overrides = [
-        {"when": {"algorithm": name}, "set": {"local.lr": 0.1}, "found": "by a search"} for name in ("fedavg", "fedpbc")
-    ]
-    grid = {"algorithm": ["fedavg", "fedpbc"]}
-    out = rollcall(capsys, "show", write(tmp_path, overrides=overrides, grid=grid))[1]
-    assert out.count("by a search") == 1
-    assert "as for algorithm fedavg" in out
 
 
 @pytest.mark.parametrize(
@@ -147,17 +127,6 @@ def test_a_setting_of_ones_own_file_is_refused_with_its_line(command, trial, com
     assert (code, bool(found)) == (2, True), err
     key = complaint.partition(":")[0].rpartition(".")[2]
     assert Path(file).read_text().splitlines()[int(found[1]) - 1].strip().startswith(key)
-
-
-def test_an_analysis_is_shown_with_all_axes_that_vary_it(capsys):
-    out = rollcall(capsys, "show", "fedpbc/statements")[1]
-    panel = out[out.index("panel limit:") : out.index("panel mixing:")]
-    assert re.search(r"case +equal p = 0\.05, equal p = 0\.3, .*\s9 analyses", panel, re.DOTALL)
-
-
-def test_long_vectors_are_shortened():
-    value = [{"a": list(range(6)), "p": np.arange(9.0)}, "word"]
-    assert shortened(value) == [{"a": [0, 1, 2, 3, 4, 5], "p": "9 numbers from 0 to 8"}, "word"]
 
 
 def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeypatch):

@@ -56,10 +56,6 @@ def test_states_rates_and_time_left(folders, store, capsys):
     assert "tiny" not in rollcall(capsys, "status", "paper/fig")[1]
 
 
-def test_an_empty_store(store, capsys):
-    assert rollcall(capsys, "status") == (0, f"No run folders in {store}.\n", "")
-
-
 def test_a_file_in_another_folder_and_a_file_with_a_base(store, tmp_path, capsys):
     """`run` puts the runs of mine/tiny.yaml into tiny, and those of a file with a base into the folder of the base."""
     (tmp_path / "mine").mkdir()
@@ -104,16 +100,6 @@ def test_stale_and_failed_trials_are_deleted_when_told(store, tmp_path, capsys):
     (left,) = [path for path in home.iterdir() if path.is_dir()]
     assert left.name.startswith("fedavg-seed0-")
     assert "Nothing to delete" in rollcall(capsys, "clean", file)[1]
-
-
-def test_trials_with_tuned_settings_stay_if_the_file_is_named(store, tmp_path, capsys):
-    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
-    search = ("--space", "local.lr=choice(0.2,0.3)", "--metric", "train/loss", "--executor", "inline")
-    assert rollcall(capsys, "tune", file, *search, "--no-figures")[0] == 0
-    tuned = ("--tuned", str(store / "tiny" / "tuned.yaml"))
-    assert rollcall(capsys, "run", file, "--executor", "inline", *tuned)[0] == 0
-    assert rollcall(capsys, "clean", file)[1].count("not in the experiment file") == 1
-    assert "Nothing to delete" in rollcall(capsys, "clean", file, *tuned)[1]
 
 
 def test_another_file_with_other_content_is_refused(tmp_path):

@@ -1,6 +1,6 @@
 """The generated reference: small models and docstrings with the text written out, and nothing missing of the real ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -33,14 +33,6 @@ class Inner(BaseModel):
     depth: PositiveInt = Field(2, description="of the network")
 
 
-class Outer(BaseModel):
-    """All."""
-
-    inner: Inner = Inner()
-    mode: Literal["a", "b"]
-    label: str | None = None
-
-
 def test_docstring_is_split():
     said = parse(DOCSTRING)
     assert said.body == "What x_i* is, for `a_b`.\n\n    x_i = y*"
@@ -68,28 +60,6 @@ def test_docstring_is_split():
 )
 def test_type_in_words(annotation, words):
     assert type_in_words(annotation) == words
-
-
-def test_a_callable_is_a_choice_of_the_kind_that_its_key_names():
-    assert type_in_words(Callable[[int], int], "partition") == "[partition](#choices-partition)"
-
-
-def test_section_of_a_model():
-    assert reference.reachable(Outer) == [Outer, Inner]
-    assert reference.model_section(Inner).splitlines() == [
-        "(settings-inner)=",
-        "## Inner",
-        "",
-        "Some.",
-        "",
-        "`depth`",
-        ": whole number above 0; default `2`",
-        ": of the network",
-    ]
-    outer = reference.model_section(Outer)
-    assert "`inner`\n: [Inner](#settings-inner); optional\n" in outer
-    assert "`mode`\n: `a` or `b`; required\n" in outer
-    assert "`label`\n: text or `null`; default `null`\n" in outer
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -53,11 +53,6 @@ def test_rounds_of_three_clients_by_hand(rule):
     assert rounds(Clocked(Population(3), trace(), T, **options)) == expected
 
 
-def test_equally_fast_clients_are_in_the_order_of_their_ids():
-    model = Clocked(Population(3), trace(), np.array([3.0, 2.0, 2.0]), first=1)
-    assert rounds(model, 1) == [([1], [0, 2], 2.0)]
-
-
 def test_a_round_is_a_function_of_seed_and_round():
     def model(seed, **options):
         return Clocked(Population(3, seed), trace(), T, jitter=0.5, failure=0.3, **options)
@@ -165,12 +160,3 @@ def test_a_client_that_is_always_available_and_in_time_has_no_memory():
     assert model.stationary.tolist() == [0, 1, 1, 1]
     assert model.correlation.tolist() == [0, 0, 0, 0]
     assert model.share == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
-
-
-def test_what_is_refused():
-    with pytest.raises(
-        ValueError, match=r"^wait\.deadline: 0\.5 is not allowed; must be at least 1, which the fastest client needs$"
-    ):
-        Clocked(Population(4), MODELS["full"](Population(4)), TIMES, deadline=0.5)
-    with pytest.raises(ValueError, match=r"^wait\.first: 5 is not allowed; must be in \[1, 4\]$"):
-        Clocked(Population(4), MODELS["full"](Population(4)), TIMES, first=5)

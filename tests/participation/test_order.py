@@ -56,9 +56,3 @@ def test_any_order_of_asking(name, seed, m, data):
         # An oracle that divides by p must not meet a client that p says is never on.
         if name not in ("cyclic", "cyclic_reset"):
             assert told is None or (told[active] > 0).all()
-
-
-def test_seeds_differ():
-    for name, options in (("uniform", {"per_round": 10}), ("markov", {"probability": 0.5}), ("markov_pi_lambda", {})):
-        zero, one = (MODELS[name](Population(40, seed), **options).active(0) for seed in (0, 1))
-        assert not np.array_equal(zero, one)

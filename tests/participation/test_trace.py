@@ -162,6 +162,12 @@ def test_masks_as_text(text, names, on, replayed):
     assert replayed(text, 3, names=names)[0] == on
 
 
+def test_rounds_that_are_numbered_from_one_are_noted(replayed):
+    on, notes = replayed("round,client\n1,0\n2,1\n3,0\n", 2)
+    assert (on, notes) == ([[1, 3], [2]], ["the first 1 rounds are not in the recording: nobody is active"])
+    assert replayed("round,client\n0,\n1,0\n2,1\n", 2)[1] == []  # an empty round 0 is written
+
+
 @pytest.mark.parametrize("ending", ["npy", "npz", "csv", "parquet", "csv.gz", "feather", "json"])
 def test_a_written_mask_is_replayed(tmp_path, ending):
     model = MODELS["markov"](Population(5, 3), probability=np.array([0.1, 0.2, 0.1, 0.3, 0.0]))

@@ -1,7 +1,6 @@
 """Crops and flips against slicing by hand, and the numbers they are drawn from."""
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
@@ -87,14 +86,6 @@ def test_one_draw_for_a_minibatch():
     places = list(found(pixels, CropFlip(1, padding=3, per="minibatch")(pixels, k), padding=3))
     assert len(set(places[:100])) == len(set(places[100:])) == 1
     assert places[0] != places[100]
-
-
-def test_without_a_flip_and_without_padding():
-    pixels = images()
-    assert all(not mirrored for *_, mirrored in found(pixels, CropFlip(1, padding=1, flip=False)(pixels, keys()), 1))
-    assert torch.equal(CropFlip(1, padding=0, flip=False)(pixels, keys()), pixels)
-    with pytest.raises(ValueError, match=r"augmentation\.padding: -1 is not allowed"):
-        CropFlip(1, padding=-1)
 
 
 def test_the_border_is_black_or_the_mean_colour():

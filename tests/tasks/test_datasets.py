@@ -12,9 +12,8 @@ from published import damage
 from real_data import needs_cifar10, needs_mnist
 from torchvision.datasets import ImageFolder
 
-from rollcall.tasks import cinic10, datasets
+from rollcall.tasks import datasets
 from rollcall.tasks.datasets import SOURCES, fetch, load, root, splits
-from rollcall.tasks.partitions import iid
 
 SMALL = {
     "fashion_mnist": ("FashionMNIST/raw/train-images-idx3-ubyte", False),
@@ -94,19 +93,6 @@ def test_mnist_is_normalised_by_its_own_moments():
     assert SOURCES["mnist"].std == (round(pixels.std().item(), 4),)
 
 
-@pytest.mark.parametrize(
-    ("name", "mean", "std"),
-    [
-        # As printed in the released code of the FedPBC paper.
-        ("cifar10", (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
-        ("svhn", (0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)),
-        ("cinic10", (0.4789, 0.4723, 0.4305), (0.2421, 0.2383, 0.2587)),
-    ],
-)
-def test_the_papers_sets_are_normalised_as_in_the_paper(name, mean, std):
-    assert (SOURCES[name].mean, SOURCES[name].std) == (mean, std)
-
-
 def test_a_second_process_waits(publisher):
     publisher.svhn()
     threads = [Thread(target=fetch, args=(SOURCES["svhn"], root())) for _ in range(3)]
@@ -150,45 +136,3 @@ def test_the_order_is_that_of_torchvision_and_grey_images_have_three_channels(pu
         assert np.array_equal(
             found[split][0].permute(0, 2, 3, 1).numpy(), np.stack([np.asarray(image) for image, _ in theirs])
         )
-
-
-def test_validation_images_are_not_trained_on(publisher):
-    published = publisher.cinic10(per_class=3)
-    task, data = cinic10(0, clients=4, partition=iid)
-    pixels, labels = data.splits["train"]
-    assert np.array_equal(pixels.numpy(), published["train"][0])
-    assert labels.tolist() == published["train"][1].tolist()
-    assert np.array_equal(data.splits["test"][0].numpy(), published["test"][0])
-    assert task(pixels[:5]).shape == (5, 10)
-    assert sum(map(len, data.parts)) == 30
-
-
-@pytest.mark.parametrize("content", [None, b"", b"damaged"])
-def test_tensors_are_decoded_once_unless_they_are_unreadable(content, publisher, monkeypatch):
-    published = publisher.cinic10()
-    splits(SOURCES["cinic10"])
-    decode = type(SOURCES["cinic10"])._decode
-    decoded = []
-    monkeypatch.setattr(
-        type(SOURCES["cinic10"]), "_decode", lambda self, folder: decoded.append(folder) or decode(self, folder)
-    )
-    if content is not None:
-        (root() / "CINIC-10.pt").write_bytes(content)
-    for _ in range(2):
-        assert np.array_equal(splits(SOURCES["cinic10"])["test"][0].numpy(), published["test"][0])
-    assert len(decoded) == (0 if content is None else 3)
-
-
-def test_a_full_disk_is_a_warning(publisher, monkeypatch):
-    publisher.cinic10()
-    fetch(SOURCES["cinic10"], root())
-    (root() / "CINIC-10.pt").unlink()
-
-    def full(_, file):
-        file.write_bytes(b"some of it")
-        raise RuntimeError("no space left")
-
-    monkeypatch.setattr(torch, "save", full)
-    with pytest.warns(UserWarning, match=r"CINIC-10.pt could not be written \(no space left\)"):
-        splits(SOURCES["cinic10"])
-    assert not [path.name for path in root().iterdir() if path.name.startswith((".CINIC-10", "CINIC-10.pt"))]

@@ -119,17 +119,6 @@ def test_what_a_partition_leaves_out_is_no_part_of_training():
         assert data.histogram[client].tolist() == [len(data.parts[client]) * (c == label) for c in range(10)]
 
 
-def test_the_initial_model_follows_the_seed_and_no_global_generator():
-    torch.manual_seed(1)
-    one = nn.utils.parameters_to_vector(digits(0, clients=2)[0].parameters())
-    state = torch.random.get_rng_state()
-    torch.manual_seed(2)
-    assert torch.equal(one, nn.utils.parameters_to_vector(digits(0, clients=9)[0].parameters()))
-    assert not torch.equal(one, nn.utils.parameters_to_vector(digits(1, clients=2)[0].parameters()))
-    torch.manual_seed(1)
-    assert torch.equal(torch.random.get_rng_state(), state)
-
-
 def test_a_plain_trainer_trains_digits_centrally():
     task, data = digits(0, clients=20)
     result = fit(task, data, epochs=12)

@@ -19,14 +19,6 @@ def test_an_epoch_shows_every_sample_once():
         assert sorted(np.concatenate(seen)) == list(range(10, 17))
 
 
-def test_epochs_and_clients_are_shuffled_apart():
-    parts = [np.arange(50), np.arange(50)]
-    batches = Minibatches(parts, 49, seed=1)
-    orders = {tuple(batches.rows(client, 2 * epoch)) for client in (0, 1) for epoch in (0, 1)}
-    orders |= {tuple(Minibatches(parts, 49, seed=2).rows(0, 0))}
-    assert len(orders) == 5
-
-
 def test_a_small_client_sees_all_it_has():
     batches = Minibatches(PARTS, 3, seed=1)
     assert [batches.rows(1, step).tolist() for step in range(3)] == [[3], [3], [3]]
@@ -60,19 +52,6 @@ def test_stacked_minibatches_are_those_of_each_step(asked, size, last, steps):
             expected = batches.rows(client, first + k).tolist()
             assert lengths[k, i] == len(expected)
             assert rows[k, i].tolist() == expected + expected[:1] * (rows.shape[2] - len(expected))
-
-
-def test_many_rounds_of_many_clients_are_drawn_like_one():
-    parts = np.split(np.arange(300), np.cumsum([3, 17, 40, 8, 60, 25]))
-    batches = Minibatches(parts, 8, seed=5)
-    for t in range(400):
-        active = [i for i in range(7) if (t * 7 + i) % 3]
-        rows, lengths = batches.stacked(active, [3 * t] * len(active), 3)
-        if t % 57 == 0 or t == 399:
-            fresh = Minibatches(parts, 8, seed=5)
-            for i, client in enumerate(active):
-                for k in range(3):
-                    assert rows[k, i, : lengths[k, i]].tolist() == fresh.rows(client, 3 * t + k).tolist()
 
 
 def test_dropped_batches():

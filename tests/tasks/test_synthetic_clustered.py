@@ -7,7 +7,6 @@ from scipy.special import expit
 from torch.nn.utils import parameters_to_vector
 
 from rollcall.tasks import synthetic_clustered
-from rollcall.tasks.synthetic_clustered import LogisticRegression
 
 
 def test_loss_accuracy_and_gradient_are_the_formulas():
@@ -41,38 +40,3 @@ def test_half_of_the_clients_have_flipped_labels():
     # flipping a share of 0.2 multiplies p - 1/2 by 0.6
     assert strength[weak] / strength[~weak].mean() == pytest.approx(np.full(4, 0.6), abs=0.03)
     assert synthetic_clustered(4, clients=8)[1].splits["train"][0][0, 0] != x[0, 0]
-
-
-def test_labels_follow_the_logistic_law():
-    """A fit to many samples of unflipped clients reproduces the frequency of label 1 in bins of its own logit."""
-    _, data = synthetic_clustered(5, clients=2, train=100_000, flipped=0.0)
-    x, y = data.splits["train"]
-    task = LogisticRegression(0.0).double()
-    search = torch.optim.LBFGS(task.parameters(), max_iter=200, line_search_fn="strong_wolfe")
-
-    def objective():
-        search.zero_grad()
-        value = task.loss((x, y))
-        value.backward()
-        return value
-
-    search.step(objective)
-    z = task.logits(x).detach().numpy()[:, 0]
-    assert 1 < np.linalg.norm(task.logits.weight.detach().numpy()) < 6  # theta ~ N(0, I) in ten dimensions
-    assert abs(task.logits.bias.item()) < 0.03
-    for low in (-3, -1, 0, 1, 2):
-        mine = (z > low) & (z < low + 1)
-        assert y.numpy()[mine].mean() == pytest.approx(expit(z[mine]).mean(), abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"clients": 0}, "clients: 0 is not allowed; must be at least 1"),
-        ({"flipped": 1.2}, r"flipped: 1.2 is not allowed; must be in \[0, 1\]"),
-        ({"ridge": -1.0}, "ridge: -1.0 is not allowed; must be at least 0"),
-    ],
-)
-def test_synthetic_clustered_refuses(options, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        synthetic_clustered(0, **options)

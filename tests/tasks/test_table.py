@@ -152,12 +152,31 @@ def test_clients_are_named_as_they_are_written(tmp_path, name):
         ({"y": with_one(WHOLE / 7, 0, "none")}, {}, "y has 39 numbers, and 'none' in line or row 2; correct it, or set outcome"),
         ({"y": [f"name {i}" for i in range(40)]}, {}, "label: 'y' is not allowed; it has 40 different texts"),
         ({"y": ["yes", "no"] * 20}, {"outcome": "amounts"}, "outcome: 'amounts' is not allowed; y has no numbers"),
+        ({"y": ["yes"] * 40}, {}, "label: 'y' is not allowed; it has one value only, 'yes'"),
+        ({}, {"features": []}, "must have a column to predict y from"),
         ({}, {"categories": ["z"]}, "categories: 'z' is not allowed; must be one of the features"),
     ],
 )  # fmt: skip
 def test_what_is_never_guessed(tmp_path, columns, options, complaint):
     with pytest.raises(ValueError, match=complaint):
         numbered(tmp_path, columns, **options)
+
+
+def test_dates_and_lists_in_parquet_are_never_guessed(tmp_path):
+    rows = pd.DataFrame({"x": np.arange(40.0), "y": ["u", "v "] * 20, "site": ["a", "b"] * 20})
+    dates, lists = pd.date_range("2020-01-01", periods=40), [[1, 2]] * 40
+    for odd, complaint in ((dates, "x has 40 different texts"), (lists, "x has lists or other objects")):
+        rows.assign(x=odd).to_parquet(tmp_path / "own.parquet")
+        with pytest.raises(ValueError, match=complaint):
+            table(0, file=str(tmp_path / "own.parquet"), label="y", client="site")
+
+
+def test_spaces_around_names_and_texts_do_not_count(tmp_path):
+    (tmp_path / "own.csv").write_text(
+        "x , y,site \n" + "".join(f"{i}, {'uv'[i % 2]} ,A{' ' * (i % 3)}\n" for i in range(40))
+    )
+    task, data = table(0, file=str(tmp_path / "own.csv"), label="y", client="site")
+    assert (task.classes, data.names) == (2, ("A",))
 
 
 def test_what_options_choose(tmp_path):

@@ -3,6 +3,8 @@
 Exact, or on roll calls; `decisions` trains. Claims put bounds on the columns of a table.
 """
 
+from collections.abc import Iterable
+from functools import reduce
 from itertools import product
 from typing import Any, Literal
 
@@ -15,7 +17,6 @@ from rollcall.benchmark.federation.simulation import simulate
 from rollcall.participation.analyses import row
 from rollcall.participation.markov import transitions
 from rollcall.participation.streams import stream
-from rollcall.participation.theory.chains import affine_moments, mixing_time, product_chain
 from rollcall.tasks.partitions import Parts, dirichlet_by_class
 from rollcall.tasks.streams import stream as data_stream
 
@@ -173,6 +174,53 @@ def weight_bounds(
     best = minimize(optimisation, np.full(N, 1 / N), bounds=[(0, 1)] * N, constraints=simplex, tol=1e-12).x
     curved = np.abs(best - np.polyval(np.polyfit(pi, best, 1), pi)).max()
     return row(rarest=best[pi.argmin()] - best[pi.argmax()], curved=curved, **bends)
+
+
+def mixing_time(transition: Float[np.ndarray, "S S"], epsilon: float = 0.25) -> int:
+    """Mixing time t_mix(epsilon) in rounds: the smallest t with max_x TV(P^t(x, .), pi) <= epsilon.
+
+    The rows of P [S, S] sum to 1; P[x, y] is the probability of going from x to y.
+    """
+    modulus = np.sort(np.abs(np.linalg.eigvals(transition)))
+    if len(modulus) > 1 and modulus[-2] > 1 - 1e-12:
+        raise ValueError("transition: the chain never mixes; it is periodic or has more than one closed class")
+    S = len(transition)
+    equations = np.vstack([transition.T - np.eye(S), np.ones(S)])
+    pi = np.linalg.lstsq(equations, np.append(np.zeros(S), 1), rcond=None)[0]
+    power, t = np.eye(S), 0
+    while np.abs(power - pi).sum(axis=1).max() / 2 > epsilon:
+        power, t = power @ transition, t + 1
+    return t
+
+
+def product_chain(on_on: Float[np.ndarray, "m"], off_on: Float[np.ndarray, "m"]) -> Float[np.ndarray, "S S"]:
+    """The transition matrix of m on-off chains together, S = 2^m; the state of the last client changes fastest."""
+    return reduce(np.kron, [np.array([[1 - b, b], [1 - a, a]]) for a, b in zip(on_on, off_on, strict=True)])
+
+
+def affine_moments(
+    transition: Float[np.ndarray, "S S"],
+    law: Float[np.ndarray, "S"],
+    a: Float[np.ndarray, "S"],
+    b: Float[np.ndarray, "S"],
+    x: float,
+    rates: Iterable[float],
+) -> Float[np.ndarray, "3 S"]:
+    """E[x_T^i 1{S_T-1 = s}], i = 0, 1, 2, of x <- (1 - eta_t a(S_t)) x + eta_t b(S_t) along a chain S_t, exact.
+
+    Args:
+        transition: of the chain.
+        law: of S_0.
+        a, b: of each state.
+        x: x_0, a number.
+        rates: eta_0, ..., eta_T-1.
+    """
+    moments = np.array([law, x * law, x * x * law])
+    for t, eta in enumerate(rates):
+        one, first, second = moments @ transition if t else moments
+        keep, add = 1 - eta * a, eta * b
+        moments = np.array([one, keep * first + add * one, keep**2 * second + 2 * keep * add * first + add**2 * one])
+    return moments
 
 
 CLUSTERS = 10

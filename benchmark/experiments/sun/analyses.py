@@ -3,6 +3,8 @@
 Exact, or on roll calls. Claims put bounds on the columns of a table.
 """
 
+from collections import deque
+from collections.abc import Iterator
 from itertools import permutations
 from math import gcd, perm, prod
 from typing import Literal, TypeAlias
@@ -13,7 +15,7 @@ from jaxtyping import Float
 
 from rollcall.participation.analyses import row
 from rollcall.participation.streams import stream
-from rollcall.participation.theory import separation as theory
+from rollcall.participation.theory.separation import stationary_separation
 from rollcall.participation.theory.weights import (
     l1_distance,
     normalised,
@@ -30,7 +32,7 @@ def separation_law(
     (x - u_i)^2 / 2 with weights pi_R, as in the task `quadratic`, u being `targets`.
     """
     p = normalised(np.asarray(weights, dtype=np.float64))
-    pi = theory.stationary_separation(p, separation, batch) / batch
+    pi = stationary_separation(p, separation, batch) / batch
     distance = l1_distance(np.full(len(p), 1 / len(p)), pi)
     u = np.zeros(len(p)) if targets is None else np.asarray(targets, dtype=np.float64)
     return row(
@@ -81,7 +83,7 @@ def separation_distance(seed: int, *, units: int = 500, law: UnitLaw = "uniform"
     """||pi_R - 1/N||_1 for R = 0..N-1, exact, and the largest rise from one R to the next so far ([Sun] Fig. 1)."""
     p = unit_weights(seed, units, law, s)
     uniform = np.full(units, 1 / units)
-    distance = np.array([l1_distance(uniform, theory.stationary_separation(p, R)) for R in range(units)])
+    distance = np.array([l1_distance(uniform, stationary_separation(p, R)) for R in range(units)])
     rise = np.maximum.accumulate(np.diff(distance, prepend=distance[0]))
     return pd.DataFrame({"round": np.arange(units), "distance": distance, "largest_rise": rise})
 
@@ -102,8 +104,8 @@ def separation_simulated(
     p = unit_weights(seed, units, law, s)
     rows = []
     for R in separations.tolist():
-        simulated, error = theory.simulated_separation(p, R, rounds, seed)
-        distance, apart = (np.abs(simulated - pi).sum() for pi in (1 / units, theory.stationary_separation(p, R)))
+        simulated, error = simulated_separation(p, R, rounds, seed)
+        distance, apart = (np.abs(simulated - pi).sum() for pi in (1 / units, stationary_separation(p, R)))
         rows.append({"round": R, "distance": distance, "apart": apart, "noise": np.sqrt(2 / np.pi) * error.sum()})
     return pd.DataFrame(rows)
 
@@ -122,9 +124,9 @@ def separation_mixing(
         rounds: t from 0 to here, exclusive.
     """
     p = unit_weights(seed, units, law, s)
-    laws = theory.separation_laws(p, separation, rounds, seed)
-    distance = np.abs(laws - theory.stationary_separation(p, separation)).sum(axis=1) / 2
-    shares = theory.separation_shares(p, separation, rounds, seed)
+    laws = separation_laws(p, separation, rounds, seed)
+    distance = np.abs(laws - stationary_separation(p, separation)).sum(axis=1) / 2
+    shares = separation_shares(p, separation, rounds, seed)
     return pd.DataFrame({"round": np.arange(rounds), "distance": distance, "shares": shares})
 
 
@@ -134,3 +136,77 @@ def unit_weights(seed: int, units: int, law: UnitLaw, s: float) -> Float[np.ndar
         return normalised(np.arange(1, units + 1, dtype=np.float64) ** -s)
     draw = stream(seed, "probabilities")
     return normalised(draw.random(units) if law == "uniform" else draw.exponential(size=units))
+
+
+def simulated_separation(
+    p: Float[np.ndarray, "M"], R: int, rounds: int, seed: int, chains: int = 64
+) -> tuple[Float[np.ndarray, "M"], Float[np.ndarray, "M"]]:
+    """Long-run share of rounds pi_R in which each unit is drawn, B = 1, and its standard error, by simulation.
+
+    The error is from the spread between chains. Each chain first runs for a tenth of `rounds`, or 10 R if that is more,
+    and up to R more rounds at random; then `rounds` rounds are counted.
+    """
+    counts = np.zeros((chains, len(p)))
+    # Chains that start in the same state stay synchronous for long: a heavy unit returns every R + 1 rounds exactly.
+    # If all chains counted the same rounds, all would miss or gain the same draw, and the spread would not show it.
+    burn_in = max(rounds // 10, 10 * R)
+    opening = burn_in + np.random.default_rng([seed, 1]).integers(R + 1, size=chains)
+    for t, (_, unit) in zip(range(burn_in + R + rounds), _walk(p, R, chains, seed), strict=False):
+        counted = np.flatnonzero((t >= opening) & (t < opening + rounds))
+        counts[counted, unit[counted]] += 1
+    share = counts / rounds
+    return share.mean(axis=0), share.std(axis=0, ddof=1) / np.sqrt(chains)
+
+
+def separation_shares(
+    p: Float[np.ndarray, "M"], R: int, horizon: int, seed: int = 0, chains: int = 200
+) -> Float[np.ndarray, "T"]:
+    """Mean total variation distance between pi_R and the shares of the first t + 1 draws of one roll call, B = 1.
+
+    The mean is over simulated roll calls, for t = 0..T-1, T = horizon. At R = M - 1 the shares are even after each
+    cycle.
+    """
+    pi = stationary_separation(p, R)
+    counts = np.zeros((chains, len(p)))
+    distance = np.empty(horizon)
+    for t, (_, drawn) in zip(range(horizon), _walk(p, R, chains, seed), strict=False):
+        counts[np.arange(chains), drawn] += 1
+        distance[t] = (np.abs(counts / (t + 1) - pi).sum(axis=1) / 2).mean()
+    return distance
+
+
+def separation_laws(
+    p: Float[np.ndarray, "M"], R: int, horizon: int, seed: int = 0, chains: int = 2000
+) -> Float[np.ndarray, "T M"]:
+    """The laws eta_R(t) of the unit drawn in round t = 0..T-1, T = horizon, B = 1, all units available at first.
+
+    eta_R(0) = p. eta_R(t) is the mean, over simulated chains, of the probabilities of the next draw given the available
+    units. That has the same mean as the draws and much less noise; at R = 0 it has none.
+    """
+    walk = zip(range(horizon), _walk(p, R, chains, seed), strict=False)
+    return np.stack([(weight / weight.sum(axis=1, keepdims=True)).mean(axis=0) for _, (weight, _) in walk])
+
+
+def _walk(p: np.ndarray, R: int, chains: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Simulate chains round by round, without end.
+
+    Yields:
+        The weights [chains, M] of the units at the start of the round, 0 for a unit that is not available (the array
+        is reused from round to round); and the unit drawn [chains].
+    """
+    rng = np.random.default_rng(seed)
+    scaled = p / p.max()
+    weight = np.tile(scaled, (chains, 1))
+    each = np.arange(chains)
+    waiting: deque[np.ndarray] = deque()  # the units drawn in the last R rounds, oldest first
+    while True:
+        if len(waiting) > R:
+            back = waiting.popleft()
+            weight[each, back] = scaled[back]
+        cumulated = np.cumsum(weight, axis=1)
+        # The first unit whose cumulated weight exceeds the target has positive weight, even for a target of 0.
+        target = rng.random(chains) * cumulated[:, -1]
+        unit = (cumulated > target[:, None]).argmax(axis=1)
+        yield weight, unit
+        weight[each, unit] = 0
+        waiting.append(unit)

@@ -31,8 +31,3 @@ def test_a_file_that_cannot_be_read_is_refused(content, complaint, tmp_path):
         (tmp_path / "a.yaml").write_bytes(content)
     with pytest.raises(SettingError, match=rf"a.yaml: {complaint}"):
         load_yaml(tmp_path / "a.yaml")
-
-
-def test_a_merge_may_be_overridden(tmp_path):
-    (tmp_path / "a.yaml").write_text("a: &a {x: 1}\nb: {<<: *a, x: 2}\n")
-    assert load_yaml(tmp_path / "a.yaml")["b"] == {"x": 2}

@@ -73,15 +73,6 @@ def test_the_source_is_in_the_run_folder_and_in_the_digest(tmp_path):
     assert digest({"algorithm": f"{mine}:A"}) != digest({"algorithm": f"{mine}:B"})
 
 
-def test_one_of_the_suites_keeps_its_name_and_digest():
-    plain, by_class, by_address = (
-        Trial.read({"task": QUADRATIC, "algorithm": value, "rounds": 1})
-        for value in ("fedpbc", algorithms.FedPBC, "rollcall.algorithms:FedPBC")
-    )
-    assert plain.name == by_class.name
-    assert by_address.algorithm == plain.algorithm
-
-
 def test_an_instance_of_a_method(tmp_path):
     choice = read("algorithm", algorithms.MIFA(memory="updates"))
     assert choice.options["memory"] == "updates"
@@ -99,12 +90,6 @@ def test_an_instance_is_taken_as_it_is():
     assert simulate(settings).server.shape == (2,)
     with pytest.raises(SettingError, match=r"^participation: .*`clients` is 3; must be 2"):
         simulate(settings | {"task": {"name": "quadratic", "targets": [0.0, 1.0]}})
-
-
-def test_torchs_own_optimizer():
-    settings = {"task": QUADRATIC, "algorithm": "fedavg", "rounds": 1, "server": {"optimizer": "torch.optim:Adagrad"}}
-    moved = simulate(settings).server
-    assert moved == pytest.approx([1.0, 1.0])  # the first step of Adagrad is lr times the sign
 
 
 @pytest.mark.parametrize(
@@ -222,6 +207,13 @@ def test_a_class_and_an_object_with_active_are_participation_models(roll_calls):
         SettingError, match=r"roll_calls.py:\d+: active: a mask of shape \(4,\) is not allowed \(round 0\)"
     ):
         simulate(quadratic(module.Longer))
+
+
+def test_a_list_is_a_list_for_a_part_that_asks_for_one(tmp_path):
+    (tmp_path / "mine.py").write_text("def stepped(t, *, rates: list[float] | None = None): return rates[t]\n")
+    choice = read("schedule", {"name": f"{tmp_path}/mine.py:stepped", "rates": [0.5, 0.25]})
+    assert choice.options == {"rates": [0.5, 0.25]}
+    assert choice.bound()(1) == 0.25
 
 
 PLAIN = "class Mine:\n    def __init__(self, {}): ...\n    def active(self, t):\n        return [0]\n"

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from rollcall.algorithms import FedAvg
-from rollcall.benchmark.config.source import _code_digest, fingerprint, suite_code
-from rollcall.benchmark.config.trial import Trial
-from rollcall.participation import Full
-from rollcall.tasks import TASKS
+from rollcall.benchmark.config.source import _code_digest, fingerprint
 
 CODE = """'''A module.'''
 
@@ -38,17 +34,6 @@ def test_only_statements_count(change, same, tmp_path):
     assert CODE.replace(*change) != CODE
     digests = {_code_digest(str(tmp_path / f"{name}.py")) for name in ("before", "after")}
     assert len(digests) == (1 if same else 2)
-
-
-def test_a_trial_names_the_modules_of_its_choices_and_their_base_classes(tmp_path):
-    (tmp_path / "mine.py").write_text("from rollcall.algorithms import FedAvg\nclass Mine(FedAvg): ...\n")
-    task = {"name": "quadratic", "targets": [0.0, 1.0]}
-    own = Trial.read({"task": task, "algorithm": f"{tmp_path}/mine.py:Mine", "rounds": 1})
-    chosen = (FedAvg, Full, TASKS["quadratic"])
-    assert {thing.__module__.removeprefix("rollcall.") for thing in chosen} <= set(own.code)
-    assert "algorithms.base" in own.code  # of the base class
-    assert set(own.code) == set(Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1}).code)
-    assert own.code["algorithms.fedavg"] == suite_code(FedAvg)["algorithms.fedavg"]
 
 
 class Point:

@@ -22,7 +22,7 @@ SOUND = {
     "probability": ["power_law", "mixture"],
     "variation": ["staircase"],
     "speed": ["steady"],
-    "partition": ["iid", "shards"],
+    "partition": ["iid"],
     "model": ["linear", "mlp"],
     "task": ["slope", "patched"],
     "schedule": ["constant", "faded"],

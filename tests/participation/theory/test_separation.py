@@ -1,10 +1,10 @@
-"""Minimum separation: closed form, chain, simulation and mixing, each against enumeration or by hand."""
+"""Minimum separation: the closed form against enumeration and by hand."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from separation_oracle import brute_separation, separation_chain
+from separation_oracle import brute_separation
 
 from rollcall.participation.theory import separation as theory
 
@@ -77,53 +77,3 @@ def test_separation_refuses_what_it_cannot_do():
         theory.stationary_separation(p, 10, 2)
     with pytest.raises(ValueError, match="p: must be finite"):
         theory.stationary_separation(np.array([0.5, -0.1]), 0)
-    with pytest.raises(ValueError, match="rounds: 0 is not allowed"):
-        theory.simulated_separation(p, 1, 0, 0)
-
-
-def test_simulated_shares_are_the_exact_ones():
-    p = np.arange(1, 21) ** -1.5
-    distances = []
-    for R in (0, 5, 10, 15, 19):
-        pi = theory.stationary_separation(p, R)
-        share, error = theory.simulated_separation(p, R, rounds=2000, seed=R, chains=100)
-        # Rounds are a multiple of 20: at R = 19 each chain draws each unit 100 times and the error is 0.
-        assert (np.abs(share - pi) <= 4.5 * error + 1e-12).all()
-        assert error.max() < 0.002
-        distances.append(np.abs(pi - 0.05).sum())
-    np.testing.assert_allclose(distances[0], np.abs(p / p.sum() - 0.05).sum(), rtol=1e-13)
-    assert (np.diff(distances) < -0.1).all()
-    assert distances[-1] == pytest.approx(0, abs=1e-15)
-
-
-def test_the_first_rounds_are_not_counted():
-    p = np.array([1, 1, 1, 1, 0.1])  # at first, with all available, the last unit is drawn less often than later
-    share, error = theory.simulated_separation(p, 3, 1, 0, chains=10_000)
-    assert (np.abs(share - theory.stationary_separation(p, 3)) <= 4.5 * error).all()
-
-
-def laws(p, R, horizon):
-    """The laws of the unit drawn in each round [T, M], from powers of the chain's transition matrix."""
-    _, P, draws = separation_chain(p, R)
-    return np.stack([(np.linalg.matrix_power(P, t) @ draws)[0] for t in range(horizon)])
-
-
-def test_the_chain_by_hand():
-    p = np.array([0.5, 0.3, 0.2])
-    # Round 1: i after any other j. Round 2: P(j then i) / P(j) depends on the last unit alone.
-    P = np.array([[0 if i == j else p[i] / (1 - p[j]) for i in range(3)] for j in range(3)])
-    np.testing.assert_allclose(laws(p, 1, 4), [p, p @ P, p @ P @ P, p @ P @ P @ P], atol=1e-14)
-    np.testing.assert_allclose(laws(p, 1, 200)[-1], theory.stationary_separation(p, 1), atol=1e-14)
-
-
-def test_simulated_laws_are_those_of_the_chain():
-    p = np.arange(1, 7) ** -1.5
-    p /= p.sum()
-    found = theory.separation_laws(p, 3, 30, seed=2, chains=4000)
-    # A chance in [0, 1] has a standard deviation of at most 1/2: 4.5 standard errors are 0.036.
-    assert np.abs(found - laws(p, 3, 30)).max() < 0.036
-    np.testing.assert_allclose(found[0], p, atol=1e-14)
-    # Memoryless: no noise. Cyclic: never settles.
-    np.testing.assert_allclose(theory.separation_laws(p, 0, 3), [p] * 3, atol=1e-14)
-    alternating = theory.separation_laws(np.array([0.9, 0.1]), 1, 90, chains=3000)
-    assert np.abs(alternating - 0.5).max(axis=1) == pytest.approx([0.4] * 90, abs=0.03)
