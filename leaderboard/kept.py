@@ -1,4 +1,4 @@
-"""Kept results: which experiments have some, and what a file of them must fulfil before it is added to the suite's."""
+"""Kept results: which experiments have some, what a file of them must fulfil, and whether a rerun agrees with it."""
 
 import json
 import lzma
@@ -11,10 +11,14 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import FREE
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import GridPoint, names, places
 from rollcall.benchmark.config.text import counted
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.simulation import simulate
+from rollcall.benchmark.search.entry import TOLERANCE
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import SETTINGS, TABLE, Run, archived
 
@@ -99,3 +103,32 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(set(names)) < len(names):
         raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is there twice")
     return dict(pairs)
+
+
+DIGITS = 6
+"""Significant digits of kept numbers."""
+
+
+def verdict_on(kept: Run, trial: Trial | Analysis) -> str:
+    """Run a kept run again, and say where its numbers are not equal, if anywhere."""
+    if isinstance(trial, Analysis):
+        new = trial.table().set_index("round")
+    else:
+        new = simulate(trial.model_copy(update={"rounds": kept.rounds})).history.set_index("round")
+    return compared(kept.history, new)
+
+
+def compared(kept: pd.DataFrame, new: pd.DataFrame) -> str:
+    """The verdict on two histories, by round: kept numbers with `DIGITS` digits, and new ones with all."""
+    columns = [name for name in kept if name in new and kept[name].notna().any()]
+    old = kept[columns].astype(float)
+    now = new[columns].reindex(old.index).astype(float)
+    stored = now.map(lambda value: float(f"{value:.{DIGITS}g}"))
+    if ((stored == old) | old.isna()).all(axis=None):
+        return f"equal at the stored digits ({old.size:,} numbers)"
+    away = (now - old).abs() > TOLERANCE * np.maximum(1.0, old.abs())
+    if not (away | (now.isna() & old.notna())).any(axis=None):
+        return "equal within tolerance (engine changed)"
+    where = (away | (now.isna() & old.notna())).stack()
+    t, name = where.index[where.to_numpy()][0]
+    return f"differs: {name} after round {t:g} is {now.loc[t, name]:.6g}; kept: {old.loc[t, name]:.6g}"

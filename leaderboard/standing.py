@@ -16,17 +16,14 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.search.board import Board
-from rollcall.benchmark.search.entry import ENDING, TOLERANCE, Entry, Final
+from rollcall.benchmark.search.entry import ENDING, Entry, Final
 from rollcall.benchmark.search.space import domain
 from rollcall.leaderboard.render import Column, Number, Table
 from rollcall.leaderboard.render import Entry as Shown
-from rollcall.leaderboard.runs import HERE, PACKAGE, Run
+from rollcall.leaderboard.runs import HERE, PACKAGE
 from rollcall.participation.summary import summarise
 from rollcall.participation.theory.weights import l1_distance, normalised
 
@@ -464,32 +461,3 @@ def side(mean: float, half: float, size: float, above: bool) -> str:
     if math.isnan(half) or abs(mean - size) <= half:
         return "undecided"
     return "holds" if (mean > size) == above else "contradicted"
-
-
-DIGITS = 6
-"""Significant digits of kept numbers."""
-
-
-def verdict_on(kept: Run, trial: Trial | Analysis) -> str:
-    """Run a kept run again, and say where its numbers are not equal, if anywhere."""
-    if isinstance(trial, Analysis):
-        new = trial.table().set_index("round")
-    else:
-        new = simulate(trial.model_copy(update={"rounds": kept.rounds})).history.set_index("round")
-    return compared(kept.history, new)
-
-
-def compared(kept: pd.DataFrame, new: pd.DataFrame) -> str:
-    """The verdict on two histories, by round: kept numbers with `DIGITS` digits, and new ones with all."""
-    columns = [name for name in kept if name in new and kept[name].notna().any()]
-    old = kept[columns].astype(float)
-    now = new[columns].reindex(old.index).astype(float)
-    stored = now.map(lambda value: float(f"{value:.{DIGITS}g}"))
-    if ((stored == old) | old.isna()).all(axis=None):
-        return f"equal at the stored digits ({old.size:,} numbers)"
-    away = (now - old).abs() > TOLERANCE * np.maximum(1.0, old.abs())
-    if not (away | (now.isna() & old.notna())).any(axis=None):
-        return "equal within tolerance (engine changed)"
-    where = (away | (now.isna() & old.notna())).stack()
-    t, name = where.index[where.to_numpy()][0]
-    return f"differs: {name} after round {t:g} is {now.loc[t, name]:.6g}; kept: {old.loc[t, name]:.6g}"

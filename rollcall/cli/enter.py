@@ -120,8 +120,8 @@ def verify(
     as_json: opt.Json = False,
 ) -> None:
     """Run kept runs again, and compare their numbers with the kept."""
+    from rollcall.leaderboard.kept import verdict_on
     from rollcall.leaderboard.runs import unarchive
-    from rollcall.leaderboard.standing import verdict_on
 
     plans = plans_of([experiment], variant, seeds, only)
     if len(plans) != 1:

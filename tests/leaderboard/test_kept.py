@@ -2,11 +2,13 @@
 
 import json
 import lzma
+import math
 
+import pandas as pd
 import pytest
 from command import rollcall
 
-from rollcall.leaderboard.kept import problems
+from rollcall.leaderboard.kept import compared, problems
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import PACKAGE, SETTINGS, TABLE
 
@@ -102,3 +104,18 @@ def test_the_command_ends_with_code_1(kept, capsys):
     change(kept, "tags", "commit", "none")
     line = f"{kept}: 1 trial ({TRIAL}): the tag commit is none; must be that of the run\n"
     assert rollcall(capsys, "check", str(kept)) == (1, line, "")
+
+
+@pytest.mark.parametrize(
+    ("new", "verdict"),
+    [
+        (0.123456789, "equal at the stored digits (2 numbers)"),
+        (0.1234, "equal within tolerance (engine changed)"),
+        (0.2, "differs: test/accuracy after round 2 is 0.2; kept: 0.123457"),
+        (math.nan, "differs: test/accuracy after round 2 is nan; kept: 0.123457"),
+    ],
+)
+def test_a_rerun_beside_kept_numbers(new, verdict):
+    kept = pd.DataFrame({"test/accuracy": [0.1, 0.123457]}, index=[1, 2])
+    now = pd.DataFrame({"test/accuracy": [0.1, new, 0.3], "train/loss": [1.0, 1.0, 1.0]}, index=[1, 2, 3])
+    assert compared(kept, now) == verdict
