@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.metric import OVER, Metric
+from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
-from rollcall.leaderboard.cells import cells, key_of, planned_rounds, searches
+from rollcall.leaderboard.cells import cells, planned_rounds, searches
 from rollcall.leaderboard.comparison import against as differences
 from rollcall.leaderboard.comparison import overall as over_conditions
 from rollcall.leaderboard.comparison import overall_table, versions
@@ -22,7 +22,7 @@ from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.reported import printed
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
-from rollcall.leaderboard.ranking import axes, best_settings, metric_of, rank
+from rollcall.leaderboard.ranking import axes, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run, own
@@ -103,11 +103,9 @@ def ranking_board(
     store: Path,
     runs: list[Run],
     conditions: dict[str, list[Any]],
-    best_by: str = "",
     x: str | None = None,
     baseline: str = "",
     overall: bool = False,
-    equal: str = "round",
 ) -> Board:
     """The ranking of runs, or of their methods over all conditions. Of kept runs those count that the table shows.
 
@@ -136,15 +134,7 @@ def ranking_board(
     if len(complete) < len(runs):
         notes.append(f"{counted(len(runs) - len(complete), 'run')} without these metrics left out")
     runs, searched = complete, _searches(experiment, store, complete)
-    if best_by:
-        by = metric_of("best-by", best_by, metrics)
-        if not any(run.has(by) for run in runs):
-            raise _not_measured([by], runs)
-        runs, among = best_settings(runs, by, last_rounds)
-        notes.append(f"of each method the best of up to {among} settings by {by.name} {by.arrow}")
-        searched = {key_of(run.spec): experiment.name for run in runs} if among > 1 else searched
-    cost = "" if equal == "round" else OVER[equal]
-    ranking = rank(runs, metrics, last_rounds, grid, planned_rounds(experiment), cost, searched)
+    ranking = rank(runs, metrics, last_rounds, grid, planned_rounds(experiment), searched)
     stem = "overall" if overall else "leaderboard"
     if overall:
         over = over_conditions(ranking)

@@ -16,7 +16,6 @@ from rollcall.benchmark.config.experiment import Experiment, GridPoint, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.render import Number, number
 from rollcall.leaderboard.runs import Run, first_round, unarchive
-from rollcall.leaderboard.statistics import median_round
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -78,11 +77,6 @@ class Cell:
     def until(self, rounds: int) -> "Cell":
         """The cell with its runs cut to this many rounds."""
         return replace(self, runs={seed: run.until(rounds) for seed, run in self.runs.items()})
-
-    def within(self, cost: str, budget: float, metric: Metric) -> "Cell":
-        """The cell with its runs cut to a budget; see `Run.within`. Its rounds are those of the shortest one."""
-        runs = {seed: run.within(cost, budget, metric) for seed, run in self.runs.items()}
-        return replace(self, rounds=min(run.rounds for run in runs.values()), runs=runs)
 
     def of(self, seeds: Collection[str]) -> "Cell":
         """The cell with its runs of these seeds."""
@@ -147,18 +141,6 @@ class Cell:
         values = self.finals(metric, last_rounds)
         sd = float(values.std(ddof=1)) if math.isfinite(values.sum()) else math.nan
         return number(mean, sd, lambda value: metric.text(value, sd))
-
-    def median_round(self, metric: Metric) -> tuple[float, float, float]:
-        """The median over seeds of the first round that reaches a threshold, and its interval, from three seeds.
-
-        A run that does not reach it is censored at its end; one that diverged never reaches it.
-        """
-        first = np.array([math.inf if run.diverged else run.final(metric) for run in self.runs.values()])
-        longest = max(run.end(metric) for run in self.runs.values())
-        planned = float(self.rounds) if metric.over == "round" else longest
-        last = np.array([planned if run.diverged else run.end(metric) for run in self.runs.values()])
-        median, low, high = median_round(np.minimum(first, last), np.isfinite(first))
-        return (median, low, high) if len(first) > 2 else (median, math.nan, math.nan)
 
     def curves(self, metric: Metric) -> pd.DataFrame:
         """The evaluations that all runs have, by round, with a column for each seed."""

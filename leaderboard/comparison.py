@@ -1,7 +1,7 @@
 """Cells against each other, seed by seed, and methods over many cells. `statistics` has the definitions."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from string import ascii_lowercase
@@ -202,21 +202,6 @@ class Overall:
         """The scores of the runs of a method in each block, by seed, then those of the next method."""
         return [block[method].scores(metric, last) for method in methods for block, metric, last in self.blocks]
 
-    @property
-    def one_scale(self) -> bool:
-        """Whether values of different blocks may be pooled: accuracies, or values of one metric on one task."""
-        runs = [run for block, *_ in self.blocks for cell in block.values() for run in cell.runs.values()]
-        tasks = {tuple(sorted(pair for pair in run.settings.items() if pair[0].startswith("task"))) for run in runs}
-        metrics = {metric for _, metric, _ in self.blocks}
-        return len(metrics) == 1 and (len(tasks) == 1 or all(metric.percent for metric in metrics))
-
-    def interquartile_mean(self, method: str) -> Interval:
-        """Of the values of all runs, with its interval; NaN without `one_scale`."""
-        if not self.one_scale:
-            return math.nan, math.nan, math.nan
-        mean, low, high = map(float, statistics.interval(statistics.interquartile_mean, self.tasks(method)))
-        return (mean, low, high) if self.blocks[0][1].direction == "max" else (-mean, -high, -low)
-
     def improvement(self, a: str, b: str) -> Interval:
         """The probability that a run of `a` is better than one of `b`, with its interval."""
         better, low, high = map(float, statistics.interval(statistics.improvement, self.tasks(a, b)))
@@ -262,22 +247,16 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
     if baseline not in over.ranks:
         raise not_among(baseline, over.ranks)
     columns = [Column("method", words=True, axis=METHOD), Column("rank"), Column("alike", words=True)]
-    columns += [Column(f"IQM {metric.head}", group="iqm")] if over.one_scale else []
     columns += [Column(f"P(>{baseline})", group="better", named=f"P(>{method_name(baseline)})")]
-
-    def text(value: float) -> str:
-        return metric.text(value) if math.isfinite(value) or metric.threshold is not None else "diverged"
 
     entries: list[list[Entry]] = []
     rows = []
     for index, (method, rank) in enumerate(over.ranks.items()):
         letters = "".join(letter for letter, one in zip(ascii_lowercase, over.alike, strict=False) if index in one)
-        iqm, better = over.interquartile_mean(method), over.improvement(method, baseline)
-        texts = [_interval(iqm, text)] if over.one_scale else []
-        texts += ["" if method == baseline else _interval(better, "{:.2f}".format)]
-        entries.append([method, f"{rank:.2f}", letters, *texts])
+        better = over.improvement(method, baseline)
+        entries.append([method, f"{rank:.2f}", letters, "" if method == baseline else _interval(better)])
         row = {"labels": {METHOD: method}, "metric": metric.name, "mean_rank": rank, "alike": letters}
-        row |= _ends("iqm", iqm) | _ends("better", better) | {"against": baseline, "conditions": len(over.blocks)}
+        row |= _ends("better", better) | {"against": baseline, "conditions": len(over.blocks)}
         diverged = sum(block[method].diverged for block, *_ in over.blocks)
         rows.append(row | {"runs": sum(map(len, over.tasks(method))), "diverged": diverged})
     p, width = over.test
@@ -291,7 +270,6 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
         f"rank: mean over conditions and seeds, 1 is best; permutation test of equal ranks over {seeds}: p = {p:.2g}"
     ]
     parts += [f"methods with a common letter are not told apart ({apart})"]
-    parts += ["IQM: interquartile mean over all runs"] if over.one_scale else []
     parts += [f"P(>{baseline}): probability that a run is better than one of {baseline}, ties count half"]
     parts += [
         "brackets: 95 %, Student's t over seeds (jackknife), not corrected; a diverged run is worse than all others"
@@ -300,9 +278,9 @@ def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, A
     return Table(columns, entries, "; ".join(parts)), rows
 
 
-def _interval(interval: Interval, text: Callable[[float], str]) -> str:
-    """A value and its interval; without the latter where a cell has a single run."""
-    value, low, high = map(text, interval)
+def _interval(interval: Interval) -> str:
+    """A probability and its interval; without the latter where a cell has a single run."""
+    value, low, high = map("{:.2f}".format, interval)
     return value if math.isnan(interval[1]) else f"{value} [{low}, {high}]"
 
 
@@ -350,6 +328,6 @@ def comparison_tables(
         seeds = counted(len(over.by_seed), "seed")
         data |= {"p": over.test[0]} | _ends("improvement", better)
         says += f" (by the 95 % interval). Permutation test of equal ranks over {seeds}: p = {over.test[0]:.2g}"
-        says += f". Probability that a run of {a} is better than one of {b}: {_interval(better, '{:.2f}'.format)}"
+        says += f". Probability that a run of {a} is better than one of {b}: {_interval(better)}"
         says += " (Student's t over seeds)"
     return tables, {"rows": rows, "overall": data | {"says": f"{says}."}}

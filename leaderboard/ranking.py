@@ -111,25 +111,6 @@ def metric_of(option: str, text: str, known: Sequence[Metric]) -> Metric:
     )
 
 
-def best_settings(runs: Sequence[Run], metric: Metric, last_rounds: int) -> tuple[list[Run], int]:
-    """Of each method, under equal conditions, the runs of the settings whose mean over seeds is best.
-
-    Returns:
-        the runs; and the largest number of settings among which one was chosen.
-    """
-    groups: dict[tuple[str, Settings], dict[Settings, list[Run]]] = {}
-    for run in runs:
-        by_cell = groups.setdefault((run.settings[METHOD], _conditions(run.cell)), {})
-        by_cell.setdefault(run.cell, []).append(run)
-
-    def loss(runs: list[Run]) -> float:
-        """Lowest for the best settings; infinite if a run has no value."""
-        return metric.penalty(Cell({}, 0, 0, {run.tags["seed"]: run for run in runs}).mean(metric, last_rounds))
-
-    best = [run for cells in groups.values() for run in min(cells.values(), key=loss)]
-    return best, max(map(len, groups.values()), default=0)
-
-
 @dataclass(frozen=True)
 class Ranking:
     """Cells that compete in groups, in each the best first. Cells with diverged runs come last.
@@ -141,13 +122,11 @@ class Ranking:
         metrics: the first one ranks.
         groups: cells whose settings of `CONDITIONS` are equal, sorted by these settings; at least one group.
         last_rounds: see `rank`.
-        cost: that the rows of a group have in common instead of rounds; empty for rounds.
     """
 
     metrics: tuple[Metric, ...]
     groups: list[list[Cell]]
     last_rounds: int
-    cost: str = ""
 
     @property
     def cells(self) -> list[Cell]:
@@ -163,7 +142,7 @@ class Ranking:
     def equal(self) -> list[str]:
         """The settings, by their short names, that are equal within each group and differ between groups."""
         cells = [[cell.labels | {"rounds": str(cell.rounds)} for cell in group] for group in self.groups]
-        names = [*self.settings, *([] if self.cost else ["rounds"])]
+        names = [*self.settings, "rounds"]
         within = [name for name in names if all(len({one[name] for one in group}) == 1 for group in cells)]
         differing = [name for name in within if len({group[0][name] for group in cells}) > 1]
         return [name if name == "rounds" else self.short(name) for name in differing]
@@ -181,7 +160,6 @@ def rank(
     last_rounds: int,
     axes: Sequence[Axis] = (),
     planned: int = 0,
-    cost: str = "",
     searched: Mapping[str, str] | None = None,
 ) -> Ranking:
     """The ranking of an experiment.
@@ -192,14 +170,11 @@ def rank(
         last_rounds: a final value is the mean over the evaluations of this many last rounds.
         axes: of the experiment's grid, see `row_labels`.
         planned: the number of rounds that the file asks for; 0 if panels ask for different ones.
-        cost: rank at equal costs, see `Run.spent`, instead of equal rounds: within each group at the largest cost that
-            all runs have spent, by the last evaluation until then.
         searched: see `rollcall.leaderboard.cells.searches`.
     """
-    free = ("seed", "rounds") if cost else ("seed",)
     by_settings: dict[Settings, dict[str, Run]] = {}
     for run in runs:
-        by_settings.setdefault(run.settings_without(*free), {})[run.tags["seed"]] = run
+        by_settings.setdefault(run.cell, {})[run.tags["seed"]] = run
     differences = row_labels([dict(settings) for settings in by_settings], axes)
     groups: dict[Settings, list[Cell]] = {}
     for (method, labels), (settings, by_seed) in zip(differences, by_settings.items(), strict=True):
@@ -208,34 +183,14 @@ def rank(
         cell = Cell({METHOD: method, **labels}, max(rounds, planned), len(by_seed), by_seed, searched=search)
         groups.setdefault(_conditions(settings), []).append(cell)
 
-    if cost:
-        groups = {key: _at_equal_cost(group, cost, metrics[0]) for key, group in groups.items()}
-        last_rounds = 1
-
     def in_order(group: tuple[Settings, list[Cell]]) -> list[tuple[str, float, str]]:
         return [(name, float(value) if is_number(value) else math.inf, value) for name, value in group[0]]
 
     def place(cell: Cell) -> tuple[int, float]:
         return cell.diverged, metrics[0].penalty(cell.mean(metrics[0], last_rounds))
 
-    return Ranking(
-        tuple(metrics),
-        [sorted(group, key=place) for _, group in sorted(groups.items(), key=in_order)],
-        last_rounds,
-        cost,
-    )
-
-
-def _at_equal_cost(group: Sequence[Cell], cost: str, metric: Metric) -> list[Cell]:
-    """The cells, cut to the largest cost that all runs that did not diverge have spent.
-
-    Raises:
-        SettingError: a run did not measure the cost.
-    """
-    spent = [run.spent(cost).max() for cell in group for run in cell.ended.runs.values()]
-    if not spent or any(map(math.isnan, spent)):
-        raise SettingError(f"equal: {cost} was not measured in all runs; leave the option out, or choose another cost")
-    return [cell.within(cost, min(spent), metric) for cell in group]
+    in_groups = [sorted(group, key=place) for _, group in sorted(groups.items(), key=in_order)]
+    return Ranking(tuple(metrics), in_groups, last_rounds)
 
 
 def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tuple[str, dict[str, str]]]:

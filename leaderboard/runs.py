@@ -114,11 +114,6 @@ class Run:
             return pd.Series(self.history.index * rate, self.history.index).dropna()
         return self.history[cost].dropna() if cost in self.history else pd.Series(dtype=float)
 
-    def within(self, cost: str, budget: float, metric: Metric) -> "Run":
-        """The run as it was at the last evaluation of a metric at which a cost was at most a budget."""
-        spent = self.spent(cost).reindex(self.history[metric.column].dropna().index)
-        return self if spent.max() <= budget else self.until(int(max(spent.index[spent <= budget], default=0)))
-
     def has(self, metric: Metric) -> bool:
         """Whether the metric was measured."""
         return metric.column in self.history and (metric.over == "round" or len(self.spent(metric.over)) > 0)

@@ -10,14 +10,12 @@ the unit of every test and interval is the seed, with its runs in all tasks. Tas
 """
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
-import scipy
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from scipy.special import stdtrit
 
 from rollcall.leaderboard.paper.quantities import FEWEST
@@ -85,11 +83,6 @@ def alike(ranks: Float[np.ndarray, "methods"], width: float) -> list[list[int]]:
     ]
 
 
-def interquartile_mean(*tasks: Array) -> Array:
-    """The mean of the middle half of all runs of all tasks (Agarwal et al. 2021: a trimmed mean, 25 % off each end)."""
-    return np.asarray(scipy.stats.trim_mean(np.concatenate(tasks), 0.25))
-
-
 def improvement(*tasks: Array) -> Array:
     """The probability that a run of X is better than a run of Y: P(X > Y) of Agarwal et al. (2021).
 
@@ -101,18 +94,6 @@ def improvement(*tasks: Array) -> Array:
     half = len(tasks) // 2
     pairs = [(x[:, None], y) for x, y in zip(tasks[:half], tasks[half:], strict=True)]
     return np.asarray(np.mean([((x > y) + 0.5 * (x == y)).mean() for x, y in pairs]))
-
-
-def profile(thresholds: Float[np.ndarray, "points"]) -> Callable[..., Array]:
-    """The performance profile (Agarwal et al. 2021, run-score distribution): a function of tasks as above.
-
-    Its values, [points], are the shares of all runs of all tasks whose score is above each threshold.
-    """
-
-    def shares(*tasks: Array) -> Array:
-        return np.asarray((np.concatenate(tasks) > thresholds[:, None]).mean(axis=1))
-
-    return shares
 
 
 def interval(
@@ -140,25 +121,3 @@ def interval(
     error = np.sqrt((deviations**2).sum(axis=0) * (len(seeds) - 1) / len(seeds))
     half = stdtrit(len(seeds) - 1, (1 + level) / 2) * error
     return value, value - half, value + half
-
-
-def median_round(rounds: Float[np.ndarray, "runs"], reached: Bool[np.ndarray, "runs"]) -> tuple[float, float, float]:
-    """The median round at which runs reach a target, and its 95 % interval, with censoring (Kaplan and Meier 1958).
-
-    The interval inverts the log-log interval of the curve (Brookmeyer and Crowley 1982). An end is infinite where the
-    curve does not tell it, and so is the median if fewer than half of the runs reach the target.
-
-    Args:
-        rounds: at which a run reached it, or at which it ended.
-        reached: whether it did.
-    """
-    if not reached.any():
-        return np.inf, np.nan, np.nan
-    curve = scipy.stats.ecdf(scipy.stats.CensoredData(rounds[reached], right=rounds[~reached])).sf
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the band is not defined where no run is left
-        band = curve.confidence_interval(0.95, method="log-log")
-    low_band = np.where(np.isnan(band.low.probabilities), curve.probabilities, band.low.probabilities)  # at 0 and 1
-    heights = (curve.probabilities, low_band, band.high.probabilities)
-    middle, low, high = (float(min(curve.quantiles[height <= 0.5], default=np.inf)) for height in heights)
-    return middle, low, high

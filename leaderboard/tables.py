@@ -26,7 +26,6 @@ def ranking_table(
     cells, last_rounds = ranking.cells, ranking.last_rounds
     seeds = [",".join(sorted(cell.runs, key=int)) for cell in cells]
     mixed = len(set(seeds)) > 1  # as when the best settings of a search run with more seeds
-    cost = COSTS.get(ranking.cost, ranking.cost)
     columns: list[tuple[Column, Sequence[Entry]]] = [
         (
             Column("method" if key == METHOD else ranking.short(key), words=True, axis=key),
@@ -37,14 +36,9 @@ def ranking_table(
     for metric in ranking.metrics:
         values = [entry for group in ranking.groups for entry in _marked(group, metric, last_rounds)]
         columns.append((Column(metric.head, arrow=metric.arrow, group=metric.name), values))
-        if metric.threshold is not None:
-            columns.append((Column("median", group=metric.name), [_median(cell, metric) for cell in cells]))
         if beside:
             less = Column(f"minus {baseline}", named=f"minus {method_name(baseline)}", group=metric.name)
             columns.append((less, [one.text if one else "" for one in beside[metric.name]]))
-    if cost:
-        spent = [[run.spent(ranking.cost).max() for run in cell.runs.values()] for cell in cells]
-        columns.append((Column(cost, group=SIZE), [f"{sum(own) / len(own):,.4g}" for own in spent]))
     columns.append((Column("seeds", group=SIZE), [len(cell.runs) for cell in cells]))
     columns += [(Column("which seeds", words=True, group=SIZE), seeds)] if mixed else []
     columns.append((Column("rounds", group=SIZE), [cell.rounds_run for cell in cells]))
@@ -52,24 +46,11 @@ def ranking_table(
     parts += _how(cells, ranking.metrics, last_rounds)
     if mixed:
         parts.append("rows have different seeds (to compare equal ones: --only seed=...)")
-    if cost:
-        parts.append(f"equal {cost}: the last evaluation within what every run of a group has spent")
-    if any(metric.threshold is not None for metric in ranking.metrics):
-        parts.append(
-            "median over seeds with its 95 % interval (Kaplan-Meier; a round that was not reached is censored)"
-        )
     if beside:
         compared = [one for every in beside.values() for one in every if one]
         parts += [how(baseline, compared)] if compared else []
     best_of = f" of the rows with equal {', '.join(ranking.equal)}" if ranking.equal else ""
     return Table.of_columns(columns, "; ".join(parts), best_of)
-
-
-def _median(cell: Cell, metric: Metric) -> str:
-    """The median round of a threshold and its interval."""
-    median, low, high = cell.median_round(metric)
-    ends = "" if math.isnan(low) else f" [{metric.text(low)}, {'...' if math.isinf(high) else metric.text(high)}]"
-    return f"{metric.text(median)}{ends}"
 
 
 def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Table:

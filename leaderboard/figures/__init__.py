@@ -4,11 +4,11 @@
 """
 
 from rollcall.leaderboard.figures.board import board_chart
-from rollcall.leaderboard.figures.numbers import printed_chart
+from rollcall.leaderboard.figures.numbers import orders_chart, printed_chart
 from rollcall.leaderboard.figures.overall import overall_chart
 from rollcall.leaderboard.figures.participation import autocorrelation, coupling, uplinks
 from rollcall.leaderboard.figures.results import curves, paper_curves, ranking_curves, variant_curves
-from rollcall.leaderboard.figures.search import best_so_far, expected_best, sensitivity
+from rollcall.leaderboard.figures.search import best_so_far, sensitivity
 from rollcall.leaderboard.figures.theme import FORMATS, save
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "board_chart",
     "coupling",
     "curves",
-    "expected_best",
+    "orders_chart",
     "overall_chart",
     "paper_curves",
     "printed_chart",

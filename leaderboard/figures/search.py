@@ -9,9 +9,7 @@ were stopped early are left out.
 from collections.abc import Sequence
 
 import altair as alt
-import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import theme
@@ -19,9 +17,6 @@ from rollcall.leaderboard.names import Style, method_name, style
 
 WIDE = 30
 """Positive numbers whose largest is this multiple of the smallest have a logarithmic axis."""
-
-BUDGETS = (1, 3, 10, 30)
-"""Numbers of samples for which the expected best is shown."""
 
 
 def sensitivity(samples: pd.DataFrame, settings: Sequence[str], metric: str, mode: str) -> alt.ConcatChart:
@@ -55,28 +50,6 @@ def best_so_far(samples: pd.DataFrame, settings: Sequence[str], metric: str, mod
     log = bool((samples["gradients"] > 0).all())
     x = theme.axis(alt.X, "x", "client gradients of the search", theme.room(data["x"], log), log, format="~s")
     return _lines(samples, data, x, f"best {Metric(metric).head} so far", step=True)
-
-
-def expected_best(samples: pd.DataFrame, settings: Sequence[str], metric: str, mode: str) -> alt.ConcatChart:
-    """The expected best score of a search with 1, 3, 10 and 30 samples: Dodge et al. (2019), eq. 2.
-
-    It is shown up to the number of samples that ran to the end.
-    """
-    done = _finished(samples[samples["state"] == "finished"], metric).groupby("line", sort=False)["value"]
-    rows = [
-        (line, n, expected(scores.to_numpy(), n, mode)) for line, scores in done for n in BUDGETS if n <= len(scores)
-    ]
-    ends = (0.9, 1.1 * BUDGETS[-1])
-    x = theme.axis(alt.X, "x", "samples of a search", ends, log=True, values=[*BUDGETS])
-    data = pd.DataFrame(rows, columns=["line", "x", "value"])
-    return _lines(samples, data, x, f"expected best {Metric(metric).head}")
-
-
-def expected(scores: Float[np.ndarray, "N"], n: int, mode: str) -> float:
-    """The mean of the best of n scores that are drawn with replacement from these N scores."""
-    ordered = np.sort(scores) if mode == "max" else np.sort(scores)[::-1]
-    below = (np.arange(len(scores) + 1) / len(scores)) ** n
-    return float(ordered @ np.diff(below))
 
 
 def _finished(samples: pd.DataFrame, metric: str) -> pd.DataFrame:

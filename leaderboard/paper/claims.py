@@ -215,7 +215,7 @@ def _decide(claim: Claim, experiment: PaperExperiment, cells: Sequence[Cell]) ->
     """Decide a claim in the cells of one reading."""
     metric = claim.metric or experiment.report.metrics[0]
     metrics = [metric, *([claim.against] if claim.against else []), *([claim.per] if claim.per else [])]
-    pairs = list(_pairs(claim, metric, cells))
+    pairs = list(pairs_of(claim, metric, cells))
     level = 1 - 0.05 / max(experiment.decides.looks, claim.size.looks if claim.size else 1)
     places = [_place(claim, metric, experiment, group, level) for group in _groups(claim, pairs)]
     ran = [cell for pair in pairs for cell in pair if cell is not None and len(cell.runs) > cell.diverged]
@@ -310,7 +310,7 @@ def _printed(claim: Claim, cells: Sequence[Cell]) -> float | None:
     return next((number for label, number in claim.printed.items() if label in labels), None)
 
 
-def _pairs(claim: Claim, metric: Metric, cells: Sequence[Cell]) -> Iterator[Pair]:
+def pairs_of(claim: Claim, metric: Metric, cells: Sequence[Cell]) -> Iterator[Pair]:
     """The cells that the claim is about, each with the cell that it is compared with.
 
     They are compared after equal rounds. A round that reaches a value does not depend on later ones, so there the
@@ -359,7 +359,7 @@ def _quantity(
         return None
     if metric.threshold is not None:
         return round_reached(metric, cell, other)
-    values = _values(claim, metric, experiment, cell, other)
+    values = values_of(claim, metric, experiment, cell, other)
     if not len(values):
         return None
     exact = cell.exact and (other is None or other.exact)
@@ -367,7 +367,7 @@ def _quantity(
     return geometric(values.to_numpy(), exact) if logarithmic else estimate(values.to_numpy(), exact)
 
 
-def _values(claim: Claim, metric: Metric, experiment: PaperExperiment, cell: Cell, other: Cell | None) -> pd.Series:
+def values_of(claim: Claim, metric: Metric, experiment: PaperExperiment, cell: Cell, other: Cell | None) -> pd.Series:
     """The values of a cell, or their differences or ratios to those of another one, by seed."""
 
     def of(cell: Cell, metric: Metric) -> pd.Series:
@@ -392,7 +392,7 @@ def _slope(claim: Claim, metric: Metric, experiment: PaperExperiment, group: Seq
     if len(group) < 2 or any(cell.diverged for cell in cells):
         return None
     x = [float(cell.labels[claim.slope or ""]) for cell, _ in group]
-    columns = [_values(claim, metric, experiment, *pair) for pair in group]
+    columns = [values_of(claim, metric, experiment, *pair) for pair in group]
     values = pd.concat(columns, axis=1, join="inner")
     return power(x, values.to_numpy(), all(cell.exact for cell in cells)) if len(values) else None
 

@@ -33,6 +33,7 @@ from rollcall.leaderboard.paper.claims import (
 )
 from rollcall.leaderboard.paper.counts import PAPERS, Told, claim_counts, decided, of_papers, tally
 from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment
+from rollcall.leaderboard.paper.orders import Gap, Order, taken_apart
 from rollcall.leaderboard.paper.quantities import Quantity, estimate
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, tally_of, unit_of, words
@@ -41,7 +42,8 @@ from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.leaderboard.tables import paper_table
 
 HERE = Path(__file__).parents[1]
-NAME, FINDINGS, PICTURE = "REPRODUCTION.md", "FINDINGS.md", "pictures/printed.svg"
+NAME, FINDINGS = "REPRODUCTION.md", "FINDINGS.md"
+PICTURE, ORDERS = "pictures/printed.svg", "pictures/orders.svg"
 MESSAGES, STATEMENTS = HERE / "core_messages.yaml", HERE / "statements.yaml"
 
 SITE = ""
@@ -109,9 +111,10 @@ class Advice(Sentence):
 
 
 class Findings(Settings):
-    """The content of `findings.yaml`: findings by experiment, checks by another route, the guide and its limits."""
+    """The content of `findings.yaml`: findings, published orders, checks by another route, the guide and its limits."""
 
     findings: dict[str, Finding]
+    orders: tuple[Order, ...]
     checks: tuple[Sentence, ...]
     guide: tuple[Advice, ...]
     limits: tuple[Sentence, ...]
@@ -156,12 +159,9 @@ class Judged:
         return [self._result(claim) for claim in self.experiment.judged]
 
     def _result(self, claim: Claim) -> ClaimResult:
-        def variant(name: str) -> Results:
-            return self.variants[name].experiment, self.variants[name].cells
-
         # The experiment that identifies the data, if it is another one than this, is judged by kept results alone.
         of = self if claim.data == self.experiment.name else kept(claim.data) if claim.data else None
-        return check_claim(claim, self.experiment, self.cells, variant, of.identifying if of else None)
+        return check_claim(claim, self.experiment, self.cells, self.results, of.identifying if of else None)
 
     @cached_property
     def identifying(self) -> ClaimResult | None:
@@ -207,6 +207,12 @@ class Judged:
     def table(self) -> Table:
         """The paper's table of the cells that have runs."""
         return paper_table(self.experiment, self.ran, printed(self.experiment))
+
+
+    def results(self, variant: str) -> Results:
+        """The experiment, or a variant by its name, with its cells."""
+        one = self.variants[variant] if variant else self
+        return one.experiment, one.cells
 
 
 @cache
@@ -268,7 +274,16 @@ def findings(all_judged: Sequence[Judged]) -> str:
         for name, finding in content.findings.items()
         if (one := own.get(f"findings/{name}")) is not None
     ]
-    return PAGES.get_template("findings.md").render(told=content, shown=shown, origin=origin, rests=rests)
+    return PAGES.get_template("findings.md").render(
+        told=content, shown=shown, origin=origin, rests=rests,
+        orders=orders(), picture=ORDERS,
+    )  # fmt: skip
+
+
+def orders() -> list[tuple[Order, str, list[Gap]]]:
+    """The published orders of `findings.yaml`: each with what it shows, and its gaps by kept results."""
+    listed = [(order, taken_apart(order, kept(order.experiment).results)) for order in Findings.read().orders]
+    return [(order, order.says.format(*(gap.text for gap in gaps)), gaps) for order, gaps in listed]
 
 
 def printed_beside(

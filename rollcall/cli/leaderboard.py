@@ -24,14 +24,12 @@ def leaderboard(
     ] = None,
     only: Only = None,
     mine: Mine = False,
-    best_by: Annotated[str, typer.Option(metavar=METRIC, help="Show each method's best settings by this metric.")] = "",
     against: Annotated[
         str, typer.Option(metavar="METHOD", help="Show differences to this method, paired by seed.")
     ] = "",
     overall: Annotated[
-        bool, typer.Option("--overall", help="Rank methods over all conditions: mean rank, IQM, P(better).")
+        bool, typer.Option("--overall", help="Rank methods over all conditions: mean rank and P(better).")
     ] = False,
-    equal: Annotated[X, typer.Option(help="Rank at an equal number of these.")] = "round",
     why: Annotated[bool, typer.Option("--why", help="Print the evidence and the causes of each verdict.")] = False,
     last_rounds: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
@@ -53,7 +51,7 @@ def leaderboard(
     For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
     own runs, from the run folders in the store or an MLflow server, replace kept results of the same cell if they have
     as many rounds and seeds. For other experiments it is a ranking of your own runs, or else of the kept ones; with
-    --best-by, --against, --overall or --equal a ranking of all runs.
+    --against or --overall a ranking of all runs.
     """
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
@@ -65,8 +63,8 @@ def leaderboard(
 
     chosen = PaperExperiment.read(experiment)
     if chosen.search is not None and chosen.search.finals is not None:
-        other = {"--variant": variant, "--metric": metric, "--only": only, "--best-by": best_by, "--overall": overall}
-        other |= {"--equal": equal != "round", "--why": why, "--last-rounds": last_rounds, "--x": x, "--html": html}
+        other = {"--variant": variant, "--metric": metric, "--only": only, "--overall": overall}
+        other |= {"--why": why, "--last-rounds": last_rounds, "--x": x, "--html": html}
         other |= {"--mlflow": mlflow, "--format csv": form == "csv"}
         if given := [option for option, value in other.items() if value]:
             raise SettingError(
@@ -77,7 +75,7 @@ def leaderboard(
         return
     chosen = boards.with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
-    is_paper = bool(chosen.source) and not (best_by or against or overall or equal != "round")
+    is_paper = bool(chosen.source) and not (against or overall)
     columns = [*chosen.metrics, *COSTS] if is_paper else None  # a ranking may need any of them
     runs = finished(chosen.home, store, mine or not chosen.source, columns, mlflow)
     if not (runs or mine or mlflow):
@@ -86,7 +84,7 @@ def leaderboard(
         if is_paper:
             board = boards.paper_board(chosen.only(conditions), runs, store, x)
         else:
-            board = boards.ranking_board(chosen, store, runs, conditions, best_by, x, against, overall, equal)
+            board = boards.ranking_board(chosen, store, runs, conditions, x, against, overall)
     except boards.NoRuns as error:
         first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
         where = f"; read from {mlflow}" if mlflow else f"; first: {first}"

@@ -74,7 +74,7 @@ def report(
     `rollcall site` writes the pages of single experiments, methods and statements.
     """
     from rollcall.leaderboard import runs as stored
-    from rollcall.leaderboard.figures import paper_curves, printed_chart, save
+    from rollcall.leaderboard.figures import orders_chart, paper_curves, printed_chart, save
     from rollcall.leaderboard.kept import papers
     from rollcall.leaderboard.paper import reproduction as pages
 
@@ -90,6 +90,7 @@ def report(
     compared = printed_chart(all_judged)
     if compared is not None:
         save(compared, to / pages.PICTURE)
+    save(orders_chart([(order, gaps) for order, _, gaps in pages.orders()]), to / pages.ORDERS)
     say(f"{to / pages.NAME}, {to / pages.FINDINGS} and {to / 'pictures'}")
 
 

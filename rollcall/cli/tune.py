@@ -86,15 +86,11 @@ def tune(
         words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
         _tell(tuning, command(*words, store=store))
     if figures:
-        from rollcall.leaderboard.figures import best_so_far, expected_best, sensitivity
+        from rollcall.leaderboard.figures import best_so_far, sensitivity
 
         answers = list(tuning.tuned.best.values())
         how, settings_of = answers[0].how, list(dict.fromkeys(path for one in answers for path in one.settings))
-        pictures = {"settings": sensitivity, "progress": best_so_far, "budget": expected_best}
-        if "stopped" in set(tuning.samples["state"]):  # scores after fewer rounds are not compared with whole ones
-            del pictures["budget"]
-            tuning.beside("budget.svg").unlink(missing_ok=True)
-        for name, picture in pictures.items():
+        for name, picture in {"settings": sensitivity, "progress": best_so_far}.items():
             figure = picture(tuning.samples, settings_of, how.metric.name, how.mode)
             draw(f"search_{name}", figure, tuning.beside(f"{name}.svg"))
 

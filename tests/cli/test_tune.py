@@ -91,7 +91,7 @@ def test_a_variant_has_files_of_its_own_and_the_experiment_file_stays(tmp_path, 
         assert (answer["variant"], answer["best"]["fedavg"]["score"]) == (variant, pytest.approx(sample["score"]))
         scores[variant] = sample["score"]
         pictures = {path.name for path in (store / "tiny" / "search").glob("*.svg")}
-        assert {f"{name}{suffix}.svg" for name in ("settings", "progress", "budget")} <= pictures
+        assert {f"{name}{suffix}.svg" for name in ("settings", "progress")} <= pictures
     assert scores[""] > scores["more"]
     first = yaml.safe_load((store / "tiny" / "tuned.yaml").read_text())
     assert first["best"]["fedavg"]["score"] == pytest.approx(scores[""])
